@@ -1,0 +1,135 @@
+//! The slow class: a bounded pool for work that takes milliseconds by design.
+//!
+//! Submitting never waits. A full queue answers *busy*, and what was accepted is completed exactly
+//! once: with its result, or with [`Error::Closed`] when the pool shuts down first.
+
+use crate::{Derivation, Error, Request, Session};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use zeroize::Zeroizing;
+
+/// What is called with a slow request's result, on the pool's thread; it should return at once.
+pub type Done = Box<dyn FnOnce(Result<Zeroizing<Vec<u8>>, Error>) + Send>;
+
+pub(crate) struct SlowPool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+    depth: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Job>,
+    closed: bool,
+}
+
+struct Job {
+    session: Session,
+    derivation: Derivation,
+    done: Done,
+}
+
+impl SlowPool {
+    /// `threads` workers and room for `depth` requests that wait for one of them.
+    pub fn new(threads: usize, depth: usize) -> Self {
+        let shared =
+            Arc::new(Shared { queue: Mutex::default(), arrived: Condvar::new(), depth });
+        let spawn = |index| {
+            let shared = shared.clone();
+            // A pool with fewer threads still works; with none, `submit` says busy.
+            thread::Builder::new()
+                .name(format!("slow-{index}"))
+                .spawn(move || shared.work())
+                .ok()
+        };
+        let workers = (0..threads).filter_map(spawn).collect();
+        SlowPool { shared, workers }
+    }
+
+    pub fn submit(
+        &self,
+        session: Session,
+        derivation: Derivation,
+        done: Done,
+    ) -> Result<(), Error> {
+        let mut queue = self.shared.lock();
+        if queue.closed {
+            return Err(Error::Closed);
+        }
+        if queue.waiting.len() >= self.shared.depth || self.workers.is_empty() {
+            return Err(Error::Busy);
+        }
+        queue.waiting.push_back(Job { session, derivation, done });
+        drop(queue);
+        self.shared.arrived.notify_one();
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            let Job { session, derivation, done } = job;
+            let driver = session.driver();
+            let result = catch_unwind(AssertUnwindSafe(|| run(&session, &derivation)))
+                .unwrap_or(Err(Error::Driver { driver, why: "it panicked" }));
+            drop((session, derivation));
+            // A consumer's panic is not the pool's: the worker goes on.
+            let _ = catch_unwind(AssertUnwindSafe(|| done(result)));
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.lock();
+        while !queue.closed {
+            if let Some(job) = queue.waiting.pop_front() {
+                return Some(job);
+            }
+            queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+}
+
+fn run(session: &Session, derivation: &Derivation) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let mut out = Zeroizing::new(vec![0; derivation.output_bytes]);
+    session.run(&mut Request::Derive {
+        cost: derivation.cost,
+        password: &derivation.password,
+        salt: &derivation.salt,
+        out: &mut out,
+    })?;
+    Ok(out)
+}
+
+impl Drop for SlowPool {
+    fn drop(&mut self) {
+        let abandoned = {
+            let mut queue = self.shared.lock();
+            queue.closed = true;
+            std::mem::take(&mut queue.waiting)
+        };
+        self.shared.arrived.notify_all();
+        for job in abandoned {
+            (job.done)(Err(Error::Closed));
+        }
+        let this = thread::current().id();
+        for worker in self.workers.drain(..) {
+            // The last handle may be dropped by a completion, on a worker's own thread.
+            if worker.thread().id() != this {
+                let _ = worker.join();
+            }
+        }
+    }
+}
