@@ -1,2 +1,54 @@
-//! (being written)
-fn main() {}
+//! The developer's commands: `cargo xtask` lists them.
+//!
+//! Nothing of the product lives here. It installs what tests and benchmarks need beside a Rust
+//! toolchain and a C compiler, and runs them the same way on every machine.
+#![forbid(unsafe_code)]
+
+mod check;
+mod fuzz;
+mod peers;
+mod shell;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The developer's commands.
+
+Usage: cargo xtask COMMAND
+
+Commands:
+  test             everything that can fail: unit, property and documentation tests, the fuzz
+                   corpus, and the end-to-end tests with foreign clients (installed if possible,
+                   else the tests that need them say that they were skipped)
+  check            formatting, clippy without warnings, documentation, dependencies
+  fuzz [SECONDS] [TARGET...]
+                   run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
+  peers            install what the benchmarks are measured against
+
+With CI=true in the environment nothing may be skipped.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["test"] => test::run(),
+        ["check"] => check::run(),
+        ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["peers"] => peers::install(peers::BENCH),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        [] => Err(format!("a command is missing\n\n{HELP}")),
+        [other, ..] => Err(format!("there is no command '{other}' like this\n\n{HELP}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

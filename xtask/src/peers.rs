@@ -1,0 +1,81 @@
+//! Other people's programs: clients that the tests use, servers that the benchmarks measure.
+
+use crate::shell::{run, strict, succeeds};
+use std::path::Path;
+use std::process::Command;
+
+/// A Debian package, and a command that succeeds when what we want of it is there.
+pub struct Peer {
+    package: &'static str,
+    probe: &'static [&'static str],
+}
+
+const fn peer(package: &'static str, probe: &'static [&'static str]) -> Peer {
+    Peer { package, probe }
+}
+
+/// What the end-to-end tests use.
+pub const TEST: &[Peer] = &[
+    peer("ldap-utils", &["ldapsearch", "-VV"]),
+    peer("python3-ldap", &["/usr/bin/python3", "-c", "import ldap"]),
+    peer("python3-ldap3", &["/usr/bin/python3", "-c", "import ldap3"]),
+    peer("openssl", &["openssl", "version"]),
+];
+
+/// What the benchmarks compare with.
+pub const BENCH: &[Peer] = &[
+    peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
+    peer("ldap-utils", &["ldapsearch", "-VV"]),
+];
+
+/// Installs what is missing, with Debian's package manager and as root (or with a sudo that asks
+/// nothing). What cannot be installed is said; it is an error only where nothing may be skipped.
+pub fn install(peers: &[Peer]) -> Result<(), String> {
+    let missing = |peers: &[Peer]| -> Vec<&'static str> {
+        let absent = |peer: &&Peer| !succeeds(peer.probe[0], &peer.probe[1..]);
+        peers.iter().filter(absent).map(|peer| peer.package).collect()
+    };
+    let wanted = missing(peers);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    if let Some(apt) = apt() {
+        let get = |arguments: &[&str]| {
+            let mut command = Command::new(apt[0]);
+            command.args(&apt[1..]).args(["-q", "-y"]).args(arguments);
+            // A server that a package starts on installation is not wanted.
+            run(command.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1"))
+        };
+        let mut arguments = vec!["install", "--no-install-recommends"];
+        arguments.extend(&wanted);
+        let done = get(&["update"]).and_then(|()| get(&arguments));
+        if let Err(why) = done {
+            eprintln!("xtask: {why}");
+        }
+    }
+    let still = missing(peers);
+    if still.is_empty() {
+        return Ok(());
+    }
+    let names = still.join(" ");
+    if strict() {
+        return Err(format!("these Debian packages are needed and could not be had: {names}"));
+    }
+    eprintln!(
+        "xtask: not installed, what needs them is skipped: {names}\n\
+         xtask: on Debian or Ubuntu: sudo apt-get install {names}"
+    );
+    Ok(())
+}
+
+fn apt() -> Option<&'static [&'static str]> {
+    if !Path::new("/usr/bin/apt-get").exists() {
+        None
+    } else if succeeds("sh", &["-c", "test $(id -u) = 0"]) {
+        Some(&["apt-get"])
+    } else if succeeds("sudo", &["-n", "true"]) {
+        Some(&["sudo", "-n", "apt-get"])
+    } else {
+        None
+    }
+}

@@ -1,0 +1,12 @@
+//! `cargo xtask test`: everything that can fail.
+
+use crate::peers;
+use crate::shell::{cargo, run as sh};
+
+/// The program is built in release form, as users run it; the tests around it in the quick form.
+pub fn run() -> Result<(), String> {
+    peers::install(peers::TEST)?;
+    sh(cargo().args(["build", "--release", "--package", "keyway"]))?;
+    sh(cargo().args(["test", "--workspace", "--no-fail-fast"]))?;
+    sh(cargo().args(["test", "--manifest-path", "fuzz/Cargo.toml"]))
+}
