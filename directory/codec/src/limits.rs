@@ -1,0 +1,24 @@
+//! What bounds the memory and the stack that a message from outside can claim.
+
+/// How deep a filter may be nested; a lone item has depth 1.
+pub const FILTER_DEPTH_MAX: usize = 64;
+
+/// How many nodes a filter may have, with each piece of a substring assertion counted as one.
+pub const FILTER_TERMS_MAX: usize = 4096;
+
+/// How many controls a message may carry.
+pub const CONTROLS_MAX: usize = 64;
+
+/// How many attributes one request or entry may list, and how many changes one modify.
+pub const ATTRIBUTES_MAX: usize = 4096;
+
+/// How many attribute values one message may carry, over all its attributes.
+///
+/// An empty value takes two octets on the wire and some 24 in memory.
+pub const VALUES_MAX: usize = 1 << 20;
+
+/// How many URIs one referral or search reference may list.
+pub const REFERRALS_MAX: usize = 64;
+
+/// The greatest INTEGER of RFC 4511, `maxInt`: message ids, size and time limits stay below it.
+pub const INTEGER_MAX: u32 = i32::MAX as u32;
