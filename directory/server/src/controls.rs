@@ -1,0 +1,174 @@
+//! Request controls: which are known, where they fit, what they say (RFC 4511 § 4.1.11).
+
+use keyway_codec::DecodeError;
+use keyway_codec::Filter;
+use keyway_codec::controls::{
+    ASSERTION, Assertion, MANAGE_DSA_IT, PAGED_RESULTS, POST_READ, PRE_READ, PagedResults,
+    ReadRequest,
+};
+use keyway_codec::message::{Control, LdapResult, ResultCode, tag};
+
+/// The controls that `supportedControl` names.
+pub const SUPPORTED: &[&str] = &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ, MANAGE_DSA_IT];
+
+/// What the controls of one request say. Only those that fit its operation are set.
+#[derive(Debug, Default)]
+pub struct RequestControls<'a> {
+    /// Answer in pages (RFC 2696); searches.
+    pub paged: Option<PagedResults<'a>>,
+    /// Do it only if the entry matches (RFC 4528); all but bind, unbind, abandon and extended.
+    pub assertion: Option<Filter<'a>>,
+    /// Return these attributes as they were before (RFC 4527); delete, modify and modify DN.
+    pub pre_read: Option<Vec<&'a str>>,
+    /// Return these attributes as they are afterwards (RFC 4527); add, modify and modify DN.
+    pub post_read: Option<Vec<&'a str>>,
+    /// Treat referral objects as entries (RFC 3296). There are no others here.
+    pub manage_dsa_it: bool,
+}
+
+impl<'a> RequestControls<'a> {
+    /// Understands the controls of a request whose identifier octet is `request` ([`tag`]).
+    ///
+    /// # Errors
+    /// The result to answer with: `unavailableCriticalExtension` for a critical control that is
+    /// unknown or does not fit the operation, `protocolError` for one that is there twice or whose
+    /// value is malformed. What is unknown and not critical is ignored, as RFC 4511 has it.
+    pub fn parse(request: u8, controls: &'a [Control<'a>]) -> Result<Self, LdapResult<'static>> {
+        let mut parsed = RequestControls::default();
+        for (index, control) in controls.iter().enumerate() {
+            if controls.iter().take(index).any(|other| other.oid == control.oid) {
+                return Err(refused(ResultCode::ProtocolError, control, "is there twice"));
+            }
+            if fits(request, control.oid) {
+                parsed.take(control)?;
+            } else if control.critical {
+                let why = if SUPPORTED.contains(&control.oid) {
+                    "does not fit this operation"
+                } else {
+                    "is not known"
+                };
+                return Err(refused(ResultCode::UnavailableCriticalExtension, control, why));
+            }
+        }
+        Ok(parsed)
+    }
+
+    fn take(&mut self, control: &'a Control<'a>) -> Result<(), LdapResult<'static>> {
+        let malformed = |error: DecodeError| {
+            refused(ResultCode::ProtocolError, control, &format!("has a bad value: {error}"))
+        };
+        let value = control.value.as_deref();
+        let required =
+            || value.ok_or_else(|| refused(ResultCode::ProtocolError, control, "needs a value"));
+        match control.oid {
+            PAGED_RESULTS => {
+                self.paged = Some(PagedResults::decode(required()?).map_err(malformed)?);
+            }
+            ASSERTION => {
+                self.assertion = Some(Assertion::decode(required()?).map_err(malformed)?.0);
+            }
+            PRE_READ => {
+                self.pre_read = Some(ReadRequest::decode(required()?).map_err(malformed)?.0);
+            }
+            POST_READ => {
+                self.post_read = Some(ReadRequest::decode(required()?).map_err(malformed)?.0);
+            }
+            // Some clients send an empty value here where RFC 3296 has none; it means nothing.
+            _ => self.manage_dsa_it = true,
+        }
+        Ok(())
+    }
+}
+
+/// Whether a known control has a meaning with this operation.
+fn fits(request: u8, oid: &str) -> bool {
+    use tag::*;
+    match oid {
+        PAGED_RESULTS => request == SEARCH_REQUEST,
+        ASSERTION => matches!(
+            request,
+            SEARCH_REQUEST
+                | COMPARE_REQUEST
+                | ADD_REQUEST
+                | DELETE_REQUEST
+                | MODIFY_REQUEST
+                | MODIFY_DN_REQUEST
+        ),
+        PRE_READ => matches!(request, DELETE_REQUEST | MODIFY_REQUEST | MODIFY_DN_REQUEST),
+        POST_READ => matches!(request, ADD_REQUEST | MODIFY_REQUEST | MODIFY_DN_REQUEST),
+        MANAGE_DSA_IT => !matches!(request, BIND_REQUEST | UNBIND_REQUEST | ABANDON_REQUEST),
+        _ => false,
+    }
+}
+
+fn refused(code: ResultCode, control: &Control<'_>, why: &str) -> LdapResult<'static> {
+    LdapResult::new(code, format!("control {} {why}", control.oid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    fn control(
+        oid: &'static str,
+        critical: bool,
+        value: Option<&'static [u8]>,
+    ) -> Control<'static> {
+        Control { oid, critical, value: value.map(Cow::Borrowed) }
+    }
+
+    fn code(request: u8, controls: &[Control<'_>]) -> ResultCode {
+        match RequestControls::parse(request, controls) {
+            Ok(_) => ResultCode::Success,
+            Err(result) => result.code,
+        }
+    }
+
+    #[test]
+    fn unknown_is_refused_when_critical_and_else_ignored() {
+        use ResultCode::*;
+        assert_eq!(code(tag::SEARCH_REQUEST, &[control("1.2.3", false, None)]), Success);
+        assert_eq!(
+            code(tag::SEARCH_REQUEST, &[control("1.2.3", true, None)]),
+            UnavailableCriticalExtension
+        );
+    }
+
+    #[test]
+    fn known_where_it_does_not_fit_is_refused_when_critical_and_else_ignored() {
+        let paged =
+            |critical| control(PAGED_RESULTS, critical, Some(b"\x30\x05\x02\x01\x05\x04\x00"));
+        assert_eq!(
+            code(tag::ADD_REQUEST, &[paged(true)]),
+            ResultCode::UnavailableCriticalExtension
+        );
+        let ignored = [paged(false)];
+        assert!(RequestControls::parse(tag::ADD_REQUEST, &ignored).unwrap().paged.is_none());
+        let taken = [paged(true)];
+        let parsed = RequestControls::parse(tag::SEARCH_REQUEST, &taken).unwrap();
+        assert_eq!(parsed.paged.unwrap().size, 5);
+    }
+
+    #[test]
+    fn twice_or_malformed_is_a_protocol_error() {
+        let manage = control(MANAGE_DSA_IT, true, None);
+        assert_eq!(code(tag::MODIFY_REQUEST, &[manage.clone(), manage]), ResultCode::ProtocolError);
+        for value in [None, Some(&b"\x30"[..]), Some(b"")] {
+            for oid in [PAGED_RESULTS, ASSERTION] {
+                let controls = [control(oid, false, value)];
+                assert_eq!(code(tag::SEARCH_REQUEST, &controls), ResultCode::ProtocolError);
+            }
+        }
+    }
+
+    #[test]
+    fn read_entry_controls_name_attributes() {
+        let value = Some(&b"\x30\x06\x04\x02cn\x04\x00"[..]);
+        let controls = [control(PRE_READ, true, value), control(POST_READ, true, value)];
+        let parsed = RequestControls::parse(tag::MODIFY_REQUEST, &controls).unwrap();
+        assert_eq!(parsed.pre_read, Some(vec!["cn", ""]));
+        assert_eq!(parsed.post_read, Some(vec!["cn", ""]));
+        assert_eq!(code(tag::ADD_REQUEST, &controls), ResultCode::UnavailableCriticalExtension);
+    }
+}

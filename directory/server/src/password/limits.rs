@@ -1,0 +1,35 @@
+//! Bounds on what a stored password value may cost us to check, with their units.
+//!
+//! A stored value names its own cost, and whoever could write it chose that cost. A value beyond
+//! these bounds is refused when it is written and matches nothing when it is found.
+
+/// Longest password taken, in bytes.
+pub const PASSWORD_BYTES_MAX: usize = 1024;
+/// Longest stored value looked at, in bytes.
+pub const STORED_BYTES_MAX: usize = 2048;
+/// Shortest digest or derived key that counts as one, in bytes.
+pub const DIGEST_BYTES_MIN: usize = 16;
+/// Most values of one entry that one bind looks at.
+pub const STORED_VALUES_MAX: usize = 8;
+/// Most PBKDF2 iterations of a stored value: about two seconds of one core.
+pub const PBKDF2_ITERATIONS_MAX: u32 = 5_000_000;
+/// Most Argon2 memory of a stored value, in KiB: 256 MiB.
+pub const ARGON2_MEMORY_KIB_MAX: u32 = 256 << 10;
+/// Most Argon2 lanes of a stored value.
+pub const ARGON2_LANES_MAX: u32 = 16;
+/// Most Argon2 memory times passes of a stored value, in KiB: about two seconds of one core.
+pub const ARGON2_WORK_KIB_MAX: u64 = 2 << 20;
+/// Most SHA-crypt rounds of a stored value.
+pub const SHA_CRYPT_ROUNDS_MAX: u32 = 1_000_000;
+/// Fewest SHA-crypt rounds; a value that asks for fewer gets these.
+pub const SHA_CRYPT_ROUNDS_MIN: u32 = 1_000;
+/// SHA-crypt rounds of a value that names none.
+pub const SHA_CRYPT_ROUNDS_DEFAULT: u32 = 5_000;
+/// Most SHA-crypt rounds times password bytes: each round hashes the password.
+pub const SHA_CRYPT_WORK_BYTES_MAX: u64 = 64 << 20;
+/// Salt of a value that we make, in bytes.
+pub const SALT_BYTES: usize = 16;
+/// Derived key of a value that we make, in bytes.
+pub const DERIVED_BYTES: usize = 32;
+/// Length of a generated password, in characters of five bits each.
+pub const GENERATED_CHARACTERS: usize = 24;

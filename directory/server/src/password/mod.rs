@@ -1,0 +1,331 @@
+//! Password values: what is stored, how one is made, how one is checked.
+//!
+//! Every primitive is an engine request. Plain digests run on the caller's stack; slow derivations
+//! go to the engine's bounded pool, and a full pool is [`Error::Busy`]. What is stored names its
+//! scheme and its cost; both are bounded by [`limits`], so that a hostile value cannot buy minutes
+//! or gigabytes of ours.
+
+pub mod limits;
+mod stored;
+
+use keyway_engine::{Algorithm, Cost, Derivation, Engine};
+use limits::*;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use stored::Stored;
+pub use stored::StoredError;
+use subtle::ConstantTimeEq;
+use tokio::sync::oneshot;
+use zeroize::Zeroizing;
+
+/// What a new value costs to make and to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argon2Cost {
+    /// Memory, in KiB.
+    pub memory_kib: u32,
+    /// Passes over it.
+    pub passes: u32,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+impl Default for Argon2Cost {
+    /// 19 MiB, two passes, one lane: OWASP's first choice, about 20 ms of one core.
+    fn default() -> Self {
+        Argon2Cost { memory_kib: 19 << 10, passes: 2, lanes: 1 }
+    }
+}
+
+impl From<Argon2Cost> for Cost {
+    fn from(cost: Argon2Cost) -> Self {
+        let Argon2Cost { memory_kib, passes, lanes } = cost;
+        Cost::Argon2 { memory_kib, passes, lanes }
+    }
+}
+
+/// Why a password was not made or checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The password is longer than [`PASSWORD_BYTES_MAX`].
+    TooLong,
+    /// The slow pool is full; try again later.
+    Busy,
+    /// The engine could not do it.
+    Engine(keyway_engine::Error),
+}
+
+impl From<keyway_engine::Error> for Error {
+    fn from(error: keyway_engine::Error) -> Self {
+        match error {
+            keyway_engine::Error::Busy => Error::Busy,
+            other => Error::Engine(other),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::TooLong => write!(f, "a password may have {PASSWORD_BYTES_MAX} bytes at most"),
+            Error::Busy => f.write_str("too many passwords are being checked; try again later"),
+            Error::Engine(error) => write!(f, "the password could not be worked on: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for StoredError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoredError::UnknownScheme => f.write_str(
+                "the value names a password scheme that is not known here; \
+                 give the password itself or a value of a known scheme",
+            ),
+            StoredError::Malformed(why) => write!(f, "the value does not fit its scheme: {why}"),
+            StoredError::TooCostly => f.write_str("the value asks for more work than is allowed"),
+        }
+    }
+}
+
+impl std::error::Error for StoredError {}
+
+/// What somebody gave as a value to store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given<'a> {
+    /// A password, to be hashed before it is stored.
+    Password(&'a [u8]),
+    /// A value of a known scheme, fit to be stored as it is.
+    Hashed,
+}
+
+/// Says whether a value given for `userPassword` is a password or is hashed already.
+///
+/// # Errors
+/// A value that names a scheme which is not known, or does not fit it, or asks for more work than
+/// the limits allow. Storing or hashing it would make it look right and never match, or worse,
+/// make the hash itself the password.
+pub fn classify(value: &[u8]) -> Result<Given<'_>, StoredError> {
+    match stored::parse(value)? {
+        Stored::Clear(password) => Ok(Given::Password(password)),
+        Stored::Digest { .. } | Stored::Derived { .. } => Ok(Given::Hashed),
+    }
+}
+
+/// Makes and checks password values. Cheap to clone; used by all threads at once.
+#[derive(Clone)]
+pub struct Passwords {
+    engine: Engine,
+    cost: Argon2Cost,
+}
+
+impl Passwords {
+    /// New values are Argon2id of this cost.
+    pub fn new(engine: Engine, cost: Argon2Cost) -> Self {
+        Passwords { engine, cost }
+    }
+
+    /// Starts to hash a password into the value to store. The work is submitted before this
+    /// returns; dropping the future drops its result only.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], [`Error::Busy`], or the engine's.
+    pub fn hash(
+        &self,
+        password: Zeroizing<Vec<u8>>,
+    ) -> Result<impl Future<Output = Result<Vec<u8>, Error>> + Send + 'static + use<>, Error> {
+        if password.len() > PASSWORD_BYTES_MAX {
+            return Err(Error::TooLong);
+        }
+        let mut salt = vec![0; SALT_BYTES];
+        self.engine.random(&mut salt)?;
+        let cost = self.cost;
+        let derived = self.derive(Derivation {
+            algorithm: Algorithm::Argon2id,
+            cost: cost.into(),
+            password,
+            salt: salt.clone(),
+            output_bytes: DERIVED_BYTES,
+        })?;
+        Ok(async move { Ok(stored::argon2id(cost, &salt, &derived.await?)) })
+    }
+
+    /// Checks a password against an entry's stored values; any one that matches will do.
+    ///
+    /// With no value that can be checked (no such entry, no password, schemes that are not known)
+    /// it takes as long as a check of a value of our own and then does not match.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] or the engine's; never for what is stored.
+    pub fn check(&self, password: Zeroizing<Vec<u8>>, values: &[Vec<u8>]) -> Result<Check, Error> {
+        if password.len() > PASSWORD_BYTES_MAX {
+            return Ok(Check::Known(false));
+        }
+        let parsed: Vec<_> = values
+            .iter()
+            .take(STORED_VALUES_MAX)
+            .filter_map(|value| stored::parse(value).ok())
+            .collect();
+        let checkable = !parsed.is_empty();
+        let mut slow = Vec::new();
+        for value in parsed {
+            match value {
+                Stored::Clear(expected) => {
+                    if bool::from(expected.ct_eq(&password)) {
+                        return Ok(Check::Known(true));
+                    }
+                }
+                Stored::Digest { algorithm, digest, salt } => {
+                    if self.digest_matches(algorithm, &password, &salt, &digest)? {
+                        return Ok(Check::Known(true));
+                    }
+                }
+                Stored::Derived { algorithm, cost, salt, expected } => {
+                    slow.push(Slow { algorithm, cost, salt, expected });
+                }
+            }
+        }
+        if !checkable {
+            slow.push(self.dummy());
+        }
+        slow.retain(|value| value.fits(&password));
+        let Some(first) = slow.pop() else { return Ok(Check::Known(false)) };
+        let running = self.derive(first.derivation(&password))?;
+        let passwords = self.clone();
+        Ok(Check::Pending(Pending {
+            passwords,
+            password,
+            left: slow,
+            expected: first.expected,
+            running,
+        }))
+    }
+
+    /// A fresh password for somebody who gave none (RFC 3062): 120 bits in 24 characters that are
+    /// not mistaken for each other.
+    pub fn generate(&self) -> Result<Zeroizing<Vec<u8>>, Error> {
+        const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+        let mut bytes = Zeroizing::new(vec![0; GENERATED_CHARACTERS]);
+        self.engine.random(&mut bytes)?;
+        for byte in bytes.iter_mut() {
+            *byte = ALPHABET.get(usize::from(*byte % 32)).copied().unwrap_or(b'a');
+        }
+        Ok(bytes)
+    }
+
+    fn digest_matches(
+        &self,
+        algorithm: Algorithm,
+        password: &[u8],
+        salt: &[u8],
+        expected: &[u8],
+    ) -> Result<bool, Error> {
+        let mut digest = Zeroizing::new(vec![0; algorithm.output_bytes().unwrap_or_default()]);
+        self.engine.digest(algorithm, &[password, salt], &mut digest)?;
+        Ok(digest.ct_eq(expected).into())
+    }
+
+    /// What a bind to nobody is checked against. No password derives 32 zero bytes.
+    fn dummy(&self) -> Slow {
+        Slow {
+            algorithm: Algorithm::Argon2id,
+            cost: self.cost.into(),
+            salt: vec![0; SALT_BYTES],
+            expected: vec![0; DERIVED_BYTES],
+        }
+    }
+
+    fn derive(&self, derivation: Derivation) -> Result<Derived, Error> {
+        let (sender, receiver) = oneshot::channel();
+        let done = Box::new(move |result| {
+            // Nobody may be waiting any more: the connection is gone.
+            let _ = sender.send(result);
+        });
+        self.engine.submit(derivation, done)?;
+        Ok(Derived(receiver))
+    }
+}
+
+/// A stored value that takes the slow class to check.
+struct Slow {
+    algorithm: Algorithm,
+    cost: Cost,
+    salt: Vec<u8>,
+    expected: Vec<u8>,
+}
+
+impl Slow {
+    /// SHA-crypt's time grows with the password, so the two are bounded together.
+    fn fits(&self, password: &[u8]) -> bool {
+        match self.cost {
+            Cost::ShaCrypt { rounds } => {
+                u64::from(rounds) * password.len() as u64 <= SHA_CRYPT_WORK_BYTES_MAX
+            }
+            _ => true,
+        }
+    }
+
+    fn derivation(&self, password: &[u8]) -> Derivation {
+        Derivation {
+            algorithm: self.algorithm,
+            cost: self.cost,
+            password: Zeroizing::new(password.to_vec()),
+            salt: self.salt.clone(),
+            output_bytes: self.expected.len(),
+        }
+    }
+}
+
+/// A password check: done, or under way in the slow class.
+pub enum Check {
+    /// It matched, or did not.
+    Known(bool),
+    /// Await it.
+    Pending(Pending),
+}
+
+/// A check under way; resolves to whether a value matched. Dropping it abandons the check.
+pub struct Pending {
+    passwords: Passwords,
+    password: Zeroizing<Vec<u8>>,
+    left: Vec<Slow>,
+    expected: Vec<u8>,
+    running: Derived,
+}
+
+impl Future for Pending {
+    type Output = Result<bool, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            let derived = ready!(Pin::new(&mut this.running).poll(context))?;
+            if bool::from(derived.ct_eq(&this.expected)) {
+                return Poll::Ready(Ok(true));
+            }
+            let Some(next) = this.left.pop() else { return Poll::Ready(Ok(false)) };
+            this.running = this.passwords.derive(next.derivation(&this.password))?;
+            this.expected = next.expected;
+        }
+    }
+}
+
+/// The engine's answer to one submitted derivation.
+struct Derived(oneshot::Receiver<Result<Zeroizing<Vec<u8>>, keyway_engine::Error>>);
+
+impl Future for Derived {
+    type Output = Result<Zeroizing<Vec<u8>>, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(Pin::new(&mut self.0).poll(context));
+        Poll::Ready(match result {
+            Ok(result) => result.map_err(Error::from),
+            Err(_) => Err(Error::Engine(keyway_engine::Error::Closed)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

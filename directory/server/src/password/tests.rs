@@ -1,0 +1,143 @@
+use super::*;
+
+fn passwords() -> Passwords {
+    let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
+    Passwords::new(keyway_drivers::engine(), cost)
+}
+
+async fn checks(passwords: &Passwords, password: &[u8], values: &[&[u8]]) -> bool {
+    let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
+    match passwords.check(Zeroizing::new(password.to_vec()), &values).unwrap() {
+        Check::Known(matched) => matched,
+        Check::Pending(pending) => pending.await.unwrap(),
+    }
+}
+
+/// Each made by somebody else's program from the password `secret password`.
+const FOREIGN: &[&str] = &[
+    // slappasswd (OpenLDAP 2.5) with its core, pw-sha2 and argon2 modules.
+    "{SSHA}rXRAgYm9GAhAdEmNcfET0e07O0LT+WHV",
+    "{SHA}0goJVFx6/xSk9ZbduhkpbVj2wQE=",
+    "{SSHA256}pLKZW9HWEt3lk1SqV5qO6j5LWAejNOKguy8DdA5jiwzMBiV/6/AxIw==",
+    "{SSHA384}EKIx9ijZ2fYW24DUS3InzkHJZ1kPaTW5A8ClB8I+INQI3B+Ycv5ejo+Z7JrDPlpvsVSrMEE5GeM=",
+    "{SSHA512}BdBa3aBXHF+PTy4Rw6nu1m6lbd8EZmw9dBdb9cI7+PeuKnPp9Eb25ygVLCeXsqtRcROnzEksdcfvnFWUqwxpTs9e\
+     xVkrbavs",
+    "{ARGON2}$argon2i$v=19$m=4096,t=3,p=1$/sEXLKfKr7Hy4dD62hnL1Q$G6sVOIgVLebxVI9Dary8P3NMHYuxzXoQ/rE\
+     2Lo2bHU8",
+    "{ARGON2}$argon2i$v=19$m=128,t=3,p=2$uLGQbbxmCIu3x/y3vFnZ6w$pxeREf2BTsDSUb66g+29Ex23iby2+4u0zavq\
+     Xut6SYk",
+    // openssl passwd (OpenSSL 3.0) and glibc's crypt(3).
+    "{CRYPT}$6$saltstring$mXvSStodjL2/qu3vO7vyzeO73AhIXRAVPMu2Wy27XQRg2ygktJmklRj9683dZpzGIXEqvsoQ1bM\
+     UH/ORrAaE70",
+    "{crypt}$5$saltstring$meKE4bAyUAmnZ6B3dSOjM1F1jnPrCg9DNBJIi.lJLXA",
+    "{CRYPT}$5$rounds=1400$anotherlongsalts$TONWt8VO9qZMHWCDisYNf8TYqDl7B1sbiow52c4WF..",
+    "{CRYPT}$6$rounds=1500$saltsaltsaltsalt$XXw1.f9FqUzuokoJtqB9gE3JQob0ymxrF/IMJIQpwSJACjwCb1O4WVxAD\
+     c5aPgBjqPbttLajPH/nJVp7edEan.",
+    "{CRYPT}$5$rounds=1000$x$Qzp4awPrurHBqPGdxvfRbq5kc.krx3eJpLgtGu8N5H4",
+    // Python's hashlib.pbkdf2_hmac, written down as passlib and OpenLDAP's pw-pbkdf2 do, and in
+    // 389-ds's older packed form.
+    "{PBKDF2}1200$sVZYIKXNrEDgUg0j.dCxSQ$F8/PhEPcgWW24FLKfg/A5pZIPNs",
+    "{PBKDF2-SHA256}1000$XVsJ9tyy1Tpf/8YMSsDVXw$DorlYqButjoU/VVuJjHdCbf3Ew1TfmtL8SK0gJGtCEs",
+    "{PBKDF2-SHA512}1000$o5YkRkO1beShZCtayuWUcA$5Y7zlbgric9bu3MgKTyrZhcd7hLlLTiIfSgSjmXsazmW5i7ItXWA2\
+     iCC60A5UtICXUjcsgGiWAv/3gexLJDylw",
+    "{PBKDF2_SHA256}AAAIAGoaNHlwsKSFSRo+vE5zp9OiC3hWs3WbdAHwFcLryhycb5bO60b2327pGhnh6K5dOn/w7Z53zVG3\
+     Ky30/Ywd0TQ4YY3mE6XwF0t4xKuFXQrxK8VExzkVZ1+faO9zKF0O8y1vbp8rEdFlsxvA93ItVLsrIjw7TYxX5qmEXnhgPS3\
+     yeAxu4oFxlG5ws9iTgSyPl94xPFBy6itHteAyQa5y4CX0JZdi59lsZlE9IiSz+Tcro9z9Sg84qeZLWivR2NnQVblkwn0mfn\
+     Co41X5OhYImn3Dr+6cBEIQbKQ/6aKK6/6y8DkV8FmgC3ka3TPdYpKEyvaR6KyHL3mNJvZcDWFE6OfBy/93EyeputR7TKMQu\
+     LE8hwPgAKFSqnhZxXoSUmjSJSHG0ipGE3R8rb3vwrdjzTEVxnOgM+J7hyaZ/eiYEn04",
+    "secret password",
+    "{CLEARTEXT}secret password",
+];
+
+#[tokio::test]
+async fn values_of_other_programs_verify() {
+    let passwords = passwords();
+    for value in FOREIGN {
+        assert!(checks(&passwords, b"secret password", &[value.as_bytes()]).await, "{value}");
+        for wrong in [&b"secret passwore"[..], b"", b"secret password\0", b"secret passwor"] {
+            assert!(!checks(&passwords, wrong, &[value.as_bytes()]).await, "{value}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn argon2id_vectors_of_the_reference_implementation() {
+    let passwords = passwords();
+    for value in [
+        "{ARGON2}$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "{ARGON2}$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+    ] {
+        assert!(checks(&passwords, b"password", &[value.as_bytes()]).await, "{value}");
+        assert!(!checks(&passwords, b"Password", &[value.as_bytes()]).await, "{value}");
+    }
+}
+
+#[tokio::test]
+async fn any_value_of_several_will_do() {
+    let passwords = passwords();
+    let all: Vec<_> =
+        FOREIGN.iter().map(|value| value.as_bytes()).take(STORED_VALUES_MAX).collect();
+    assert!(checks(&passwords, b"secret password", &all).await);
+    let mixed: [&[u8]; 3] = [b"{MD5}X03MO1qnZdYdgyfeuILPmQ==", FOREIGN[5].as_bytes(), b"other"];
+    assert!(checks(&passwords, b"secret password", &mixed).await);
+    assert!(checks(&passwords, b"other", &mixed).await);
+    assert!(!checks(&passwords, b"third", &mixed).await);
+}
+
+#[tokio::test]
+async fn new_values_are_salted_and_verify() {
+    let passwords = passwords();
+    let make =
+        || async { passwords.hash(Zeroizing::new(b"secret".to_vec())).unwrap().await.unwrap() };
+    let (one, other) = (make().await, make().await);
+    assert_ne!(one, other);
+    assert!(one.starts_with(b"{ARGON2}$argon2id$v=19$m=64,t=1,p=1$"));
+    assert_eq!(classify(&one), Ok(Given::Hashed));
+    assert!(checks(&passwords, b"secret", &[&one]).await);
+    assert!(!checks(&passwords, b"Secret", &[&one]).await);
+}
+
+#[test]
+fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
+    let passwords = passwords();
+    let uncheckable: [&[Vec<u8>]; 2] = [&[], &[b"{MD5}X03MO1qnZdYdgyfeuILPmQ==".to_vec()]];
+    for values in uncheckable {
+        let check = passwords.check(Zeroizing::new(b"x".to_vec()), values).unwrap();
+        assert!(matches!(check, Check::Pending(_)));
+    }
+}
+
+#[test]
+fn long_passwords_are_turned_away_before_any_work() {
+    let passwords = passwords();
+    let long = Zeroizing::new(vec![b'x'; PASSWORD_BYTES_MAX + 1]);
+    assert!(matches!(passwords.check(long.clone(), &[]), Ok(Check::Known(false))));
+    assert!(matches!(passwords.hash(long), Err(Error::TooLong)));
+}
+
+#[test]
+fn sha_crypt_work_is_bounded_by_password_and_rounds_together() {
+    let passwords = passwords();
+    let hash = "a".repeat(86);
+    let costly = format!("{{CRYPT}}$6$rounds=1000000$salt${hash}").into_bytes();
+    let check = passwords.check(Zeroizing::new(vec![b'x'; 1000]), &[costly]).unwrap();
+    assert!(matches!(check, Check::Known(false)));
+}
+
+#[test]
+fn a_full_pool_is_busy() {
+    let engine =
+        keyway_engine::Engine::builder().driver(keyway_drivers::software()).slow_pool(0, 0).build();
+    let passwords = Passwords::new(engine, Argon2Cost::default());
+    assert!(matches!(passwords.check(Zeroizing::default(), &[]), Err(Error::Busy)));
+    assert!(matches!(passwords.hash(Zeroizing::default()), Err(Error::Busy)));
+}
+
+#[test]
+fn generated_passwords_differ() {
+    let passwords = passwords();
+    let (one, other) = (passwords.generate().unwrap(), passwords.generate().unwrap());
+    assert_ne!(one, other);
+    assert_eq!(one.len(), GENERATED_CHARACTERS);
+    assert!(one.iter().all(|byte| byte.is_ascii_alphanumeric()));
+}
