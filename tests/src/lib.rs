@@ -1,1 +1,246 @@
-//! (being written)
+//! End to end, through the doors a user comes in by: the built program, and other people's clients.
+//!
+//! This library starts `keyway` and foreign clients for the tests beside it. What a test needs and
+//! the machine has not is said on standard error and the test ends; with `CI=true` that is a
+//! failure instead.
+#![forbid(unsafe_code)]
+
+pub mod client;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// Whether all of these are here: a program's name, or `python:MODULE` for Debian's Python.
+///
+/// # Panics
+/// In CI, where nothing may be skipped, if one is missing.
+pub fn available(needs: &[&str]) -> bool {
+    let here = |need: &&str| match need.strip_prefix("python:") {
+        Some(module) => runs(PYTHON, &["-c", &format!("import {module}")]),
+        None => runs("sh", &["-c", &format!("command -v {need}")]),
+    };
+    let missing: Vec<&str> = needs.iter().filter(|need| !here(need)).copied().collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+    assert!(!ci, "nothing may be skipped in CI, but these are missing: {missing:?}");
+    eprintln!("skipped: not installed: {missing:?} (`cargo xtask test` installs them)");
+    false
+}
+
+/// Debian's own Python, whose packages we ask for, whatever else is first in the path.
+pub const PYTHON: &str = "/usr/bin/python3";
+
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The program under test, built in release form once a test run.
+pub fn keyway() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let status = Command::new(cargo)
+            .args(["build", "--quiet", "--release", "--package", "keyway"])
+            .current_dir(root)
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "keyway does not build");
+        // A test binary is target/PROFILE/deps/NAME.
+        let this = std::env::current_exe().expect("this test's path");
+        let target = this.ancestors().nth(3).expect("the target folder");
+        target.join("release/keyway")
+    })
+}
+
+/// A running `keyway up` on free ports of 127.0.0.1. Killed when dropped.
+pub struct Server {
+    child: Child,
+    /// What it printed first.
+    pub ready: Value,
+    /// Keeps its standard output open.
+    _output: BufReader<std::process::ChildStdout>,
+}
+
+impl Server {
+    /// Starts it on a data folder and waits until it says that it is ready.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start(data: &Path, arguments: &[&str]) -> Server {
+        let mut child = Command::new(keyway())
+            .args(["up", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"])
+            .arg("--data")
+            .arg(data)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("keyway starts");
+        let mut output = BufReader::new(child.stdout.take().expect("its output"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a first line");
+        let ready = serde_json::from_str(&line)
+            .unwrap_or_else(|why| panic!("keyway did not come up: {line:?}: {why}"));
+        Server { child, ready, _output: output }
+    }
+
+    /// A string of its first line.
+    ///
+    /// # Panics
+    /// If there is none of that name.
+    pub fn text(&self, name: &str) -> &str {
+        self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.ready))
+    }
+
+    /// `ldap://127.0.0.1:PORT`
+    pub fn ldap(&self) -> &str {
+        self.text("ldap")
+    }
+
+    /// `ldaps://127.0.0.1:PORT`
+    pub fn ldaps(&self) -> &str {
+        self.text("ldaps")
+    }
+
+    /// Host and port of the door without TLS.
+    pub fn address(&self) -> &str {
+        self.ldap().trim_start_matches("ldap://")
+    }
+
+    /// Host and port of the TLS door.
+    pub fn tls_address(&self) -> &str {
+        self.ldaps().trim_start_matches("ldaps://")
+    }
+
+    /// The administrator's DN.
+    pub fn administrator(&self) -> &str {
+        self.text("administrator")
+    }
+
+    /// The administrator's password.
+    pub fn password(&self) -> String {
+        let file = self.text("administrator_password_file");
+        std::fs::read_to_string(file).expect("the password file").trim_end().to_owned()
+    }
+
+    /// One of the ldap-utils, as the administrator over ldaps, checked against the server's CA.
+    pub fn admin_tool(&self, program: &str) -> Command {
+        let mut command = self.tool(program, self.ldaps());
+        command.args(["-D", self.administrator(), "-y", self.text("administrator_password_file")]);
+        command
+    }
+
+    /// One of the ldap-utils, simple authentication, checked against the server's CA.
+    pub fn tool(&self, program: &str, url: &str) -> Command {
+        let mut command = Command::new(program);
+        command.args(["-x", "-H", url]).env("LDAPNOINIT", "1");
+        command.env_remove("LDAPNOINIT");
+        command.env("LDAPTLS_CACERT", self.text("ca_certificate"));
+        command.env("LDAPTLS_REQCERT", "demand").env("LDAPCONF", "/dev/null");
+        command
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    ///
+    /// # Panics
+    /// If it cannot be signalled.
+    pub fn stop(mut self) -> ExitStatus {
+        let pid = Pid::from_raw(self.child.id() as i32).expect("a pid");
+        kill_process(pid, Signal::TERM).expect("a signal");
+        self.child.wait().expect("its end")
+    }
+
+    /// Whether it is still running.
+    ///
+    /// # Panics
+    /// If the system does not say.
+    pub fn is_up(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_none()
+    }
+
+    /// kill -9, and waits for the end.
+    ///
+    /// # Panics
+    /// If it cannot be signalled.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("a signal");
+        self.child.wait().expect("its end");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server on a fresh folder with `people` sample people.
+pub fn sample(people: u32) -> (TempDir, Server) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(&folder.path().join("data"), &["--sample", &people.to_string()]);
+    (folder, server)
+}
+
+/// What a finished program left.
+pub struct Finished {
+    /// Its exit status; for ldap-utils the LDAP result code.
+    pub code: i32,
+    /// Its standard output.
+    pub out: String,
+    /// Its standard error.
+    pub err: String,
+}
+
+/// Runs it to its end with `input` on standard input.
+///
+/// # Panics
+/// If it cannot be started.
+pub fn finish(command: &mut Command, input: &str) -> Finished {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|why| panic!("{command:?}: {why}"));
+    let mut stdin = child.stdin.take().expect("its input");
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || {
+        // A program that ends early does not read all of it.
+        let _ = stdin.write_all(input.as_bytes());
+    });
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("its end");
+    writer.join().expect("the writer");
+    Finished {
+        code: status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&stdout).into_owned(),
+        err: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+impl Finished {
+    /// Asserts the exit status.
+    ///
+    /// # Panics
+    /// If it is another, with what the program said.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Finished {
+        assert_eq!(self.code, code, "\nout: {}\nerr: {}", self.out, self.err);
+        self
+    }
+}

@@ -1,0 +1,46 @@
+//! A benchmark for each claim, with its peer in the same run.
+//!
+//! Every benchmark alternates between Keyway and its peers, takes medians, prints a table with the
+//! ratios and, with `--json FILE`, writes them as a list of claims (see [`report`]). The machine is
+//! assumed to be shared: what is compared is processor time per operation, not wall time. Nothing
+//! here is linked into the product.
+#![forbid(unsafe_code)]
+
+mod echo;
+mod process;
+mod report;
+mod skeleton;
+mod slapd;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "keyway-bench", about = "Benchmarks of Keyway, each beside its peer.")]
+struct Arguments {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
+    Skeleton(skeleton::Arguments),
+    /// The echo that others are compared with (started by the benchmarks themselves)
+    #[command(hide = true)]
+    EchoServer,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().benchmark {
+        Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
+        Benchmark::EchoServer => echo::serve(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("keyway-bench: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

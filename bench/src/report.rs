@@ -1,0 +1,173 @@
+//! The form in which every benchmark ends: a table for people, a list of claims for programs.
+
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// One comparison. `bar` and `holds` are `null` where no bar is set yet.
+#[derive(Serialize)]
+pub struct Claim {
+    /// What was measured.
+    pub claim: String,
+    /// Keyway's figure.
+    pub value: f64,
+    /// The unit of `value` and `peer_value`.
+    pub unit: &'static str,
+    /// Who it is compared with.
+    pub peer: String,
+    /// The peer's figure in the same run.
+    pub peer_value: f64,
+    /// How many times better Keyway is: above 1 favours Keyway. Median of the rounds' ratios.
+    pub ratio: f64,
+    /// The ratio that is demanded.
+    pub bar: Option<f64>,
+    /// Whether `ratio` reaches `bar`.
+    pub holds: Option<bool>,
+    /// Largest less smallest of the rounds' ratios, over their median.
+    pub spread: f64,
+}
+
+impl Claim {
+    /// Compares costs (less is better) measured in the same rounds.
+    pub fn cost(claim: &str, unit: &'static str, ours: &[f64], peer: &str, theirs: &[f64]) -> Self {
+        let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(o, t)| t / o).collect();
+        let ratio = median(&ratios);
+        let (low, high) = ratios
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
+        Claim {
+            claim: claim.into(),
+            value: median(ours),
+            unit,
+            peer: peer.into(),
+            peer_value: median(theirs),
+            ratio,
+            bar: None,
+            holds: None,
+            spread: (high - low) / ratio,
+        }
+    }
+}
+
+/// Everything a reader needs to judge the claims.
+#[derive(Serialize)]
+pub struct Report {
+    benchmark: &'static str,
+    machine: Machine,
+    commit: String,
+    peers: Vec<String>,
+    settings: serde_json::Value,
+    claims: Vec<Claim>,
+}
+
+#[derive(Serialize)]
+struct Machine {
+    processor: String,
+    cores: usize,
+    memory_mib: u64,
+    kernel: String,
+    load_average: String,
+}
+
+impl Report {
+    /// `peers`: their names and versions; `settings`: what the run was asked to do.
+    pub fn new(
+        benchmark: &'static str,
+        peers: Vec<String>,
+        settings: serde_json::Value,
+        claims: Vec<Claim>,
+    ) -> Self {
+        Report { benchmark, machine: Machine::here(), commit: commit(), peers, settings, claims }
+    }
+
+    /// Prints the table, and writes the JSON if a file is named.
+    pub fn finish(&self, json: Option<&Path>) -> Result<(), String> {
+        self.print();
+        let Some(path) = json else { return Ok(()) };
+        let text = serde_json::to_string_pretty(self).map_err(|why| why.to_string())?;
+        fs::write(path, text + "\n").map_err(|why| format!("{}: {why}", path.display()))
+    }
+
+    fn print(&self) {
+        let m = &self.machine;
+        println!("\n{} at commit {}", self.benchmark, self.commit);
+        println!("{} × {}, {} MiB, Linux {}", m.cores, m.processor, m.memory_mib, m.kernel);
+        println!("load average {}; peers: {}\n", m.load_average, self.peers.join(", "));
+        println!(
+            "{:<44} {:>10} {:>10}  {:<22} {:>7} {:>7}  bar",
+            "claim", "Keyway", "peer", "", "ratio", "spread"
+        );
+        for c in &self.claims {
+            let bar = match (c.bar, c.holds) {
+                (Some(bar), Some(true)) => format!("≥ {bar} holds"),
+                (Some(bar), _) => format!("≥ {bar} MISSED"),
+                (None, _) => "none yet".into(),
+            };
+            println!(
+                "{:<44} {:>10.2} {:>10.2}  {:<22} {:>6.2}× {:>6.0}%  {bar}",
+                format!("{}, {}", c.claim, c.unit),
+                c.value,
+                c.peer_value,
+                c.peer,
+                c.ratio,
+                c.spread * 100.0,
+            );
+        }
+        println!("\nratio: how many times better Keyway is; above 1 favours Keyway");
+    }
+}
+
+impl Machine {
+    fn here() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+            line.split_once(':').map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+        };
+        let memory = field(&read("/proc/meminfo"), "MemTotal");
+        let kib = memory.split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        Machine {
+            processor: field(&read("/proc/cpuinfo"), "model name"),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_mib: kib / 1024,
+            kernel: read("/proc/sys/kernel/osrelease").trim().into(),
+            load_average: read("/proc/loadavg").split(' ').take(3).collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    match git(&["rev-parse", "--short=12", "HEAD"]) {
+        Some(commit) if git(&["status", "--porcelain"]).is_some_and(|s| s.is_empty()) => commit,
+        Some(commit) => commit + " and changes",
+        None => "unknown".into(),
+    }
+}
+
+/// The middle one, or the mean of the two in the middle; 0 of none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_half_the_peers_is_a_ratio_of_two() {
+        let claim = Claim::cost("x", "us", &[1.0, 2.0, 3.0], "p", &[2.0, 4.0, 6.0]);
+        assert_eq!((claim.value, claim.peer_value, claim.ratio), (2.0, 4.0, 2.0));
+        assert_eq!((claim.spread, claim.bar, claim.holds), (0.0, None, None));
+    }
+}

@@ -1,0 +1,101 @@
+//! OpenLDAP's slapd with back-mdb, configured to do what Keyway does: every write synced.
+
+use crate::process::Process;
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = "/usr/sbin/slapd";
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// A running slapd.
+pub struct Slapd {
+    /// The process.
+    pub process: Process,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// Its version, or why it cannot be had.
+pub fn version() -> Result<String, String> {
+    let output = Command::new(PROGRAM).arg("-VV").output().map_err(|_| {
+        "slapd is not installed; `cargo xtask peers` installs it (Debian package slapd)".to_owned()
+    })?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "slapd").unwrap_or(0);
+    Ok(format!("OpenLDAP slapd {}", words.get(at + 1).unwrap_or(&"of unknown version")))
+}
+
+impl Slapd {
+    /// Loads the LDIF into a fresh database below `folder` and serves it. The administrator is
+    /// `admin` with `password`.
+    pub fn start(folder: &Path, ldif: &Path, admin: &str, password: &str) -> Result<Slapd, String> {
+        let data = folder.join("slapd");
+        fs::create_dir_all(&data).map_err(|why| why.to_string())?;
+        let configuration = folder.join("slapd.conf");
+        fs::write(&configuration, text(&data, admin, password)).map_err(|why| why.to_string())?;
+        load(&configuration, ldif)?;
+        let address = free_address()?;
+        let mut command = Command::new(PROGRAM);
+        command.args(["-d", "0", "-h", &format!("ldap://{address}"), "-f"]).arg(&configuration);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = Process::start(&mut command)?;
+        wait_for(address)?;
+        Ok(Slapd { process, address })
+    }
+}
+
+/// The indexes are those that Keyway keeps by default for the same attributes.
+fn text(data: &Path, admin: &str, password: &str) -> String {
+    let data = data.display();
+    format!(
+        "modulepath /usr/lib/ldap\n\
+         moduleload back_mdb\nmoduleload pw-sha2\nmoduleload argon2\n\
+         include /etc/ldap/schema/core.schema\n\
+         include /etc/ldap/schema/cosine.schema\n\
+         include /etc/ldap/schema/inetorgperson.schema\n\
+         include /etc/ldap/schema/nis.schema\n\
+         pidfile {data}/slapd.pid\n\
+         loglevel 0\n\
+         database mdb\n\
+         suffix \"dc=example,dc=com\"\n\
+         rootdn \"{admin}\"\nrootpw {password}\n\
+         directory {data}\n\
+         maxsize 8589934592\n\
+         index objectClass eq\n\
+         index uid,cn,sn,givenName,mail pres,eq,sub\n\
+         index member,uniqueMember,memberUid,uidNumber,gidNumber,entryUUID,ou eq\n\
+         access to attrs=userPassword by anonymous auth by self write by * none\n\
+         access to * by users read by anonymous auth\n"
+    )
+}
+
+fn load(configuration: &Path, ldif: &Path) -> Result<(), String> {
+    let mut command = Command::new("/usr/sbin/slapadd");
+    command.arg("-q").arg("-f").arg(configuration).arg("-l").arg(ldif);
+    let output = command.output().map_err(|why| format!("slapadd: {why}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("slapadd failed: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+fn free_address() -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|why| why.to_string())?;
+    listener.local_addr().map_err(|why| why.to_string())
+}
+
+/// slapd has no way to say that it is ready but to accept.
+fn wait_for(address: SocketAddr) -> Result<(), String> {
+    let start = Instant::now();
+    while start.elapsed() < START_LIMIT {
+        if TcpStream::connect(address).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(format!("slapd does not answer at {address}"))
+}

@@ -1,0 +1,159 @@
+//! A small blocking LDAP client over plain TCP: for streams of operations, for what no proper client
+//! would send, and for the benchmarks, where it is the same for every server.
+
+use keyway_codec::ber;
+use keyway_codec::filter::Filter;
+use keyway_codec::message::{
+    AddRequest, Attribute, Authentication, BindRequest, Deref, Message, Op, ResultCode, Scope,
+    SearchRequest,
+};
+use std::borrow::Cow;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// A connection.
+pub struct Client {
+    stream: TcpStream,
+    next_id: u32,
+    out: Vec<u8>,
+    input: Vec<u8>,
+    held: usize,
+    /// Bytes of the last request.
+    pub request_bytes: usize,
+    /// Bytes of all the messages that answered it.
+    pub answer_bytes: usize,
+}
+
+impl Client {
+    /// Connects.
+    pub fn connect(address: SocketAddr) -> Result<Client, String> {
+        let stream = TcpStream::connect(address).map_err(|why| format!("{address}: {why}"))?;
+        stream.set_nodelay(true).map_err(|why| why.to_string())?;
+        Ok(Client {
+            stream,
+            next_id: 1,
+            out: Vec::new(),
+            input: vec![0; 1 << 16],
+            held: 0,
+            request_bytes: 0,
+            answer_bytes: 0,
+        })
+    }
+
+    /// Simple bind.
+    pub fn bind(&mut self, name: &str, password: &str) -> Result<(), String> {
+        let authentication = Authentication::Simple(password.as_bytes());
+        self.send(Op::BindRequest(BindRequest { version: 3, name, authentication }))?;
+        self.receive(|op| match op {
+            Op::BindResponse(response) => Some(response.result.code),
+            _ => None,
+        })
+    }
+
+    /// Sends these bytes as they are.
+    pub fn send_raw(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.write_all(bytes).map_err(|why| why.to_string())
+    }
+
+    /// Reads until the server closes, and returns what came.
+    pub fn read_to_end(&mut self) -> Result<Vec<u8>, String> {
+        let mut all = self.input[..self.held].to_vec();
+        self.held = 0;
+        self.stream.read_to_end(&mut all).map_err(|why| why.to_string())?;
+        Ok(all)
+    }
+
+    /// Equality search below `base`, all user attributes; returns how many entries came.
+    pub fn search(&mut self, base: &str, attribute: &str, value: &str) -> Result<usize, String> {
+        self.send_search(base, attribute, value)?;
+        let mut entries = 0;
+        self.receive(|op| match op {
+            Op::SearchResultDone(result) => Some(result.code),
+            Op::SearchResultEntry(_) => {
+                entries += 1;
+                None
+            }
+            _ => None,
+        })?;
+        Ok(entries)
+    }
+
+    /// Sends the request of [`Client::search`] and does not wait for the answer.
+    pub fn send_search(&mut self, base: &str, attribute: &str, value: &str) -> Result<(), String> {
+        self.send(Op::SearchRequest(SearchRequest {
+            base,
+            scope: Scope::Subtree,
+            deref: Deref::Never,
+            size_limit: 0,
+            time_limit_s: 0,
+            types_only: false,
+            filter: Filter::Equality {
+                attribute: Cow::Borrowed(attribute),
+                value: Cow::Borrowed(value.as_bytes()),
+            },
+            attributes: Vec::new(),
+        }))
+    }
+
+    /// Adds an entry.
+    pub fn add(&mut self, dn: &str, attributes: &[(&str, &[&str])]) -> Result<(), String> {
+        let attribute = |(description, values): &(&'_ str, &'_ [&'_ str])| Attribute {
+            description: Cow::Owned((*description).to_owned()),
+            values: values.iter().map(|v| Cow::Owned(v.as_bytes().to_vec())).collect(),
+        };
+        let attributes = attributes.iter().map(attribute).collect();
+        self.send(Op::AddRequest(AddRequest { dn, attributes }))?;
+        self.receive(|op| match op {
+            Op::AddResponse(result) => Some(result.code),
+            _ => None,
+        })
+    }
+
+    fn send(&mut self, op: Op<'_>) -> Result<(), String> {
+        self.out.clear();
+        Message { id: self.next_id, op, controls: Vec::new() }.encode(&mut self.out);
+        self.next_id += 1;
+        self.request_bytes = self.out.len();
+        self.answer_bytes = 0;
+        self.stream.write_all(&self.out).map_err(|why| why.to_string())
+    }
+
+    /// Reads messages until `last` recognises the one that ends the operation.
+    fn receive(
+        &mut self,
+        mut last: impl FnMut(&Op<'_>) -> Option<ResultCode>,
+    ) -> Result<(), String> {
+        loop {
+            let frame = ber::frame(&self.input[..self.held], MESSAGE_BYTES_MAX);
+            let Some(length) = frame.map_err(|why| why.to_string())? else {
+                self.fill()?;
+                continue;
+            };
+            let message = Message::decode(&self.input[..length]).map_err(|why| why.to_string())?;
+            let end = last(&message.op);
+            self.answer_bytes += length;
+            self.input.copy_within(length..self.held, 0);
+            self.held -= length;
+            match end {
+                Some(ResultCode::Success) => return Ok(()),
+                Some(code) => return Err(format!("the server answered {}", code.name())),
+                None => {}
+            }
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), String> {
+        if self.held == self.input.len() {
+            self.input.resize(2 * self.held, 0);
+        }
+        match self.stream.read(&mut self.input[self.held..]).map_err(|why| why.to_string())? {
+            0 => Err("the server closed the connection".into()),
+            n => {
+                self.held += n;
+                Ok(())
+            }
+        }
+    }
+}
