@@ -188,24 +188,30 @@ impl<'a> Parser<'a> {
         if self.peek() != Some(b'*') {
             return Ok(Filter::Equality { attribute, value: first });
         }
-        let initial = Some(first).filter(|piece| !piece.is_empty());
+        let initial = self.substring(first)?;
         let mut any = Vec::new();
         loop {
             self.at += 1; // the asterisk
-            self.term()?;
             let piece = self.piece()?;
-            if self.peek() != Some(b'*') {
-                let last = Some(piece).filter(|piece| !piece.is_empty());
-                if initial.is_none() && any.is_empty() && last.is_none() {
-                    return Ok(Filter::Present(attribute));
+            let ends = self.peek() != Some(b'*');
+            match self.substring(piece)? {
+                last if ends && (initial.is_some() || !any.is_empty() || last.is_some()) => {
+                    return Ok(Filter::Substrings { attribute, initial, any, last });
                 }
-                return Ok(Filter::Substrings { attribute, initial, any, last });
+                _ if ends => return Ok(Filter::Present(attribute)),
+                Some(piece) => any.push(piece),
+                None => return Err(self.wrong("two '*' with nothing between them")),
             }
-            if piece.is_empty() {
-                return Err(self.wrong("two '*' with nothing between them"));
-            }
-            any.push(piece);
         }
+    }
+
+    /// The piece unless it is empty, counted as a term.
+    fn substring(&mut self, piece: Cow<'a, [u8]>) -> Result<Option<Cow<'a, [u8]>>, FilterError> {
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        self.term()?;
+        Ok(Some(piece))
     }
 
     /// A value that must not hold an asterisk.
