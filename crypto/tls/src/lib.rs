@@ -1,1 +1,65 @@
-//! (being written)
+//! rustls on the engine.
+//!
+//! [`provider`] makes rustls' `CryptoProvider` out of an [`Engine`]: every record sealed or opened,
+//! every hash, MAC and key derivation, every key exchange, every signature made or checked and
+//! every random byte is a request to that engine, so it is counted, scheduled and observed like all
+//! other cryptography of the process. [`server_config`] and [`client_config`] put it to use.
+//!
+//! rustls lets some operations fail and others not. Where it does, the engine's error is passed on.
+//! Where it does not, the answer is replaced by random bytes, so that the connection cannot
+//! continue; the module `poison` says why that is safe.
+//!
+//! What may not enter: any primitive (that is a driver's), any socket, and any rustls feature that
+//! brings a provider of its own.
+#![forbid(unsafe_code)]
+
+mod aead;
+mod config;
+mod exchange;
+mod hash;
+mod hkdf;
+mod hybrid;
+mod limits;
+mod poison;
+mod prf;
+mod random;
+mod sign;
+mod suites;
+mod ticket;
+mod verify;
+
+pub use config::{ConfigError, client_config, server_config};
+
+use keyway_engine::{Algorithm, Engine, Selection};
+use rustls::crypto::CryptoProvider;
+use std::sync::Arc;
+
+/// A provider for rustls that asks `engine` for everything. It offers what the engine's drivers
+/// can do when this is called, strongest and post-quantum first.
+///
+/// rustls wants its tables to live as long as the process. Each call therefore leaks about two
+/// kilobytes and keeps the engine alive for good: call it once an engine, as [`server_config`] and
+/// [`client_config`] do once each.
+pub fn provider(engine: &Engine) -> Arc<CryptoProvider> {
+    let engine: &'static Engine = leak(engine.clone());
+    Arc::new(CryptoProvider {
+        cipher_suites: suites::suites(engine),
+        kx_groups: exchange::groups(engine),
+        signature_verification_algorithms: verify::algorithms(engine),
+        secure_random: leak(random::Random { engine }),
+        key_provider: leak(sign::Keys { engine }),
+    })
+}
+
+/// Gives a table the lifetime that rustls asks for.
+fn leak<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+/// Whether the scheduler has a driver for this to choose.
+fn offers(engine: &Engine, algorithm: Algorithm) -> bool {
+    let may = |driver: &dyn keyway_engine::Driver| {
+        driver.selection() == Selection::Any && driver.supports(algorithm)
+    };
+    engine.drivers().any(may)
+}
