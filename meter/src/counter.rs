@@ -1,0 +1,207 @@
+//! Counters and the shards that threads add to.
+
+use crate::layout::{self, Shard, at};
+use crate::limits::{COUNTERS_MAX, SHARDS};
+use crate::{EVENTS, Error, page};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A named number that only grows. Cheap to copy; every method may be called by any thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    index: usize,
+}
+
+/// This process's page.
+static PAGE: OnceLock<Page> = OnceLock::new();
+
+struct Page {
+    header: &'static layout::Header,
+    directory: &'static [layout::Name],
+    shards: &'static [Shard],
+    /// The shard that threads without one of their own share.
+    shared: &'static Shard,
+    names: Mutex<HashMap<String, usize>>,
+    /// A bit for each shard that no thread owns; the shared one's is never set.
+    free: AtomicU64,
+}
+
+const _: () = assert!(SHARDS >= 2 && SHARDS <= u64::BITS as usize);
+
+/// Gives this process's counters a page in a file (0600) that [`Reader`](crate::Reader)s of other
+/// processes can open; `None` says that the heap will do, as it does when nobody calls this.
+///
+/// Call it before the first counter is made, and while holding whatever lock guards the folder: a
+/// page that an earlier process left at `path` is replaced.
+///
+/// # Errors
+/// [`Error::AlreadyOpen`] if this process has its page already, [`Error::System`] if the file
+/// cannot be created at its full size (512 KiB of counters and 64 KiB of names) or mapped.
+pub fn open(path: Option<&Path>) -> Result<(), Error> {
+    if PAGE.get().is_some() {
+        return Err(Error::AlreadyOpen);
+    }
+    let Some(path) = path else {
+        return PAGE.set(Page::on_heap()).map_err(|_| Error::AlreadyOpen);
+    };
+    let system = |what| move |source| Error::System { what, path: path.to_owned(), source };
+    let draft = page::Draft::create(path).map_err(system("create the page of counters"))?;
+    let words = draft.map().map_err(system("map the page of counters"))?;
+    PAGE.set(Page::new(words)).map_err(|_| Error::AlreadyOpen)?;
+    draft.publish().map_err(system("put in place the page of counters"))
+}
+
+/// The counter of that name: the one there is, or a new one that starts at 0.
+///
+/// Takes a lock and may allocate: call it once and keep the handle. Beyond
+/// [`COUNTERS_MAX`], and where a name is longer than
+/// [`NAME_BYTES_MAX`](crate::limits::NAME_BYTES_MAX) or not printable ASCII without spaces, the
+/// counter is one named `overflow`.
+///
+/// # Panics
+/// In debug builds, if the name is not covered by [`EVENTS`].
+pub fn counter(name: &str) -> Counter {
+    debug_assert!(
+        EVENTS.iter().any(|event| event.covers(name)),
+        "counter {name} is not in keyway_meter::EVENTS: add it there"
+    );
+    Counter { index: page().index(name) }
+}
+
+impl Counter {
+    /// Adds one.
+    #[inline]
+    pub fn increment(self) {
+        self.add(1);
+    }
+
+    /// Adds `n`; wraps at 2^64. Never allocates nor waits once the thread has its shard.
+    #[inline]
+    pub fn add(self, n: u64) {
+        match OWN.get() {
+            Some(shard) => {
+                // Nobody else writes here, so this needs no locked instruction.
+                let slot = self.slot(shard);
+                slot.store(slot.load(Relaxed).wrapping_add(n), Relaxed);
+            }
+            None => self.add_slowly(n),
+        }
+    }
+
+    /// The sum over all threads. Additions that happened before are in it, those that happen
+    /// meanwhile may be.
+    pub fn value(self) -> u64 {
+        page().shards.iter().fold(0, |sum, shard| sum.wrapping_add(self.slot(shard).load(Relaxed)))
+    }
+
+    #[inline]
+    fn slot(self, shard: &Shard) -> &AtomicU64 {
+        // An index is always below COUNTERS_MAX; the mask only shows it to the compiler.
+        &shard[self.index & (COUNTERS_MAX - 1)]
+    }
+
+    #[cold]
+    fn add_slowly(self, n: u64) {
+        // A thread that is being torn down, or finds no shard free, adds to the shared one.
+        let claimed = CLAIM.try_with(Claim::take).unwrap_or(false);
+        if claimed {
+            self.add(n);
+        } else {
+            self.slot(page().shared).fetch_add(n, Relaxed);
+        }
+    }
+}
+
+thread_local! {
+    /// The shard that this thread owns. Without a destructor, so that access is one load.
+    static OWN: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// Gives the shard back when the thread ends.
+    static CLAIM: Claim = const { Claim { index: Cell::new(None) } };
+}
+
+struct Claim {
+    index: Cell<Option<usize>>,
+}
+
+impl Claim {
+    /// Makes a free shard this thread's own; says whether there was one.
+    fn take(&self) -> bool {
+        let page = page();
+        let Some(index) = page.take_shard() else { return false };
+        self.index.set(Some(index));
+        OWN.set(page.shards.get(index));
+        true
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        OWN.set(None);
+        if let Some(index) = self.index.take() {
+            page().return_shard(index);
+        }
+    }
+}
+
+fn page() -> &'static Page {
+    PAGE.get_or_init(Page::on_heap)
+}
+
+impl Page {
+    fn on_heap() -> Page {
+        Page::new(page::on_heap())
+    }
+
+    /// Makes a page of words that are all zero.
+    fn new(words: &'static [AtomicU64]) -> Page {
+        let Some((header, directory, shards)) = layout::parts(words) else {
+            unreachable!("a page is made at its full size")
+        };
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        layout::stamp(header, std::process::id(), started.as_millis() as u64);
+        let page = Page {
+            header,
+            directory,
+            shards,
+            shared: &shards[SHARDS - 1],
+            names: Mutex::default(),
+            free: AtomicU64::new((1 << (SHARDS - 1)) - 1),
+        };
+        page.index(layout::OVERFLOW);
+        page
+    }
+
+    /// The index of the counter of that name, made if need be; 0, which is the overflow, if it
+    /// cannot be.
+    fn index(&self, name: &str) -> usize {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = names.get(name) {
+            return *index;
+        }
+        let index = names.len();
+        let Some(slot) = self.directory.get(index).filter(|_| layout::is_name(name.as_bytes()))
+        else {
+            return 0;
+        };
+        layout::write_name(slot, name);
+        self.header[at::NAMES_IN_USE].store(index as u64 + 1, Release);
+        names.insert(name.to_owned(), index);
+        index
+    }
+
+    fn take_shard(&self) -> Option<usize> {
+        let without_lowest = |free: u64| (free != 0).then(|| free & (free - 1));
+        // Acquire: what the last owner stored there is to be added to, not lost.
+        let free = self.free.try_update(Acquire, Relaxed, without_lowest).ok()?;
+        Some(free.trailing_zeros() as usize)
+    }
+
+    fn return_shard(&self, index: usize) {
+        self.free.fetch_or(1 << index, AcqRel);
+    }
+}

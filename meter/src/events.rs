@@ -1,0 +1,87 @@
+//! The one list of what is counted.
+
+/// Something that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The counter's name. A part in braces stands for any one part (`{driver}`, `{algorithm}`).
+    pub name: &'static str,
+    /// What one of it is.
+    pub unit: &'static str,
+    /// What it says, in one line.
+    pub help: &'static str,
+}
+
+impl Event {
+    /// Whether a counter of this name counts this event.
+    pub fn covers(&self, name: &str) -> bool {
+        let (mut pattern, mut parts) = (self.name.split('.'), name.split('.'));
+        loop {
+            match (pattern.next(), parts.next()) {
+                (None, None) => return true,
+                (Some(expected), Some(part)) => {
+                    let any = expected.starts_with('{') && !part.is_empty();
+                    if !any && expected != part {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+    }
+}
+
+const fn event(name: &'static str, unit: &'static str, help: &'static str) -> Event {
+    Event { name, unit, help }
+}
+
+/// Everything that is counted, in the order in which people want to read it.
+pub const EVENTS: &[Event] = &[
+    event("ldap.connection.opened", "connections", "accepted from clients"),
+    event("ldap.connection.closed", "connections", "ended, by whichever side"),
+    event("ldap.bind", "operations", "bind requests answered"),
+    event("ldap.search", "operations", "search requests answered"),
+    event("ldap.compare", "operations", "compare requests answered"),
+    event("ldap.add", "operations", "add requests answered"),
+    event("ldap.delete", "operations", "delete requests answered"),
+    event("ldap.modify", "operations", "modify requests answered"),
+    event("ldap.modify_dn", "operations", "modify DN requests answered"),
+    event("ldap.unbind", "operations", "unbind requests received"),
+    event("ldap.extended", "operations", "extended requests answered"),
+    event("ldap.abandon", "operations", "abandon requests received"),
+    event("ldap.entries_sent", "entries", "search result entries sent"),
+    event("ldap.bytes_in", "bytes", "of LDAP received, TLS not counted"),
+    event("ldap.bytes_out", "bytes", "of LDAP sent, TLS not counted"),
+    event("ldap.refused", "operations", "answered with a result code that reports a fault"),
+    event("store.commits", "commits", "transactions made durable"),
+    event("store.changes", "changes", "entries added, changed, moved or deleted"),
+    event("store.sync_errors", "errors", "commits that the disk refused to make durable"),
+    event("engine.{driver}.{algorithm}.operations", "operations", "requests run, failed ones too"),
+    event("engine.{driver}.{algorithm}.bytes", "bytes", "that the requests worked on"),
+    event("engine.{driver}.{algorithm}.errors", "operations", "requests that failed"),
+    event("engine.{driver}.{algorithm}.busy", "requests", "refused because the slow pool was full"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_fit_for_a_page_and_differ() {
+        for (index, event) in EVENTS.iter().enumerate() {
+            assert!(crate::layout::is_name(event.name.as_bytes()), "{}", event.name);
+            assert!(EVENTS.iter().skip(index + 1).all(|other| other.name != event.name));
+        }
+    }
+
+    #[test]
+    fn a_family_covers_its_members_only() {
+        let family = event("engine.{driver}.{algorithm}.bytes", "", "");
+        assert!(family.covers("engine.software.aes-128-gcm.bytes"));
+        assert!(!family.covers("engine.software.aes-128-gcm.errors"));
+        assert!(!family.covers("engine.software.bytes"));
+        assert!(!family.covers("engine..aes-128-gcm.bytes"));
+        assert!(!family.covers("engine.software.aes-128-gcm.bytes.more"));
+        assert!(event("ldap.bind", "", "").covers("ldap.bind"));
+        assert!(!event("ldap.bind", "", "").covers("ldap.bin"));
+    }
+}

@@ -1,0 +1,10 @@
+//! What bounds the page; all of it is part of the page's layout.
+
+/// Counters a page can name; a power of two. Those that come later share the one named `overflow`.
+pub const COUNTERS_MAX: usize = 1024;
+
+/// Shards of a page: one for each counting thread, and the last for all threads beyond that.
+pub const SHARDS: usize = 64;
+
+/// Longest name of a counter, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;

@@ -1,0 +1,87 @@
+//! Counters of one process.
+
+use keyway_meter::limits::SHARDS;
+use keyway_meter::{Counter, counter};
+use std::sync::Barrier;
+use std::thread;
+
+const ADDITIONS: u64 = 20_000;
+
+fn test_counter(name: &str) -> Counter {
+    counter(&format!("engine.test.{name}.operations"))
+}
+
+#[test]
+fn a_name_means_one_counter() {
+    let first = test_counter("same");
+    first.add(3);
+    assert_eq!(test_counter("same"), first);
+    assert_eq!(test_counter("same").value(), 3);
+    assert_eq!(test_counter("other").value(), 0);
+}
+
+#[test]
+fn threads_beyond_the_shards_lose_nothing() {
+    let counter = test_counter("crowd");
+    let crowd = 2 * SHARDS;
+    let everybody = Barrier::new(crowd);
+    thread::scope(|scope| {
+        for _ in 0..crowd {
+            scope.spawn(|| {
+                counter.increment();
+                everybody.wait();
+                for _ in 1..ADDITIONS {
+                    counter.increment();
+                }
+            });
+        }
+    });
+    assert_eq!(counter.value(), crowd as u64 * ADDITIONS);
+}
+
+#[test]
+fn threads_that_come_and_go_return_their_shards() {
+    let counter = test_counter("passing");
+    for _ in 0..20 * SHARDS {
+        thread::scope(|scope| {
+            scope.spawn(|| counter.add(2));
+            scope.spawn(|| counter.add(5));
+        });
+    }
+    assert_eq!(counter.value(), 20 * SHARDS as u64 * 7);
+}
+
+#[test]
+fn a_counter_works_while_its_thread_is_torn_down() {
+    struct Last(Counter);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            self.0.increment();
+        }
+    }
+    thread_local!(static LAST: Last = Last(test_counter("last")));
+    thread::spawn(|| LAST.with(|last| last.0.increment())).join().unwrap();
+    thread::spawn(|| {
+        test_counter("last").increment();
+        LAST.with(|_| ());
+    })
+    .join()
+    .unwrap();
+    // In one of the two orders of destruction the shard was given back before.
+    assert_eq!(test_counter("last").value(), 4);
+}
+
+#[test]
+fn additions_wrap() {
+    let counter = test_counter("wrapping");
+    counter.add(u64::MAX);
+    counter.add(2);
+    assert_eq!(counter.value(), 1);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_counter_outside_the_list_is_noticed() {
+    let unlisted = std::panic::catch_unwind(|| counter("ldap.serach"));
+    assert!(unlisted.is_err());
+}
