@@ -1,0 +1,21 @@
+//! What is fuzzed: one plain function for each parser, which panics where a parser is wrong.
+//!
+//! A target takes any bytes. It checks more than that nothing panics: what a parser accepts must
+//! be the same after it was written and read again.
+//!
+//! - `cargo test` here replays the corpus; it needs neither a nightly toolchain nor libFuzzer.
+//! - `cargo +nightly fuzz run --features fuzz message` searches for more (`cargo install cargo-fuzz`).
+//!
+//! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
+
+mod filter;
+mod message;
+
+pub use filter::filter;
+pub use message::message;
+
+/// A target's name, which is also that of its corpus folder and of its binary, and its function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: &[Target] = &[("filter", filter), ("message", message)];
