@@ -76,8 +76,9 @@ impl Header {
 /// A length over the maximum is refused as soon as the header is there.
 ///
 /// # Errors
-/// The stream is not LDAP, or not in step any more: `TooLong` beyond `message_bytes_max` octets,
-/// `Malformed` if this is not a SEQUENCE of definite length. Nothing after it can be trusted.
+/// The stream is not LDAP, or not in step any more, and nothing after it can be trusted: `TooLong`
+/// beyond `message_bytes_max` octets, `UnexpectedTag` if this is no SEQUENCE, `Malformed` if its
+/// length is not definite.
 pub fn frame(bytes: &[u8], message_bytes_max: usize) -> Result<Option<usize>, DecodeError> {
     match bytes.first() {
         None => return Ok(None),
@@ -193,15 +194,20 @@ impl<'a> Reader<'a> {
         string(self.expect(tag)?)
     }
 
-    /// Reads to the end of an extensible SEQUENCE, ignoring what follows the known components
-    /// (RFC 4511 § 4). It must still be BER.
+    /// Reads to the end of an extensible SEQUENCE whose components have the tags `known`.
+    ///
+    /// What follows with other tags is ignored if it is BER (RFC 4511 § 4). A known tag here is of
+    /// a component that comes twice or too late; to ignore that could lose a critical control.
     ///
     /// # Errors
-    /// Those of [`Reader::element`].
+    /// Those of [`Reader::element`], and `Malformed` for a known tag.
     #[inline]
-    pub fn finish(mut self) -> Result<(), DecodeError> {
+    pub fn finish(mut self, known: &[u8]) -> Result<(), DecodeError> {
         while !self.is_empty() {
-            self.element()?;
+            let (tag, _) = self.element()?;
+            if known.contains(&tag) {
+                return Err(DecodeError::malformed("component repeated or out of order"));
+            }
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ impl<'a> PagedResults<'a> {
         let mut body = sequence(value)?;
         let size = body.natural(INTEGER)?;
         let cookie = Cow::Borrowed(body.expect(OCTET_STRING)?);
-        body.finish()?;
+        body.finish(&[INTEGER, OCTET_STRING])?;
         Ok(PagedResults { size, cookie })
     }
 

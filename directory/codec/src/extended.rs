@@ -50,7 +50,7 @@ impl<'a> PasswordModifyRequest<'a> {
         let user = body.optional(USER)?.map(ber::string).transpose()?;
         let old = body.optional(OLD)?;
         let new = body.optional(NEW)?;
-        body.finish()?;
+        body.finish(&[USER, OLD, NEW])?;
         Ok(PasswordModifyRequest { user, old, new })
     }
 
@@ -86,7 +86,7 @@ impl<'a> PasswordModifyResponse<'a> {
     pub fn decode(value: &'a [u8]) -> Result<Self, DecodeError> {
         let mut body = sequence(value)?;
         let generated = body.optional(GENERATED)?;
-        body.finish()?;
+        body.finish(&[GENERATED])?;
         Ok(PasswordModifyResponse { generated })
     }
 
@@ -114,7 +114,7 @@ impl CancelRequest {
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let mut body = sequence(value)?;
         let id = body.natural(INTEGER)?;
-        body.finish()?;
+        body.finish(&[INTEGER])?;
         Ok(CancelRequest { id })
     }
 

@@ -239,33 +239,32 @@ impl Budget {
         self.term()?;
         let (tag, contents) = reader.element()?;
         let mut body = Reader::new(contents);
-        let filter = match tag {
-            AND => return self.below(|budget| Ok(Filter::And(budget.set(body)?))),
-            OR => return self.below(|budget| Ok(Filter::Or(budget.set(body)?))),
+        match tag {
+            AND => self.below(|budget| Ok(Filter::And(budget.set(body)?))),
+            OR => self.below(|budget| Ok(Filter::Or(budget.set(body)?))),
             NOT => {
                 let term = self.below(|budget| budget.filter(&mut body))?;
                 if !body.is_empty() {
                     return Err(DecodeError::malformed("more than one filter in a not"));
                 }
-                return Ok(Filter::Not(Box::new(term)));
+                Ok(Filter::Not(Box::new(term)))
             }
-            PRESENT => return Ok(Filter::Present(Cow::Borrowed(ber::string(contents)?))),
-            SUBSTRINGS => self.substrings(&mut body)?,
-            EXTENSIBLE => extensible(&mut body)?,
+            PRESENT => Ok(Filter::Present(Cow::Borrowed(ber::string(contents)?))),
+            SUBSTRINGS => self.substrings(body),
+            EXTENSIBLE => extensible(body),
             EQUALITY | GREATER_OR_EQUAL | LESS_OR_EQUAL | APPROX => {
                 let attribute = Cow::Borrowed(body.string(OCTET_STRING)?);
                 let value = Cow::Borrowed(body.expect(OCTET_STRING)?);
-                match tag {
+                body.finish(&[OCTET_STRING])?;
+                Ok(match tag {
                     EQUALITY => Filter::Equality { attribute, value },
                     GREATER_OR_EQUAL => Filter::GreaterOrEqual { attribute, value },
                     LESS_OR_EQUAL => Filter::LessOrEqual { attribute, value },
                     _ => Filter::Approx { attribute, value },
-                }
+                })
             }
-            _ => return Err(DecodeError::malformed("unknown filter choice")),
-        };
-        body.finish()?;
-        Ok(filter)
+            _ => Err(DecodeError::malformed("unknown filter choice")),
+        }
     }
 
     /// Runs `read` one level deeper.
@@ -290,9 +289,10 @@ impl Budget {
         Ok(terms)
     }
 
-    fn substrings<'a>(&mut self, body: &mut Reader<'a>) -> Result<Filter<'a>, DecodeError> {
+    fn substrings<'a>(&mut self, mut body: Reader<'a>) -> Result<Filter<'a>, DecodeError> {
         let attribute = Cow::Borrowed(body.string(OCTET_STRING)?);
         let mut pieces = body.nested(SEQUENCE)?;
+        body.finish(&[OCTET_STRING, SEQUENCE])?;
         if pieces.is_empty() {
             return Err(DecodeError::malformed("substring assertion without pieces"));
         }
@@ -316,11 +316,12 @@ impl Budget {
     }
 }
 
-fn extensible<'a>(body: &mut Reader<'a>) -> Result<Filter<'a>, DecodeError> {
+fn extensible(mut body: Reader<'_>) -> Result<Filter<'_>, DecodeError> {
     let rule = body.optional(RULE)?.map(ber::string).transpose()?;
     let attribute = body.optional(TYPE)?.map(ber::string).transpose()?;
     let value = Cow::Borrowed(body.expect(MATCH_VALUE)?);
     let dn_attributes = body.optional(DN_ATTRIBUTES)?.map(ber::boolean).transpose()?;
+    body.finish(&[RULE, TYPE, MATCH_VALUE, DN_ATTRIBUTES])?;
     if rule.is_none() && attribute.is_none() {
         return Err(DecodeError::malformed("extensible match without rule and attribute"));
     }

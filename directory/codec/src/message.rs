@@ -105,7 +105,7 @@ impl<'a> Message<'a> {
         let (tag, contents) = body.element()?;
         let op = Op::decode(tag, contents)?;
         let controls = Control::decode_all(&mut body)?;
-        body.finish()?;
+        body.finish(&[ber::INTEGER, CONTROLS])?;
         Ok(Message { id, op, controls })
     }
 
@@ -169,7 +169,7 @@ impl<'a> Control<'a> {
         let oid = body.string(ber::OCTET_STRING)?;
         let critical = body.optional(ber::BOOLEAN)?.map(ber::boolean).transpose()?;
         let value = body.optional(ber::OCTET_STRING)?.map(Cow::Borrowed);
-        body.finish()?;
+        body.finish(&[ber::OCTET_STRING, ber::BOOLEAN])?;
         Ok(Control { oid, critical: critical.unwrap_or(false), value })
     }
 

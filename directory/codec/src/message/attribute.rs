@@ -57,7 +57,7 @@ impl<'a> Attribute<'a> {
         let mut body = list.nested(SEQUENCE)?;
         let description = Cow::Borrowed(body.string(OCTET_STRING)?);
         let mut set = body.nested(SET)?;
-        body.finish()?;
+        body.finish(&[OCTET_STRING, SET])?;
         let mut values = Vec::new();
         while !set.is_empty() {
             *values_left = values_left

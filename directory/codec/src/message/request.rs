@@ -70,7 +70,7 @@ impl<'a> BindRequest<'a> {
             .ok_or(DecodeError::malformed("bind version not from 1 to 127"))?;
         let name = body.string(OCTET_STRING)?;
         let authentication = Authentication::decode(&mut body)?;
-        body.finish()?;
+        body.finish(&[INTEGER, OCTET_STRING, SIMPLE, SASL])?;
         Ok(BindRequest { version, name, authentication })
     }
 
@@ -101,7 +101,7 @@ impl<'a> Authentication<'a> {
                 let mut sasl = Reader::new(contents);
                 let mechanism = sasl.string(OCTET_STRING)?;
                 let credentials = sasl.optional(OCTET_STRING)?;
-                sasl.finish()?;
+                sasl.finish(&[OCTET_STRING])?;
                 Ok(Authentication::Sasl { mechanism, credentials })
             }
             // Context-specific: a choice of a later version, or of LDAPv2.
@@ -181,7 +181,7 @@ impl<'a> SearchRequest<'a> {
         let filter = Filter::decode_from(&mut body)?;
         let selection = body.nested(SEQUENCE)?;
         let attributes = decode_strings(selection, "requested attributes", ATTRIBUTES_MAX)?;
-        body.finish()?;
+        body.finish(&[OCTET_STRING, ENUMERATED, INTEGER, BOOLEAN, SEQUENCE])?;
         Ok(SearchRequest {
             base,
             scope,
@@ -257,7 +257,7 @@ impl<'a> ModifyRequest<'a> {
     pub(super) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let dn = body.string(OCTET_STRING)?;
         let mut list = body.nested(SEQUENCE)?;
-        body.finish()?;
+        body.finish(&[OCTET_STRING, SEQUENCE])?;
         let mut changes = Vec::new();
         let mut values_left = VALUES_MAX;
         while !list.is_empty() {
@@ -289,7 +289,7 @@ impl<'a> Change<'a> {
             _ => return Err(DecodeError::malformed("unknown modify operation")),
         };
         let attribute = Attribute::decode(&mut body, values_left)?;
-        body.finish()?;
+        body.finish(&[ENUMERATED, SEQUENCE])?;
         Ok(Change { operation, attribute })
     }
 
@@ -320,7 +320,7 @@ impl<'a> AddRequest<'a> {
     pub(super) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let dn = body.string(OCTET_STRING)?;
         let attributes = Attribute::decode_all(body.nested(SEQUENCE)?)?;
-        body.finish()?;
+        body.finish(&[OCTET_STRING, SEQUENCE])?;
         if attributes.iter().any(|attribute| attribute.values.is_empty()) {
             return Err(DecodeError::malformed("attribute without values in an add"));
         }
@@ -352,7 +352,7 @@ impl<'a> ModifyDnRequest<'a> {
         let new_rdn = body.string(OCTET_STRING)?;
         let delete_old_rdn = body.boolean(BOOLEAN)?;
         let new_superior = body.optional(NEW_SUPERIOR)?.map(ber::string).transpose()?;
-        body.finish()?;
+        body.finish(&[OCTET_STRING, BOOLEAN, NEW_SUPERIOR])?;
         Ok(ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior })
     }
 
@@ -394,10 +394,10 @@ impl<'a> CompareRequest<'a> {
     pub(super) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let dn = body.string(OCTET_STRING)?;
         let mut assertion = body.nested(SEQUENCE)?;
-        body.finish()?;
+        body.finish(&[OCTET_STRING, SEQUENCE])?;
         let attribute = assertion.string(OCTET_STRING)?;
         let value = assertion.expect(OCTET_STRING)?;
-        assertion.finish()?;
+        assertion.finish(&[OCTET_STRING])?;
         Ok(CompareRequest { dn, attribute, value })
     }
 
@@ -432,7 +432,7 @@ impl<'a> ExtendedRequest<'a> {
     pub(super) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let oid = body.string(REQUEST_NAME)?;
         let value = body.optional(REQUEST_VALUE)?;
-        body.finish()?;
+        body.finish(&[REQUEST_NAME, REQUEST_VALUE])?;
         Ok(ExtendedRequest { oid, value })
     }
 

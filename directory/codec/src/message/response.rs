@@ -8,6 +8,7 @@ use crate::error::DecodeError;
 use crate::limits::REFERRALS_MAX;
 
 use super::attribute::{Hidden, decode_strings};
+use super::result::REFERRAL;
 use super::{Attribute, LdapResult};
 
 const SERVER_SASL_CREDENTIALS: u8 = context(7);
@@ -29,7 +30,7 @@ impl<'a> BindResponse<'a> {
     pub(super) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let result = LdapResult::decode_components(&mut body)?;
         let server_sasl_credentials = body.optional(SERVER_SASL_CREDENTIALS)?;
-        body.finish()?;
+        body.finish(&[REFERRAL, SERVER_SASL_CREDENTIALS])?;
         Ok(BindResponse { result, server_sasl_credentials })
     }
 
@@ -54,7 +55,7 @@ impl<'a> SearchResultEntry<'a> {
     pub(crate) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let dn = Cow::Borrowed(body.string(OCTET_STRING)?);
         let attributes = Attribute::decode_all(body.nested(SEQUENCE)?)?;
-        body.finish()?;
+        body.finish(&[OCTET_STRING, SEQUENCE])?;
         Ok(SearchResultEntry { dn, attributes })
     }
 
@@ -91,7 +92,7 @@ impl<'a> ExtendedResponse<'a> {
         let result = LdapResult::decode_components(&mut body)?;
         let oid = body.optional(RESPONSE_NAME)?.map(ber::string).transpose()?;
         let value = body.optional(RESPONSE_VALUE)?;
-        body.finish()?;
+        body.finish(&[REFERRAL, RESPONSE_NAME, RESPONSE_VALUE])?;
         Ok(ExtendedResponse {
             result,
             oid: oid.map(Cow::Borrowed),
@@ -123,7 +124,7 @@ impl<'a> IntermediateResponse<'a> {
     pub(super) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let oid = body.optional(INTERMEDIATE_NAME)?.map(ber::string).transpose()?;
         let value = body.optional(INTERMEDIATE_VALUE)?;
-        body.finish()?;
+        body.finish(&[INTERMEDIATE_NAME, INTERMEDIATE_VALUE])?;
         Ok(IntermediateResponse { oid, value })
     }
 

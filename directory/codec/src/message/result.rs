@@ -9,7 +9,7 @@ use crate::limits::REFERRALS_MAX;
 
 use super::attribute::decode_strings;
 
-const REFERRAL: u8 = context_constructed(3);
+pub(super) const REFERRAL: u8 = context_constructed(3);
 
 /// How an operation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl<'a> LdapResult<'a> {
 
     pub(super) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let result = Self::decode_components(&mut body)?;
-        body.finish()?;
+        body.finish(&[REFERRAL])?;
         Ok(result)
     }
 

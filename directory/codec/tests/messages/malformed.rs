@@ -1,6 +1,7 @@
 //! What RFC 4511 forbids is refused, with the reason; what it allows is not.
 
 use keyway_codec::ber::{self, Reader, Writer};
+use keyway_codec::extended::PasswordModifyRequest;
 use keyway_codec::limits::{
     ATTRIBUTES_MAX, CONTROLS_MAX, FILTER_DEPTH_MAX, FILTER_TERMS_MAX, REFERRALS_MAX, VALUES_MAX,
 };
@@ -120,6 +121,32 @@ fn requests() {
         writer.end(mark);
         assert_eq!(Message::decode(&bytes), malformed(what));
     }
+}
+
+/// Such a component must not be taken for an unknown one: it could be a critical control.
+#[test]
+fn components_that_come_twice_or_too_late() {
+    let wrong = malformed("component repeated or out of order");
+    for body in [
+        // Controls twice, controls after an unknown component, criticality after the value.
+        &[0x42, 0, 0xa0, 0, 0xa0, 0][..],
+        &[0x42, 0, 0xa5, 0, 0xa0, 0],
+        &[0x42, 0, 0xa0, 9, 0x30, 7, 4, 0, 4, 0, 1, 1, 0xff],
+        // Two passwords, two new superiors, three parts in an assertion, two result values.
+        &[0x60, 9, 2, 1, 3, 4, 0, 0x80, 0, 0x80, 0],
+        &[0x6c, 11, 4, 0, 4, 0, 1, 1, 0, 0x80, 0, 0x80, 0],
+        &[0x6e, 10, 4, 0, 0x30, 6, 4, 0, 4, 0, 4, 0],
+        &[0x78, 11, 0x0a, 1, 0, 4, 0, 4, 0, 0x8b, 0, 0x8b, 0],
+    ] {
+        let mut bytes = vec![0x30, u8::try_from(body.len() + 3).unwrap(), 2, 1, 1];
+        bytes.extend_from_slice(body);
+        assert_eq!(Message::decode(&bytes).map(drop), wrong, "{body:x?}");
+    }
+    // Whose password it is must not get lost.
+    let late_user = [0x30, 4, 0x81, 0, 0x80, 0];
+    assert_eq!(PasswordModifyRequest::decode(Some(&late_user)).map(drop), wrong);
+    assert_eq!(Filter::decode(&[0xa3, 6, 4, 0, 4, 0, 4, 0]).map(drop), wrong);
+    assert_eq!(Filter::decode(&[0xa9, 6, 0x82, 0, 0x83, 0, 0x81, 0]).map(drop), wrong);
 }
 
 #[test]
