@@ -69,9 +69,9 @@ impl Engine {
     /// [`Error::InvalidKey`] if the key does not fit, [`Error::Unsupported`] or
     /// [`Error::NoSuchDriver`] if nobody can do it.
     pub fn session(&self, parameters: Parameters<'_>) -> Result<Session, Error> {
-        self.inner.scheduler.place(&parameters, |lane| {
-            Session::open(lane, parameters.algorithm, parameters.key)
-        })
+        self.inner
+            .scheduler
+            .place(&parameters, |lane| Session::open(lane, parameters.algorithm, parameters.key))
     }
 
     /// Starts a hash that is fed in pieces.
@@ -87,7 +87,12 @@ impl Engine {
     }
 
     /// Hashes the parts one after the other into exactly [`Algorithm::output_bytes`].
-    pub fn digest(&self, algorithm: Algorithm, data: &[&[u8]], out: &mut [u8]) -> Result<(), Error> {
+    pub fn digest(
+        &self,
+        algorithm: Algorithm,
+        data: &[&[u8]],
+        out: &mut [u8],
+    ) -> Result<(), Error> {
         self.run(algorithm, &mut Request::Digest { data, out }).map(drop)
     }
 

@@ -19,8 +19,7 @@ pub(crate) struct Meters {
 
 impl Meters {
     fn new(driver: &str, algorithm: Algorithm) -> Self {
-        let counter =
-            |what| keyway_meter::counter(&format!("engine.{driver}.{algorithm}.{what}"));
+        let counter = |what| keyway_meter::counter(&format!("engine.{driver}.{algorithm}.{what}"));
         Meters {
             operations: counter("operations"),
             bytes: counter("bytes"),
@@ -48,8 +47,7 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub fn meters(&self, algorithm: Algorithm) -> Meters {
-        *self.meters[algorithm as usize]
-            .get_or_init(|| Meters::new(self.driver.name(), algorithm))
+        *self.meters[algorithm as usize].get_or_init(|| Meters::new(self.driver.name(), algorithm))
     }
 }
 

@@ -1,9 +1,7 @@
 //! What a consumer holds: a session, or a hash fed in pieces.
 
 use crate::scheduler::{Lane, Meters};
-use crate::{
-    Algorithm, DriverSession, DriverStream, Error, Key, NONCE_BYTES, Request, TAG_BYTES,
-};
+use crate::{Algorithm, DriverSession, DriverStream, Error, Key, NONCE_BYTES, Request, TAG_BYTES};
 use std::sync::Arc;
 
 /// A key in a driver, ready for requests. Cheap to clone; shared by threads freely.

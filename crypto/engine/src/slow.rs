@@ -39,15 +39,11 @@ struct Job {
 impl SlowPool {
     /// `threads` workers and room for `depth` requests that wait for one of them.
     pub fn new(threads: usize, depth: usize) -> Self {
-        let shared =
-            Arc::new(Shared { queue: Mutex::default(), arrived: Condvar::new(), depth });
+        let shared = Arc::new(Shared { queue: Mutex::default(), arrived: Condvar::new(), depth });
         let spawn = |index| {
             let shared = shared.clone();
             // A pool with fewer threads still works; with none, `submit` says busy.
-            thread::Builder::new()
-                .name(format!("slow-{index}"))
-                .spawn(move || shared.work())
-                .ok()
+            thread::Builder::new().name(format!("slow-{index}")).spawn(move || shared.work()).ok()
         };
         let workers = (0..threads).filter_map(spawn).collect();
         SlowPool { shared, workers }

@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use zeroize::Zeroizing;
 
+type Act = Arc<dyn Fn(&mut Request<'_>) -> Result<usize, Error> + Send + Sync>;
+
 /// Does what `act` says with every request.
 struct Scripted {
     name: &'static str,
     selection: Selection,
     only: Option<Algorithm>,
     opened: AtomicUsize,
-    act: Arc<dyn Fn(&mut Request<'_>) -> Result<usize, Error> + Send + Sync>,
+    act: Act,
 }
 
 impl Scripted {
@@ -27,7 +29,7 @@ impl Scripted {
     }
 }
 
-struct State(Arc<dyn Fn(&mut Request<'_>) -> Result<usize, Error> + Send + Sync>);
+struct State(Act);
 
 impl DriverSession for State {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
@@ -152,7 +154,8 @@ fn a_request_that_does_not_fit_never_reaches_the_driver() {
         Ok(0)
     });
     let engine = Engine::builder().driver(Arc::new(driver)).build();
-    let aead = engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[1; 16]))).unwrap();
+    let aead =
+        engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[1; 16]))).unwrap();
     let nonce = [0; 12];
     let refused = [
         aead.run(&mut Request::Random { out: &mut [0; 4] }),
@@ -196,9 +199,8 @@ fn every_request_is_counted_by_driver_and_algorithm() {
         engine.random(&mut [0; 100]).unwrap();
     }
     engine.random(&mut [0; 13]).unwrap_err();
-    let value = |what: &str| {
-        keyway_meter::counter(&format!("engine.test-counted.random.{what}")).value()
-    };
+    let value =
+        |what: &str| keyway_meter::counter(&format!("engine.test-counted.random.{what}")).value();
     assert_eq!(value("operations"), 11);
     assert_eq!(value("bytes"), 1013);
     assert_eq!(value("errors"), 1);
