@@ -1,1 +1,21 @@
-//! (being written)
+//! What executes requests.
+//!
+//! [`software`] does every algorithm of the engine, with AWS-LC and, for what that has not,
+//! RustCrypto's Argon2 and SHA-crypt. [`null`] does nothing at all, quickly: it is there to measure
+//! what everything around the cryptography costs, and only those who name it get it.
+//!
+//! What may not enter: a choice between drivers (that is the scheduler's), queues, I/O.
+#![forbid(unsafe_code)]
+
+mod null;
+mod software;
+
+pub use null::null;
+pub use software::software;
+
+use keyway_engine::Engine;
+
+/// An engine with the drivers of this crate and a slow pool of the default size.
+pub fn engine() -> Engine {
+    Engine::builder().driver(software()).driver(null()).build()
+}

@@ -1,0 +1,99 @@
+//! The driver that does nothing: what remains is the cost of everything around the cryptography.
+
+use keyway_engine::{
+    Algorithm, Driver, DriverSession, DriverStream, Error, Key, Request, Selection, TAG_BYTES,
+};
+use std::sync::Arc;
+
+/// What it says a signature needs, in bytes; an Ed25519 one does.
+const SIGNATURE_BYTES: usize = 64;
+
+/// A driver, `null`, that takes every request and every key, leaves data as it is, puts out zeros
+/// where something is to be put out, and finds every tag and signature good.
+///
+/// The scheduler never chooses it; it serves those who name it.
+pub fn null() -> Arc<dyn Driver> {
+    Arc::new(Null)
+}
+
+struct Null;
+
+impl Driver for Null {
+    fn name(&self) -> &'static str {
+        "null"
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::Named
+    }
+
+    fn supports(&self, _: Algorithm) -> bool {
+        true
+    }
+
+    fn open(&self, algorithm: Algorithm, _: Key<'_>) -> Result<Box<dyn DriverSession>, Error> {
+        Ok(Box::new(Session { public_key_bytes: algorithm.public_key_bytes() }))
+    }
+
+    fn stream(&self, _: Algorithm) -> Result<Box<dyn DriverStream>, Error> {
+        Ok(Box::new(Stream))
+    }
+}
+
+struct Session {
+    public_key_bytes: Option<usize>,
+}
+
+impl DriverSession for Session {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        Ok(match request {
+            Request::Seal { data, tag, .. } => {
+                tag.fill(0);
+                data.len()
+            }
+            Request::Open { data, .. } => data.len().saturating_sub(TAG_BYTES),
+            Request::Digest { out, .. }
+            | Request::Mac { out, .. }
+            | Request::Expand { out, .. }
+            | Request::Agree { out, .. }
+            | Request::Random { out }
+            | Request::Derive { out, .. } => zeros(out, usize::MAX),
+            Request::PublicKey { out } => zeros(out, self.public_key_bytes.unwrap_or(usize::MAX)),
+            Request::Sign { out, .. } => zeros(out, SIGNATURE_BYTES),
+            Request::Encapsulate { ciphertext, secret, .. } => {
+                secret.fill(0);
+                zeros(ciphertext, usize::MAX)
+            }
+            Request::Decapsulate { secret, .. } => zeros(secret, usize::MAX),
+            Request::Verify { .. } => 0,
+        })
+    }
+
+    fn signature_bytes_max(&self) -> usize {
+        SIGNATURE_BYTES
+    }
+}
+
+/// Puts out zeros, at most `most`.
+fn zeros(out: &mut [u8], most: usize) -> usize {
+    let used = out.len().min(most);
+    out.iter_mut().take(used).for_each(|byte| *byte = 0);
+    used
+}
+
+struct Stream;
+
+impl DriverStream for Stream {
+    fn update(&mut self, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn fork(&self) -> Result<Box<dyn DriverStream>, Error> {
+        Ok(Box::new(Stream))
+    }
+
+    fn finish(self: Box<Self>, out: &mut [u8]) -> Result<(), Error> {
+        out.fill(0);
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! Diffie-Hellman.
+
+use super::{Opened, failed, misfit, opened, put};
+use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, agree};
+use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
+
+pub(super) fn named(algorithm: Algorithm) -> Option<&'static agreement::Algorithm> {
+    match algorithm {
+        Algorithm::X25519 => Some(&agreement::X25519),
+        Algorithm::EcdhP256 => Some(&agreement::ECDH_P256),
+        Algorithm::EcdhP384 => Some(&agreement::ECDH_P384),
+        _ => None,
+    }
+}
+
+pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
+    let named = named(algorithm).ok_or(Error::Unsupported(algorithm))?;
+    let key = match key {
+        Key::Generate => PrivateKey::generate(named).map_err(|_| failed("no key was generated"))?,
+        Key::Secret(raw) => PrivateKey::from_private_key(named, raw)
+            .map_err(|_| Error::InvalidKey("it is not a private key of this group"))?,
+        _ => return Err(Error::Unsupported(algorithm)),
+    };
+    opened(Session { algorithm, key })
+}
+
+struct Session {
+    algorithm: Algorithm,
+    key: PrivateKey,
+}
+
+impl Session {
+    /// Whether a share looks like one. The library would take other encodings of a key as well,
+    /// which no protocol here allows; whether a point is on its curve it checks itself.
+    fn is_share(&self, peer: &[u8]) -> bool {
+        Some(peer.len()) == self.algorithm.public_key_bytes()
+            && (self.algorithm == Algorithm::X25519 || peer.first() == Some(&4))
+    }
+}
+
+impl DriverSession for Session {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        match request {
+            Request::PublicKey { out } => {
+                let public = self.key.compute_public_key();
+                put(public.map_err(|_| failed("no public key"))?.as_ref(), out)
+            }
+            Request::Agree { peer, out } => {
+                if !self.is_share(peer) {
+                    return Err(Error::Authentication);
+                }
+                // It fails on points off the curve and, with X25519, on shares of low order.
+                let peer = UnparsedPublicKey::new(self.key.algorithm(), *peer);
+                agree(&self.key, peer, Error::Authentication, |secret| put(secret, out))
+            }
+            other => misfit(other),
+        }
+    }
+}

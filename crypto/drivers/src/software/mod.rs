@@ -1,0 +1,96 @@
+//! The driver that does everything on the caller's processor.
+//!
+//! One file for each kind of algorithm; each has a table from the engine's names to the library's
+//! and a session type.
+
+mod aead;
+mod digest;
+mod exchange;
+mod hkdf;
+mod kem;
+mod mac;
+mod password;
+mod random;
+mod signature;
+
+use keyway_engine::{Algorithm, Driver, DriverSession, DriverStream, Error, Key, Kind, Request};
+use std::sync::Arc;
+
+const NAME: &str = "software";
+
+/// A driver, `software`, that does every algorithm.
+///
+/// It takes these keys: a secret for AEAD and MAC; a secret or an extraction for HKDF; a generated
+/// key or a raw private one (RFC 7748 § 5, SEC 1 § 2.3.7, FIPS 203 § 7.1) for exchange and
+/// encapsulation; none, PKCS#8, PKCS#1, SEC 1 or, but for RSA, a generated one for signatures,
+/// where RSA keys have 2,048 to 8,192 bits; none for the rest. Every other pair is
+/// [`Error::Unsupported`].
+pub fn software() -> Arc<dyn Driver> {
+    Arc::new(Software)
+}
+
+struct Software;
+
+impl Driver for Software {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn supports(&self, algorithm: Algorithm) -> bool {
+        match algorithm.kind() {
+            Kind::Aead => aead::named(algorithm).is_some(),
+            Kind::Hash => digest::named(algorithm).is_some(),
+            Kind::Mac => mac::named(algorithm).is_some(),
+            Kind::Hkdf => hkdf::named(algorithm).is_some(),
+            Kind::Exchange => exchange::named(algorithm).is_some(),
+            Kind::Kem => kem::named(algorithm).is_some(),
+            Kind::Signature => signature::named(algorithm).is_some(),
+            Kind::Random => true,
+            Kind::Password => password::named(algorithm).is_some(),
+        }
+    }
+
+    fn open(&self, algorithm: Algorithm, key: Key<'_>) -> Result<Box<dyn DriverSession>, Error> {
+        match algorithm.kind() {
+            Kind::Aead => aead::open(algorithm, key),
+            Kind::Hash => digest::open(algorithm, key),
+            Kind::Mac => mac::open(algorithm, key),
+            Kind::Hkdf => hkdf::open(algorithm, key),
+            Kind::Exchange => exchange::open(algorithm, key),
+            Kind::Kem => kem::open(algorithm, key),
+            Kind::Signature => signature::open(algorithm, key),
+            Kind::Random => random::open(algorithm, key),
+            Kind::Password => password::open(algorithm, key),
+        }
+    }
+
+    fn stream(&self, algorithm: Algorithm) -> Result<Box<dyn DriverStream>, Error> {
+        digest::stream(algorithm)
+    }
+}
+
+/// What opening a session gives.
+type Opened = Result<Box<dyn DriverSession>, Error>;
+
+/// Boxes a session.
+fn opened(session: impl DriverSession + 'static) -> Opened {
+    Ok(Box::new(session))
+}
+
+/// The answer to a request of another kind, which the engine has refused before.
+fn misfit(_: &Request<'_>) -> Result<usize, Error> {
+    Err(Error::InvalidRequest("it does not fit the algorithm"))
+}
+
+/// The driver's own failure.
+const fn failed(why: &'static str) -> Error {
+    Error::Driver { driver: NAME, why }
+}
+
+/// Writes `bytes` to the front of `out` and returns their number.
+fn put(bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+    let room =
+        out.get_mut(..bytes.len()).ok_or(Error::InvalidRequest("there is too little room"))?;
+    room.copy_from_slice(bytes);
+    Ok(bytes.len())
+}

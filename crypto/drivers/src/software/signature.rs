@@ -1,0 +1,184 @@
+//! Signatures: verification needs no key in the session, signing does.
+
+use super::{Opened, failed, misfit, opened, put};
+use aws_lc_rs::error::{KeyRejected, Unspecified};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa;
+use aws_lc_rs::signature::{
+    self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RsaEncoding,
+    UnparsedPublicKey, VerificationAlgorithm,
+};
+use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
+
+/// What an algorithm is to the library.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    verification: &'static dyn VerificationAlgorithm,
+    /// Length of the public key in bytes, where it is one number.
+    public_key_bytes: Option<usize>,
+    signing: Option<Signing>,
+}
+
+#[derive(Clone, Copy)]
+enum Signing {
+    /// With the longest DER signature in bytes: two integers of the group's size and a bit.
+    Ecdsa(&'static EcdsaSigningAlgorithm, usize),
+    Ed25519,
+    Rsa(&'static dyn RsaEncoding),
+}
+
+pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
+    use Algorithm::*;
+    let p256 = Signing::Ecdsa(&signature::ECDSA_P256_SHA256_ASN1_SIGNING, 72);
+    let p384 = Signing::Ecdsa(&signature::ECDSA_P384_SHA384_ASN1_SIGNING, 104);
+    let ecdsa = |verification, public_key_bytes, signing| {
+        Some(Named { verification, public_key_bytes: Some(public_key_bytes), signing })
+    };
+    let rsa = |verification, encoding| {
+        Some(Named { verification, public_key_bytes: None, signing: Some(Signing::Rsa(encoding)) })
+    };
+    match algorithm {
+        EcdsaP256Sha256 => ecdsa(&signature::ECDSA_P256_SHA256_ASN1, 65, Some(p256)),
+        EcdsaP256Sha384 => ecdsa(&signature::ECDSA_P256_SHA384_ASN1, 65, None),
+        EcdsaP384Sha256 => ecdsa(&signature::ECDSA_P384_SHA256_ASN1, 97, None),
+        EcdsaP384Sha384 => ecdsa(&signature::ECDSA_P384_SHA384_ASN1, 97, Some(p384)),
+        Ed25519 => Some(Named {
+            verification: &signature::ED25519,
+            public_key_bytes: Some(32),
+            signing: Some(Signing::Ed25519),
+        }),
+        RsaPkcs1Sha256 => rsa(&signature::RSA_PKCS1_2048_8192_SHA256, &signature::RSA_PKCS1_SHA256),
+        RsaPkcs1Sha384 => rsa(&signature::RSA_PKCS1_2048_8192_SHA384, &signature::RSA_PKCS1_SHA384),
+        RsaPkcs1Sha512 => rsa(&signature::RSA_PKCS1_2048_8192_SHA512, &signature::RSA_PKCS1_SHA512),
+        RsaPssSha256 => rsa(&signature::RSA_PSS_2048_8192_SHA256, &signature::RSA_PSS_SHA256),
+        RsaPssSha384 => rsa(&signature::RSA_PSS_2048_8192_SHA384, &signature::RSA_PSS_SHA384),
+        RsaPssSha512 => rsa(&signature::RSA_PSS_2048_8192_SHA512, &signature::RSA_PSS_SHA512),
+        _ => None,
+    }
+}
+
+pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
+    let named = named(algorithm).ok_or(Error::Unsupported(algorithm))?;
+    let signer = match key {
+        Key::None => None,
+        key => Some(Signer::open(algorithm, named.signing, key)?),
+    };
+    opened(Session { named, signer })
+}
+
+enum Signer {
+    Ecdsa(EcdsaKeyPair, usize),
+    Ed25519(Ed25519KeyPair),
+    Rsa(rsa::KeyPair, &'static dyn RsaEncoding),
+}
+
+impl Signer {
+    fn open(algorithm: Algorithm, how: Option<Signing>, key: Key<'_>) -> Result<Signer, Error> {
+        let not_generated = |_: Unspecified| failed("no key was generated");
+        let rejected = |_: KeyRejected| {
+            Error::InvalidKey("it is not a sound private key of this algorithm and its sizes")
+        };
+        Ok(match (how, key) {
+            (Some(Signing::Ecdsa(named, most)), key) => {
+                let pair = match key {
+                    Key::Generate => EcdsaKeyPair::generate(named).map_err(not_generated)?,
+                    Key::Pkcs8(der) => EcdsaKeyPair::from_pkcs8(named, der).map_err(rejected)?,
+                    Key::Sec1(der) => {
+                        EcdsaKeyPair::from_private_key_der(named, der).map_err(rejected)?
+                    }
+                    _ => return Err(Error::Unsupported(algorithm)),
+                };
+                Signer::Ecdsa(pair, most)
+            }
+            (Some(Signing::Ed25519), Key::Generate) => {
+                Signer::Ed25519(Ed25519KeyPair::generate().map_err(not_generated)?)
+            }
+            (Some(Signing::Ed25519), Key::Pkcs8(der)) => Signer::Ed25519(
+                // With or without its public half, which is checked if it is there.
+                Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map_err(rejected)?,
+            ),
+            (Some(Signing::Rsa(encoding)), Key::Pkcs8(der)) => {
+                Signer::Rsa(rsa::KeyPair::from_pkcs8(der).map_err(rejected)?, encoding)
+            }
+            (Some(Signing::Rsa(encoding)), Key::Pkcs1(der)) => {
+                Signer::Rsa(rsa::KeyPair::from_der(der).map_err(rejected)?, encoding)
+            }
+            _ => return Err(Error::Unsupported(algorithm)),
+        })
+    }
+
+    fn bytes_max(&self) -> usize {
+        match self {
+            Signer::Ecdsa(_, most) => *most,
+            Signer::Ed25519(_) => 64,
+            Signer::Rsa(pair, _) => pair.public_modulus_len(),
+        }
+    }
+
+    fn public_key(&self, out: &mut [u8]) -> Result<usize, Error> {
+        match self {
+            Signer::Ecdsa(pair, _) => put(pair.public_key().as_ref(), out),
+            Signer::Ed25519(pair) => put(pair.public_key().as_ref(), out),
+            Signer::Rsa(pair, _) => put(pair.public_key().as_ref(), out),
+        }
+    }
+
+    fn sign(&self, message: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+        let not_signed = |_| failed("no signature was made");
+        match self {
+            Signer::Ecdsa(pair, _) => {
+                let made = pair.sign(&SystemRandom::new(), message);
+                put(made.map_err(not_signed)?.as_ref(), out)
+            }
+            Signer::Ed25519(pair) => put(pair.try_sign(message).map_err(not_signed)?.as_ref(), out),
+            Signer::Rsa(pair, encoding) => {
+                let room = out.get_mut(..pair.public_modulus_len());
+                let room = room.ok_or(Error::InvalidRequest("there is too little room"))?;
+                pair.sign(*encoding, &SystemRandom::new(), message, room).map_err(not_signed)?;
+                Ok(room.len())
+            }
+        }
+    }
+}
+
+struct Session {
+    named: Named,
+    signer: Option<Signer>,
+}
+
+impl Session {
+    fn signer(&self) -> Result<&Signer, Error> {
+        self.signer.as_ref().ok_or(Error::InvalidRequest("the session has no private key"))
+    }
+
+    /// Whether a public key is in the one encoding that is allowed; the library takes others.
+    fn is_public_key(&self, key: &[u8]) -> bool {
+        match self.named.public_key_bytes {
+            Some(32) => key.len() == 32,
+            Some(point) => key.len() == point && key.first() == Some(&4),
+            None => true,
+        }
+    }
+}
+
+impl DriverSession for Session {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        match request {
+            Request::PublicKey { out } => self.signer()?.public_key(out),
+            Request::Sign { message, out } => self.signer()?.sign(message, out),
+            Request::Verify { public_key, message, signature } => {
+                if !self.is_public_key(public_key) {
+                    return Err(Error::Authentication);
+                }
+                let key = UnparsedPublicKey::new(self.named.verification, public_key);
+                key.verify(message, signature).map_err(|_| Error::Authentication)?;
+                Ok(0)
+            }
+            other => misfit(other),
+        }
+    }
+
+    fn signature_bytes_max(&self) -> usize {
+        self.signer.as_ref().map_or(0, Signer::bytes_max)
+    }
+}
