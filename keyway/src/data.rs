@@ -1,0 +1,403 @@
+//! The data folder: whose it is, who may use it now, and how files get into it.
+
+use crate::failure::{Failure, plain};
+use crate::moment::Moment;
+use rustix::fs::{Access, FlockOperation, access, flock};
+use rustix::io::Errno;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf, absolute};
+use zeroize::Zeroizing;
+
+/// The form of the data folder that this program makes and reads.
+const FORMAT: u32 = 1;
+const FOLDER_MODE: u32 = 0o700;
+const SECRET_MODE: u32 = 0o600;
+const PUBLIC_MODE: u32 = 0o644;
+/// More than any file that is read whole may have, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The name of everything that Keyway keeps in its data folder.
+pub mod name {
+    /// The folder's form and when it was made. What has it is ours.
+    pub const VERSION: &str = "version";
+    /// Locked, with the process's id in it, while a process uses the folder.
+    pub const LOCK: &str = "lock";
+    /// What is being filled in and is not complete.
+    pub const UNFINISHED: &str = "unfinished";
+    /// The configuration.
+    pub const CONFIGURATION: &str = "keyway.toml";
+    /// The page of counters.
+    pub const METER: &str = "meter";
+    /// The certificate authority's certificate.
+    pub const CA_CERTIFICATE: &str = "ca.pem";
+    /// Its key.
+    pub const CA_KEY: &str = "ca.key";
+    /// The server's certificate.
+    pub const SERVER_CERTIFICATE: &str = "server.pem";
+    /// Its key.
+    pub const SERVER_KEY: &str = "server.key";
+    /// The administrator's password.
+    pub const ADMIN_PASSWORD: &str = "admin-password";
+    /// The password of all sample people.
+    pub const SAMPLE_PASSWORD: &str = "sample-password";
+    /// The store's folder.
+    pub const STORE: &str = "store";
+}
+
+/// What may be in a folder that nobody has finished making, and what a file system puts there.
+const BEFORE_VERSION: [&str; 4] = [name::LOCK, name::UNFINISHED, "version.new", "lost+found"];
+
+/// What is at a path, before anything is done to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing, or an empty folder.
+    Absent,
+    /// A data folder of this version.
+    Ours,
+}
+
+/// Looks at what is at `path`, and changes nothing.
+///
+/// # Errors
+/// If it is not a folder, not ours, another version's, or cannot be looked at.
+pub fn look(path: &Path) -> Result<State, Failure> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(State::Absent),
+        Err(why) if why.kind() == ErrorKind::NotADirectory => {
+            let path = path.display();
+            return Err(Failure::new(format!(
+                "{path} is not a folder; name another with --data DIR"
+            )));
+        }
+        Err(why) => return Err(Failure::system("read the data folder", path, &why)),
+    };
+    let version = path.join(name::VERSION);
+    if version.exists() {
+        return read_version(path).map(|_| State::Ours);
+    }
+    for entry in entries {
+        let entry = entry.map_err(|why| Failure::system("read the data folder", path, &why))?;
+        if !BEFORE_VERSION.iter().any(|name| entry.file_name() == *name) {
+            let path = path.display();
+            return Err(Failure::new(format!(
+                "{path} holds something else than Keyway's data (it is not empty and has no file \
+                 `version`); name another folder with --data DIR"
+            )));
+        }
+    }
+    Ok(State::Absent)
+}
+
+/// Checks the version file and returns when the folder was made.
+fn read_version(folder: &Path) -> Result<String, Failure> {
+    let path = folder.join(name::VERSION);
+    let text = read(&path)?;
+    let mut lines = text.lines();
+    let format = lines.next().and_then(|line| line.strip_prefix("keyway-data "));
+    let Some(format) = format.and_then(|format| format.trim().parse::<u32>().ok()) else {
+        let path = path.display();
+        return Err(Failure::new(format!(
+            "{path} is not Keyway's; name another folder with --data DIR"
+        )));
+    };
+    if format != FORMAT {
+        let folder = folder.display();
+        return Err(Failure::new(format!(
+            "{folder} is of data format {format}, and this version of Keyway reads {FORMAT}; \
+             export it with the version that made it (`keyway directory export`) and import \
+             that into a new folder"
+        )));
+    }
+    let made = lines.next().and_then(|line| line.strip_prefix("made "));
+    Ok(made.unwrap_or("at an unknown time").trim().to_owned())
+}
+
+/// A data folder that this process has to itself.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    made: String,
+    fresh: bool,
+    /// Holds the lock.
+    _lock: File,
+}
+
+impl Folder {
+    /// Opens the data folder at `path`, made if there is none, for this process alone.
+    ///
+    /// # Errors
+    /// As [`look`]; if another process uses it, if others can look into it, if it cannot be
+    /// written to.
+    pub fn open(path: &Path, now: Moment) -> Result<Folder, Failure> {
+        let path =
+            absolute(path).map_err(|why| Failure::system("find the data folder", path, &why))?;
+        if look(&path)? == State::Absent {
+            create(&path)?;
+        }
+        let lock = lock(&path)?;
+        // Another process may have made it while we came to the lock.
+        let fresh = look(&path)? == State::Absent;
+        check(&path)?;
+        let mut folder = Folder { path, made: now.to_string(), fresh, _lock: lock };
+        if fresh {
+            let version = format!("keyway-data {FORMAT}\nmade {}\n", folder.made);
+            folder.write(name::VERSION, version.as_bytes())?;
+        } else {
+            folder.made = read_version(&folder.path)?;
+        }
+        Ok(folder)
+    }
+
+    /// The same, if there is one.
+    ///
+    /// # Errors
+    /// As [`Folder::open`], and if there is none.
+    pub fn open_existing(path: &Path, now: Moment) -> Result<Folder, Failure> {
+        match look(path)? {
+            State::Ours => Folder::open(path, now),
+            State::Absent => {
+                let path = path.display();
+                Err(Failure::new(format!("{path} holds no data; name the folder with --data DIR")))
+            }
+        }
+    }
+
+    /// Where it is, from the root.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// When it was made (RFC 3339, UTC).
+    pub fn made(&self) -> &str {
+        &self.made
+    }
+
+    /// Whether it was made just now.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// Where a file of it is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Whether it has this file.
+    pub fn has(&self, name: &str) -> bool {
+        self.file(name).exists()
+    }
+
+    /// Puts a file that others may read in place, whole and durable, or not at all.
+    ///
+    /// # Errors
+    /// If the system refuses; then what was there before is still there.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        self.put(name, bytes, PUBLIC_MODE)
+    }
+
+    /// The same for a secret (0600).
+    ///
+    /// # Errors
+    /// As [`Folder::write`].
+    pub fn write_secret(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        self.put(name, bytes, SECRET_MODE)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+        let (path, draft) = (self.file(name), self.file(&format!("{name}.new")));
+        let written = (|| {
+            remove_if_there(&draft)?;
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&draft, &path)?;
+            File::open(&self.path)?.sync_all()
+        })();
+        written.map_err(|why| {
+            // What could not be written is not worth a second complaint.
+            let _ = fs::remove_file(&draft);
+            Failure::system("write", &path, &why)
+        })
+    }
+
+    /// Reads a file whole.
+    ///
+    /// # Errors
+    /// If it is not there, too long, not text, or cannot be read.
+    pub fn read(&self, name: &str) -> Result<String, Failure> {
+        read(&self.file(name))
+    }
+
+    /// Reads a secret, which nobody but its owner may be able to read.
+    ///
+    /// # Errors
+    /// As [`Folder::read`], and if others can read it.
+    pub fn read_secret(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
+        let path = self.file(name);
+        let metadata = fs::metadata(&path).map_err(|why| Failure::system("read", &path, &why))?;
+        private(&path, metadata.mode(), "600")?;
+        self.read(name).map(Zeroizing::new)
+    }
+
+    /// Takes a file away, durably. It may not be there.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn remove(&self, name: &str) -> Result<(), Failure> {
+        let path = self.file(name);
+        remove_if_there(&path)
+            .and_then(|()| File::open(&self.path)?.sync_all())
+            .map_err(|why| Failure::system("remove", &path, &why))
+    }
+
+    /// Takes a folder of it away with all that is in it. It may not be there.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn remove_folder(&self, name: &str) -> Result<(), Failure> {
+        let path = self.file(name);
+        match fs::remove_dir_all(&path) {
+            Err(why) if why.kind() != ErrorKind::NotFound => {
+                Err(Failure::system("remove", &path, &why))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Makes the folder and those above it, or takes over an empty one.
+fn create(path: &Path) -> Result<(), Failure> {
+    let made = match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => {
+            DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+        }
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
+            fs::set_permissions(path, fs::Permissions::from_mode(FOLDER_MODE))
+        }
+        other => other,
+    };
+    made.and_then(|()| File::open(path.parent().unwrap_or(path))?.sync_all())
+        .map_err(|why| Failure::system("make the data folder", path, &why))
+}
+
+/// Takes the folder for this process, until the file that is returned is closed.
+fn lock(folder: &Path) -> Result<File, Failure> {
+    let path = folder.join(name::LOCK);
+    let refused = |why| Failure::system("write to the data folder", folder, &why);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(SECRET_MODE)
+        .open(&path)
+        .map_err(refused)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(in_use(folder, &mut file)),
+        Err(why) => return Err(Failure::system("lock", &path, &why.into())),
+    }
+    file.set_len(0).map_err(refused)?;
+    file.write_all(std::process::id().to_string().as_bytes()).map_err(refused)?;
+    Ok(file)
+}
+
+fn in_use(folder: &Path, lock: &mut File) -> Failure {
+    let mut id = String::new();
+    // It may not have got to writing its id yet.
+    let _ = lock.take(20).read_to_string(&mut id);
+    let process = match id.trim().parse::<u32>() {
+        Ok(id) => format!("process {id}"),
+        Err(_) => "another process".to_owned(),
+    };
+    let folder = folder.display();
+    Failure::new(format!("{folder} is in use by {process}; stop it first, or name another folder"))
+}
+
+/// Whether nobody else can look into the folder, and we can write to it.
+fn check(folder: &Path) -> Result<(), Failure> {
+    let metadata = fs::metadata(folder)
+        .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
+    private(folder, metadata.mode(), "700")?;
+    access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|why| Failure::system("write to the data folder", folder, &why.into()))
+}
+
+fn private(path: &Path, mode: u32, wanted: &str) -> Result<(), Failure> {
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let (path, mode) = (path.display(), mode & 0o777);
+    Err(Failure::new(format!(
+        "{path} is open to others than its owner (mode {mode:o}); close it with chmod {wanted}, \
+         and think about who has seen what is in it"
+    )))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(|why| Failure::system("read", path, &why))?;
+    match file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text) {
+        Ok(bytes) if bytes as u64 <= FILE_BYTES_MAX => Ok(text),
+        Ok(_) => Err(Failure::new(format!("{} is too long", path.display()))),
+        Err(why) if why.kind() == ErrorKind::InvalidData => {
+            Err(Failure::new(format!("{} is not text: {}", path.display(), plain(&why))))
+        }
+        Err(why) => Err(Failure::system("read", path, &why)),
+    }
+}
+
+fn remove_if_there(path: &Path) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Moment = Moment::from_unix_s(1_800_000_000);
+
+    #[test]
+    fn a_folder_is_made_once() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a/b");
+        assert_eq!(look(&path).unwrap(), State::Absent);
+        let folder = Folder::open(&path, NOW).unwrap();
+        assert!(folder.is_fresh());
+        drop(folder);
+        let folder = Folder::open(&path, Moment::from_unix_s(0)).unwrap();
+        assert!(!folder.is_fresh());
+        assert_eq!(folder.made(), "2027-01-15T08:00:00Z");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path(), NOW).unwrap();
+        folder.write_secret("s", b"one").unwrap();
+        folder.write_secret("s", b"two").unwrap();
+        assert_eq!(*folder.read_secret("s").unwrap(), "two");
+        assert_eq!(fs::metadata(folder.file("s")).unwrap().mode() & 0o777, 0o600);
+        assert!(!folder.has("s.new"));
+        folder.remove("s").unwrap();
+        folder.remove("s").unwrap();
+        assert!(!folder.has("s"));
+    }
+
+    #[test]
+    fn a_first_start_that_was_cut_short_is_started_again() {
+        let place = tempfile::tempdir().unwrap();
+        for name in BEFORE_VERSION {
+            fs::write(place.path().join(name), "").unwrap();
+        }
+        assert!(Folder::open(place.path(), NOW).unwrap().is_fresh());
+    }
+}

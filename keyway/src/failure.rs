@@ -1,0 +1,102 @@
+//! Why the program ends without having done what it was asked.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// One clear line for people, and the exit status that goes with it.
+#[derive(Debug)]
+pub struct Failure {
+    line: String,
+    status: u8,
+}
+
+/// The system, the data or another program is at fault.
+const STATUS_FAILED: u8 = 1;
+/// The caller is at fault.
+const STATUS_USAGE: u8 = 2;
+
+impl Failure {
+    /// Something could not be done. The line says what, where, and what to do.
+    pub fn new(line: impl fmt::Display) -> Failure {
+        Failure { line: one_line(&line.to_string()), status: STATUS_FAILED }
+    }
+
+    /// The program was called wrongly.
+    pub fn usage(line: impl fmt::Display) -> Failure {
+        Failure { line: one_line(&line.to_string()), status: STATUS_USAGE }
+    }
+
+    /// The system refused: `what` (a verb and its object) with this file.
+    pub fn system(what: &str, path: &Path, why: &io::Error) -> Failure {
+        let path = path.display();
+        Failure::new(match why.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!(
+                "cannot {what} {path}: the disk is full; make room and start again, nothing that \
+                 was acknowledged is lost"
+            ),
+            ErrorKind::PermissionDenied => {
+                format!("cannot {what} {path}: no permission; run as its owner or name another")
+            }
+            ErrorKind::ReadOnlyFilesystem => {
+                format!("cannot {what} {path}: the file system is read-only; name another place")
+            }
+            _ => format!("cannot {what} {path}: {}", plain(why)),
+        })
+    }
+
+    /// Standard output could not be written.
+    pub fn output(why: &io::Error) -> Failure {
+        Failure::new(match why.kind() {
+            ErrorKind::BrokenPipe => "whoever read the output went away before its end".to_owned(),
+            _ => format!("cannot write to standard output: {}", plain(why)),
+        })
+    }
+
+    /// The exit status of the process.
+    pub fn status(&self) -> u8 {
+        self.status
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
+/// The system's words without "(os error 2)", which helps nobody.
+pub fn plain(why: &io::Error) -> String {
+    let text = why.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}
+
+/// What comes from elsewhere (a parser's message, a file's name) may have line ends in it.
+fn one_line(text: &str) -> String {
+    text.split(['\n', '\r'])
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line() {
+        assert_eq!(Failure::new("a\n  b\r\n\nc").to_string(), "a; b; c");
+    }
+
+    #[test]
+    fn a_full_disk_says_so() {
+        let why = io::Error::from(ErrorKind::StorageFull);
+        let failure = Failure::system("write", Path::new("/x/y"), &why);
+        assert!(failure.to_string().starts_with("cannot write /x/y: the disk is full"));
+        assert_eq!(failure.status(), 1);
+    }
+}

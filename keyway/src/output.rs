@@ -1,0 +1,78 @@
+//! What goes to standard output: words for people, or with `--json` a line for programs.
+
+use crate::failure::Failure;
+use serde_json::Value;
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// Writes a line (or several) of text.
+///
+/// # Errors
+/// If nobody reads any more, or the output is a file on a full disk.
+pub fn text(text: impl Display) -> Result<(), Failure> {
+    write(format_args!("{text}")).map_err(|why| Failure::output(&why))
+}
+
+/// Writes one JSON value on a line of its own.
+///
+/// # Errors
+/// As [`text`].
+pub fn json(value: &Value) -> Result<(), Failure> {
+    text(value)
+}
+
+/// The same, for those who care what went wrong.
+pub fn write(text: impl Display) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// A remark on standard error that is not the reason for an end.
+pub fn note(text: impl Display) {
+    // With nowhere to say it there is nothing to be done.
+    let _ = writeln!(io::stderr().lock(), "keyway: {text}");
+}
+
+/// A number with its thousands apart: 1,234,567.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// An argument as a shell reads it.
+pub fn shell(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_apart() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn a_shell_reads_it_back() {
+        assert_eq!(shell("/a/b-c.d"), "/a/b-c.d");
+        assert_eq!(shell("a b"), "'a b'");
+        assert_eq!(shell("it's"), r"'it'\''s'");
+        assert_eq!(shell(""), "''");
+    }
+}
