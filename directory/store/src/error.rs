@@ -1,0 +1,205 @@
+//! What can go wrong, and whose fault it is.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use crate::limits::{DEPTH_LEVELS_MAX, READERS_MAX};
+
+/// Why an operation on an open store did not happen.
+///
+/// Cloned to every member of a commit group that fails.
+#[derive(Clone, Debug)]
+pub enum Error {
+    /// A limit: the committer's queue is full. Try again when earlier changes have been answered.
+    Busy,
+    /// A limit: as many read transactions are open as there may be.
+    TooManyReaders,
+    /// The caller: an entry with this parent and component exists already.
+    Exists,
+    /// The caller: the entry, or the name it is said to have, is not there.
+    NotFound,
+    /// The caller: the entry has children.
+    HasChildren,
+    /// The caller: the new parent lies in the subtree that is to move.
+    WouldLoop,
+    /// A limit: the entry would lie too deep.
+    TooDeep,
+    /// A limit: the encoded entry is too large.
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// The caller: a name for `meta_put` is empty or too long.
+    BadMetaName,
+    /// The system: no room on the disk. Nothing was changed; changes work again when there is room.
+    DiskFull,
+    /// A limit: the address space reserved when the store was opened is used up.
+    MapFull {
+        /// What was reserved.
+        map_bytes: usize,
+    },
+    /// The disk: stored bytes are not what was written.
+    Damaged {
+        /// Where, as far as it is known.
+        what: String,
+    },
+    /// The caller: the job panicked; its changes were undone.
+    JobPanicked,
+    /// The store has stopped taking changes, because an earlier commit failed in a way after which
+    /// nothing can be promised. It has to be opened again.
+    Failed {
+        /// What happened first.
+        why: String,
+    },
+    /// The system refused something.
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// What it answered.
+        error: Arc<io::Error>,
+    },
+}
+
+impl Error {
+    pub(crate) fn system(what: &'static str, error: io::Error) -> Error {
+        if is_disk_full(&error) {
+            return Error::DiskFull;
+        }
+        Error::System { what, error: Arc::new(error) }
+    }
+
+    pub(crate) fn damaged(what: impl Into<String>) -> Error {
+        Error::Damaged { what: what.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Busy => f.write_str("the store's queue of changes is full; try again"),
+            Error::TooManyReaders => {
+                write!(f, "more than {READERS_MAX} read transactions are open; try again")
+            }
+            Error::Exists => f.write_str("an entry of this name exists"),
+            Error::NotFound => f.write_str("there is no such entry"),
+            Error::HasChildren => f.write_str("the entry has children"),
+            Error::WouldLoop => f.write_str("an entry cannot move below itself"),
+            Error::TooDeep => write!(f, "the name has more than {DEPTH_LEVELS_MAX} levels"),
+            Error::TooLarge { bytes, bytes_max } => {
+                write!(f, "the entry has {bytes} bytes; the limit is {bytes_max}")
+            }
+            Error::BadMetaName => f.write_str("the name of a meta row is empty or too long"),
+            Error::DiskFull => {
+                f.write_str("the disk is full; nothing was changed; make room and try again")
+            }
+            Error::MapFull { map_bytes } => write!(
+                f,
+                "the store has reached the {map_bytes} bytes it was opened for; \
+                 open it again with a larger map"
+            ),
+            Error::Damaged { what } => write!(f, "the store is damaged: {what}"),
+            Error::JobPanicked => f.write_str("the change failed by a fault of the program"),
+            Error::Failed { why } => {
+                write!(f, "the store takes no changes until it is opened again: {why}")
+            }
+            Error::System { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Why a store could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The caller: the folder holds something else.
+    NotOurs {
+        /// What was found there.
+        what: String,
+    },
+    /// The caller: written by another version of this program.
+    OtherVersion {
+        /// The format found.
+        found: u32,
+        /// The format this program reads and writes.
+        ours: u32,
+    },
+    /// The caller: another process has it open.
+    Locked {
+        /// Its process id, 0 if it could not be told.
+        pid: u32,
+    },
+    /// The caller: the folder or a file in it cannot be written.
+    NotWritable {
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system: no room to create it.
+    DiskFull,
+    /// The disk, or a bulk load that did not end: the files cannot be trusted.
+    Damaged {
+        /// What is wrong.
+        what: String,
+    },
+    /// The caller: a bulk load (`Options::sync` off) was interrupted; what it left is not whole.
+    Unfinished,
+    /// The system refused something else.
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// What it answered.
+        error: io::Error,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn system(what: &'static str, error: io::Error) -> OpenError {
+        if is_disk_full(&error) {
+            return OpenError::DiskFull;
+        }
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                OpenError::NotWritable { error }
+            }
+            _ => OpenError::System { what, error },
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::NotOurs { what } => {
+                write!(f, "the folder holds something that is not a store: {what}")
+            }
+            OpenError::OtherVersion { found, ours } => write!(
+                f,
+                "the store has format {found}; this program reads and writes format {ours}"
+            ),
+            OpenError::Locked { pid: 0 } => f.write_str("another process has the store open"),
+            OpenError::Locked { pid } => {
+                write!(f, "the process {pid} has the store open; stop it first")
+            }
+            OpenError::NotWritable { error } => write!(f, "the store cannot be written: {error}"),
+            OpenError::DiskFull => f.write_str("the disk is full; make room and try again"),
+            OpenError::Damaged { what } => {
+                write!(f, "the store is damaged: {what}; restore it from a backup")
+            }
+            OpenError::Unfinished => f.write_str(
+                "an import into this store was interrupted; remove its folder and import again",
+            ),
+            OpenError::System { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// The answers of the system that mean "no room": full, over quota, over the file size limit.
+pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}

@@ -1,0 +1,93 @@
+//! The LMDB environment and its tables.
+
+use heed::types::Bytes;
+use heed::{AnyTls, CommitOrAbort, Database, Env, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
+use std::io;
+use std::path::Path;
+
+use crate::Error;
+use crate::limits::READERS_MAX;
+
+/// A table of byte strings.
+pub(crate) type Table<'t> = Database<'t, Bytes, Bytes>;
+
+/// What every read goes through: a read transaction, or the reading side of a write.
+pub(crate) type Txn<'e> = RoTxn<'e, AnyTls>;
+
+/// The environment; its read transactions may move between threads.
+pub(crate) type Environment = Env<WithoutTls>;
+
+/// The tables of the one environment.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables {
+    /// Name → value; the store's own rows and those of the caller.
+    pub meta: Table<'static>,
+    /// Entry id → record.
+    pub entry: Table<'static>,
+    /// Parent id, component → entry id.
+    pub tree: Table<'static>,
+    /// Posting key, entry id → nothing.
+    pub posting: Table<'static>,
+    /// Entry id → how many children it has; no row for none.
+    pub children: Table<'static>,
+}
+
+const TABLES: [&str; 5] = ["meta", "entry", "tree", "posting", "children"];
+
+/// Opens the environment in `dir`, creating its files when there are none.
+///
+/// The caller holds the store's lock file: no other process has these files open.
+#[allow(unsafe_code)]
+pub(crate) fn open_environment(
+    dir: &Path,
+    map_bytes: usize,
+    sync: bool,
+) -> Result<Environment, heed::Error> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(map_bytes).max_dbs(TABLES.len() as u32).max_readers(READERS_MAX);
+    if !sync {
+        // SAFETY: NO_SYNC weakens durability only. A store opened so carries a mark that refuses
+        // it until it was closed in good order.
+        unsafe { options.flags(heed::EnvFlags::NO_SYNC) };
+    }
+    // SAFETY: the files are mapped, so nobody else may change them: the store's lock file keeps
+    // other stores out, heed refuses a second environment in this process, and the folder's
+    // files are created for their owner alone. The headers were checked, and the file is as long
+    // as they say, so that no page lies beyond its end.
+    unsafe { options.open(dir) }
+}
+
+/// Opens the tables; creates those that are missing.
+pub(crate) fn open_tables(env: &Environment) -> Result<Tables, heed::Error> {
+    let txn = env.write_txn()?;
+    let tables: CommitOrAbort<[Table<'static>; 5], ()> =
+        env.create_databases_and_commit(txn, |opener, txn| {
+            let [a, b, c, d, e] = TABLES;
+            let open = |name, txn: &mut _| opener.create_database::<Bytes, Bytes>(txn, Some(name));
+            Ok::<_, heed::Error>(CommitOrAbort::Commit([
+                open(a, &mut *txn)?,
+                open(b, &mut *txn)?,
+                open(c, &mut *txn)?,
+                open(d, &mut *txn)?,
+                open(e, &mut *txn)?,
+            ]))
+        })?;
+    let [meta, entry, tree, posting, children] = tables.unwrap_commit();
+    Ok(Tables { meta, entry, tree, posting, children })
+}
+
+/// What an error of LMDB means for the caller; `what` says what was attempted.
+pub(crate) fn error(what: &'static str, map_bytes: usize, error: heed::Error) -> Error {
+    match error {
+        heed::Error::Io(error) => Error::system(what, error),
+        heed::Error::Mdb(MdbError::MapFull) => Error::MapFull { map_bytes },
+        heed::Error::Mdb(MdbError::ReadersFull) => Error::TooManyReaders,
+        heed::Error::Mdb(MdbError::Panic) => {
+            Error::Failed { why: "an earlier commit could not be finished".into() }
+        }
+        heed::Error::Mdb(
+            found @ (MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid),
+        ) => Error::damaged(format!("{what}: {found}")),
+        other => Error::System { what, error: io::Error::other(other.to_string()).into() },
+    }
+}

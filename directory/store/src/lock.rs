@@ -1,0 +1,64 @@
+//! The file that keeps a second process out.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::OpenError;
+
+/// First line of the file: says that the folder is a store of ours.
+const SIGNATURE: &str = "keyway-store";
+
+/// Held for as long as the store's files are open; the system lets go when the process dies.
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock in `path` and writes this process into it.
+    pub(crate) fn take(path: &Path) -> Result<Lock, OpenError> {
+        let attempt = "taking the store's lock";
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(|e| OpenError::system(attempt, e))?;
+        if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if error == rustix::io::Errno::WOULDBLOCK {
+                return Err(OpenError::Locked { pid: holder(&mut file) });
+            }
+            return Err(OpenError::system(attempt, error.into()));
+        }
+        sign(&mut file).map_err(|e| OpenError::system(attempt, e))?;
+        Ok(Lock { _file: file })
+    }
+
+    /// Whether the file at `path` was written by a store.
+    pub(crate) fn is_signed(path: &Path) -> bool {
+        let mut text = String::new();
+        File::open(path)
+            .and_then(|file| file.take(64).read_to_string(&mut text))
+            .is_ok_and(|_| text.lines().next() == Some(SIGNATURE))
+    }
+}
+
+fn sign(file: &mut File) -> io::Result<()> {
+    let text = format!("{SIGNATURE}\n{}\n", std::process::id());
+    file.rewind()?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
+}
+
+fn holder(file: &mut File) -> u32 {
+    let mut text = String::new();
+    match file.take(64).read_to_string(&mut text) {
+        Ok(_) => text.lines().nth(1).and_then(|pid| pid.parse().ok()).unwrap_or(0),
+        Err(_) => 0,
+    }
+}

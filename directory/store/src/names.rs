@@ -1,0 +1,114 @@
+//! Distinguished names, composed from the relative names on the way to the root.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::limits::{DEPTH_LEVELS_MAX, NAMES_ENTRIES_MAX};
+use crate::read::View;
+use crate::{EntryId, EntryRef, Error};
+
+/// Names of inner entries seen so far, so that siblings do not walk to the root again.
+///
+/// May be kept across read transactions: it empties itself when names have changed in between.
+/// Holds at most [`NAMES_ENTRIES_MAX`] entries.
+#[derive(Default, Debug)]
+pub struct Names {
+    seen: Option<Stamp>,
+    known: HashMap<EntryId, Arc<Name>>,
+}
+
+/// What a cached name was true for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stamp {
+    /// A committed state, by the number of name changes before it.
+    Committed(u64),
+    /// A state inside a write, by a number that no other state has.
+    Pending(u64),
+}
+
+#[derive(Debug)]
+struct Name {
+    dn: String,
+    /// From the topmost entry down to, and including, the entry itself.
+    path: Vec<EntryId>,
+}
+
+impl Names {
+    /// An empty cache.
+    pub fn new() -> Names {
+        Names::default()
+    }
+
+    /// The name of `entry` (without its own relative name in the cache).
+    pub(crate) fn dn(&mut self, view: View<'_>, entry: &EntryRef<'_>) -> Result<String, Error> {
+        if entry.parent() == EntryId::ROOT {
+            return Ok(entry.rdn().to_owned());
+        }
+        let parent = self.name(view, entry.parent())?;
+        let mut dn = String::with_capacity(entry.rdn().len() + 1 + parent.dn.len());
+        dn.push_str(entry.rdn());
+        dn.push(',');
+        dn.push_str(&parent.dn);
+        Ok(dn)
+    }
+
+    /// The entries above `entry`, topmost first.
+    pub(crate) fn ancestors(
+        &mut self,
+        view: View<'_>,
+        entry: &EntryRef<'_>,
+    ) -> Result<Vec<EntryId>, Error> {
+        if entry.parent() == EntryId::ROOT {
+            return Ok(Vec::new());
+        }
+        Ok(self.name(view, entry.parent())?.path.clone())
+    }
+
+    fn name(&mut self, view: View<'_>, id: EntryId) -> Result<Arc<Name>, Error> {
+        self.forget_if_changed(view)?;
+        let mut unknown = Vec::new();
+        let mut at = id;
+        let mut name = loop {
+            if at == EntryId::ROOT {
+                break Arc::new(Name { dn: String::new(), path: Vec::new() });
+            }
+            if let Some(known) = self.known.get(&at) {
+                break Arc::clone(known);
+            }
+            if unknown.len() == DEPTH_LEVELS_MAX {
+                return Err(Error::damaged(format!("entry {id} has no end of parents")));
+            }
+            let Some(entry) = view.entry(at)? else {
+                return Err(Error::damaged(format!("entry {at} is missing above entry {id}")));
+            };
+            unknown.push((at, entry));
+            at = entry.parent();
+        };
+        if self.known.len() + unknown.len() > NAMES_ENTRIES_MAX {
+            self.known.clear();
+        }
+        for (id, entry) in unknown.into_iter().rev() {
+            name = Arc::new(below(&name, id, entry.rdn()));
+            self.known.insert(id, Arc::clone(&name));
+        }
+        Ok(name)
+    }
+
+    fn forget_if_changed(&mut self, view: View<'_>) -> Result<(), Error> {
+        let now = view.stamp()?;
+        if self.seen != Some(now) {
+            self.known.clear();
+            self.seen = Some(now);
+        }
+        Ok(())
+    }
+}
+
+fn below(parent: &Name, id: EntryId, rdn: &str) -> Name {
+    let dn = match parent.dn.is_empty() {
+        true => rdn.to_owned(),
+        false => format!("{rdn},{}", parent.dn),
+    };
+    let path = parent.path.iter().copied().chain([id]).collect();
+    Name { dn, path }
+}

@@ -1,0 +1,195 @@
+//! Read transactions and what can be asked of one state of the store.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use heed::types::Bytes;
+use heed::{RoRange, RoTxn, WithoutTls};
+
+use crate::lmdb::{Tables, Txn};
+use crate::names::{Names, Stamp};
+use crate::open::Shared;
+use crate::posting::{self, Postings};
+use crate::{EntryId, EntryRef, Error, Key, KeyRange, lmdb, write};
+
+/// A read transaction: one committed state of the store, unchanged for as long as this lives.
+///
+/// `Send`, so that it can move with its search; it keeps the store's files open. Pages freed since
+/// it began cannot be used again while it lives: keep it short, take a new one and resume.
+pub struct Read {
+    txn: RoTxn<'static, WithoutTls>,
+    shared: Arc<Shared>,
+}
+
+impl Read {
+    pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Read, Error> {
+        let txn = shared
+            .env
+            .clone()
+            .static_read_txn()
+            .map_err(|e| shared.error("beginning a read transaction", e))?;
+        Ok(Read { txn, shared: Arc::clone(shared) })
+    }
+
+    /// What can be asked of this state.
+    pub fn view(&self) -> View<'_> {
+        View { txn: &self.txn, tables: &self.shared.tables, shared: &self.shared, pending: None }
+    }
+
+    /// The number of the state: greater for a later one.
+    pub fn version(&self) -> u64 {
+        self.txn.id() as u64
+    }
+}
+
+/// One state of the store, as a read transaction or a running change sees it.
+///
+/// Cheap to copy; what it returns lives as long as the transaction is borrowed.
+#[derive(Clone, Copy)]
+pub struct View<'t> {
+    pub(crate) txn: &'t Txn<'t>,
+    pub(crate) tables: &'t Tables,
+    pub(crate) shared: &'t Shared,
+    /// In a change: the number of its present naming, which no other state has.
+    pub(crate) pending: Option<u64>,
+}
+
+impl<'t> View<'t> {
+    /// The child of `parent` with this component.
+    pub fn child(self, parent: EntryId, component: &[u8]) -> Result<Option<EntryId>, Error> {
+        let row = write::tree_row(parent, component);
+        let Some(found) = self.shared.get(self.tables.tree, self.txn, &row)? else {
+            return Ok(None);
+        };
+        EntryId::from_bytes(found)
+            .map(Some)
+            .ok_or_else(|| Error::damaged("a row of the tree has a wrong length"))
+    }
+
+    /// The entry, checked against its checksum.
+    pub fn entry(self, id: EntryId) -> Result<Option<EntryRef<'t>>, Error> {
+        let Some(bytes) = self.shared.get(self.tables.entry, self.txn, &id.to_bytes())? else {
+            return Ok(None);
+        };
+        decode(id, bytes).map(Some)
+    }
+
+    /// All entries with identifiers greater than `after`, ascending.
+    pub fn entries(self, after: EntryId) -> Result<Entries<'t>, Error> {
+        let low = after.to_bytes();
+        let bounds = (Bound::Excluded(low.as_slice()), Bound::Unbounded);
+        let rows = self.tables.entry.range(self.txn, &bounds);
+        let rows = rows.map_err(|e| self.shared.error("reading entries", e))?;
+        Ok(Entries { rows, map_bytes: self.shared.map_bytes })
+    }
+
+    /// How many entries there are.
+    pub fn entry_count(self) -> Result<u64, Error> {
+        self.tables.entry.len(self.txn).map_err(|e| self.shared.error("counting entries", e))
+    }
+
+    /// The identifiers listed under `key` that are greater than `after`, ascending.
+    ///
+    /// To resume later, in this transaction or another, pass the last identifier seen.
+    pub fn postings(self, key: &Key, after: EntryId) -> Result<Postings<'t>, Error> {
+        posting::list(self.tables.posting, self.txn, key, after, self.shared.map_bytes)
+    }
+
+    /// Whether `id` is listed under `key`.
+    pub fn contains(self, key: &Key, id: EntryId) -> Result<bool, Error> {
+        let row = posting::row(key, id);
+        Ok(self.shared.get(self.tables.posting, self.txn, &row)?.is_some())
+    }
+
+    /// How many identifiers are listed under `key`, counting no further than `n`.
+    pub fn count_at_most(self, key: &Key, n: usize) -> Result<usize, Error> {
+        let mut count = 0;
+        for id in self.postings(key, EntryId::ROOT)?.take(n) {
+            id?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The identifiers listed under the keys of `range`, ascending and each once; `None` if more
+    /// than `rows_max` rows would have to be read.
+    pub fn collect_range(
+        self,
+        range: &KeyRange,
+        rows_max: usize,
+    ) -> Result<Option<Vec<EntryId>>, Error> {
+        let map_bytes = self.shared.map_bytes;
+        posting::collect_range(self.tables.posting, self.txn, range, rows_max, map_bytes)
+    }
+
+    /// How many children `id` has.
+    pub fn child_count(self, id: EntryId) -> Result<u64, Error> {
+        match self.shared.get(self.tables.children, self.txn, &id.to_bytes())? {
+            None => Ok(0),
+            Some(count) => number(count),
+        }
+    }
+
+    /// The distinguished name of `id`, composed from the relative names up to the root.
+    pub fn dn(self, id: EntryId, names: &mut Names) -> Result<Option<String>, Error> {
+        self.entry(id)?.map(|entry| names.dn(self, &entry)).transpose()
+    }
+
+    /// The distinguished name of an entry that was read through this view.
+    pub fn dn_of(self, entry: &EntryRef<'_>, names: &mut Names) -> Result<String, Error> {
+        names.dn(self, entry)
+    }
+
+    /// The entries above one that was read through this view, topmost first, itself not included.
+    pub fn ancestors_of(
+        self,
+        entry: &EntryRef<'_>,
+        names: &mut Names,
+    ) -> Result<Vec<EntryId>, Error> {
+        names.ancestors(self, entry)
+    }
+
+    /// The value that was put under `name` with `Write::meta_put`.
+    pub fn meta_get(self, name: &str) -> Result<Option<&'t [u8]>, Error> {
+        self.shared.get(self.tables.meta, self.txn, &write::meta_row(name))
+    }
+
+    /// What names read here are true for.
+    pub(crate) fn stamp(self) -> Result<Stamp, Error> {
+        if let Some(pending) = self.pending {
+            return Ok(Stamp::Pending(pending));
+        }
+        let changes = self.shared.get(self.tables.meta, self.txn, write::META_RENAMES)?;
+        Ok(Stamp::Committed(changes.map_or(Ok(0), number)?))
+    }
+}
+
+/// Iterator over entries, ascending by identifier.
+pub struct Entries<'t> {
+    rows: RoRange<'t, Bytes, Bytes>,
+    map_bytes: usize,
+}
+
+impl<'t> Iterator for Entries<'t> {
+    type Item = Result<(EntryId, EntryRef<'t>), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (id, bytes) = match self.rows.next()? {
+            Ok(row) => row,
+            Err(error) => return Some(Err(lmdb::error("reading entries", self.map_bytes, error))),
+        };
+        let Some(id) = EntryId::from_bytes(id) else {
+            return Some(Err(Error::damaged("a row of the entries has a wrong length")));
+        };
+        Some(decode(id, bytes).map(|entry| (id, entry)))
+    }
+}
+
+fn decode(id: EntryId, bytes: &[u8]) -> Result<EntryRef<'_>, Error> {
+    EntryRef::decode(id, bytes).map_err(|e| Error::damaged(format!("entry {id}: {e}")))
+}
+
+pub(crate) fn number(bytes: &[u8]) -> Result<u64, Error> {
+    let bytes = bytes.try_into().map_err(|_| Error::damaged("a counter has a wrong length"))?;
+    Ok(u64::from_be_bytes(bytes))
+}

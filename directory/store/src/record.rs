@@ -1,0 +1,225 @@
+//! The stored form of an entry: compact, readable in place, and checked.
+//!
+//! `checksum (4 B LE) | varint parent | text rdn | varint attributes | attribute…`, where an
+//! attribute is `text name | varint values | value…` and texts and values are a varint length and
+//! their bytes. Varints are LEB128. The checksum is the CRC-32 of the entry's identifier
+//! (8 B BE) and all that follows it: it notices spoiled bytes and a page in another's place.
+//! LMDB itself checks nothing it reads.
+
+use std::fmt;
+
+use crate::limits::RECORD_BYTES_MAX;
+use crate::{Entry, EntryId, Error};
+
+const CHECKSUM_BYTES: usize = 4;
+
+/// What is wrong with stored bytes that should be an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecordError {
+    /// The bytes are not those that were written.
+    Checksum,
+    /// The bytes end too early, or go on after the end.
+    Length,
+    /// A text is not UTF-8.
+    Text,
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RecordError::Checksum => "its checksum is wrong",
+            RecordError::Length => "its lengths do not add up",
+            RecordError::Text => "a text in it is not UTF-8",
+        })
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// An entry as it lies in the store, borrowed from a read transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryRef<'t> {
+    parent: EntryId,
+    rdn: &'t str,
+    attributes: Attributes<'t>,
+}
+
+impl<'t> EntryRef<'t> {
+    /// Checks and reads the stored form of the entry `id`.
+    ///
+    /// The whole of it is walked, so that reading its parts cannot fail afterwards.
+    pub fn decode(id: EntryId, bytes: &'t [u8]) -> Result<EntryRef<'t>, RecordError> {
+        let (sum, body) = bytes.split_at_checked(CHECKSUM_BYTES).ok_or(RecordError::Length)?;
+        if sum != checksum(id, body) {
+            return Err(RecordError::Checksum);
+        }
+        let mut rest = body;
+        let parent = EntryId(varint(&mut rest).ok_or(RecordError::Length)?);
+        let rdn = text(&mut rest)?;
+        let count = varint(&mut rest).ok_or(RecordError::Length)?;
+        let attributes = Attributes { count, rest };
+        for _ in 0..count {
+            text(&mut rest)?;
+            let values = varint(&mut rest).ok_or(RecordError::Length)?;
+            for _ in 0..values {
+                slice(&mut rest).ok_or(RecordError::Length)?;
+            }
+        }
+        if !rest.is_empty() {
+            return Err(RecordError::Length);
+        }
+        Ok(EntryRef { parent, rdn, attributes })
+    }
+
+    /// The entry above; [`EntryId::ROOT`] for a topmost one.
+    pub fn parent(&self) -> EntryId {
+        self.parent
+    }
+
+    /// The relative name as text.
+    pub fn rdn(&self) -> &'t str {
+        self.rdn
+    }
+
+    /// Names and values of all attributes, in the order they were written.
+    pub fn attributes(&self) -> Attributes<'t> {
+        self.attributes
+    }
+
+    /// The values of the attribute with exactly this name; none if it is not there.
+    pub fn values(&self, name: &str) -> Values<'t> {
+        self.attributes().find(|(found, _)| *found == name).map(|(_, v)| v).unwrap_or_default()
+    }
+
+    /// Whether there is an attribute with exactly this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.attributes().any(|(found, _)| found == name)
+    }
+
+    /// A copy that can be changed and written again.
+    pub fn to_entry(&self) -> Entry {
+        Entry {
+            rdn: self.rdn.to_owned(),
+            attributes: self
+                .attributes()
+                .map(|(name, values)| (name.to_owned(), values.map(<[u8]>::to_vec).collect()))
+                .collect(),
+        }
+    }
+}
+
+/// Iterator over the attributes of an entry.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attributes<'t> {
+    count: u64,
+    rest: &'t [u8],
+}
+
+impl<'t> Iterator for Attributes<'t> {
+    type Item = (&'t str, Values<'t>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.count = self.count.checked_sub(1)?;
+        let name = text(&mut self.rest).ok()?;
+        let count = varint(&mut self.rest)?;
+        let values = Values { count, rest: self.rest };
+        for _ in 0..count {
+            slice(&mut self.rest)?;
+        }
+        Some((name, values))
+    }
+}
+
+/// Iterator over the values of one attribute.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Values<'t> {
+    count: u64,
+    rest: &'t [u8],
+}
+
+impl<'t> Iterator for Values<'t> {
+    type Item = &'t [u8];
+
+    fn next(&mut self) -> Option<&'t [u8]> {
+        self.count = self.count.checked_sub(1)?;
+        slice(&mut self.rest)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        (count, Some(count))
+    }
+}
+
+impl ExactSizeIterator for Values<'_> {}
+
+/// The stored form of `entry` under `parent`.
+pub(crate) fn encode(id: EntryId, parent: EntryId, entry: &Entry) -> Result<Vec<u8>, Error> {
+    let mut out = vec![0; CHECKSUM_BYTES];
+    put_varint(&mut out, parent.0);
+    put_slice(&mut out, entry.rdn.as_bytes());
+    put_varint(&mut out, entry.attributes.len() as u64);
+    for (name, values) in &entry.attributes {
+        put_slice(&mut out, name.as_bytes());
+        put_varint(&mut out, values.len() as u64);
+        for value in values {
+            put_slice(&mut out, value);
+        }
+    }
+    if out.len() > RECORD_BYTES_MAX {
+        return Err(Error::TooLarge { bytes: out.len(), bytes_max: RECORD_BYTES_MAX });
+    }
+    let (sum, body) = out.split_at_mut(CHECKSUM_BYTES);
+    sum.copy_from_slice(&checksum(id, body));
+    Ok(out)
+}
+
+fn checksum(id: EntryId, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&id.to_bytes());
+    sum.update(body);
+    sum.finalize().to_le_bytes()
+}
+
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Reads a LEB128 number of at most 64 bits.
+pub(crate) fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, after) = rest.split_first()?;
+        *rest = after;
+        let bits = u64::from(byte & 0x7F);
+        if (bits << shift) >> shift != bits {
+            return None;
+        }
+        number |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn slice<'t>(rest: &mut &'t [u8]) -> Option<&'t [u8]> {
+    let length = usize::try_from(varint(rest)?).ok()?;
+    let (taken, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(taken)
+}
+
+fn text<'t>(rest: &mut &'t [u8]) -> Result<&'t str, RecordError> {
+    let bytes = slice(rest).ok_or(RecordError::Length)?;
+    std::str::from_utf8(bytes).map_err(|_| RecordError::Text)
+}

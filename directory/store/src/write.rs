@@ -1,0 +1,347 @@
+//! Changes: what a job can do inside the committer's transaction.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use heed::RwTxn;
+use sha2::{Digest, Sha256};
+
+use crate::limits::{
+    COMPONENT_BYTES_MAX, COMPONENT_HEAD_BYTES, DEPTH_LEVELS_MAX, META_NAME_BYTES_MAX,
+};
+use crate::lmdb::Table;
+use crate::open::Shared;
+use crate::read::{View, number};
+use crate::{Entry, EntryId, Error, Key, posting, record};
+
+/// Rows of the table `meta` that are the store's own. Those of the caller begin with `u`.
+pub(crate) const META_FORMAT: &[u8] = b"format";
+pub(crate) const META_INCARNATION: &[u8] = b"incarnation";
+pub(crate) const META_NEXT_ID: &[u8] = b"next-id";
+pub(crate) const META_RENAMES: &[u8] = b"renames";
+
+pub(crate) fn meta_row(name: &str) -> Vec<u8> {
+    [b"u", name.as_bytes()].concat()
+}
+
+/// The table's row for the child of `parent` named `component`.
+pub(crate) fn tree_row(parent: EntryId, component: &[u8]) -> Vec<u8> {
+    let mut row = Vec::with_capacity(8 + component.len().min(COMPONENT_BYTES_MAX));
+    row.extend_from_slice(&parent.to_bytes());
+    if component.len() <= COMPONENT_BYTES_MAX {
+        row.extend_from_slice(component);
+        return row;
+    }
+    // Longer than any component kept whole plus nothing: 160 + 32 bytes and a mark of their own.
+    row.extend(component.iter().take(COMPONENT_HEAD_BYTES));
+    row.extend_from_slice(&Sha256::digest(component));
+    row.resize(8 + COMPONENT_BYTES_MAX + 1, 0);
+    row
+}
+
+/// A running change. It sees what it and the jobs before it in the same group have put.
+pub struct Write<'e> {
+    txn: RwTxn<'e>,
+    shared: &'e Shared,
+    next_id: Option<EntryId>,
+    naming: u64,
+    puts: u64,
+    bytes: usize,
+    broken: Option<Error>,
+}
+
+/// Numbers for the states inside changes; see `Stamp::Pending`.
+static NAMING: AtomicU64 = AtomicU64::new(0);
+
+impl<'e> Write<'e> {
+    pub(crate) fn begin(shared: &'e Shared) -> Result<Write<'e>, Error> {
+        let txn = shared.env.write_txn().map_err(|e| shared.error("beginning a change", e))?;
+        let naming = NAMING.fetch_add(1, Ordering::Relaxed);
+        Ok(Write { txn, shared, next_id: None, naming, puts: 0, bytes: 0, broken: None })
+    }
+
+    /// What can be asked of the present state of this change.
+    pub fn view(&self) -> View<'_> {
+        View {
+            txn: &self.txn,
+            tables: &self.shared.tables,
+            shared: self.shared,
+            pending: Some(self.naming),
+        }
+    }
+
+    /// Adds an entry below `parent` and lists it under `keys`.
+    ///
+    /// Errors: [`Error::NotFound`] if there is no such parent, [`Error::Exists`] if it has a child
+    /// of this component, [`Error::TooDeep`], [`Error::TooLarge`].
+    pub fn insert(
+        &mut self,
+        parent: EntryId,
+        component: &[u8],
+        entry: &Entry,
+        keys: &[Key],
+    ) -> Result<EntryId, Error> {
+        let path = self.path(parent)?;
+        if path.len() >= DEPTH_LEVELS_MAX {
+            return Err(Error::TooDeep);
+        }
+        if self.view().child(parent, component)?.is_some() {
+            return Err(Error::Exists);
+        }
+        let id = self.next_id()?;
+        let record = record::encode(id, parent, entry)?;
+        self.next_id = Some(EntryId(id.0 + 1));
+        self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
+        self.put(self.shared.tables.tree, &tree_row(parent, component), &id.to_bytes())?;
+        self.count_children(parent, 1)?;
+        self.post(&Key::children(parent), id)?;
+        for ancestor in path.into_iter().chain([id]) {
+            self.post(&Key::subtree(ancestor), id)?;
+        }
+        for key in keys {
+            self.post(key, id)?;
+        }
+        Ok(id)
+    }
+
+    /// Replaces the entry's relative name and attributes; its place in the tree stays.
+    ///
+    /// Errors: [`Error::NotFound`], [`Error::TooLarge`].
+    pub fn update(
+        &mut self,
+        id: EntryId,
+        entry: &Entry,
+        removed: &[Key],
+        added: &[Key],
+    ) -> Result<(), Error> {
+        let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
+        let (parent, renamed) = (old.parent(), old.rdn() != entry.rdn);
+        let record = record::encode(id, parent, entry)?;
+        self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
+        if renamed {
+            self.names_changed()?;
+        }
+        for key in removed {
+            self.unpost(key, id)?;
+        }
+        for key in added {
+            self.post(key, id)?;
+        }
+        Ok(())
+    }
+
+    /// Removes an entry without children, and its listing under `keys`.
+    ///
+    /// Errors: [`Error::NotFound`] if `id` is not there or not named `component`,
+    /// [`Error::HasChildren`].
+    pub fn delete(&mut self, id: EntryId, component: &[u8], keys: &[Key]) -> Result<(), Error> {
+        let parent = self.view().entry(id)?.ok_or(Error::NotFound)?.parent();
+        if self.view().child(parent, component)? != Some(id) {
+            return Err(Error::NotFound);
+        }
+        if self.view().child_count(id)? > 0 {
+            return Err(Error::HasChildren);
+        }
+        let path = self.path(parent)?;
+        self.remove(self.shared.tables.entry, &id.to_bytes())?;
+        self.remove(self.shared.tables.tree, &tree_row(parent, component))?;
+        self.count_children(parent, -1)?;
+        self.unpost(&Key::children(parent), id)?;
+        for ancestor in path.into_iter().chain([id]) {
+            self.unpost(&Key::subtree(ancestor), id)?;
+        }
+        for key in keys {
+            self.unpost(key, id)?;
+        }
+        Ok(())
+    }
+
+    /// Moves an entry, and all below it, to `new_component` below `new_parent`.
+    ///
+    /// The entry's own relative name is changed with [`Write::update`].
+    ///
+    /// Errors: [`Error::NotFound`] if `id`, its component or the new parent is not there,
+    /// [`Error::Exists`], [`Error::WouldLoop`], [`Error::TooDeep`].
+    pub fn rename(
+        &mut self,
+        id: EntryId,
+        new_parent: EntryId,
+        old_component: &[u8],
+        new_component: &[u8],
+    ) -> Result<(), Error> {
+        let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
+        let (old_parent, entry) = (old.parent(), old.to_entry());
+        if self.view().child(old_parent, old_component)? != Some(id) {
+            return Err(Error::NotFound);
+        }
+        let new_path = self.path(new_parent)?;
+        if new_path.contains(&id) {
+            return Err(Error::WouldLoop);
+        }
+        match self.view().child(new_parent, new_component)? {
+            Some(found) if found != id => return Err(Error::Exists),
+            _ => {}
+        }
+        let old_path = self.path(old_parent)?;
+        let moved = self.subtree(id)?;
+        if new_path.len() > old_path.len() {
+            self.check_depth(&moved, new_path.len() - old_path.len())?;
+        }
+        self.remove(self.shared.tables.tree, &tree_row(old_parent, old_component))?;
+        self.put(self.shared.tables.tree, &tree_row(new_parent, new_component), &id.to_bytes())?;
+        self.names_changed()?;
+        if new_parent == old_parent {
+            return Ok(());
+        }
+        let record = record::encode(id, new_parent, &entry)?;
+        self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
+        self.count_children(old_parent, -1)?;
+        self.count_children(new_parent, 1)?;
+        self.unpost(&Key::children(old_parent), id)?;
+        self.post(&Key::children(new_parent), id)?;
+        for ancestor in old_path.iter().filter(|a| !new_path.contains(a)) {
+            self.unpost_all(&Key::subtree(*ancestor), &moved)?;
+        }
+        for ancestor in new_path.iter().filter(|a| !old_path.contains(a)) {
+            self.post_all(&Key::subtree(*ancestor), &moved)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a row that `View::meta_get` finds under `name`; an empty value is a value.
+    ///
+    /// Errors: [`Error::BadMetaName`].
+    pub fn meta_put(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
+        self.put(self.shared.tables.meta, &checked_meta_row(name)?, value)
+    }
+
+    /// Removes the row of `name`, if there is one.
+    pub fn meta_delete(&mut self, name: &str) -> Result<(), Error> {
+        self.remove(self.shared.tables.meta, &checked_meta_row(name)?)
+    }
+
+    /// How many rows were put or removed so far; tells the committer whether a refusal is clean.
+    pub(crate) fn puts(&self) -> u64 {
+        self.puts
+    }
+
+    /// Roughly how much the change has put, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The first failure of the transaction itself, after which it cannot be committed.
+    pub(crate) fn broken(&self) -> Option<&Error> {
+        self.broken.as_ref()
+    }
+
+    pub(crate) fn commit(mut self) -> Result<(), heed::Error> {
+        if let Some(next) = self.next_id {
+            self.shared.tables.meta.put(&mut self.txn, META_NEXT_ID, &next.to_bytes())?;
+        }
+        self.txn.commit()
+    }
+
+    pub(crate) fn abort(self) {
+        self.txn.abort();
+    }
+
+    fn next_id(&self) -> Result<EntryId, Error> {
+        if let Some(id) = self.next_id {
+            return Ok(id);
+        }
+        let stored = self.shared.get(self.shared.tables.meta, &self.txn, META_NEXT_ID)?;
+        Ok(EntryId(stored.map_or(Ok(1), number)?))
+    }
+
+    /// `id` and the entries above it; nothing for the root.
+    fn path(&self, id: EntryId) -> Result<Vec<EntryId>, Error> {
+        let mut path = Vec::new();
+        let mut at = id;
+        while at != EntryId::ROOT {
+            if path.len() > DEPTH_LEVELS_MAX {
+                return Err(Error::damaged(format!("entry {id} has no end of parents")));
+            }
+            let entry = self.view().entry(at)?;
+            path.push(at);
+            at = match entry {
+                Some(entry) => entry.parent(),
+                None if at == id => return Err(Error::NotFound),
+                None => return Err(Error::damaged(format!("entry {at} is missing"))),
+            };
+        }
+        Ok(path)
+    }
+
+    fn subtree(&self, id: EntryId) -> Result<Vec<EntryId>, Error> {
+        self.view().postings(&Key::subtree(id), EntryId::ROOT)?.collect()
+    }
+
+    /// Whether every moved entry may lie `deeper` levels below where it is.
+    fn check_depth(&self, moved: &[EntryId], deeper: usize) -> Result<(), Error> {
+        for &id in moved {
+            if self.path(id)?.len() + deeper > DEPTH_LEVELS_MAX {
+                return Err(Error::TooDeep);
+            }
+        }
+        Ok(())
+    }
+
+    fn count_children(&mut self, parent: EntryId, by: i64) -> Result<(), Error> {
+        let count = self.view().child_count(parent)?;
+        let count = count
+            .checked_add_signed(by)
+            .ok_or_else(|| Error::damaged(format!("entry {parent} counts too few children")))?;
+        match count {
+            0 => self.remove(self.shared.tables.children, &parent.to_bytes()),
+            _ => self.put(self.shared.tables.children, &parent.to_bytes(), &count.to_be_bytes()),
+        }
+    }
+
+    fn names_changed(&mut self) -> Result<(), Error> {
+        let changes = self.shared.get(self.shared.tables.meta, &self.txn, META_RENAMES)?;
+        let changes = changes.map_or(Ok(0), number)?.wrapping_add(1);
+        self.naming = NAMING.fetch_add(1, Ordering::Relaxed);
+        self.put(self.shared.tables.meta, META_RENAMES, &changes.to_be_bytes())
+    }
+
+    fn post(&mut self, key: &Key, id: EntryId) -> Result<(), Error> {
+        self.put(self.shared.tables.posting, &posting::row(key, id), b"")
+    }
+
+    fn unpost(&mut self, key: &Key, id: EntryId) -> Result<(), Error> {
+        self.remove(self.shared.tables.posting, &posting::row(key, id))
+    }
+
+    fn post_all(&mut self, key: &Key, ids: &[EntryId]) -> Result<(), Error> {
+        ids.iter().try_for_each(|&id| self.post(key, id))
+    }
+
+    fn unpost_all(&mut self, key: &Key, ids: &[EntryId]) -> Result<(), Error> {
+        ids.iter().try_for_each(|&id| self.unpost(key, id))
+    }
+
+    fn put(&mut self, table: Table<'static>, row: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.puts += 1;
+        self.bytes += row.len() + value.len();
+        let result = table.put(&mut self.txn, row, value);
+        result.map_err(|e| self.broke(e))
+    }
+
+    fn remove(&mut self, table: Table<'static>, row: &[u8]) -> Result<(), Error> {
+        self.puts += 1;
+        let result = table.delete(&mut self.txn, row);
+        result.map(drop).map_err(|e| self.broke(e))
+    }
+
+    fn broke(&mut self, error: heed::Error) -> Error {
+        let error = self.shared.error("writing to the store", error);
+        self.broken.get_or_insert(error).clone()
+    }
+}
+
+fn checked_meta_row(name: &str) -> Result<Vec<u8>, Error> {
+    match name.len() {
+        1..=META_NAME_BYTES_MAX => Ok(meta_row(name)),
+        _ => Err(Error::BadMetaName),
+    }
+}
