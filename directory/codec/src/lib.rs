@@ -8,6 +8,7 @@
 
 pub mod ber;
 pub mod controls;
+pub mod dn;
 mod error;
 pub mod extended;
 pub mod filter;

@@ -22,3 +22,9 @@ pub const REFERRALS_MAX: usize = 64;
 
 /// The greatest INTEGER of RFC 4511, `maxInt`: message ids, size and time limits stay below it.
 pub const INTEGER_MAX: u32 = i32::MAX as u32;
+
+/// How many RDNs a distinguished name may have.
+pub const DN_RDNS_MAX: usize = 256;
+
+/// How many attribute values one RDN may have.
+pub const RDN_AVAS_MAX: usize = 64;
