@@ -4,9 +4,12 @@
 
 mod authority;
 mod certificate;
+mod cli;
 mod data;
 mod failure;
 mod moment;
 mod output;
+mod sample;
+mod top;
 
 fn main() {}

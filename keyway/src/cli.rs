@@ -1,0 +1,292 @@
+//! The command line: what can be asked of the program, and how it says so.
+
+use crate::failure::Failure;
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A directory server (LDAP) whose every cryptographic operation goes through one engine
+#[derive(Debug, Parser)]
+#[command(
+    name = "keyway",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Start here:
+  keyway up                    a directory with 1,000 sample people, on this machine only
+  keyway up --help             what it makes, where it listens, how to bring your own data
+  keyway top                   what it is doing, once a second (in another terminal)"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Up(Up),
+    #[command(subcommand)]
+    Directory(Directory),
+    Top(Top),
+}
+
+/// Where the data is.
+#[derive(Debug, Args)]
+pub struct Data {
+    /// The data folder
+    #[arg(long = "data", value_name = "DIR", default_value = "keyway-data")]
+    pub folder: PathBuf,
+}
+
+/// Start the server: made at the first start, opened at the next ones
+///
+/// The first start makes a data folder with a configuration, a certificate authority and a server
+/// certificate, an administrator with a password of its own, and a sample directory below
+/// dc=example,dc=com, or yours. Further starts open what is there. Ctrl-C stops it; what was
+/// acknowledged to a client is on the disk by then.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway up
+      serve ./keyway-data on 127.0.0.1:1389 (LDAP, StartTLS) and 127.0.0.1:1636 (LDAPS)
+  keyway up --data /srv/directory --import people.ldif
+      start with your own tree; its suffix is taken from the file
+  keyway up --sample 100000
+      start with a larger sample
+  keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636
+      serve other machines too (also settable in DIR/keyway.toml)
+  keyway up --listen off --listen-tls 127.0.0.1:0 --json
+      LDAPS only, on a port that the system chooses; one JSON line says which")]
+pub struct Up {
+    #[command(flatten)]
+    pub data: Data,
+    /// Where to take LDAP with StartTLS, or 'off' [default: 127.0.0.1:1389]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
+    pub listen: Option<Listen>,
+    /// Where to take LDAPS, or 'off' [default: 127.0.0.1:1636]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
+    pub listen_tls: Option<Listen>,
+    /// First start only: fill the directory with this many sample people [default: 1000]
+    #[arg(long, value_name = "N", conflicts_with = "import")]
+    pub sample: Option<u32>,
+    /// First start only: fill the directory from this LDIF file ('-': standard input)
+    #[arg(long, value_name = "FILE")]
+    pub import: Option<PathBuf>,
+    /// Say where it listens as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Move entries in and out of a directory that is not being served
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+A running server has its data folder to itself: stop it first, or use ldapadd and ldapsearch
+against it.")]
+pub enum Directory {
+    Import(Import),
+    Export(Export),
+    Check(Check),
+}
+
+/// Read entries and changes from an LDIF file (RFC 2849)
+///
+/// Entries are checked like those that clients add. The suffix of a tree is the first entry
+/// that has no parent. At the first error it stops and names line and DN; what came before is in.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway directory import people.ldif
+      read it into ./keyway-data, which is made if there is none
+  keyway directory import --continue people.ldif
+      report what is refused, and go on
+  zcat people.ldif.gz | keyway directory import - --data /srv/directory
+      read standard input
+  keyway directory import people.ldif --json
+      one JSON line at the end: what was added and changed, what was refused, how long it took")]
+pub struct Import {
+    /// The file, or '-' for standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub data: Data,
+    /// Report entries that are refused, and go on with the next
+    #[arg(long = "continue")]
+    pub go_on: bool,
+    /// Say how it went as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Write entries as LDIF (RFC 2849), parents first
+///
+/// Passwords are exported as they are stored (hashed), and operational attributes are left out:
+/// what is imported again is equal entry for entry.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway directory export
+      everything, to standard output
+  keyway directory export everything.ldif
+      to a file (0600: it has the passwords' hashes in it), in place when it is whole
+  keyway directory export --base ou=People,dc=example,dc=com people.ldif
+      one subtree")]
+pub struct Export {
+    /// The file, or '-' for standard output
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub data: Data,
+    /// The entry whose subtree is exported, instead of everything
+    #[arg(long, value_name = "DN")]
+    pub base: Option<String>,
+    /// Say how it went as one line of JSON (on standard error if the LDIF goes to standard output)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Check that everything in the store fits together
+///
+/// Reads every entry, its place in the tree and its index keys, and names what is not as it
+/// should be. It changes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway directory check
+  keyway directory check --data /srv/directory --json")]
+pub struct Check {
+    #[command(flatten)]
+    pub data: Data,
+    /// Say how it went as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what a running server is doing, a line a second
+///
+/// It reads the server's counters in place: looking costs the server nothing. Numbers are per
+/// second of the last interval; CONNS is how many connections are open. Operations of the engine
+/// are shown by driver.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway top
+      a line a second until the server stops or Ctrl-C
+  keyway top --data /srv/directory --interval 10
+      a line every ten seconds
+  keyway top --json --count 60 > minute.jsonl
+      a minute as JSON, a line a second, for programs")]
+pub struct Top {
+    #[command(flatten)]
+    pub data: Data,
+    /// A line of JSON for each line
+    #[arg(long)]
+    pub json: bool,
+    /// Seconds from line to line
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: f64,
+    /// End after this many lines
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+}
+
+/// Where to listen, if at all.
+pub type Listen = Option<SocketAddr>;
+
+/// Reads an address to listen on; `off` is none.
+///
+/// # Errors
+/// A sentence that says what it should look like.
+pub fn listen(text: &str) -> Result<Listen, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| {
+        "it is not an address and a port, like 127.0.0.1:1389 or [::1]:1389, nor 'off'".to_owned()
+    })
+}
+
+const INTERVAL_S_MIN: f64 = 0.01;
+const INTERVAL_S_MAX: f64 = 86_400.0;
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (INTERVAL_S_MIN..=INTERVAL_S_MAX).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("it is not a number from {INTERVAL_S_MIN} to {INTERVAL_S_MAX}")),
+    }
+}
+
+/// What the arguments ask for; `None` if it was help or the version, which has been printed.
+///
+/// # Errors
+/// If they cannot be understood.
+pub fn parse() -> Result<Option<Command>, Failure> {
+    match Cli::try_parse() {
+        Ok(cli) => Ok(Some(cli.command)),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                error.print().map_err(|why| Failure::output(&why))?;
+                Ok(None)
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+                Err(Failure::usage("a command is missing; keyway --help lists them"))
+            }
+            _ => Err(Failure::usage(sentence(&error.to_string()))),
+        },
+    }
+}
+
+/// clap's message without its heading and its usage.
+fn sentence(message: &str) -> String {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let parts = message
+        .split("\n\n")
+        .filter(|part| !part.starts_with("Usage:") && !part.starts_with("For more information"));
+    let words: Vec<&str> = parts.flat_map(str::split_whitespace).collect();
+    format!("{} (keyway --help, keyway COMMAND --help)", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        fn check(command: &clap::Command) {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name}");
+            if command.has_subcommands() {
+                command.get_subcommands().for_each(check);
+            } else {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Examples:"), "{name}");
+            }
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn addresses() {
+        assert_eq!(listen("off"), Ok(None));
+        assert_eq!(listen("127.0.0.1:0"), Ok(Some("127.0.0.1:0".parse().unwrap())));
+        assert!(listen("[::]:389").is_ok());
+        for bad in ["", "389", "localhost:389", "127.0.0.1", "127.0.0.1:65536"] {
+            assert!(listen(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_usage_error_is_one_sentence() {
+        let error = Cli::try_parse_from(["keyway", "top", "--cuont", "3"]).unwrap_err();
+        let line = sentence(&error.to_string());
+        assert!(line.starts_with("unexpected argument '--cuont' found"), "{line}");
+        assert!(line.contains("--count") && !line.contains('\n'), "{line}");
+    }
+}
