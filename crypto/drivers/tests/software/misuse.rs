@@ -1,0 +1,263 @@
+//! Every algorithm opens and runs, and what is wrong is an error and never a panic.
+
+use crate::{ENGINE, agree, expand, open};
+use keyway_engine::{Algorithm, Cost, Error, Key, Kind, Parameters, Request, limits};
+use proptest::prelude::*;
+
+/// A key that the algorithm takes.
+fn some_key(algorithm: Algorithm) -> Key<'static> {
+    match (algorithm, algorithm.kind()) {
+        (Algorithm::Aes128Gcm, _) => Key::Secret(&[7; 16]),
+        (_, Kind::Aead | Kind::Mac) => Key::Secret(&[7; 32]),
+        (_, Kind::Hkdf) => Key::Extract { salt: b"salt", secret: b"secret" },
+        (_, Kind::Exchange | Kind::Kem) => Key::Generate,
+        (_, Kind::Hash | Kind::Signature | Kind::Random | Kind::Password) => Key::None,
+    }
+}
+
+fn some_cost(algorithm: Algorithm) -> Cost {
+    match algorithm {
+        Algorithm::Argon2id | Algorithm::Argon2i => {
+            Cost::Argon2 { memory_kib: 8, passes: 1, lanes: 1 }
+        }
+        Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => Cost::ShaCrypt { rounds: 1_000 },
+        _ => Cost::Pbkdf2 { iterations: 1 },
+    }
+}
+
+#[test]
+fn every_algorithm_opens_and_runs() {
+    let software = ENGINE.drivers().next().unwrap();
+    assert_eq!(software.name(), "software");
+    for &algorithm in Algorithm::ALL {
+        assert!(software.supports(algorithm), "{algorithm}");
+        let session = open(algorithm, some_key(algorithm)).unwrap();
+        assert_eq!(session.driver(), "software", "the null driver is never chosen");
+        let mut out = vec![0; algorithm.output_bytes().unwrap_or(32)];
+        let used = match algorithm.kind() {
+            Kind::Aead => {
+                let mut data = *b"some text";
+                let tag = session.seal(&[0; 12], b"", &mut data).unwrap();
+                let mut sealed = [&data[..], &tag].concat();
+                session.open_in_place(&[0; 12], b"", &mut sealed)
+            }
+            Kind::Hash => session.run(&mut Request::Digest { data: &[], out: &mut out }),
+            Kind::Mac => session.run(&mut Request::Mac { data: &[], out: &mut out }),
+            Kind::Hkdf => session.run(&mut Request::Expand { info: &[], out: &mut out }),
+            Kind::Exchange => {
+                let other = open(algorithm, Key::Generate).unwrap();
+                let ours = agree(&session, &other.public_key().unwrap());
+                assert_eq!(ours, agree(&other, &session.public_key().unwrap()));
+                ours.map(|secret| secret.len())
+            }
+            Kind::Kem => {
+                let peer = &session.public_key().unwrap();
+                let (mut ciphertext, mut secret) = ([0; 1088], [0; 32]);
+                let request = &mut Request::Encapsulate {
+                    peer,
+                    ciphertext: &mut ciphertext,
+                    secret: &mut secret,
+                };
+                assert_eq!(ENGINE.run(algorithm, request), Ok(1088));
+                let ciphertext = &ciphertext[..];
+                let used = session.run(&mut Request::Decapsulate { ciphertext, secret: &mut out });
+                assert_eq!(out, secret);
+                used
+            }
+            Kind::Signature => {
+                let request =
+                    &mut Request::Verify { public_key: b"", message: b"", signature: b"" };
+                assert_eq!(session.run(request), Err(Error::Authentication));
+                Ok(0)
+            }
+            Kind::Random => session.run(&mut Request::Random { out: &mut out }),
+            Kind::Password => session.run(&mut Request::Derive {
+                cost: some_cost(algorithm),
+                password: b"password",
+                salt: b"somesalt",
+                out: &mut out,
+            }),
+        };
+        assert!(used.is_ok(), "{algorithm}: {used:?}");
+    }
+}
+
+#[test]
+fn keys_that_do_not_fit_are_refused() {
+    let keys = [
+        Key::None,
+        Key::Secret(b""),
+        Key::Secret(&[1; 15]),
+        Key::Secret(&[1; 4096]),
+        Key::Generate,
+        Key::Pkcs8(b"not DER"),
+        Key::Pkcs1(b"\x30\x80"),
+        Key::Sec1(&[0x30; 64]),
+        Key::Extract { salt: b"", secret: b"" },
+    ];
+    for &algorithm in Algorithm::ALL {
+        for key in keys {
+            let fits = match (algorithm.kind(), key) {
+                (Kind::Hash | Kind::Random | Kind::Password, Key::None)
+                | (Kind::Signature | Kind::Kem, Key::None)
+                | (Kind::Mac, Key::Secret(_))
+                | (Kind::Hkdf, Key::Extract { .. })
+                | (Kind::Exchange | Kind::Kem, Key::Generate) => true,
+                (Kind::Signature, Key::Generate) => matches!(
+                    algorithm,
+                    Algorithm::EcdsaP256Sha256 | Algorithm::EcdsaP384Sha384 | Algorithm::Ed25519
+                ),
+                _ => false,
+            };
+            match open(algorithm, key) {
+                Ok(_) => assert!(fits, "{algorithm} {key:?}"),
+                Err(Error::InvalidKey(_) | Error::Unsupported(_)) => {
+                    assert!(!fits, "{algorithm} {key:?}");
+                }
+                Err(other) => panic!("{algorithm} {key:?}: {other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn shares_that_are_none_fail_authentication() {
+    for (algorithm, point) in
+        [(Algorithm::X25519, 32), (Algorithm::EcdhP256, 65), (Algorithm::EcdhP384, 97)]
+    {
+        let session = open(algorithm, Key::Generate).unwrap();
+        let mut share = open(algorithm, Key::Generate).unwrap().public_key().unwrap();
+        for length in [0, 1, point - 1, point + 1] {
+            assert_eq!(agree(&session, &vec![4; length]), Err(Error::Authentication));
+        }
+        // Of low order, or not on the curve.
+        assert_eq!(agree(&session, &vec![0; point]), Err(Error::Authentication));
+        if algorithm != Algorithm::X25519 {
+            share[0] = 6 | share[point - 1] & 1;
+            assert_eq!(agree(&session, &share), Err(Error::Authentication), "hybrid");
+            share[0] = 2 | share[point - 1] & 1;
+            let compressed = &share[..point / 2 + 1];
+            assert_eq!(agree(&session, compressed), Err(Error::Authentication), "compressed");
+            share[0] = 4;
+            share[point - 1] ^= 1;
+            assert_eq!(agree(&session, &share), Err(Error::Authentication), "off the curve");
+        }
+    }
+    let session = open(Algorithm::MlKem768, Key::Generate).unwrap();
+    for length in [0, 1087, 1089] {
+        let ciphertext = &vec![0; length][..];
+        let request = &mut Request::Decapsulate { ciphertext, secret: &mut [0; 32] };
+        assert_eq!(session.run(request), Err(Error::Authentication));
+    }
+    let peer = &session.public_key().unwrap();
+    let request =
+        &mut Request::Encapsulate { peer, ciphertext: &mut [0; 1087], secret: &mut [0; 32] };
+    assert!(matches!(session.run(request), Err(Error::InvalidRequest(_))), "too little room");
+}
+
+#[test]
+fn expansion_has_its_limit() {
+    for (algorithm, most) in [(Algorithm::HkdfSha256, 255 * 32), (Algorithm::HkdfSha384, 255 * 48)]
+    {
+        let session = open(algorithm, some_key(algorithm)).unwrap();
+        assert!(expand(&session, &[b"info"], most).is_ok());
+        let too_long = expand(&session, &[b"info"], most + 1);
+        assert!(matches!(too_long, Err(Error::InvalidRequest(_))));
+        // More context than the library's buffer on the stack.
+        let long = vec![7; 10_000];
+        assert!(expand(&session, &[&long], 32).is_ok());
+    }
+}
+
+#[test]
+fn costs_and_lengths_outside_their_limits_are_refused() {
+    let refused = |algorithm, cost, salt: &[u8], bytes| {
+        let mut out = vec![0; bytes];
+        let request = &mut Request::Derive { cost, password: b"x", salt, out: &mut out };
+        let result = ENGINE.run(algorithm, request);
+        assert!(matches!(result, Err(Error::InvalidRequest(_))), "{algorithm} {cost:?} {result:?}");
+    };
+    let argon2 = |memory_kib, passes, lanes| Cost::Argon2 { memory_kib, passes, lanes };
+    refused(Algorithm::Argon2id, argon2(8, 1, 1), b"2short", 32);
+    refused(Algorithm::Argon2id, argon2(8, 1, 1), b"somesalt", 3);
+    refused(Algorithm::Argon2id, argon2(7, 1, 1), b"somesalt", 32);
+    refused(Algorithm::Argon2id, argon2(8, 0, 1), b"somesalt", 32);
+    refused(Algorithm::Argon2id, argon2(8, 1, 0), b"somesalt", 32);
+    refused(Algorithm::Argon2i, argon2(u32::MAX, 1, 1), b"somesalt", 32);
+    refused(Algorithm::Argon2i, Cost::Pbkdf2 { iterations: 1 }, b"somesalt", 32);
+    refused(Algorithm::Pbkdf2Sha256, Cost::Pbkdf2 { iterations: 0 }, b"", 32);
+    refused(Algorithm::Pbkdf2Sha256, Cost::Pbkdf2 { iterations: 1 }, b"", 0);
+    let long = limits::DERIVED_BYTES_MAX + 1;
+    refused(Algorithm::Pbkdf2Sha256, Cost::Pbkdf2 { iterations: 1 }, b"", long);
+    refused(Algorithm::Sha512Crypt, Cost::ShaCrypt { rounds: 999 }, b"", 86);
+    refused(Algorithm::Sha512Crypt, Cost::ShaCrypt { rounds: 1_000 }, b"", 85);
+}
+
+#[test]
+fn random_bytes_differ() {
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..100 {
+        let mut out = [0; 16];
+        ENGINE.random(&mut out).unwrap();
+        assert!(seen.insert(out));
+    }
+}
+
+#[test]
+fn a_session_is_shared_by_threads() {
+    let key = &[9; 32];
+    let session = open(Algorithm::Aes256Gcm, Key::Secret(key)).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u8 {
+            let session = session.clone();
+            scope.spawn(move || {
+                for count in 0..200u8 {
+                    let nonce = [thread, count, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+                    let mut data = [thread; 100];
+                    let tag = session.seal(&nonce, &[count], &mut data).unwrap();
+                    let mut sealed = [&data[..], &tag].concat();
+                    assert_eq!(session.open_in_place(&nonce, &[count], &mut sealed), Ok(100));
+                    assert_eq!(sealed[..100], [thread; 100]);
+                }
+            });
+        }
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn noise_is_never_a_key_nor_a_signature(
+        noise in proptest::collection::vec(any::<u8>(), 0..600),
+        cut in 0..600usize,
+    ) {
+        for &algorithm in Algorithm::ALL.iter().filter(|a| a.kind() == Kind::Signature) {
+            for key in [Key::Pkcs8(&noise), Key::Pkcs1(&noise), Key::Sec1(&noise)] {
+                prop_assert!(open(algorithm, key).is_err());
+            }
+            let (public_key, signature) = noise.split_at(cut.min(noise.len()));
+            let request = &mut Request::Verify { public_key, message: b"", signature };
+            prop_assert_eq!(ENGINE.run(algorithm, request), Err(Error::Authentication));
+        }
+    }
+
+    #[test]
+    fn seal_and_open_are_inverse(
+        text in proptest::collection::vec(any::<u8>(), 0..600),
+        aad in proptest::collection::vec(any::<u8>(), 0..40),
+        nonce: [u8; 12],
+        key: [u8; 32],
+    ) {
+        for algorithm in [Algorithm::Aes128Gcm, Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305] {
+            let key = if algorithm == Algorithm::Aes128Gcm { &key[..16] } else { &key };
+            let parameters = Parameters::new(algorithm, Key::Secret(key));
+            let session = ENGINE.session(parameters).unwrap();
+            let mut data = text.clone();
+            let tag = session.seal(&nonce, &aad, &mut data).unwrap();
+            data.extend_from_slice(&tag);
+            prop_assert_eq!(session.open_in_place(&nonce, &aad, &mut data), Ok(text.len()));
+            prop_assert_eq!(&data[..text.len()], &text);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Keys that sign, in every form they come in.
+
+use crate::{ENGINE, open, verify};
+use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der, Pkcs8V1Der};
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
+};
+use keyway_engine::{Algorithm, Error, Key, Request};
+
+/// Signs and verifies, and checks that nothing else verifies.
+fn signs(algorithm: Algorithm, key: Key<'_>) {
+    let session = open(algorithm, key).unwrap();
+    let public = session.public_key().unwrap();
+    let mut signature = session.sign(b"message").unwrap();
+    verify(algorithm, &public, b"message", &signature).unwrap();
+    // A session that signs verifies as well.
+    let request =
+        &mut Request::Verify { public_key: &public, message: b"message", signature: &signature };
+    assert_eq!(session.run(request), Ok(0));
+
+    let authentication = Err(Error::Authentication);
+    assert_eq!(verify(algorithm, &public, b"massage", &signature), authentication);
+    assert_eq!(verify(algorithm, &public, b"message", b""), authentication);
+    assert_eq!(verify(algorithm, &public[1..], b"message", &signature), authentication);
+    assert_eq!(verify(algorithm, b"", b"message", &signature), authentication);
+    let last = signature.len() - 1;
+    signature[last] ^= 1;
+    assert_eq!(verify(algorithm, &public, b"message", &signature), authentication);
+
+    let no_room = &mut Request::Sign { message: b"message", out: &mut [0; 8] };
+    assert!(matches!(session.run(no_room), Err(Error::InvalidRequest(_))));
+    let no_room = &mut Request::PublicKey { out: &mut [0; 8] };
+    assert!(matches!(session.run(no_room), Err(Error::InvalidRequest(_))));
+}
+
+#[test]
+fn generated_keys_sign() {
+    for algorithm in [Algorithm::EcdsaP256Sha256, Algorithm::EcdsaP384Sha384, Algorithm::Ed25519] {
+        signs(algorithm, Key::Generate);
+    }
+}
+
+#[test]
+fn elliptic_curve_keys_sign() {
+    for (algorithm, named) in [
+        (Algorithm::EcdsaP256Sha256, &ECDSA_P256_SHA256_ASN1_SIGNING),
+        (Algorithm::EcdsaP384Sha384, &ECDSA_P384_SHA384_ASN1_SIGNING),
+    ] {
+        let pair = EcdsaKeyPair::generate(named).unwrap();
+        let pkcs8 = pair.to_pkcs8v1().unwrap();
+        let sec1: EcPrivateKeyRfc5915Der = pair.private_key().as_der().unwrap();
+        signs(algorithm, Key::Pkcs8(pkcs8.as_ref()));
+        signs(algorithm, Key::Sec1(sec1.as_ref()));
+        for other in [Algorithm::EcdsaP256Sha256, Algorithm::EcdsaP384Sha384, Algorithm::Ed25519] {
+            if other != algorithm {
+                let wrong = open(other, Key::Pkcs8(pkcs8.as_ref()));
+                assert!(matches!(wrong, Err(Error::InvalidKey(_))));
+            }
+        }
+        for verifying in [Algorithm::EcdsaP256Sha384, Algorithm::EcdsaP384Sha256] {
+            let refused = open(verifying, Key::Pkcs8(pkcs8.as_ref()));
+            assert!(matches!(refused, Err(Error::Unsupported(_))));
+        }
+    }
+}
+
+#[test]
+fn ed25519_keys_sign_with_and_without_their_public_half() {
+    let pair = Ed25519KeyPair::generate().unwrap();
+    signs(Algorithm::Ed25519, Key::Pkcs8(pair.to_pkcs8v1().unwrap().as_ref()));
+    let with_public = pair.to_pkcs8().unwrap();
+    signs(Algorithm::Ed25519, Key::Pkcs8(with_public.as_ref()));
+    let mut spoiled = with_public.as_ref().to_vec();
+    let last = spoiled.len() - 1;
+    spoiled[last] ^= 1;
+    let inconsistent = open(Algorithm::Ed25519, Key::Pkcs8(&spoiled));
+    assert!(matches!(inconsistent, Err(Error::InvalidKey(_))));
+}
+
+#[test]
+fn rsa_keys_sign() {
+    let pair = aws_lc_rs::rsa::KeyPair::generate(KeySize::Rsa2048).unwrap();
+    let pkcs8: Pkcs8V1Der = pair.as_der().unwrap();
+    let pkcs8 = pkcs8.as_ref();
+    // The PKCS#1 key is the last field of the PKCS#8 one (RFC 5208 § 5): 26 bytes in.
+    let pkcs1 = &pkcs8[26..];
+    for algorithm in [
+        Algorithm::RsaPkcs1Sha256,
+        Algorithm::RsaPkcs1Sha384,
+        Algorithm::RsaPkcs1Sha512,
+        Algorithm::RsaPssSha256,
+        Algorithm::RsaPssSha384,
+        Algorithm::RsaPssSha512,
+    ] {
+        signs(algorithm, Key::Pkcs8(pkcs8));
+        signs(algorithm, Key::Pkcs1(pkcs1));
+        assert!(matches!(open(algorithm, Key::Pkcs8(pkcs1)), Err(Error::InvalidKey(_))));
+        assert!(matches!(open(algorithm, Key::Pkcs1(pkcs8)), Err(Error::InvalidKey(_))));
+        assert!(matches!(open(algorithm, Key::Generate), Err(Error::Unsupported(_))));
+    }
+}
+
+#[test]
+fn a_session_without_a_private_key_only_verifies() {
+    let mut out = [0; 512];
+    let algorithm = Algorithm::Ed25519;
+    for request in [
+        &mut Request::Sign { message: b"", out: &mut out },
+        &mut Request::PublicKey { out: &mut [0; 512] },
+    ] {
+        assert!(matches!(ENGINE.run(algorithm, request), Err(Error::InvalidRequest(_))));
+    }
+}
