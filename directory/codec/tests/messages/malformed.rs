@@ -17,6 +17,7 @@ fn framing() {
     assert_eq!(ber::frame(&[], 10), Ok(None));
     assert_eq!(ber::frame(&[0x30], 10), Ok(None));
     assert_eq!(ber::frame(&[0x30, 0x82, 0x01], 10), Ok(None));
+    assert_eq!(ber::frame(&[0x30, 0], 10), Ok(Some(2)));
     assert_eq!(ber::frame(&[0x30, 0, 0x30], 10), Ok(Some(2)));
     assert_eq!(ber::frame(&[0x30, 0x09], 10), Err(DecodeError::TooLong { bytes: 11, max: 10 }));
     assert_eq!(
@@ -60,6 +61,10 @@ fn booleans_and_strings() {
     assert_eq!(reader.boolean(ber::BOOLEAN), Ok(true));
     assert_eq!(reader.boolean(ber::BOOLEAN), Ok(true));
     assert_eq!(reader.boolean(ber::BOOLEAN), malformed("boolean not of one octet"));
+    let mut bytes = Vec::new();
+    Writer::new(&mut bytes).boolean(ber::BOOLEAN, true);
+    Writer::new(&mut bytes).boolean(ber::BOOLEAN, false);
+    assert_eq!(bytes, [1, 1, 0xff, 1, 1, 0]);
     assert_eq!(
         Reader::new(&[4, 1, 0xff]).string(ber::OCTET_STRING),
         malformed("string is not UTF-8")
@@ -193,6 +198,12 @@ fn filters_beyond_the_limits() {
     // Nor is the stack used up by what is far beyond.
     assert_eq!(Filter::decode(&encoded(&nested(1500))), too_deep);
     assert!(Filter::parse(&"(!".repeat(1_000_000)).is_err());
+
+    // Depth is that of the deepest term, not of all together.
+    let item = Filter::Present("cn".into());
+    let beside = Filter::And(vec![Filter::Not(Box::new(item)); FILTER_DEPTH_MAX + 1]);
+    assert!(Filter::decode(&encoded(&beside)) == Ok(beside.clone()));
+    assert!(Filter::parse(&beside.to_string()) == Ok(beside));
 
     let many = |count| Filter::Or(vec![Filter::Present("cn".into()); count - 1]);
     let wide = many(FILTER_TERMS_MAX);

@@ -95,6 +95,7 @@ fn the_extensible_examples_of_rfc_4515_section_4() {
         extensible(Some("sn"), true, Some("2.4.6.8.10"), b"Barney Rubble")
     );
     assert_eq!(parse("(o:dn:=Ace Industry)"), extensible(Some("o"), true, None, b"Ace Industry"));
+    assert_eq!(parse("(o:dn:dn:=a)"), extensible(Some("o"), true, Some("dn"), b"a"));
     assert_eq!(
         parse("(:1.2.3:=Wilma Flintstone)"),
         extensible(None, false, Some("1.2.3"), b"Wilma Flintstone")
@@ -142,6 +143,8 @@ fn a_filter_that_is_not_one_says_where() {
     ] {
         assert_eq!(Filter::parse(text).map_err(|error| error.at), Err(at), "{text}");
     }
+    let error = Filter::parse("(cn>=a*)").unwrap_err();
+    assert_eq!(error.to_string(), r"filter is wrong at byte 6: a '*' in a value is written \2a");
 }
 
 #[test]
