@@ -8,12 +8,14 @@
 
 pub mod ber;
 pub mod controls;
+pub mod description;
 pub mod dn;
 mod error;
 pub mod extended;
 pub mod filter;
 pub mod limits;
 pub mod message;
+pub mod syntax;
 
 pub use error::DecodeError;
 pub use filter::Filter;

@@ -28,3 +28,9 @@ pub const DN_RDNS_MAX: usize = 256;
 
 /// How many attribute values one RDN may have.
 pub const RDN_AVAS_MAX: usize = 64;
+
+/// How deep a name may be a value within a name, when names are compared.
+pub const DN_NESTING_MAX: usize = 4;
+
+/// How many words, quoted strings and signs a schema description may have.
+pub const DESCRIPTION_WORDS_MAX: usize = 1 << 16;

@@ -1,0 +1,236 @@
+//! Descriptions of attribute types and object classes, RFC 4512 § 4.1.
+//!
+//! What the RFC has in a fixed order is read in any, each part once, as servers and tools write it;
+//! line breaks count as blanks. What is written is as the RFC has it.
+
+mod parse;
+mod write;
+
+use std::fmt;
+
+use parse::Parser;
+pub(crate) use parse::{check_form, is_name};
+
+/// The description of an attribute type, RFC 4512 § 4.1.2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeTypeDescription {
+    /// The numeric OID.
+    pub oid: String,
+    /// `NAME`: short names.
+    pub names: Vec<String>,
+    /// `DESC`: what it is, for people.
+    pub description: Option<String>,
+    /// `OBSOLETE`
+    pub obsolete: bool,
+    /// `SUP`: the type that it derives from, by name or OID.
+    pub sup: Option<String>,
+    /// `EQUALITY`: a matching rule, by name or OID.
+    pub equality: Option<String>,
+    /// `ORDERING`: a matching rule, by name or OID.
+    pub ordering: Option<String>,
+    /// `SUBSTR`: a matching rule, by name or OID.
+    pub substring: Option<String>,
+    /// `SYNTAX`
+    pub syntax: Option<SyntaxReference>,
+    /// `SINGLE-VALUE`
+    pub single_value: bool,
+    /// `COLLECTIVE`
+    pub collective: bool,
+    /// `NO-USER-MODIFICATION`
+    pub no_user_modification: bool,
+    /// `USAGE`
+    pub usage: Usage,
+    /// `X-NAME 'value'`: the names with `X-`, and their values.
+    pub extensions: Vec<(String, Vec<String>)>,
+}
+
+/// A syntax, and the length that a server should at least allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxReference {
+    /// The numeric OID.
+    pub oid: String,
+    /// In characters if the syntax is a string's, else in bytes. Nothing enforces it.
+    pub length_suggested: Option<u32>,
+}
+
+/// What an attribute type is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Usage {
+    /// `userApplications`: it holds users' information.
+    #[default]
+    UserApplications,
+    /// `directoryOperation`: it is operational.
+    DirectoryOperation,
+    /// `distributedOperation`: it is operational, and shared by servers.
+    DistributedOperation,
+    /// `dSAOperation`: it is operational, and one server's own.
+    DsaOperation,
+}
+
+/// The description of an object class, RFC 4512 § 4.1.1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectClassDescription {
+    /// The numeric OID.
+    pub oid: String,
+    /// `NAME`: short names.
+    pub names: Vec<String>,
+    /// `DESC`: what it is, for people.
+    pub description: Option<String>,
+    /// `OBSOLETE`
+    pub obsolete: bool,
+    /// `SUP`: the classes that it derives from, by name or OID.
+    pub sup: Vec<String>,
+    /// Its kind.
+    pub kind: ClassKind,
+    /// `MUST`: attribute types, by name or OID.
+    pub must: Vec<String>,
+    /// `MAY`: attribute types, by name or OID.
+    pub may: Vec<String>,
+    /// `X-NAME 'value'`: the names with `X-`, and their values.
+    pub extensions: Vec<(String, Vec<String>)>,
+}
+
+/// The kind of an object class, RFC 4512 § 2.4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClassKind {
+    /// `ABSTRACT`: others derive from it.
+    Abstract,
+    /// `STRUCTURAL`: what an entry is.
+    #[default]
+    Structural,
+    /// `AUXILIARY`: what an entry has in addition.
+    Auxiliary,
+}
+
+/// Why a text is not a description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescriptionError {
+    /// The byte offset in the text.
+    pub at: usize,
+    /// What is wrong there.
+    pub why: &'static str,
+}
+
+impl fmt::Display for DescriptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "description is wrong at byte {}: {}", self.at, self.why)
+    }
+}
+
+impl std::error::Error for DescriptionError {}
+
+/// Refuses a part that was there before.
+fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), &'static str> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err("this part is there twice"),
+    }
+}
+
+/// As [`once`], for a part without a value.
+fn flag(slot: &mut bool) -> Result<(), &'static str> {
+    if std::mem::replace(slot, true) { Err("this part is there twice") } else { Ok(()) }
+}
+
+impl AttributeTypeDescription {
+    /// Parses a description such as `( 2.5.4.3 NAME 'cn' SUP name )`.
+    ///
+    /// # Errors
+    /// The place and the reason; also for one that has neither `SUP` nor `SYNTAX`.
+    pub fn parse(text: &str) -> Result<Self, DescriptionError> {
+        let mut parser = Parser::new(text);
+        let oid = parser.begin()?;
+        let (mut names, mut description, mut usage) = (None, None, None);
+        let (mut sup, mut equality, mut ordering) = (None, None, None);
+        let (mut substring, mut syntax, mut obsolete) = (None, None, false);
+        let (mut single_value, mut collective, mut no_user_modification) = (false, false, false);
+        let mut extensions = Vec::new();
+        while let Some(part) = parser.part()? {
+            let new = match part.to_ascii_uppercase().as_str() {
+                "NAME" => once(&mut names, parser.names()?),
+                "DESC" => once(&mut description, parser.quoted()?),
+                "OBSOLETE" => flag(&mut obsolete),
+                "SUP" => once(&mut sup, parser.oid()?),
+                "EQUALITY" => once(&mut equality, parser.oid()?),
+                "ORDERING" => once(&mut ordering, parser.oid()?),
+                "SUBSTR" => once(&mut substring, parser.oid()?),
+                "SYNTAX" => once(&mut syntax, parser.syntax()?),
+                "SINGLE-VALUE" => flag(&mut single_value),
+                "COLLECTIVE" => flag(&mut collective),
+                "NO-USER-MODIFICATION" => flag(&mut no_user_modification),
+                "USAGE" => once(&mut usage, parser.usage()?),
+                _ => {
+                    extensions.push(parser.extension(part)?);
+                    Ok(())
+                }
+            };
+            new.map_err(|why| parser.wrong(why))?;
+        }
+        if sup.is_none() && syntax.is_none() {
+            return Err(parser.wrong("an attribute type needs SUP or SYNTAX"));
+        }
+        let (names, usage) = (names.unwrap_or_default(), usage.unwrap_or_default());
+        Ok(Self {
+            oid,
+            names,
+            description,
+            obsolete,
+            sup,
+            equality,
+            ordering,
+            substring,
+            syntax,
+            single_value,
+            collective,
+            no_user_modification,
+            usage,
+            extensions,
+        })
+    }
+}
+
+impl ObjectClassDescription {
+    /// Parses a description such as `( 2.5.6.2 NAME 'country' SUP top STRUCTURAL MUST c )`.
+    ///
+    /// # Errors
+    /// The place and the reason.
+    pub fn parse(text: &str) -> Result<Self, DescriptionError> {
+        let mut parser = Parser::new(text);
+        let oid = parser.begin()?;
+        let (mut names, mut description, mut obsolete) = (None, None, false);
+        let (mut sup, mut kind, mut must, mut may) = (None, None, None, None);
+        let mut extensions = Vec::new();
+        while let Some(part) = parser.part()? {
+            let new = match part.to_ascii_uppercase().as_str() {
+                "NAME" => once(&mut names, parser.names()?),
+                "DESC" => once(&mut description, parser.quoted()?),
+                "OBSOLETE" => flag(&mut obsolete),
+                "SUP" => once(&mut sup, parser.oids()?),
+                "ABSTRACT" => once(&mut kind, ClassKind::Abstract),
+                "STRUCTURAL" => once(&mut kind, ClassKind::Structural),
+                "AUXILIARY" => once(&mut kind, ClassKind::Auxiliary),
+                "MUST" => once(&mut must, parser.oids()?),
+                "MAY" => once(&mut may, parser.oids()?),
+                _ => {
+                    extensions.push(parser.extension(part)?);
+                    Ok(())
+                }
+            };
+            new.map_err(|why| parser.wrong(why))?;
+        }
+        Ok(Self {
+            oid,
+            names: names.unwrap_or_default(),
+            description,
+            obsolete,
+            sup: sup.unwrap_or_default(),
+            kind: kind.unwrap_or_default(),
+            must: must.unwrap_or_default(),
+            may: may.unwrap_or_default(),
+            extensions,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

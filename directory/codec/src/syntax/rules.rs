@@ -1,0 +1,159 @@
+//! Matching rules, RFC 4517 § 4.2 and RFC 4530.
+
+use super::forms::{self, Form};
+use super::names::Descriptors;
+use super::prep::Part;
+use super::syntaxes::Syntax;
+
+/// What a matching rule decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleKind {
+    /// Whether values are equal.
+    Equality,
+    /// Which of two values comes first.
+    Ordering,
+    /// Whether a value has some pieces.
+    Substrings,
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $rule:ident: $oid:literal $name:literal $kind:ident $form:ident $syntax:ident;)*) => {
+        /// A matching rule.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum MatchingRule {
+            $(#[doc = concat!("`", $name, "`, ", $oid, ".")] $rule,)*
+        }
+
+        impl MatchingRule {
+            /// Every rule.
+            pub const ALL: &[MatchingRule] = &[$(MatchingRule::$rule,)*];
+
+            const fn facts(self) -> Facts {
+                match self {
+                    $(MatchingRule::$rule => Facts {
+                        oid: $oid,
+                        name: $name,
+                        kind: RuleKind::$kind,
+                        form: Form::$form,
+                        syntax: Syntax::$syntax,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+struct Facts {
+    oid: &'static str,
+    name: &'static str,
+    kind: RuleKind,
+    form: Form,
+    syntax: Syntax,
+}
+
+rules! {
+    ObjectIdentifier: "2.5.13.0" "objectIdentifierMatch" Equality ObjectIdentifier Oid;
+    DistinguishedName: "2.5.13.1" "distinguishedNameMatch" Equality DistinguishedName Dn;
+    CaseIgnore: "2.5.13.2" "caseIgnoreMatch" Equality CaseIgnore DirectoryString;
+    CaseIgnoreOrdering: "2.5.13.3" "caseIgnoreOrderingMatch" Ordering CaseIgnore DirectoryString;
+    CaseIgnoreSubstrings: "2.5.13.4" "caseIgnoreSubstringsMatch" Substrings CaseIgnore SubstringAssertion;
+    CaseExact: "2.5.13.5" "caseExactMatch" Equality CaseExact DirectoryString;
+    CaseExactOrdering: "2.5.13.6" "caseExactOrderingMatch" Ordering CaseExact DirectoryString;
+    CaseExactSubstrings: "2.5.13.7" "caseExactSubstringsMatch" Substrings CaseExact SubstringAssertion;
+    NumericString: "2.5.13.8" "numericStringMatch" Equality NumericString NumericString;
+    NumericStringOrdering: "2.5.13.9" "numericStringOrderingMatch" Ordering NumericString NumericString;
+    NumericStringSubstrings: "2.5.13.10" "numericStringSubstringsMatch" Substrings NumericString SubstringAssertion;
+    CaseIgnoreList: "2.5.13.11" "caseIgnoreListMatch" Equality CaseIgnoreList PostalAddress;
+    CaseIgnoreListSubstrings: "2.5.13.12" "caseIgnoreListSubstringsMatch" Substrings CaseIgnoreList SubstringAssertion;
+    Boolean: "2.5.13.13" "booleanMatch" Equality Boolean Boolean;
+    Integer: "2.5.13.14" "integerMatch" Equality Integer Integer;
+    IntegerOrdering: "2.5.13.15" "integerOrderingMatch" Ordering Integer Integer;
+    BitString: "2.5.13.16" "bitStringMatch" Equality BitString BitString;
+    OctetString: "2.5.13.17" "octetStringMatch" Equality OctetString OctetString;
+    OctetStringOrdering: "2.5.13.18" "octetStringOrderingMatch" Ordering OctetString OctetString;
+    OctetStringSubstrings: "2.5.13.19" "octetStringSubstringsMatch" Substrings OctetString OctetString;
+    TelephoneNumber: "2.5.13.20" "telephoneNumberMatch" Equality TelephoneNumber TelephoneNumber;
+    TelephoneNumberSubstrings: "2.5.13.21" "telephoneNumberSubstringsMatch" Substrings TelephoneNumber SubstringAssertion;
+    UniqueMember: "2.5.13.23" "uniqueMemberMatch" Equality UniqueMember NameAndOptionalUid;
+    GeneralizedTime: "2.5.13.27" "generalizedTimeMatch" Equality GeneralizedTime GeneralizedTime;
+    GeneralizedTimeOrdering: "2.5.13.28" "generalizedTimeOrderingMatch" Ordering GeneralizedTime GeneralizedTime;
+    IntegerFirstComponent: "2.5.13.29" "integerFirstComponentMatch" Equality IntegerFirstComponent Integer;
+    ObjectIdentifierFirstComponent: "2.5.13.30" "objectIdentifierFirstComponentMatch" Equality ObjectIdentifierFirstComponent Oid;
+    CaseExactIa5: "1.3.6.1.4.1.1466.109.114.1" "caseExactIA5Match" Equality CaseExactIa5 Ia5String;
+    CaseIgnoreIa5: "1.3.6.1.4.1.1466.109.114.2" "caseIgnoreIA5Match" Equality CaseIgnoreIa5 Ia5String;
+    CaseIgnoreIa5Substrings: "1.3.6.1.4.1.1466.109.114.3" "caseIgnoreIA5SubstringsMatch" Substrings CaseIgnoreIa5 SubstringAssertion;
+    CaseExactIa5Substrings: "1.3.6.1.4.1.4203.1.2.1" "caseExactIA5SubstringsMatch" Substrings CaseExactIa5 SubstringAssertion;
+    Uuid: "1.3.6.1.1.16.2" "uuidMatch" Equality Uuid Uuid;
+    UuidOrdering: "1.3.6.1.1.16.3" "uuidOrderingMatch" Ordering Uuid Uuid;
+}
+
+impl MatchingRule {
+    /// The rule of this name, in any case.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<MatchingRule> {
+        Self::ALL.iter().find(|rule| rule.name().eq_ignore_ascii_case(name)).copied()
+    }
+
+    /// The rule of this numeric OID.
+    #[must_use]
+    pub fn from_oid(oid: &str) -> Option<MatchingRule> {
+        Self::ALL.iter().find(|rule| rule.oid() == oid).copied()
+    }
+
+    /// Its name, such as `caseIgnoreMatch`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// Its numeric OID.
+    #[must_use]
+    pub const fn oid(self) -> &'static str {
+        self.facts().oid
+    }
+
+    /// What it decides.
+    #[must_use]
+    pub const fn kind(self) -> RuleKind {
+        self.facts().kind
+    }
+
+    /// The syntax of its assertions.
+    #[must_use]
+    pub const fn syntax(self) -> Syntax {
+        self.facts().syntax
+    }
+
+    /// Whether both rules give every value the same normal form, as an attribute's equality and
+    /// ordering rules mostly do.
+    #[must_use]
+    pub fn has_form_of(self, other: MatchingRule) -> bool {
+        self.facts().form == other.facts().form
+    }
+
+    /// The normal form of an attribute value, or of an assertion value that is no substring's.
+    ///
+    /// `None` if the value is not one that the rule can take: what is asserted is Undefined.
+    #[must_use]
+    pub fn normalize(self, value: &[u8], names: &dyn Descriptors) -> Option<Vec<u8>> {
+        forms::normalize(self.facts().form, value, names)
+    }
+
+    /// The normal form of a piece of a substring assertion, to be found in that of a value.
+    ///
+    /// `None` if the piece can be in no value, or the rule has no substrings: Undefined.
+    #[must_use]
+    pub fn normalize_substring(self, piece: &[u8], part: Part) -> Option<Vec<u8>> {
+        forms::normalize_substring(self.facts().form, piece, part)
+    }
+
+    /// Its description for the subschema (RFC 4512 § 4.1.3).
+    #[must_use]
+    pub fn description(self) -> String {
+        format!("( {} NAME '{}' SYNTAX {} )", self.oid(), self.name(), self.syntax().oid())
+    }
+}
+
+#[cfg(test)]
+mod tests;
