@@ -257,13 +257,17 @@ struct Slow {
 }
 
 impl Slow {
-    /// SHA-crypt's time grows with the password, so the two are bounded together.
+    /// Whether the value can be checked against this password, and may be.
     fn fits(&self, password: &[u8]) -> bool {
         match self.cost {
+            // The time grows with the password, so the two are bounded together.
             Cost::ShaCrypt { rounds } => {
                 u64::from(rounds) * password.len() as u64 <= SHA_CRYPT_WORK_BYTES_MAX
             }
-            _ => true,
+            // HMAC pads its key with zeros: to PBKDF2 a password and the same followed by NUL
+            // are one. It is not the same password.
+            Cost::Pbkdf2 { .. } => password.last() != Some(&0),
+            Cost::Argon2 { .. } => true,
         }
     }
 

@@ -1,0 +1,191 @@
+//! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
+
+use super::conversation::{Answer, Conversation};
+use crate::Subject;
+use crate::failure::{Failure, Result};
+use crate::password::{self, Check};
+use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode};
+use zeroize::Zeroizing;
+
+/// The mechanisms that `supportedSASLMechanisms` names.
+pub const MECHANISMS: &[&str] = &["EXTERNAL", "PLAIN"];
+
+/// How far an authentication got without waiting.
+enum Outcome {
+    /// This is who it is.
+    Known(Subject),
+    /// This is who it is if the check says so; nobody, if there is no such entry.
+    Checking(Check, Option<Subject>),
+}
+
+impl Conversation {
+    /// A bind that was received when no other request is under way.
+    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>) {
+        // RFC 4513 § 4: from here on anonymous, whatever comes of it.
+        self.subject = Subject::Anonymous;
+        match self.authenticate(request) {
+            Ok(Outcome::Known(subject)) => self.bound(id, LdapResult::success(), Some(subject)),
+            Ok(Outcome::Checking(Check::Known(matched), subject)) => {
+                self.bound(id, verdict(Ok(matched && subject.is_some())), subject);
+            }
+            Ok(Outcome::Checking(Check::Pending(pending), subject)) => {
+                self.wait_for_bind(id, async move {
+                    let matched = pending.await.map(|matched| matched && subject.is_some());
+                    Answer::Bind { result: verdict(matched), subject }
+                });
+            }
+            Err(failure) => self.bound(id, failure.into(), None),
+        }
+    }
+
+    fn authenticate(&self, request: &BindRequest<'_>) -> Result<Outcome> {
+        if request.version != 3 {
+            return Err(Failure::new(ResultCode::ProtocolError, "only LDAPv3 is spoken here"));
+        }
+        match request.authentication {
+            Authentication::Simple(password) => self.simple(request.name, password),
+            Authentication::Sasl { mechanism, credentials } => {
+                if mechanism.eq_ignore_ascii_case("PLAIN") {
+                    self.plain(credentials)
+                } else if mechanism.eq_ignore_ascii_case("EXTERNAL") {
+                    self.external(credentials)
+                } else {
+                    Err(Failure::new(
+                        ResultCode::AuthMethodNotSupported,
+                        "this SASL mechanism is not known; see supportedSASLMechanisms",
+                    ))
+                }
+            }
+            Authentication::Other(_) => Err(Failure::new(
+                ResultCode::AuthMethodNotSupported,
+                "only simple and SASL binds are known",
+            )),
+        }
+    }
+
+    /// RFC 4513 § 5.1.
+    fn simple(&self, name: &str, password: &[u8]) -> Result<Outcome> {
+        match (name.is_empty(), password.is_empty()) {
+            (true, true) => return Ok(Outcome::Known(Subject::Anonymous)),
+            // § 5.1.2: clients that forget the password would take this for a success.
+            (false, true) => {
+                return Err(Failure::new(
+                    ResultCode::UnwillingToPerform,
+                    "a bind with a name needs a password",
+                ));
+            }
+            (true, false) => {
+                return Err(Failure::new(
+                    ResultCode::InvalidCredentials,
+                    "a bind with a password needs a name",
+                ));
+            }
+            (false, false) => {}
+        }
+        self.require_privacy()?;
+        self.check(name, password)
+    }
+
+    /// RFC 4616: `[authzid] NUL authcid NUL passwd`, in one step.
+    fn plain(&self, credentials: Option<&[u8]>) -> Result<Outcome> {
+        self.require_privacy()?;
+        let malformed = || {
+            Failure::new(ResultCode::ProtocolError, "PLAIN needs [authzid] NUL authcid NUL passwd")
+        };
+        let text = std::str::from_utf8(credentials.unwrap_or_default()).map_err(|_| malformed())?;
+        let mut parts = text.split('\0');
+        let (Some(authorization), Some(authentication), Some(password), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(malformed());
+        };
+        if authentication.is_empty() || password.is_empty() {
+            return Err(malformed());
+        }
+        let name = self.resolve(authentication)?;
+        if !authorization.is_empty() && self.resolve(authorization)? != name {
+            return Err(not_yourself());
+        }
+        self.check(name.as_deref().unwrap_or_default(), password.as_bytes())
+    }
+
+    /// RFC 4513 § 5.2.3: the certificate's subject names the entry.
+    fn external(&self, credentials: Option<&[u8]>) -> Result<Outcome> {
+        let Some(name) = &self.channel.certificate_subject else {
+            return Err(Failure::new(
+                ResultCode::InappropriateAuthentication,
+                "EXTERNAL needs TLS with a client certificate that has a subject",
+            ));
+        };
+        let found = self.shared.directory.credentials(name).ok().flatten();
+        let Some(found) = found else {
+            return Err(Failure::new(
+                ResultCode::InvalidCredentials,
+                "the certificate's subject is no entry here",
+            ));
+        };
+        let authorization = std::str::from_utf8(credentials.unwrap_or_default());
+        let itself = match authorization {
+            Ok("") => true,
+            Ok(authorization) => self.resolve(authorization)?.as_deref() == Some(&found.dn),
+            Err(_) => false,
+        };
+        if itself { Ok(Outcome::Known(found.subject)) } else { Err(not_yourself()) }
+    }
+
+    /// A password may cross only what nobody can listen to.
+    pub(super) fn require_privacy(&self) -> Result<()> {
+        if self.channel.private {
+            return Ok(());
+        }
+        Err(Failure::new(
+            ResultCode::ConfidentialityRequired,
+            "passwords are taken over TLS only: use StartTLS or ldaps, and change this one",
+        ))
+    }
+
+    /// Checks a password of the entry that is named; nobody's takes as long as somebody's.
+    fn check(&self, name: &str, password: &[u8]) -> Result<Outcome> {
+        let found = match name {
+            "" => None,
+            name => self.shared.directory.credentials(name)?,
+        };
+        let (subject, values) = match found {
+            Some(found) => (Some(found.subject), found.passwords),
+            None => (None, Vec::new()),
+        };
+        let check = self
+            .shared
+            .directory
+            .core
+            .passwords
+            .check(Zeroizing::new(password.to_vec()), &values)?;
+        Ok(Outcome::Checking(check, subject))
+    }
+
+    /// The DN that an identity stands for: `dn:DN`, `u:UID`, a bare DN, or a bare uid. `None` if
+    /// no one entry has that uid, or no entry is named so.
+    pub(super) fn resolve(&self, identity: &str) -> Result<Option<String>> {
+        let directory = &self.shared.directory;
+        let dn = match (identity.strip_prefix("dn:"), identity.strip_prefix("u:")) {
+            (Some(dn), _) => dn,
+            (_, Some(uid)) => return directory.dn_of_uid(uid),
+            _ if identity.contains('=') => identity,
+            _ => return directory.dn_of_uid(identity),
+        };
+        Ok(directory.credentials(dn)?.map(|found| found.dn))
+    }
+}
+
+fn not_yourself() -> Failure {
+    Failure::new(ResultCode::InvalidCredentials, "nobody may act for another here")
+}
+
+/// The result of a check. It does not say what was wrong.
+fn verdict(matched: Result<bool, password::Error>) -> LdapResult<'static> {
+    match matched {
+        Ok(true) => LdapResult::success(),
+        Ok(false) => LdapResult::new(ResultCode::InvalidCredentials, ""),
+        Err(error) => Failure::from(error).into(),
+    }
+}

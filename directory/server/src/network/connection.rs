@@ -1,0 +1,348 @@
+//! One connection's task: it moves bytes between the stream and the conversation.
+//!
+//! A turn reads what is there, takes every whole request in it, and sends all the answers with one
+//! write; then the other connections have theirs. Nothing here waits for one request alone: a peer
+//! that does not read fills its own buffer, and its requests stay where they are.
+
+use super::Shared;
+use super::certificate;
+use super::conversation::{Channel, Conversation, Ending, Stop};
+use super::limits::{
+    CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX, READ_BYTES, TURN_ROUNDS_MAX,
+};
+use super::stream::Stream;
+use crate::Subject;
+use crate::network::Mode;
+use keyway_codec::message::ResultCode;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep, timeout};
+use tokio_rustls::rustls::ServerConfig;
+use zeroize::Zeroize;
+
+thread_local! {
+    /// What a turn reads into, so that an idle connection holds no buffer. Wiped after use.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
+
+/// Serves one connection to its end. `stop` asks it to finish what it accepted and go.
+pub(super) async fn serve(
+    shared: Arc<Shared>,
+    tcp: TcpStream,
+    mode: Mode,
+    mut stop: oneshot::Receiver<()>,
+) {
+    let private = shared.settings.is_private(&tcp);
+    let handshake_max = shared.settings.limits.handshake_max;
+    let (stream, upgrade) = match mode {
+        Mode::Plain => (Stream::Plain(tcp), None),
+        Mode::StartTls(config) => (Stream::Plain(tcp), Some(config)),
+        Mode::Tls(config) => {
+            let handshake = timeout(handshake_max, Stream::accept_tls(tcp, config));
+            let result = tokio::select! {
+                result = handshake => result,
+                _ = &mut stop => return,
+            };
+            let Ok(Ok(stream)) = result else { return };
+            (stream, None)
+        }
+    };
+    let channel = match &stream {
+        Stream::Plain(_) => {
+            Channel { private, can_start_tls: upgrade.is_some(), ..Channel::default() }
+        }
+        Stream::Tls(_) => tls_channel(&stream),
+    };
+    let conversation = Conversation::new(shared, channel);
+    let mut connection = Connection::new(stream, conversation, stop);
+    loop {
+        match (poll_fn(|context| connection.poll_turn(context)).await, &upgrade) {
+            (Next::StartTls, Some(config)) => {
+                let upgraded = connection.start_tls(config.clone());
+                let Ok(Ok(upgraded)) = timeout(handshake_max, upgraded).await else { return };
+                connection = upgraded;
+            }
+            (Next::Close, _) => {
+                // Whoever does not take his last answer in time goes without.
+                if let Ok(Ok(())) = timeout(CLOSE_MAX, connection.close()).await {
+                    let _ = timeout(LINGER_MAX, connection.linger()).await;
+                }
+                return;
+            }
+            (Next::Drop | Next::StartTls, _) => return,
+        }
+    }
+}
+
+fn tls_channel(stream: &Stream) -> Channel {
+    let subject = stream.peer_certificate().and_then(|der| certificate::subject(der).ok());
+    Channel {
+        tls: true,
+        private: true,
+        can_start_tls: false,
+        certificate_subject: subject.filter(|subject| !subject.is_empty()),
+    }
+}
+
+/// What comes after the turns.
+enum Next {
+    /// Send what is left and close.
+    Close,
+    /// Close at once.
+    Drop,
+    /// Go on in TLS.
+    StartTls,
+}
+
+struct Connection {
+    stream: Stream,
+    conversation: Conversation,
+    /// What was read and not taken.
+    input: Vec<u8>,
+    /// Why the conversation took no more of it.
+    stopped: Stop,
+    /// The peer sends no more.
+    end_of_input: bool,
+    /// Something was written since the last flush.
+    unflushed: bool,
+    /// The server goes down.
+    winding_up: bool,
+    stop: oneshot::Receiver<()>,
+    idle: Pin<Box<Sleep>>,
+    /// Bytes moved since the idle timer was set.
+    active: bool,
+}
+
+impl Connection {
+    fn new(stream: Stream, conversation: Conversation, stop: oneshot::Receiver<()>) -> Self {
+        let idle = Box::pin(tokio::time::sleep(idle_max(&conversation)));
+        Connection {
+            stream,
+            conversation,
+            input: Vec::new(),
+            stopped: Stop::Incomplete,
+            end_of_input: false,
+            unflushed: false,
+            winding_up: false,
+            stop,
+            idle,
+            active: false,
+        }
+    }
+
+    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        for _ in 0..TURN_ROUNDS_MAX {
+            match self.round(context) {
+                Err(_) => return Poll::Ready(Next::Drop),
+                Ok(progress) => {
+                    if let Some(next) = self.next() {
+                        return Poll::Ready(next);
+                    }
+                    if !progress {
+                        return self.poll_idle(context);
+                    }
+                }
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads, works and writes once; says whether any of it came to anything.
+    fn round(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        self.poll_stop(context);
+        let mut progress = self.conversation.poll_waiting(context);
+        if self.may_read() {
+            progress |= self.poll_read(context)?;
+        }
+        if self.stopped != Stop::Incomplete && !self.winding_up {
+            progress |= self.take_input();
+        }
+        progress |= self.conversation.step_searches();
+        if self.winding_up {
+            self.conversation.wind_up();
+        }
+        progress |= self.poll_write(context)?;
+        Ok(progress)
+    }
+
+    /// What there is to do after a round, if the turns are over.
+    fn next(&self) -> Option<Next> {
+        let ending = self.conversation.ending;
+        if ending == Some(Ending::Unbound) {
+            return Some(Next::Close);
+        }
+        if self.unflushed || !self.conversation.outbox.unsent().is_empty() {
+            return None;
+        }
+        match ending {
+            Some(Ending::Notice) => Some(Next::Close),
+            // What came in clear text behind the request could be anybody's: it must not be
+            // taken for what the peer says in TLS.
+            Some(Ending::StartTls) if !self.input.is_empty() => Some(Next::Drop),
+            Some(Ending::StartTls) => Some(Next::StartTls),
+            _ if self.end_of_input
+                && self.stopped == Stop::Incomplete
+                && self.conversation.in_flight() == 0 =>
+            {
+                Some(Next::Close)
+            }
+            _ => None,
+        }
+    }
+
+    fn poll_stop(&mut self, context: &mut Context<'_>) {
+        if !self.winding_up && Pin::new(&mut self.stop).poll(context).is_ready() {
+            self.winding_up = true;
+        }
+    }
+
+    /// Whether more input could be taken: none of it waits already.
+    fn may_read(&self) -> bool {
+        self.stopped == Stop::Incomplete
+            && !self.end_of_input
+            && !self.winding_up
+            && self.conversation.ending.is_none()
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let mut buffer = ReadBuf::new(scratch);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(result) => result?,
+            }
+            let bytes = buffer.filled_mut();
+            self.end_of_input = bytes.is_empty();
+            self.active = true;
+            self.conversation.shared.meters.bytes_in.add(bytes.len() as u64);
+            self.received(bytes);
+            bytes.zeroize();
+            Ok(true)
+        })
+    }
+
+    fn received(&mut self, bytes: &[u8]) {
+        if !self.input.is_empty() {
+            self.input.extend_from_slice(bytes);
+            self.take_input();
+            return;
+        }
+        let (taken, stopped) = self.conversation.receive(bytes);
+        self.stopped = stopped;
+        self.input.extend_from_slice(bytes.get(taken..).unwrap_or_default());
+    }
+
+    /// Offers what was read and not taken; says whether any of it was taken now.
+    fn take_input(&mut self) -> bool {
+        let (taken, stopped) = self.conversation.receive(&self.input);
+        self.stopped = stopped;
+        if let Some(bytes) = self.input.get_mut(..taken) {
+            bytes.zeroize();
+        }
+        self.input.drain(..taken);
+        if self.input.is_empty() {
+            self.input.shrink_to(KEPT_BUFFER_BYTES_MAX);
+        }
+        taken > 0
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let mut written = 0;
+        let outbox = &mut self.conversation.outbox;
+        while !outbox.unsent().is_empty() {
+            match Pin::new(&mut self.stream).poll_write(context, outbox.unsent()) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(result) => {
+                    let bytes = result?;
+                    outbox.advance(bytes);
+                    written += bytes;
+                }
+            }
+        }
+        if written > 0 {
+            (self.active, self.unflushed) = (true, true);
+            self.conversation.shared.meters.bytes_out.add(written as u64);
+        }
+        if self.unflushed && self.conversation.outbox.unsent().is_empty() {
+            self.unflushed = match Pin::new(&mut self.stream).poll_flush(context) {
+                Poll::Pending => true,
+                Poll::Ready(result) => {
+                    result?;
+                    false
+                }
+            };
+        }
+        Ok(written > 0)
+    }
+
+    /// Waits for what wakes us, and closes what has been idle for too long.
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        loop {
+            ready!(self.idle.as_mut().poll(context));
+            let unsent = !self.conversation.outbox.unsent().is_empty();
+            let busy = !unsent && self.conversation.in_flight() > 0;
+            if !self.active && !busy {
+                if unsent {
+                    return Poll::Ready(Next::Drop);
+                }
+                self.conversation.disconnect(ResultCode::Unavailable, "idle for too long");
+                return Poll::Ready(Next::Close);
+            }
+            self.active = false;
+            self.idle.as_mut().reset(Instant::now() + idle_max(&self.conversation));
+        }
+    }
+
+    async fn start_tls(self, config: Arc<ServerConfig>) -> io::Result<Self> {
+        let Stream::Plain(tcp) = self.stream else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let stream = Stream::accept_tls(tcp, config).await?;
+        let mut conversation = self.conversation;
+        conversation.tls_started(tls_channel(&stream));
+        Ok(Connection::new(stream, conversation, self.stop))
+    }
+
+    /// Sends what is left and says that this was all.
+    async fn close(&mut self) -> io::Result<()> {
+        if self.conversation.ending != Some(Ending::Unbound) {
+            self.stream.write_all(self.conversation.outbox.unsent()).await?;
+        }
+        self.stream.shutdown().await
+    }
+
+    /// Reads on for a little after a notice: closing with input unread would make the system reset
+    /// the connection, and the peer might never see why.
+    async fn linger(&mut self) -> io::Result<()> {
+        if self.conversation.ending != Some(Ending::Notice) || self.end_of_input {
+            return Ok(());
+        }
+        let mut dropped = [0; 4096];
+        let mut left = LINGER_BYTES_MAX;
+        while left > 0 {
+            match self.stream.read(&mut dropped).await? {
+                0 => break,
+                bytes => left = left.saturating_sub(bytes),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn idle_max(conversation: &Conversation) -> Duration {
+    let limits = &conversation.shared.settings.limits;
+    match conversation.subject {
+        Subject::Anonymous => limits.idle_before_bind_max,
+        _ => limits.idle_max,
+    }
+}

@@ -1,0 +1,439 @@
+//! One peer's LDAP session: requests in, answers out, nothing about sockets or clocks.
+//!
+//! Reads, compares and fast binds are answered on the spot. A search is a cursor that is stepped
+//! while there is room for its answers, in turn with the connection's other searches. What waits
+//! for something else (slow password checks, writes) is a future whose answer goes out when it is
+//! ready. A request that cannot be taken yet stays unread, and with it all that follow.
+
+use super::Shared;
+use super::answer::Outbox;
+use super::limits::{SEARCH_STEP_BYTES, TURN_REQUESTS_MAX};
+use crate::controls::{RequestControls, ResponseControl};
+use crate::{Failure, Search, Step, Subject, WriteDone};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use keyway_codec::DecodeError;
+use keyway_codec::ber::frame;
+use keyway_codec::message::{
+    BindResponse, ExtendedResponse, LdapResult, Message, Op, ResultCode, tag,
+};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use zeroize::Zeroizing;
+
+/// What the transport has to say for itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Channel {
+    /// The bytes are in TLS.
+    pub tls: bool,
+    /// Passwords may be shown on it: TLS, or excepted by the settings.
+    pub private: bool,
+    /// StartTLS can be done.
+    pub can_start_tls: bool,
+    /// The subject of the peer's certificate, if it showed one that has a subject.
+    pub certificate_subject: Option<String>,
+}
+
+/// Why `receive` stopped taking requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// What is left is the beginning of a message, or nothing.
+    Incomplete,
+    /// The next request has to wait for earlier ones, or for room.
+    Blocked,
+    /// It has had its turn.
+    Turn,
+    /// The session ends.
+    Ended,
+}
+
+/// How the session goes on after the answers so far are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Not at all, and nobody reads the answers.
+    Unbound,
+    /// Not at all, after the answers and a notice.
+    Notice,
+    /// In TLS.
+    StartTls,
+}
+
+pub(super) struct Conversation {
+    pub(super) shared: Arc<Shared>,
+    pub(super) channel: Channel,
+    pub(super) subject: Subject,
+    pub(super) outbox: Outbox,
+    pub(super) ending: Option<Ending>,
+    searches: VecDeque<(u32, Search)>,
+    waiting: FuturesUnordered<Pin<Box<dyn Future<Output = Finished> + Send>>>,
+    /// The ids in `waiting` whose answer is still wanted.
+    wanted: Vec<u32>,
+    /// A bind is among `waiting`: nothing else is taken meanwhile (RFC 4511 § 4.2.1).
+    binding: bool,
+}
+
+/// A request that had to wait for something is done.
+pub(super) struct Finished {
+    pub id: u32,
+    pub answer: Answer,
+}
+
+/// What it came to.
+pub(super) enum Answer {
+    /// A write.
+    Write { request: u8, result: Result<WriteDone, Failure> },
+    /// A bind; the subject is the one it was for.
+    Bind { result: LdapResult<'static>, subject: Option<Subject> },
+    /// An extended operation.
+    Extended { result: LdapResult<'static>, value: Option<Zeroizing<Vec<u8>>> },
+}
+
+impl Conversation {
+    pub fn new(shared: Arc<Shared>, channel: Channel) -> Self {
+        Conversation {
+            shared,
+            channel,
+            subject: Subject::Anonymous,
+            outbox: Outbox::default(),
+            ending: None,
+            searches: VecDeque::new(),
+            waiting: FuturesUnordered::new(),
+            wanted: Vec::new(),
+            binding: false,
+        }
+    }
+
+    /// Takes the requests at the start of `input` that can be taken now, and says how many bytes
+    /// they were and why it stopped.
+    pub fn receive(&mut self, input: &[u8]) -> (usize, Stop) {
+        let mut rest = input;
+        let mut stop = Stop::Turn;
+        for _ in 0..TURN_REQUESTS_MAX {
+            match self.receive_one(rest) {
+                Ok(taken) => rest = taken,
+                Err(why) => {
+                    stop = why;
+                    break;
+                }
+            }
+        }
+        (input.len() - rest.len(), stop)
+    }
+
+    /// Takes one request and returns what follows it.
+    fn receive_one<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], Stop> {
+        if self.ending.is_some() {
+            return Err(Stop::Ended);
+        }
+        let length = match frame(input, self.message_bytes_max()) {
+            Ok(Some(length)) => length,
+            Ok(None) => return Err(Stop::Incomplete),
+            Err(error) => {
+                self.disconnect(ResultCode::ProtocolError, &error.to_string());
+                return Err(Stop::Ended);
+            }
+        };
+        let (bytes, rest) = input.split_at_checked(length).ok_or(Stop::Incomplete)?;
+        if self.must_wait(bytes) {
+            return Err(Stop::Blocked);
+        }
+        match Message::decode(bytes) {
+            Ok(message) => self.dispatch(&message),
+            Err(error) => self.undecodable(bytes, &error),
+        }
+        Ok(rest)
+    }
+
+    fn message_bytes_max(&self) -> usize {
+        let limits = &self.shared.settings.limits;
+        match self.subject {
+            Subject::Anonymous => limits.message_bytes_before_bind_max,
+            _ => limits.message_bytes_max,
+        }
+    }
+
+    /// Whether a request cannot be taken before others are done or their answers read.
+    fn must_wait(&self, bytes: &[u8]) -> bool {
+        let in_flight = self.in_flight();
+        match Message::peek_tag(bytes) {
+            None | Some(tag::UNBIND_REQUEST | tag::ABANDON_REQUEST) => false,
+            _ if self.binding => true,
+            _ if in_flight >= self.shared.settings.limits.requests_in_flight_max => true,
+            // A search needs no room before it is stepped.
+            Some(tag::SEARCH_REQUEST) => false,
+            Some(tag::BIND_REQUEST) => in_flight > 0 || self.room() == 0,
+            _ => self.room() == 0,
+        }
+    }
+
+    /// Requests that are being worked on.
+    pub fn in_flight(&self) -> usize {
+        self.searches.len() + self.waiting.len()
+    }
+
+    /// How many more bytes of answers may be held.
+    fn room(&self) -> usize {
+        let max = self.shared.settings.limits.unread_answer_bytes_max;
+        max.saturating_sub(self.outbox.unsent().len())
+    }
+
+    /// RFC 4511 § 4.1.1: what is not built as a request ends the session; what is, and only goes
+    /// beyond what we take, is answered.
+    fn undecodable(&mut self, bytes: &[u8], error: &DecodeError) {
+        let over_limit = matches!(error, DecodeError::TooDeep { .. } | DecodeError::TooMany { .. });
+        let result = LdapResult::new(ResultCode::AdminLimitExceeded, error.to_string());
+        let id = Message::peek_id(bytes).filter(|id| *id != 0);
+        let answer = Message::peek_tag(bytes).and_then(|tag| Op::answer(tag, result));
+        match (id, answer) {
+            (Some(id), Some(answer)) if over_limit => self.put(id, answer, &[]),
+            _ => self.disconnect(ResultCode::ProtocolError, &error.to_string()),
+        }
+    }
+
+    fn dispatch(&mut self, message: &Message<'_>) {
+        let request = message.op.tag();
+        self.shared.meters.request(request);
+        if message.id == 0 {
+            return self
+                .disconnect(ResultCode::ProtocolError, "a request cannot have message id 0");
+        }
+        if let Op::UnbindRequest = message.op {
+            self.abandon_all();
+            self.ending = Some(Ending::Unbound);
+            return;
+        }
+        let controls = match RequestControls::parse(request, &message.controls) {
+            Ok(controls) => controls,
+            Err(failure) => return self.answer(message.id, request, failure.into(), &[]),
+        };
+        if self.is_in_flight(message.id) {
+            let result = LdapResult::new(
+                ResultCode::ProtocolError,
+                "a request with this message id is still being worked on",
+            );
+            return self.answer(message.id, request, result, &[]);
+        }
+        self.perform(message.id, &message.op, &controls);
+    }
+
+    fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>) {
+        let (directory, subject) = (self.shared.directory.clone(), self.subject.clone());
+        let request = op.tag();
+        match op {
+            Op::BindRequest(bind) => self.bind(id, bind),
+            Op::ExtendedRequest(extended) => self.extended(id, extended),
+            Op::AbandonRequest(target) => self.abandon(*target),
+            Op::SearchRequest(search) => match directory.search(&subject, search, controls) {
+                Ok(search) => self.start_search(id, search),
+                Err(failure) => self.answer(id, request, failure.into(), &[]),
+            },
+            Op::CompareRequest(compare) => {
+                let result = match directory.compare(&subject, compare, controls) {
+                    Ok(true) => LdapResult::new(ResultCode::CompareTrue, ""),
+                    Ok(false) => LdapResult::new(ResultCode::CompareFalse, ""),
+                    Err(failure) => failure.into(),
+                };
+                self.answer(id, request, result, &[]);
+            }
+            Op::AddRequest(add) => {
+                self.start_write(id, request, directory.add(&subject, add, controls));
+            }
+            Op::ModifyRequest(modify) => {
+                self.start_write(id, request, directory.modify(&subject, modify, controls));
+            }
+            Op::DeleteRequest(dn) => {
+                self.start_write(id, request, directory.delete(&subject, dn, controls));
+            }
+            Op::ModifyDnRequest(rename) => {
+                self.start_write(id, request, directory.modify_dn(&subject, rename, controls));
+            }
+            _ => {
+                self.disconnect(ResultCode::ProtocolError, "a response cannot be sent to a server")
+            }
+        }
+    }
+
+    fn start_search(&mut self, id: u32, search: Search) {
+        if self.room() == 0 {
+            self.searches.push_back((id, search));
+        } else {
+            self.step(id, search);
+        }
+    }
+
+    /// Steps one search; it goes to the end of the line if there is more to it.
+    fn step(&mut self, id: u32, mut search: Search) {
+        let budget = self.room().min(SEARCH_STEP_BYTES);
+        let shared = self.shared.clone();
+        match search.step(&shared.directory, id, &mut self.outbox.bytes, budget) {
+            Step::More => self.searches.push_back((id, search)),
+            Step::Done(result, controls) => {
+                self.answer(id, tag::SEARCH_REQUEST, result, &controls);
+            }
+        }
+    }
+
+    /// Steps each running search once while there is room; says whether there was anything to do.
+    pub fn step_searches(&mut self) -> bool {
+        let mut stepped = false;
+        for _ in 0..self.searches.len() {
+            if self.room() == 0 {
+                break;
+            }
+            let Some((id, search)) = self.searches.pop_front() else { break };
+            self.step(id, search);
+            stepped = true;
+        }
+        stepped
+    }
+
+    fn start_write(
+        &mut self,
+        id: u32,
+        request: u8,
+        write: impl Future<Output = Result<WriteDone, Failure>> + Send + 'static,
+    ) {
+        self.wait_for(id, async move { Answer::Write { request, result: write.await } });
+    }
+
+    /// Answers when `work` is done.
+    pub(super) fn wait_for(
+        &mut self,
+        id: u32,
+        work: impl Future<Output = Answer> + Send + 'static,
+    ) {
+        self.wanted.push(id);
+        self.waiting.push(Box::pin(async move { Finished { id, answer: work.await } }));
+    }
+
+    /// The same for a bind, which keeps all else waiting.
+    pub(super) fn wait_for_bind(
+        &mut self,
+        id: u32,
+        work: impl Future<Output = Answer> + Send + 'static,
+    ) {
+        self.binding = true;
+        self.wait_for(id, work);
+    }
+
+    /// Answers what has become ready; says whether anything has.
+    pub fn poll_waiting(&mut self, context: &mut Context<'_>) -> bool {
+        let mut any = false;
+        while !self.waiting.is_empty() && self.room() > 0 {
+            let Poll::Ready(Some(finished)) = self.waiting.poll_next_unpin(context) else { break };
+            any = true;
+            self.finish(finished);
+        }
+        any
+    }
+
+    fn finish(&mut self, finished: Finished) {
+        let Finished { id, answer } = finished;
+        if let Answer::Bind { .. } = &answer {
+            self.binding = false;
+        }
+        let Some(position) = self.wanted.iter().position(|wanted| *wanted == id) else { return };
+        self.wanted.swap_remove(position);
+        match answer {
+            Answer::Write { request, result: Ok(done) } => {
+                self.answer(id, request, LdapResult::success(), &done.response_controls);
+            }
+            Answer::Write { request, result: Err(failure) } => {
+                self.answer(id, request, failure.into(), &[]);
+            }
+            Answer::Bind { result, subject } => self.bound(id, result, subject),
+            Answer::Extended { result, value } => self.answer_extended(id, result, value),
+        }
+    }
+
+    /// Ends a bind: the session is the subject's from here on, or stays anonymous.
+    pub(super) fn bound(&mut self, id: u32, result: LdapResult<'_>, subject: Option<Subject>) {
+        if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
+            self.subject = subject;
+        }
+        self.put(id, Op::BindResponse(BindResponse { result, server_sasl_credentials: None }), &[]);
+    }
+
+    pub(super) fn answer_extended(
+        &mut self,
+        id: u32,
+        result: LdapResult<'_>,
+        value: Option<Zeroizing<Vec<u8>>>,
+    ) {
+        let value = value.as_ref().map(|value| value.as_slice().into());
+        self.put(id, Op::ExtendedResponse(ExtendedResponse { result, oid: None, value }), &[]);
+    }
+
+    /// Answers a request by its identifier octet, if it is one that has an answer.
+    pub(super) fn answer(
+        &mut self,
+        id: u32,
+        request: u8,
+        result: LdapResult<'_>,
+        controls: &[ResponseControl],
+    ) {
+        if let Some(op) = Op::answer(request, result) {
+            self.put(id, op, controls);
+        }
+    }
+
+    fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
+        self.shared.meters.answer(&op);
+        self.outbox.answer(id, op, controls);
+    }
+
+    fn is_in_flight(&self, id: u32) -> bool {
+        self.wanted.contains(&id) || self.searches.iter().any(|(other, _)| *other == id)
+    }
+
+    /// RFC 4511 § 4.11. A bind cannot be abandoned; a write that is on its way is done unanswered.
+    fn abandon(&mut self, id: u32) {
+        self.take_search(id);
+        if !self.binding {
+            self.wanted.retain(|wanted| *wanted != id);
+        }
+    }
+
+    /// Stops a running search; says whether there was one of this id.
+    pub(super) fn take_search(&mut self, id: u32) -> bool {
+        let before = self.searches.len();
+        self.searches.retain(|(other, _)| *other != id);
+        self.searches.len() < before
+    }
+
+    /// Whether something else than a search is under way by this id.
+    pub(super) fn is_waiting(&self, id: u32) -> bool {
+        self.wanted.contains(&id)
+    }
+
+    fn abandon_all(&mut self) {
+        self.searches.clear();
+        self.wanted.clear();
+    }
+
+    /// Ends the session with a notice; running searches end without a result.
+    pub fn disconnect(&mut self, code: ResultCode, why: &str) {
+        self.abandon_all();
+        self.shared.meters.refused.increment();
+        self.outbox.notice(code, why);
+        self.ending = Some(Ending::Notice);
+    }
+
+    /// For a shutdown: gives up searches, and when writes that were accepted are answered, ends
+    /// the session with a notice.
+    pub fn wind_up(&mut self) {
+        self.searches.clear();
+        if self.waiting.is_empty() && self.ending.is_none() {
+            self.disconnect(ResultCode::Unavailable, "the server is shutting down");
+        }
+    }
+
+    /// Goes on in TLS, as the same subject.
+    pub fn tls_started(&mut self, channel: Channel) {
+        self.channel = channel;
+        self.ending = None;
+    }
+}

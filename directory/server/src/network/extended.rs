@@ -1,0 +1,172 @@
+//! Extended operations (RFC 4511 § 4.12): StartTLS, Who Am I, Password Modify, Cancel.
+
+use super::conversation::{Answer, Conversation, Ending};
+use crate::failure::{Failure, Result};
+use crate::password::Check;
+use crate::{Directory, Subject};
+use keyway_codec::extended::{
+    CANCEL, CancelRequest, PASSWORD_MODIFY, PasswordModifyRequest, PasswordModifyResponse,
+    START_TLS, WHO_AM_I,
+};
+use keyway_codec::message::{ExtendedRequest, LdapResult, ResultCode, tag};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The operations that `supportedExtension` names.
+pub const SUPPORTED: &[&str] = &[START_TLS, WHO_AM_I, PASSWORD_MODIFY, CANCEL];
+
+type Value = Option<Zeroizing<Vec<u8>>>;
+
+impl Conversation {
+    pub(super) fn extended(&mut self, id: u32, request: &ExtendedRequest<'_>) {
+        let outcome = match request.oid {
+            START_TLS => self.start_tls(request),
+            WHO_AM_I => self.who_am_i(request),
+            CANCEL => self.cancel(request),
+            PASSWORD_MODIFY => match self.password_modify(id, request) {
+                Ok(()) => return,
+                Err(failure) => Err(failure),
+            },
+            _ => Err(Failure::new(
+                ResultCode::ProtocolError,
+                "this extended operation is not known; see supportedExtension",
+            )),
+        };
+        match outcome {
+            Ok(value) => self.answer_extended(id, LdapResult::success(), value),
+            Err(failure) => self.answer_extended(id, failure.into(), None),
+        }
+    }
+
+    /// RFC 4511 § 4.14.
+    fn start_tls(&mut self, request: &ExtendedRequest<'_>) -> Result<Value> {
+        let refused = |code, why| Err(Failure::new(code, why));
+        if request.value.is_some() {
+            return refused(ResultCode::ProtocolError, "StartTLS has no value");
+        }
+        if self.channel.tls {
+            return refused(ResultCode::OperationsError, "this connection is in TLS already");
+        }
+        if !self.channel.can_start_tls {
+            return refused(ResultCode::ProtocolError, "StartTLS is not offered here");
+        }
+        if self.in_flight() > 0 {
+            return refused(
+                ResultCode::OperationsError,
+                "other requests are still being worked on",
+            );
+        }
+        self.ending = Some(Ending::StartTls);
+        Ok(None)
+    }
+
+    /// RFC 4532.
+    fn who_am_i(&self, request: &ExtendedRequest<'_>) -> Result<Value> {
+        if request.value.is_some() {
+            return Err(Failure::new(ResultCode::ProtocolError, "Who am I? has no value"));
+        }
+        Ok(Some(Zeroizing::new(self.subject.authz_id().into())))
+    }
+
+    /// RFC 3909. Only searches are stopped; anything else is too far gone.
+    fn cancel(&mut self, request: &ExtendedRequest<'_>) -> Result<Value> {
+        let malformed = |why: String| Failure::new(ResultCode::ProtocolError, why);
+        let value = request.value.ok_or_else(|| malformed("Cancel needs a value".into()))?;
+        let target = CancelRequest::decode(value).map_err(|error| malformed(error.to_string()))?.id;
+        if self.take_search(target) {
+            let canceled = LdapResult::new(ResultCode::Canceled, "");
+            self.answer(target, tag::SEARCH_REQUEST, canceled, &[]);
+            return Ok(None);
+        }
+        Err(if self.is_waiting(target) {
+            Failure::new(ResultCode::TooLate, "it is being carried out")
+        } else {
+            Failure::new(ResultCode::NoSuchOperation, "nothing is under way by that message id")
+        })
+    }
+
+    /// RFC 3062.
+    fn password_modify(&mut self, id: u32, request: &ExtendedRequest<'_>) -> Result<()> {
+        let PasswordModifyRequest { user, old, new } = PasswordModifyRequest::decode(request.value)
+            .map_err(|error| Failure::new(ResultCode::ProtocolError, error.to_string()))?;
+        self.require_privacy()?;
+        let Some(own) = self.subject.dn().map(str::to_owned) else {
+            return Err(Failure::new(ResultCode::StrongerAuthRequired, "bind first"));
+        };
+        let target = match user {
+            None | Some("") => own,
+            Some(user) => self.resolve(user)?.ok_or_else(|| {
+                Failure::new(ResultCode::NoSuchObject, "no entry is of that identity")
+            })?,
+        };
+        if new.is_some_and(<[u8]>::is_empty) {
+            return Err(Failure::new(
+                ResultCode::ConstraintViolation,
+                "a password cannot be empty; leave it out to have one made",
+            ));
+        }
+        let generated = new.is_none();
+        let new = match new {
+            Some(new) => Zeroizing::new(new.to_vec()),
+            None => self.shared.directory.core.passwords.generate()?,
+        };
+        let change = Change {
+            directory: self.shared.directory.clone(),
+            subject: self.subject.clone(),
+            target,
+            old: old.map(|old| Zeroizing::new(old.to_vec())),
+            new,
+            generated,
+        };
+        self.wait_for(id, async move {
+            match change.carry_out().await {
+                Ok(value) => Answer::Extended { result: LdapResult::success(), value },
+                Err(failure) => Answer::Extended { result: failure.into(), value: None },
+            }
+        });
+        Ok(())
+    }
+}
+
+/// A password change that was asked for.
+struct Change {
+    directory: Arc<Directory>,
+    subject: Subject,
+    target: String,
+    old: Option<Zeroizing<Vec<u8>>>,
+    new: Zeroizing<Vec<u8>>,
+    generated: bool,
+}
+
+impl Change {
+    async fn carry_out(self) -> Result<Value> {
+        // Asked first, so that this is no way to try passwords of others.
+        self.directory.may_set_password(&self.subject, &self.target)?;
+        if let Some(old) = &self.old {
+            self.check_old(old).await?;
+        }
+        let hashed = self.directory.core.passwords.hash(self.new.clone())?.await?;
+        let set: Result<_> = self.directory.set_password(&self.subject, &self.target, hashed).await;
+        set?;
+        Ok(self.generated.then(|| response(&self.new)))
+    }
+
+    async fn check_old(&self, old: &Zeroizing<Vec<u8>>) -> Result<()> {
+        let found = self.directory.credentials(&self.target)?;
+        let values = found.map(|found| found.passwords).unwrap_or_default();
+        let matched = match self.directory.core.passwords.check(old.clone(), &values)? {
+            Check::Known(matched) => matched,
+            Check::Pending(pending) => pending.await?,
+        };
+        if matched {
+            return Ok(());
+        }
+        Err(Failure::new(ResultCode::InvalidCredentials, "the old password is another"))
+    }
+}
+
+fn response(generated: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut value = Zeroizing::new(Vec::new());
+    PasswordModifyResponse { generated: Some(generated) }.encode(&mut value);
+    value
+}

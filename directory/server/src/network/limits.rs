@@ -1,0 +1,65 @@
+//! Bounds on what one peer may take from the others, with their units.
+
+use std::time::Duration;
+
+/// What a connection may hold and how long things may take. The defaults suit a small server.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Most connections at once; one more is told so and closed.
+    pub connections_max: usize,
+    /// Longest request, in bytes.
+    pub message_bytes_max: usize,
+    /// Longest request of somebody who has not bound, in bytes.
+    pub message_bytes_before_bind_max: usize,
+    /// Most requests of one connection that are being worked on; further ones stay unread.
+    pub requests_in_flight_max: usize,
+    /// Most answers that are held for a connection that does not read them, in bytes. A search
+    /// stops here and goes on when there is room; one entry may overshoot.
+    pub unread_answer_bytes_max: usize,
+    /// How long a bound connection may be without traffic: at least this, at most twice this.
+    pub idle_max: Duration,
+    /// The same for a connection that has not bound.
+    pub idle_before_bind_max: Duration,
+    /// How long a TLS handshake may take.
+    pub handshake_max: Duration,
+    /// How long a shutdown waits for what was accepted.
+    pub drain_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections_max: 10_000,
+            message_bytes_max: 8 << 20,
+            message_bytes_before_bind_max: 64 << 10,
+            requests_in_flight_max: 64,
+            unread_answer_bytes_max: 256 << 10,
+            idle_max: Duration::from_secs(3600),
+            idle_before_bind_max: Duration::from_secs(300),
+            handshake_max: Duration::from_secs(10),
+            drain_max: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Most requests taken from one connection before its answers are sent and others get a turn.
+pub(super) const TURN_REQUESTS_MAX: usize = 64;
+/// Most rounds of reading, working and writing before other connections get a turn.
+pub(super) const TURN_ROUNDS_MAX: usize = 8;
+/// Most bytes of answers one search adds before the connection's next search gets a turn.
+pub(super) const SEARCH_STEP_BYTES: usize = 32 << 10;
+/// Size of the buffer that each thread reads into, in bytes.
+pub(super) const READ_BYTES: usize = 64 << 10;
+/// Room that an idle connection's buffers keep, in bytes.
+pub(super) const KEPT_BUFFER_BYTES_MAX: usize = 4 << 10;
+/// How long the last answers and a proper close may take.
+pub(super) const CLOSE_MAX: Duration = Duration::from_secs(5);
+/// How long what a peer still sends is read and dropped, so that it sees the last answer.
+pub(super) const LINGER_MAX: Duration = Duration::from_secs(1);
+/// How much of what a peer still sends is read and dropped, so that it sees the last answer.
+pub(super) const LINGER_BYTES_MAX: usize = 1 << 20;
+/// How long accepting pauses when the system has no more descriptors.
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Send buffer that the system keeps for each connection, in bytes. What a deaf client makes us
+/// hold is this and [`Limits::unread_answer_bytes_max`].
+pub(super) const SEND_BUFFER_BYTES: usize = 256 << 10;

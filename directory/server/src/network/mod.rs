@@ -1,0 +1,143 @@
+//! The network half: listeners, TLS, connections, binds, extended operations.
+//!
+//! ```text
+//! listener ── connection (bytes, turns) ── conversation (requests, answers) ── Directory
+//!                  │                            └─ bind, extended
+//!                  └─ stream (plain or TLS)
+//! ```
+//!
+//! Each connection is one task. It never waits for a single request: reads are answered on the
+//! spot, searches are cursors, the rest are futures. Peers share nothing but the processor.
+
+mod answer;
+mod bind;
+mod certificate;
+mod connection;
+mod conversation;
+mod extended;
+mod limits;
+mod listener;
+mod meters;
+mod registry;
+mod stream;
+
+use crate::Directory;
+pub use bind::MECHANISMS;
+pub use extended::SUPPORTED as EXTENSIONS;
+pub use limits::Limits;
+use meters::Meters;
+use registry::Registry;
+use std::io;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_rustls::rustls::ServerConfig;
+
+/// How the network half behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bounds on connections, bytes and time.
+    pub limits: Limits,
+    /// Take passwords on any connection without TLS. Off unless somebody has a reason.
+    pub allow_plain_password: bool,
+    /// Take passwords without TLS from peers on this machine's loopback addresses. To be switched
+    /// off where a proxy on this machine forwards connections of others.
+    pub trust_loopback: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { limits: Limits::default(), allow_plain_password: false, trust_loopback: true }
+    }
+}
+
+impl Settings {
+    /// Whether a password may cross this connection without TLS.
+    fn is_private(&self, tcp: &TcpStream) -> bool {
+        let loopback = || tcp.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
+        self.allow_plain_password || (self.trust_loopback && loopback())
+    }
+}
+
+/// How connections of a listener begin.
+#[derive(Clone)]
+pub enum Mode {
+    /// In the clear, and so they stay.
+    Plain,
+    /// In the clear, until the peer asks for StartTLS.
+    StartTls(Arc<ServerConfig>),
+    /// With a TLS handshake.
+    Tls(Arc<ServerConfig>),
+}
+
+/// Where to accept connections.
+pub struct Listener {
+    /// A socket that is bound and listens.
+    pub socket: std::net::TcpListener,
+    /// How its connections begin.
+    pub mode: Mode,
+}
+
+/// What all connections share.
+struct Shared {
+    directory: Arc<Directory>,
+    settings: Settings,
+    meters: Meters,
+}
+
+/// A running server. Dropping it without [`Server::shutdown`] stops accepting and leaves the
+/// connections to their own end.
+pub struct Server {
+    accepting: Vec<JoinHandle<()>>,
+    registry: Arc<Registry>,
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Starts to accept. Connections are tasks of the tokio runtime this is called in.
+    ///
+    /// # Errors
+    /// If the system does not let a listener be set up.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub fn start(
+        directory: Arc<Directory>,
+        listeners: Vec<Listener>,
+        settings: Settings,
+    ) -> io::Result<Server> {
+        let shared = Shared { directory, settings, meters: Meters::new() };
+        let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
+        let sockets: Vec<_> = listeners
+            .into_iter()
+            .map(|Listener { socket, mode }| Ok((listener::prepare(socket)?, mode)))
+            .collect::<io::Result<_>>()?;
+        let accept = |(socket, mode)| {
+            tokio::spawn(listener::accept(shared.clone(), registry.clone(), socket, mode))
+        };
+        let accepting = sockets.into_iter().map(accept).collect();
+        Ok(Server { accepting, registry, shared })
+    }
+
+    /// Stops: accepts nobody and nothing more, answers the writes that were accepted, tells every
+    /// peer, and closes. Returns after [`Limits::drain_max`] at the latest, or a little later.
+    pub async fn shutdown(mut self) {
+        for task in &mut self.accepting {
+            task.abort();
+            // It ends by being aborted, which is an error in name only.
+            let _ = task.await;
+        }
+        self.registry.stop_all();
+        let drain_max = self.shared.settings.limits.drain_max;
+        if tokio::time::timeout(drain_max, self.registry.emptied()).await.is_err() {
+            self.registry.abort_all();
+            self.registry.emptied().await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.iter().for_each(JoinHandle::abort);
+    }
+}
