@@ -41,7 +41,7 @@ const _: () = assert!(SHARDS >= 2 && SHARDS <= u64::BITS as usize);
 ///
 /// # Errors
 /// [`Error::AlreadyOpen`] if this process has its page already, [`Error::System`] if the file
-/// cannot be created at its full size (512 KiB of counters and 64 KiB of names) or mapped.
+/// cannot be created at its full size of [`PAGE_BYTES`](crate::limits::PAGE_BYTES) or mapped.
 pub fn open(path: Option<&Path>) -> Result<(), Error> {
     if PAGE.get().is_some() {
         return Err(Error::AlreadyOpen);

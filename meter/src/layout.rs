@@ -7,7 +7,7 @@
 //! shards      SHARDS times COUNTERS_MAX words, each shard on cache lines of its own
 //! ```
 
-use crate::limits::{COUNTERS_MAX, NAME_BYTES_MAX, SHARDS};
+use crate::limits::{COUNTERS_MAX, NAME_BYTES_MAX, PAGE_BYTES, SHARDS};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"KW meter");
@@ -15,9 +15,7 @@ pub(crate) const VERSION: u64 = 1;
 
 pub(crate) const HEADER_WORDS: usize = 8;
 pub(crate) const NAME_WORDS: usize = NAME_BYTES_MAX / 8;
-pub(crate) const PAGE_WORDS: usize =
-    HEADER_WORDS + COUNTERS_MAX * NAME_WORDS + SHARDS * COUNTERS_MAX;
-pub(crate) const PAGE_BYTES: usize = PAGE_WORDS * 8;
+pub(crate) const PAGE_WORDS: usize = PAGE_BYTES / 8;
 
 /// The counter that takes what found no room; always the first.
 pub(crate) const OVERFLOW: &str = "overflow";
@@ -25,6 +23,8 @@ pub(crate) const OVERFLOW: &str = "overflow";
 // A shard starts and ends on cache lines of 64 bytes, and an index can be masked.
 const _: () = assert!(COUNTERS_MAX.is_power_of_two() && COUNTERS_MAX >= 8);
 const _: () = assert!(NAME_BYTES_MAX.is_multiple_of(64));
+const _: () =
+    assert!(PAGE_WORDS == HEADER_WORDS + COUNTERS_MAX * NAME_WORDS + SHARDS * COUNTERS_MAX);
 
 /// One thread's counters.
 pub(crate) type Shard = [AtomicU64; COUNTERS_MAX];

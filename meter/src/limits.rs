@@ -8,3 +8,6 @@ pub const SHARDS: usize = 64;
 
 /// Longest name of a counter, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
+
+/// Size of a page, in bytes: a header of 64, the names, the shards.
+pub const PAGE_BYTES: usize = 64 + COUNTERS_MAX * NAME_BYTES_MAX + SHARDS * COUNTERS_MAX * 8;

@@ -5,7 +5,8 @@
 //! against here is a file that shrinks under its mapping; a writer of ours gives the file its full
 //! size at creation and never changes it, and a reader checks the size before each look.
 
-use crate::layout::{PAGE_BYTES, PAGE_WORDS};
+use crate::layout::PAGE_WORDS;
+use crate::limits::PAGE_BYTES;
 use rustix::fs::{self, FallocateFlags, FlockOperation, IFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

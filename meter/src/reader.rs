@@ -1,7 +1,7 @@
 //! Looking at a page from another process.
 
 use crate::layout::{self, at};
-use crate::limits::{COUNTERS_MAX, SHARDS};
+use crate::limits::{COUNTERS_MAX, PAGE_BYTES, SHARDS};
 use crate::page::Mapping;
 use crate::{Error, Fault};
 use rustix::fs::{FlockOperation, flock};
@@ -98,7 +98,7 @@ impl Snapshot {
     /// # Errors
     /// The [`Fault`] that makes it unreadable. No input makes it panic.
     pub fn from_bytes(bytes: &[u8]) -> Result<Snapshot, Fault> {
-        let bytes = bytes.get(..layout::PAGE_BYTES).unwrap_or(bytes);
+        let bytes = bytes.get(..PAGE_BYTES).unwrap_or(bytes);
         let word = |chunk: &[u8; 8]| AtomicU64::new(u64::from_ne_bytes(*chunk));
         let words: Vec<_> = bytes.as_chunks().0.iter().map(word).collect();
         Snapshot::read(&words)

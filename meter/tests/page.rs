@@ -1,6 +1,6 @@
 //! The page as another process sees it, and pages that lie.
 
-use keyway_meter::limits::{COUNTERS_MAX, NAME_BYTES_MAX, SHARDS};
+use keyway_meter::limits::{COUNTERS_MAX, PAGE_BYTES, SHARDS};
 use keyway_meter::{Error, Fault, Reader, Snapshot, counter};
 use proptest::prelude::*;
 use std::fs;
@@ -9,7 +9,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-const PAGE_BYTES: usize = 8 * (8 + COUNTERS_MAX * NAME_BYTES_MAX / 8 + SHARDS * COUNTERS_MAX);
 /// Set in the environment of the process that plays the writer: the path of its page.
 const WRITER: &str = "KEYWAY_METER_TEST_PAGE";
 

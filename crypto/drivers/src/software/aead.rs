@@ -1,6 +1,6 @@
 //! Authenticated encryption.
 
-use super::{Opened, misfit, opened};
+use super::{Opened, failed, misfit, opened};
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 
@@ -33,7 +33,8 @@ impl DriverSession for Session {
                 let sealed = self.0.seal_in_place_separate_tag(nonce, Aad::from(*aad), data);
                 // It fails when the text is longer than the mode allows, and only then.
                 let sealed = sealed.map_err(|_| Error::InvalidRequest("the text is too long"))?;
-                super::put(sealed.as_ref(), *tag)?;
+                // By its type, so that the copy is two moves and not a call.
+                **tag = *sealed.as_ref().first_chunk().ok_or(failed("the tag is too short"))?;
                 Ok(data.len())
             }
             Request::Open { nonce, aad, data } => {
