@@ -10,12 +10,15 @@
 
 mod filter;
 mod message;
+mod meter_page;
 
 pub use filter::filter;
 pub use message::message;
+pub use meter_page::meter_page;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: &[Target] = &[("filter", filter), ("message", message)];
+pub const TARGETS: &[Target] =
+    &[("filter", filter), ("message", message), ("meter_page", meter_page)];
