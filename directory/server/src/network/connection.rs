@@ -7,9 +7,7 @@
 use super::Shared;
 use super::certificate;
 use super::conversation::{Channel, Conversation, Ending, Stop};
-use super::limits::{
-    CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX, READ_BYTES, TURN_ROUNDS_MAX,
-};
+use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX, READ_BYTES};
 use super::stream::Stream;
 use crate::Subject;
 use crate::network::Mode;
@@ -17,6 +15,7 @@ use keyway_codec::message::ResultCode;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -37,10 +36,11 @@ thread_local! {
 pub(super) async fn serve(
     shared: Arc<Shared>,
     tcp: TcpStream,
+    peer: SocketAddr,
     mode: Mode,
     mut stop: oneshot::Receiver<()>,
 ) {
-    let private = shared.settings.is_private(&tcp);
+    let private = shared.settings.is_private(peer);
     let handshake_max = shared.settings.limits.handshake_max;
     let (stream, upgrade) = match mode {
         Mode::Plain => (Stream::Plain(tcp), None),
@@ -139,7 +139,8 @@ impl Connection {
     }
 
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Next> {
-        for _ in 0..TURN_ROUNDS_MAX {
+        self.conversation.begin_turn();
+        while self.conversation.work() {
             match self.round(context) {
                 Err(_) => return Poll::Ready(Next::Drop),
                 Ok(progress) => {

@@ -7,7 +7,7 @@
 
 use super::Shared;
 use super::answer::Outbox;
-use super::limits::{SEARCH_STEP_BYTES, TURN_REQUESTS_MAX};
+use super::limits::{SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::{Failure, Search, Step, Subject, WriteDone};
 use futures_util::StreamExt;
@@ -73,6 +73,8 @@ pub(super) struct Conversation {
     wanted: Vec<u32>,
     /// A bind is among `waiting`: nothing else is taken meanwhile (RFC 4511 § 4.2.1).
     binding: bool,
+    /// Work left to do in this turn.
+    work_left: usize,
 }
 
 /// A request that had to wait for something is done.
@@ -103,24 +105,32 @@ impl Conversation {
             waiting: FuturesUnordered::new(),
             wanted: Vec::new(),
             binding: false,
+            work_left: 0,
         }
+    }
+
+    /// Begins a turn.
+    pub fn begin_turn(&mut self) {
+        self.work_left = TURN_WORK_MAX;
+    }
+
+    /// Counts a piece of work; false when the turn is over.
+    pub fn work(&mut self) -> bool {
+        let more = self.work_left > 0;
+        self.work_left = self.work_left.saturating_sub(1);
+        more
     }
 
     /// Takes the requests at the start of `input` that can be taken now, and says how many bytes
     /// they were and why it stopped.
     pub fn receive(&mut self, input: &[u8]) -> (usize, Stop) {
         let mut rest = input;
-        let mut stop = Stop::Turn;
-        for _ in 0..TURN_REQUESTS_MAX {
+        loop {
             match self.receive_one(rest) {
-                Ok(taken) => rest = taken,
-                Err(why) => {
-                    stop = why;
-                    break;
-                }
+                Ok(left) => rest = left,
+                Err(stop) => return (input.len() - rest.len(), stop),
             }
         }
-        (input.len() - rest.len(), stop)
     }
 
     /// Takes one request and returns what follows it.
@@ -139,6 +149,9 @@ impl Conversation {
         let (bytes, rest) = input.split_at_checked(length).ok_or(Stop::Incomplete)?;
         if self.must_wait(bytes) {
             return Err(Stop::Blocked);
+        }
+        if !self.work() {
+            return Err(Stop::Turn);
         }
         match Message::decode(bytes) {
             Ok(message) => self.dispatch(&message),
@@ -269,7 +282,10 @@ impl Conversation {
         let budget = self.room().min(SEARCH_STEP_BYTES);
         let shared = self.shared.clone();
         match search.step(&shared.directory, id, &mut self.outbox.bytes, budget) {
-            Step::More => self.searches.push_back((id, search)),
+            Step::More => {
+                self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
+                self.searches.push_back((id, search));
+            }
             Step::Done(result, controls) => {
                 self.answer(id, tag::SEARCH_REQUEST, result, &controls);
             }
@@ -280,7 +296,7 @@ impl Conversation {
     pub fn step_searches(&mut self) -> bool {
         let mut stepped = false;
         for _ in 0..self.searches.len() {
-            if self.room() == 0 {
+            if self.room() == 0 || self.work_left == 0 {
                 break;
             }
             let Some((id, search)) = self.searches.pop_front() else { break };

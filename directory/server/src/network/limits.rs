@@ -11,10 +11,11 @@ pub struct Limits {
     pub message_bytes_max: usize,
     /// Longest request of somebody who has not bound, in bytes.
     pub message_bytes_before_bind_max: usize,
-    /// Most requests of one connection that are being worked on; further ones stay unread.
+    /// Most requests of one connection that are being worked on, at least 1; further ones stay
+    /// unread.
     pub requests_in_flight_max: usize,
-    /// Most answers that are held for a connection that does not read them, in bytes. A search
-    /// stops here and goes on when there is room; one entry may overshoot.
+    /// Most answers that are held for a connection that does not read them, in bytes, at least 1.
+    /// A search stops here and goes on when there is room; one entry may overshoot.
     pub unread_answer_bytes_max: usize,
     /// How long a bound connection may be without traffic: at least this, at most twice this.
     pub idle_max: Duration,
@@ -42,10 +43,12 @@ impl Default for Limits {
     }
 }
 
-/// Most requests taken from one connection before its answers are sent and others get a turn.
-pub(super) const TURN_REQUESTS_MAX: usize = 64;
-/// Most rounds of reading, working and writing before other connections get a turn.
-pub(super) const TURN_ROUNDS_MAX: usize = 8;
+/// Work that one connection does before others get a turn. A request and a round of reading and
+/// writing each count as one.
+pub(super) const TURN_WORK_MAX: usize = 128;
+/// What a step of a search that does not end it counts as: it may have looked at thousands of
+/// entries.
+pub(super) const SEARCH_STEP_WORK: usize = 16;
 /// Most bytes of answers one search adds before the connection's next search gets a turn.
 pub(super) const SEARCH_STEP_BYTES: usize = 32 << 10;
 /// Size of the buffer that each thread reads into, in bytes.

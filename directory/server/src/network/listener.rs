@@ -7,6 +7,7 @@ use super::{Mode, Shared, connection};
 use keyway_codec::message::ResultCode;
 use rustix::net::sockopt;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -28,7 +29,7 @@ pub(super) async fn accept(
 ) {
     loop {
         match listener.accept().await {
-            Ok((tcp, _)) => admit(&shared, &registry, tcp, &mode),
+            Ok((tcp, peer)) => admit(&shared, &registry, tcp, peer, &mode),
             Err(error) if concerns_one_peer(&error) => {}
             // Out of descriptors or memory: those who are connected may leave some.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -41,7 +42,13 @@ fn concerns_one_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted)
 }
 
-fn admit(shared: &Arc<Shared>, registry: &Arc<Registry>, tcp: TcpStream, mode: &Mode) {
+fn admit(
+    shared: &Arc<Shared>,
+    registry: &Arc<Registry>,
+    tcp: TcpStream,
+    peer: SocketAddr,
+    mode: &Mode,
+) {
     let Some((place, stop)) = registry.enter(shared.settings.limits.connections_max) else {
         shared.meters.refused.increment();
         return turn_away(tcp, mode);
@@ -49,7 +56,7 @@ fn admit(shared: &Arc<Shared>, registry: &Arc<Registry>, tcp: TcpStream, mode: &
     let (id, shared, mode) = (place.id(), shared.clone(), mode.clone());
     let task = tokio::spawn(async move {
         shared.meters.opened.increment();
-        connection::serve(shared.clone(), tcp, mode, stop).await;
+        connection::serve(shared.clone(), tcp, peer, mode, stop).await;
         shared.meters.closed.increment();
         drop(place);
     });

@@ -28,8 +28,8 @@ pub use limits::Limits;
 use meters::Meters;
 use registry::Registry;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::rustls::ServerConfig;
 
@@ -52,10 +52,9 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether a password may cross this connection without TLS.
-    fn is_private(&self, tcp: &TcpStream) -> bool {
-        let loopback = || tcp.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
-        self.allow_plain_password || (self.trust_loopback && loopback())
+    /// Whether a password may cross a connection with this peer without TLS.
+    fn is_private(&self, peer: SocketAddr) -> bool {
+        self.allow_plain_password || (self.trust_loopback && peer.ip().to_canonical().is_loopback())
     }
 }
 
