@@ -5,8 +5,9 @@ use keyway_meter::limits::{COUNTERS_MAX, PAGE_BYTES};
 
 /// Reads a page that begins with these bytes, as it is and filled up with zeros to its full size.
 pub fn meter_page(data: &[u8]) {
-    let mut page = data.to_vec();
-    page.resize(PAGE_BYTES, 0);
+    let mut page = vec![0; PAGE_BYTES];
+    let front = data.len().min(PAGE_BYTES);
+    page[..front].copy_from_slice(&data[..front]);
     let full = Snapshot::from_bytes(&page);
     if data.len() >= PAGE_BYTES {
         assert_eq!(Snapshot::from_bytes(data), full);
