@@ -1,0 +1,11 @@
+//! TLS as a whole, in memory and against OpenSSL: it works, every operation of it is a request to
+//! the engine, and it ends cleanly when the engine fails.
+
+mod authority;
+mod faults;
+mod handshakes;
+mod keys;
+mod openssl;
+mod probe;
+mod requests;
+mod wire;
