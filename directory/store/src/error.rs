@@ -71,6 +71,10 @@ impl Error {
         Error::System { what, error: Arc::new(error) }
     }
 
+    pub(crate) fn closed() -> Error {
+        Error::Failed { why: "it was closed".into() }
+    }
+
     pub(crate) fn damaged(what: impl Into<String>) -> Error {
         Error::Damaged { what: what.into() }
     }

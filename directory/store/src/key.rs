@@ -17,6 +17,12 @@ const CHILDREN: u8 = b'c';
 /// Kind of the posting lists of whole subtrees, kept by the store itself.
 const SUBTREE: u8 = b's';
 
+/// The posting lists that the store keeps itself.
+pub(crate) enum Scope {
+    Children,
+    Subtree,
+}
+
 /// Name of one posting list.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key(Vec<u8>);
@@ -46,6 +52,17 @@ impl Key {
     /// The list of `ancestor` itself and all below it; not kept for [`EntryId::ROOT`].
     pub fn subtree(ancestor: EntryId) -> Key {
         Key::own(SUBTREE, ancestor)
+    }
+
+    /// Whose children or subtree an encoded key stands for; `None` for a key of the caller's.
+    pub(crate) fn scope(key: &[u8]) -> Option<(Scope, EntryId)> {
+        let (&kind, id) = key.split_first()?;
+        let scope = match kind {
+            CHILDREN => Scope::Children,
+            SUBTREE => Scope::Subtree,
+            _ => return None,
+        };
+        Some((scope, EntryId::from_bytes(id)?))
     }
 
     fn own(kind: u8, id: EntryId) -> Key {

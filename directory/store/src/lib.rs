@@ -11,9 +11,13 @@
 //! supply can lose what was not yet acknowledged, and nothing else.
 #![deny(unsafe_code)]
 
+mod check;
 mod committer;
+mod deferred;
+mod disk;
 mod entry;
 mod error;
+mod header;
 mod key;
 pub mod limits;
 mod lmdb;
@@ -23,9 +27,12 @@ mod open;
 mod posting;
 mod read;
 mod record;
+mod shared;
+mod store;
+mod task;
 mod write;
 
-pub use committer::Store;
+pub use check::Checked;
 pub use entry::{Entry, EntryId};
 pub use error::{Error, OpenError};
 pub use key::{Key, KeyRange};
@@ -34,4 +41,5 @@ pub use open::Options;
 pub use posting::Postings;
 pub use read::{Entries, Read, View};
 pub use record::{Attributes, EntryRef, RecordError, Values};
+pub use store::Store;
 pub use write::Write;

@@ -1,6 +1,6 @@
 //! Every bound of the store, with its unit last in the name.
 
-/// Longest key that LMDB takes, less the entry identifier behind a posting key.
+/// Longest key that LMDB takes, less the entry identifier behind it in an index.
 pub const KEY_BYTES_MAX: usize = 511 - 8;
 
 /// A tree component longer than this is stored as its head and a hash.
@@ -41,3 +41,12 @@ pub const GROUP_BYTES_MAX: usize = 32 << 20;
 
 /// Names of inner entries that a [`crate::Names`] keeps before it starts anew.
 pub const NAMES_ENTRIES_MAX: usize = 4096;
+
+/// Gaps in one chunk of a posting list; `posting.rs` says why so few.
+pub const CHUNK_BYTES_MAX: usize = 256;
+
+/// Keys that a bulk load puts aside before it sorts and writes them.
+pub const DEFERRED_BYTES_MAX: usize = 64 << 20;
+
+/// Room kept on the disk so that entries can be deleted when it is full.
+pub const RESERVE_BYTES: u64 = 4 << 20;

@@ -32,7 +32,10 @@ pub(crate) struct Tables {
     pub children: Table<'static>,
 }
 
-const TABLES: [&str; 5] = ["meta", "entry", "tree", "posting", "children"];
+/// The table that says what the file is.
+pub(crate) const META: &str = "meta";
+
+const TABLES: [&str; 5] = [META, "entry", "tree", "posting", "children"];
 
 /// Opens the environment in `dir`, creating its files when there are none.
 ///

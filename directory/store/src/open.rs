@@ -1,19 +1,21 @@
 //! Opening a store: whose folder it is, its format, its first files.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read};
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, MdbError};
 
+use crate::disk::{self, Mark};
 use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
-use crate::lmdb::{self, Environment, Table, Tables, Txn};
+use crate::lmdb::{self, Environment, Tables};
 use crate::lock::Lock;
+use crate::read::View;
+use crate::shared::Shared;
 use crate::write::{META_FORMAT, META_INCARNATION};
-use crate::{Error, OpenError};
+use crate::{OpenError, header};
 
 /// The format this program reads and writes.
 const FORMAT: u32 = 1;
@@ -21,10 +23,6 @@ const FORMAT: u32 = 1;
 const DATA: &str = "data.mdb";
 const LMDB_LOCK: &str = "lock.mdb";
 const LOCK: &str = "lock";
-/// Lies in the folder while the store is being created or loaded in bulk.
-const UNFINISHED: &str = "unfinished";
-const CREATING: &[u8] = b"creating\n";
-const LOADING: &[u8] = b"loading\n";
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -33,8 +31,8 @@ pub struct Options {
     /// refuses it, at least to [`MAP_BYTES_MIN`].
     pub map_bytes_max: usize,
     /// Whether every commit reaches the disk before it is acknowledged. Off only for tests and for
-    /// loading a fresh store in bulk: until such a store is closed in good order it will not open
-    /// again ([`OpenError::Unfinished`]).
+    /// loading a fresh store in bulk: a store that was opened so, and was not closed in good order,
+    /// is lost and does not open again ([`OpenError::Unfinished`]).
     pub sync: bool,
     /// Jobs that may wait for the committer.
     pub queue_jobs_max: usize,
@@ -46,95 +44,45 @@ impl Default for Options {
     }
 }
 
-/// What all handles of an open store share. Fields drop in order: the lock goes last.
-pub(crate) struct Shared {
-    pub env: Environment,
-    pub tables: Tables,
-    pub map_bytes: usize,
-    pub incarnation: [u8; 16],
-    dir: PathBuf,
-    loading: bool,
-    failed: Mutex<Option<String>>,
-    _lock: Lock,
-}
-
-impl Shared {
-    pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
-        make_folder(dir)?;
-        survey(dir)?;
-        let lock = Lock::take(&dir.join(LOCK))?;
-        restart_creation(dir)?;
-        let fresh = !dir.join(DATA).exists();
-        if fresh {
-            mark_unfinished(dir, CREATING)?;
-        }
-        let (env, map_bytes) = open_environment(dir, options)?;
-        if !fresh {
-            check_format(&env)?;
-        }
-        let tables = lmdb::open_tables(&env).map_err(|e| refused("opening the tables", e))?;
-        if fresh {
-            sign(&env, &tables).map_err(|e| refused("creating the store", e))?;
-            finish(dir)?;
-        }
-        if !options.sync {
-            mark_unfinished(dir, LOADING)?;
-        }
-        let incarnation = incarnation(&env, &tables)?;
-        Ok(Shared {
-            env,
-            tables,
-            map_bytes,
-            incarnation,
-            dir: dir.to_owned(),
-            loading: !options.sync,
-            failed: Mutex::new(None),
-            _lock: lock,
-        })
+pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
+    make_folder(dir)?;
+    survey(dir)?;
+    let lock = Lock::take(&dir.join(LOCK))?;
+    let fresh = is_fresh(dir)?;
+    let mut suspect = false;
+    if fresh {
+        disk::mark(dir, Mark::Creating)?;
+    } else {
+        suspect = header::check(&dir.join(DATA))?;
     }
-
-    /// Ends a bulk load: everything to the disk, then the mark goes. Nothing to do otherwise.
-    pub(crate) fn close(&self) -> Result<(), Error> {
-        if !self.loading || self.failure().is_some() {
-            return Ok(());
-        }
-        self.env.force_sync().map_err(|e| self.error("syncing the store", e))?;
-        finish(&self.dir).map_err(|e| Error::System {
-            what: "ending the import",
-            error: io::Error::other(e.to_string()).into(),
-        })
+    let (env, map_bytes) = open_environment(dir, options)?;
+    if !fresh {
+        check_format(&env)?;
     }
-
-    pub(crate) fn error(&self, what: &'static str, error: heed::Error) -> Error {
-        lmdb::error(what, self.map_bytes, error)
+    let tables = lmdb::open_tables(&env).map_err(|e| refused("opening the tables", e))?;
+    if fresh {
+        sign(&env, &tables).map_err(|e| refused("creating the store", e))?;
+        disk::unmark(dir)?;
     }
-
-    pub(crate) fn get<'t>(
-        &self,
-        table: Table<'static>,
-        txn: &'t Txn<'_>,
-        row: &[u8],
-    ) -> Result<Option<&'t [u8]>, Error> {
-        table.get(txn, row).map_err(|e| self.error("reading the store", e))
+    // Slots of readers that were killed would keep free pages from being used.
+    env.clear_stale_readers().map_err(|e| refused("opening the store", e))?;
+    let incarnation = incarnation(&env, &tables)?;
+    let shared = Shared::new(env, tables, map_bytes, incarnation, !options.sync, lock);
+    if suspect {
+        check_all(&shared)?;
     }
-
-    /// Why the store takes no more changes, if it does not.
-    pub(crate) fn failure(&self) -> Option<String> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    if !options.sync {
+        disk::mark(dir, Mark::Loading)?;
     }
-
-    /// Stops the store; the first reason stays.
-    pub(crate) fn fail(&self, why: String) {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
-    }
+    Ok(shared)
 }
 
 /// Creates the folder if it is missing, for its owner alone; its parent has to exist.
 fn make_folder(dir: &Path) -> Result<(), OpenError> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Ok(()) => match dir.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-            _ => sync_folder(Path::new(".")),
+            Some(parent) if !parent.as_os_str().is_empty() => disk::sync_folder(parent),
+            _ => disk::sync_folder(Path::new(".")),
         },
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(OpenError::system("creating the store's folder", error)),
@@ -147,35 +95,32 @@ fn survey(dir: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     let reading = |e| OpenError::system("reading the store's folder", e);
-    if let Some(found) = fs::read_dir(dir).map_err(reading)?.next() {
-        let what = found.map_err(reading)?.file_name().to_string_lossy().into_owned();
-        return Err(OpenError::NotOurs { what });
+    for found in fs::read_dir(dir).map_err(reading)? {
+        let name = found.map_err(reading)?.file_name();
+        // Our own, from a process that died before it had signed it.
+        if name != LOCK {
+            return Err(OpenError::NotOurs { what: name.to_string_lossy().into_owned() });
+        }
     }
     Ok(())
 }
 
-/// Deals with what an interrupted creation or load has left.
-fn restart_creation(dir: &Path) -> Result<(), OpenError> {
-    let mut mark = Vec::new();
-    match File::open(dir.join(UNFINISHED)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(OpenError::system("opening the store", error)),
-        Ok(mut file) => file
-            .read_to_end(&mut mark)
-            .map_err(|error| OpenError::system("opening the store", error))?,
-    };
-    if mark == LOADING {
-        return Err(OpenError::Unfinished);
-    }
-    for name in [DATA, LMDB_LOCK] {
-        match fs::remove_file(dir.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(OpenError::system("creating the store", error));
+/// Whether the store is still to be created; what an interrupted creation has left is removed.
+fn is_fresh(dir: &Path) -> Result<bool, OpenError> {
+    match disk::marked(dir)? {
+        Some(Mark::Loading) => return Err(OpenError::Unfinished),
+        Some(Mark::Creating) => {
+            for name in [DATA, LMDB_LOCK] {
+                disk::remove(&dir.join(name))
+                    .map_err(|e| OpenError::system("creating the store", e))?;
             }
-            _ => {}
         }
+        None => {}
     }
-    Ok(())
+    dir.join(DATA)
+        .try_exists()
+        .map(|exists| !exists)
+        .map_err(|e| OpenError::system("opening the store", e))
 }
 
 /// Maps as much as is wanted, or the largest half, quarter, … of it that the system grants.
@@ -200,12 +145,12 @@ fn check_format(env: &Environment) -> Result<(), OpenError> {
     let txn = env.read_txn().map_err(opening)?;
     let meta: CommitOrAbort<_, ()> = env
         .open_databases_and_commit(txn, |opener, txn| {
-            let meta = opener.open_database::<Bytes, Bytes>(txn, Some("meta"))?;
+            let meta = opener.open_database::<Bytes, Bytes>(txn, Some(lmdb::META))?;
             Ok(CommitOrAbort::Commit(meta))
         })
         .map_err(opening)?;
     let Some(meta) = meta.unwrap_commit() else {
-        return Err(OpenError::NotOurs { what: "data.mdb without our tables".into() });
+        return Err(OpenError::NotOurs { what: "a data file without our tables".into() });
     };
     let txn = env.read_txn().map_err(opening)?;
     let found = meta.get(&txn, META_FORMAT).map_err(opening)?;
@@ -238,28 +183,13 @@ fn incarnation(env: &Environment, tables: &Tables) -> Result<[u8; 16], OpenError
         .ok_or_else(|| OpenError::Damaged { what: "its incarnation row is missing".into() })
 }
 
-/// Leaves a durable mark that the store is not whole yet.
-fn mark_unfinished(dir: &Path, mark: &[u8]) -> Result<(), OpenError> {
-    let marking = |e| OpenError::system("marking the store as unfinished", e);
-    let path = dir.join(UNFINISHED);
-    fs::write(&path, mark).map_err(marking)?;
-    File::open(&path).and_then(|file| file.sync_all()).map_err(marking)?;
-    sync_folder(dir)
-}
-
-/// Takes the mark away, after the names of all files have reached the disk.
-fn finish(dir: &Path) -> Result<(), OpenError> {
-    sync_folder(dir)?;
-    fs::remove_file(dir.join(UNFINISHED))
-        .map_err(|e| OpenError::system("finishing the store", e))?;
-    sync_folder(dir)
-}
-
-/// LMDB never does this, and without it a cut may take the file itself.
-fn sync_folder(dir: &Path) -> Result<(), OpenError> {
-    File::open(dir)
-        .and_then(|folder| folder.sync_all())
-        .map_err(|e| OpenError::system("syncing a folder", e))
+/// Reads the whole store: its data file was shorter than its head says.
+fn check_all(shared: &Shared) -> Result<(), OpenError> {
+    let txn = shared.env.read_txn().map_err(|e| refused("checking the store", e))?;
+    match View::new(&txn, shared, None).check() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(OpenError::Damaged { what: error.to_string() }),
+    }
 }
 
 fn refused(what: &'static str, error: heed::Error) -> OpenError {

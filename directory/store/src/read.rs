@@ -8,8 +8,8 @@ use heed::{RoRange, RoTxn, WithoutTls};
 
 use crate::lmdb::{Tables, Txn};
 use crate::names::{Names, Stamp};
-use crate::open::Shared;
-use crate::posting::{self, Postings};
+use crate::posting::Postings;
+use crate::shared::Shared;
 use crate::{EntryId, EntryRef, Error, Key, KeyRange, lmdb, write};
 
 /// A read transaction: one committed state of the store, unchanged for as long as this lives.
@@ -33,7 +33,7 @@ impl Read {
 
     /// What can be asked of this state.
     pub fn view(&self) -> View<'_> {
-        View { txn: &self.txn, tables: &self.shared.tables, shared: &self.shared, pending: None }
+        View::new(&self.txn, &self.shared, None)
     }
 
     /// The number of the state: greater for a later one.
@@ -51,10 +51,14 @@ pub struct View<'t> {
     pub(crate) tables: &'t Tables,
     pub(crate) shared: &'t Shared,
     /// In a change: the number of its present naming, which no other state has.
-    pub(crate) pending: Option<u64>,
+    pending: Option<u64>,
 }
 
 impl<'t> View<'t> {
+    pub(crate) fn new(txn: &'t Txn<'t>, shared: &'t Shared, pending: Option<u64>) -> View<'t> {
+        View { txn, tables: &shared.tables, shared, pending }
+    }
+
     /// The child of `parent` with this component.
     pub fn child(self, parent: EntryId, component: &[u8]) -> Result<Option<EntryId>, Error> {
         let row = write::tree_row(parent, component);
@@ -92,13 +96,12 @@ impl<'t> View<'t> {
     ///
     /// To resume later, in this transaction or another, pass the last identifier seen.
     pub fn postings(self, key: &Key, after: EntryId) -> Result<Postings<'t>, Error> {
-        posting::list(self.tables.posting, self.txn, key, after, self.shared.map_bytes)
+        self.shared.lists().list(self.txn, key.as_bytes(), after)
     }
 
     /// Whether `id` is listed under `key`.
     pub fn contains(self, key: &Key, id: EntryId) -> Result<bool, Error> {
-        let row = posting::row(key, id);
-        Ok(self.shared.get(self.tables.posting, self.txn, &row)?.is_some())
+        self.shared.lists().contains(self.txn, key.as_bytes(), id)
     }
 
     /// How many identifiers are listed under `key`, counting no further than `n`.
@@ -111,15 +114,14 @@ impl<'t> View<'t> {
         Ok(count)
     }
 
-    /// The identifiers listed under the keys of `range`, ascending and each once; `None` if more
-    /// than `rows_max` rows would have to be read.
+    /// The identifiers listed under the keys of `range`, ascending and each once; `None` if its
+    /// lists together hold more than `ids_max`.
     pub fn collect_range(
         self,
         range: &KeyRange,
-        rows_max: usize,
+        ids_max: usize,
     ) -> Result<Option<Vec<EntryId>>, Error> {
-        let map_bytes = self.shared.map_bytes;
-        posting::collect_range(self.tables.posting, self.txn, range, rows_max, map_bytes)
+        self.shared.lists().collect_range(self.txn, range, ids_max)
     }
 
     /// How many children `id` has.

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use heed::RwTxn;
 use sha2::{Digest, Sha256};
 
+use crate::deferred::Deferred;
 use crate::limits::{
     COMPONENT_BYTES_MAX, COMPONENT_HEAD_BYTES, DEPTH_LEVELS_MAX, META_NAME_BYTES_MAX,
 };
 use crate::lmdb::Table;
-use crate::open::Shared;
 use crate::read::{View, number};
-use crate::{Entry, EntryId, Error, Key, posting, record};
+use crate::shared::Shared;
+use crate::{Entry, EntryId, Error, Key, record};
 
 /// Rows of the table `meta` that are the store's own. Those of the caller begin with `u`.
 pub(crate) const META_FORMAT: &[u8] = b"format";
@@ -31,9 +32,9 @@ pub(crate) fn tree_row(parent: EntryId, component: &[u8]) -> Vec<u8> {
         row.extend_from_slice(component);
         return row;
     }
-    // Longer than any component kept whole plus nothing: 160 + 32 bytes and a mark of their own.
     row.extend(component.iter().take(COMPONENT_HEAD_BYTES));
     row.extend_from_slice(&Sha256::digest(component));
+    // Longer than every component that is kept whole, so that the two never meet.
     row.resize(8 + COMPONENT_BYTES_MAX + 1, 0);
     row
 }
@@ -44,8 +45,14 @@ pub struct Write<'e> {
     shared: &'e Shared,
     next_id: Option<EntryId>,
     naming: u64,
+    /// The last way to the root that was walked, so that siblings need not walk it again.
+    path: Option<(EntryId, Vec<EntryId>)>,
+    deferring: bool,
+    deferred: Deferred,
     puts: u64,
     bytes: usize,
+    growth: i64,
+    changes: u64,
     broken: Option<Error>,
 }
 
@@ -56,17 +63,32 @@ impl<'e> Write<'e> {
     pub(crate) fn begin(shared: &'e Shared) -> Result<Write<'e>, Error> {
         let txn = shared.env.write_txn().map_err(|e| shared.error("beginning a change", e))?;
         let naming = NAMING.fetch_add(1, Ordering::Relaxed);
-        Ok(Write { txn, shared, next_id: None, naming, puts: 0, bytes: 0, broken: None })
+        Ok(Write {
+            txn,
+            shared,
+            next_id: None,
+            naming,
+            path: None,
+            deferring: false,
+            deferred: Deferred::default(),
+            puts: 0,
+            bytes: 0,
+            growth: 0,
+            changes: 0,
+            broken: None,
+        })
     }
 
     /// What can be asked of the present state of this change.
     pub fn view(&self) -> View<'_> {
-        View {
-            txn: &self.txn,
-            tables: &self.shared.tables,
-            shared: self.shared,
-            pending: Some(self.naming),
-        }
+        View::new(&self.txn, self.shared, Some(self.naming))
+    }
+
+    /// For a job that inserts many entries: index keys are put aside until its end, and written
+    /// sorted, which is much faster. Until then this change does not find its own new entries in
+    /// posting lists; it finds them by name and by identifier as ever.
+    pub fn defer_postings(&mut self) {
+        self.deferring = true;
     }
 
     /// Adds an entry below `parent` and lists it under `keys`.
@@ -100,6 +122,8 @@ impl<'e> Write<'e> {
         for key in keys {
             self.post(key, id)?;
         }
+        self.growth += 1;
+        self.changes += 1;
         Ok(id)
     }
 
@@ -126,6 +150,7 @@ impl<'e> Write<'e> {
         for key in added {
             self.post(key, id)?;
         }
+        self.changes += 1;
         Ok(())
     }
 
@@ -152,6 +177,9 @@ impl<'e> Write<'e> {
         for key in keys {
             self.unpost(key, id)?;
         }
+        self.path = None;
+        self.growth -= 1;
+        self.changes += 1;
         Ok(())
     }
 
@@ -182,6 +210,7 @@ impl<'e> Write<'e> {
             _ => {}
         }
         let old_path = self.path(old_parent)?;
+        self.write_deferred()?;
         let moved = self.subtree(id)?;
         if new_path.len() > old_path.len() {
             self.check_depth(&moved, new_path.len() - old_path.len())?;
@@ -189,6 +218,8 @@ impl<'e> Write<'e> {
         self.remove(self.shared.tables.tree, &tree_row(old_parent, old_component))?;
         self.put(self.shared.tables.tree, &tree_row(new_parent, new_component), &id.to_bytes())?;
         self.names_changed()?;
+        self.path = None;
+        self.changes += 1;
         if new_parent == old_parent {
             return Ok(());
         }
@@ -219,6 +250,22 @@ impl<'e> Write<'e> {
         self.remove(self.shared.tables.meta, &checked_meta_row(name)?)
     }
 
+    /// Ends a job: what it has put aside is written.
+    pub(crate) fn end_job(&mut self) -> Result<(), Error> {
+        self.deferring = false;
+        self.write_deferred()
+    }
+
+    /// How many entries there are more than when the change began.
+    pub(crate) fn growth(&self) -> i64 {
+        self.growth
+    }
+
+    /// How many entries were added, changed, moved or deleted.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// How many rows were put or removed so far; tells the committer whether a refusal is clean.
     pub(crate) fn puts(&self) -> u64 {
         self.puts
@@ -234,11 +281,12 @@ impl<'e> Write<'e> {
         self.broken.as_ref()
     }
 
-    pub(crate) fn commit(mut self) -> Result<(), heed::Error> {
+    pub(crate) fn commit(mut self) -> Result<(), Error> {
         if let Some(next) = self.next_id {
-            self.shared.tables.meta.put(&mut self.txn, META_NEXT_ID, &next.to_bytes())?;
+            self.put(self.shared.tables.meta, META_NEXT_ID, &next.to_bytes())?;
         }
-        self.txn.commit()
+        let (shared, bytes) = (self.shared, self.bytes);
+        self.txn.commit().map_err(|e| shared.write_error("committing", e, bytes))
     }
 
     pub(crate) fn abort(self) {
@@ -254,16 +302,26 @@ impl<'e> Write<'e> {
     }
 
     /// `id` and the entries above it; nothing for the root.
-    fn path(&self, id: EntryId) -> Result<Vec<EntryId>, Error> {
+    fn path(&mut self, id: EntryId) -> Result<Vec<EntryId>, Error> {
+        if let Some((known, path)) = &self.path
+            && *known == id
+        {
+            return Ok(path.clone());
+        }
+        let path = self.walk(id)?;
+        self.path = Some((id, path.clone()));
+        Ok(path)
+    }
+
+    fn walk(&self, id: EntryId) -> Result<Vec<EntryId>, Error> {
         let mut path = Vec::new();
         let mut at = id;
         while at != EntryId::ROOT {
             if path.len() > DEPTH_LEVELS_MAX {
                 return Err(Error::damaged(format!("entry {id} has no end of parents")));
             }
-            let entry = self.view().entry(at)?;
             path.push(at);
-            at = match entry {
+            at = match self.view().entry(at)? {
                 Some(entry) => entry.parent(),
                 None if at == id => return Err(Error::NotFound),
                 None => return Err(Error::damaged(format!("entry {at} is missing"))),
@@ -279,7 +337,7 @@ impl<'e> Write<'e> {
     /// Whether every moved entry may lie `deeper` levels below where it is.
     fn check_depth(&self, moved: &[EntryId], deeper: usize) -> Result<(), Error> {
         for &id in moved {
-            if self.path(id)?.len() + deeper > DEPTH_LEVELS_MAX {
+            if self.walk(id)?.len() + deeper > DEPTH_LEVELS_MAX {
                 return Err(Error::TooDeep);
             }
         }
@@ -305,37 +363,66 @@ impl<'e> Write<'e> {
     }
 
     fn post(&mut self, key: &Key, id: EntryId) -> Result<(), Error> {
-        self.put(self.shared.tables.posting, &posting::row(key, id), b"")
-    }
-
-    fn unpost(&mut self, key: &Key, id: EntryId) -> Result<(), Error> {
-        self.remove(self.shared.tables.posting, &posting::row(key, id))
+        if !self.deferring {
+            return self.post_all(key, &[id]);
+        }
+        self.puts += 1;
+        self.deferred.push(key, id);
+        match self.deferred.is_full() {
+            true => self.write_deferred(),
+            false => Ok(()),
+        }
     }
 
     fn post_all(&mut self, key: &Key, ids: &[EntryId]) -> Result<(), Error> {
-        ids.iter().try_for_each(|&id| self.post(key, id))
+        self.puts += 1;
+        self.bytes += key.as_bytes().len() + 8 * ids.len();
+        let lists = self.shared.lists();
+        let result = lists.add(&mut self.txn, key.as_bytes(), ids);
+        self.note(result)
+    }
+
+    fn unpost(&mut self, key: &Key, id: EntryId) -> Result<(), Error> {
+        self.unpost_all(key, &[id])
     }
 
     fn unpost_all(&mut self, key: &Key, ids: &[EntryId]) -> Result<(), Error> {
-        ids.iter().try_for_each(|&id| self.unpost(key, id))
+        self.puts += 1;
+        self.write_deferred()?;
+        let (lists, txn) = (self.shared.lists(), &mut self.txn);
+        let result = ids.iter().try_for_each(|&id| lists.remove(txn, key.as_bytes(), id));
+        self.note(result)
+    }
+
+    fn write_deferred(&mut self) -> Result<(), Error> {
+        let lists = self.shared.lists();
+        let result = self.deferred.write(lists, &mut self.txn);
+        self.note(result)
     }
 
     fn put(&mut self, table: Table<'static>, row: &[u8], value: &[u8]) -> Result<(), Error> {
         self.puts += 1;
         self.bytes += row.len() + value.len();
         let result = table.put(&mut self.txn, row, value);
-        result.map_err(|e| self.broke(e))
+        self.note(
+            result.map_err(|e| self.shared.write_error("writing to the store", e, self.bytes)),
+        )
     }
 
     fn remove(&mut self, table: Table<'static>, row: &[u8]) -> Result<(), Error> {
         self.puts += 1;
-        let result = table.delete(&mut self.txn, row);
-        result.map(drop).map_err(|e| self.broke(e))
+        let result = table.delete(&mut self.txn, row).map(drop);
+        self.note(
+            result.map_err(|e| self.shared.write_error("writing to the store", e, self.bytes)),
+        )
     }
 
-    fn broke(&mut self, error: heed::Error) -> Error {
-        let error = self.shared.error("writing to the store", error);
-        self.broken.get_or_insert(error).clone()
+    /// Remembers the first failure, whatever the job makes of it.
+    fn note(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        if let Err(error) = &result {
+            self.broken.get_or_insert_with(|| error.clone());
+        }
+        result
     }
 }
 

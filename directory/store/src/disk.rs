@@ -1,0 +1,128 @@
+//! What is asked of the file system beside LMDB: folders that last, marks, room in reserve.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::OpenError;
+use crate::error::is_disk_full;
+use crate::limits::RESERVE_BYTES;
+
+const UNFINISHED: &str = "unfinished";
+const DRAFT: &str = "unfinished.draft";
+const RESERVE: &str = "reserve";
+const PROBE: &str = "probe";
+
+/// Why a store is not whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    /// Its first files are being made.
+    Creating,
+    /// It is being loaded without syncs.
+    Loading,
+}
+
+impl Mark {
+    fn text(self) -> &'static [u8] {
+        match self {
+            Mark::Creating => b"creating\n",
+            Mark::Loading => b"loading\n",
+        }
+    }
+}
+
+/// Leaves a durable mark that the store in `dir` is not whole yet. It is there whole or not at all,
+/// since what lies beside a mark of creation may be deleted.
+pub(crate) fn mark(dir: &Path, mark: Mark) -> Result<(), OpenError> {
+    let attempt = |e| OpenError::system("marking the store as unfinished", e);
+    let draft = dir.join(DRAFT);
+    let mut file = File::create(&draft).map_err(attempt)?;
+    file.write_all(mark.text()).map_err(attempt)?;
+    file.sync_all().map_err(attempt)?;
+    fs::rename(&draft, dir.join(UNFINISHED)).map_err(attempt)?;
+    sync_folder(dir)
+}
+
+/// The mark in `dir`.
+pub(crate) fn marked(dir: &Path) -> Result<Option<Mark>, OpenError> {
+    let attempt = |e| OpenError::system("opening the store", e);
+    let text = match fs::read(dir.join(UNFINISHED)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(attempt)?,
+    };
+    match [Mark::Creating, Mark::Loading].into_iter().find(|mark| mark.text() == text) {
+        Some(mark) => Ok(Some(mark)),
+        None => Err(OpenError::Damaged { what: format!("{UNFINISHED} says nothing known") }),
+    }
+}
+
+/// Takes the mark away, after the names of all files have reached the disk.
+pub(crate) fn unmark(dir: &Path) -> Result<(), OpenError> {
+    sync_folder(dir)?;
+    remove(&dir.join(UNFINISHED))
+        .map_err(|e| OpenError::system("taking the store's mark away", e))?;
+    sync_folder(dir)
+}
+
+/// Makes the names in a folder durable. LMDB never does, and a cut may then take the file itself.
+pub(crate) fn sync_folder(dir: &Path) -> Result<(), OpenError> {
+    File::open(dir)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|e| OpenError::system("syncing a folder", e))
+}
+
+/// Removes a file; one that is not there is removed already.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether a file of `data_bytes` in `dir` could have `bytes` more.
+pub(crate) fn has_room(dir: &Path, data_bytes: u64, bytes: u64) -> bool {
+    let path = dir.join(PROBE);
+    let grown = File::create(&path).and_then(|file| {
+        let wanted = bytes.max(RESERVE_BYTES);
+        Ok(fallocate(&file, FallocateFlags::empty(), data_bytes, wanted)?)
+    });
+    // It is overwritten the next time; nothing depends on its going.
+    let _ = remove(&path);
+    !matches!(grown, Err(error) if is_disk_full(&error))
+}
+
+/// A file that takes up room, so that there is some for deletions when the disk is full.
+pub(crate) struct Reserve {
+    path: PathBuf,
+    held: bool,
+}
+
+impl Reserve {
+    /// Takes the reserve in `dir` if there is room for it.
+    pub(crate) fn hold(dir: &Path) -> Reserve {
+        let mut reserve = Reserve { path: dir.join(RESERVE), held: false };
+        reserve.renew();
+        reserve
+    }
+
+    /// Takes it again if it was used and there is room now.
+    pub(crate) fn renew(&mut self) {
+        if self.held {
+            return;
+        }
+        let taken = File::create(&self.path)
+            .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES)?));
+        self.held = taken.is_ok();
+        if !self.held {
+            // Less than the whole of it would only make the disk fuller.
+            let _ = remove(&self.path);
+        }
+    }
+
+    /// Gives its room back to the disk; false if there was none.
+    pub(crate) fn release(&mut self) -> bool {
+        std::mem::take(&mut self.held) && remove(&self.path).is_ok()
+    }
+}

@@ -1,0 +1,109 @@
+//! What all handles of an open store share.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::disk;
+use crate::lmdb::{self, Environment, Table, Tables, Txn};
+use crate::lock::Lock;
+use crate::posting::Lists;
+use crate::{Error, OpenError};
+
+/// Fields drop in order: the lock goes last.
+pub(crate) struct Shared {
+    pub env: Environment,
+    pub tables: Tables,
+    pub map_bytes: usize,
+    pub incarnation: [u8; 16],
+    dir: PathBuf,
+    /// Commits do not sync; the folder carries the mark of a bulk load.
+    loading: bool,
+    failed: Mutex<Option<String>>,
+    _lock: Lock,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        env: Environment,
+        tables: Tables,
+        map_bytes: usize,
+        incarnation: [u8; 16],
+        loading: bool,
+        lock: Lock,
+    ) -> Shared {
+        let dir = env.path().to_owned();
+        let failed = Mutex::new(None);
+        Shared { env, tables, map_bytes, incarnation, dir, loading, failed, _lock: lock }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Ends a bulk load: everything to the disk, then the mark goes. Nothing to do otherwise.
+    pub(crate) fn finish_loading(&self) -> Result<(), Error> {
+        if !self.loading || self.failure().is_some() {
+            return Ok(());
+        }
+        self.env.force_sync().map_err(|e| self.error("syncing the store", e))?;
+        match disk::unmark(&self.dir) {
+            Ok(()) => Ok(()),
+            Err(OpenError::System { what, error }) => Err(Error::system(what, error)),
+            Err(other) => Err(Error::system("ending the load", std::io::Error::other(other))),
+        }
+    }
+
+    /// What an error of LMDB means.
+    pub(crate) fn error(&self, what: &'static str, error: heed::Error) -> Error {
+        lmdb::error(what, self.map_bytes, error)
+    }
+
+    /// What an error of LMDB means that came of writing about so many bytes.
+    ///
+    /// LMDB calls a write that the disk took in part an I/O error; on a full disk it is not one.
+    pub(crate) fn write_error(
+        &self,
+        what: &'static str,
+        error: heed::Error,
+        bytes: usize,
+    ) -> Error {
+        const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
+        if matches!(&error, heed::Error::Io(error) if error.raw_os_error() == Some(EIO)) {
+            let data_bytes = self.env.real_disk_size().unwrap_or(0);
+            if !disk::has_room(&self.dir, data_bytes, bytes as u64) {
+                return Error::DiskFull;
+            }
+        }
+        self.error(what, error)
+    }
+
+    pub(crate) fn lists(&self) -> Lists {
+        Lists { table: self.tables.posting, map_bytes: self.map_bytes }
+    }
+
+    pub(crate) fn get<'t>(
+        &self,
+        table: Table<'static>,
+        txn: &'t Txn<'_>,
+        row: &[u8],
+    ) -> Result<Option<&'t [u8]>, Error> {
+        table.get(txn, row).map_err(|e| self.error("reading the store", e))
+    }
+
+    /// Why the store takes no more changes, if it does not.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stops the store; the first reason stays.
+    pub(crate) fn fail(&self, why: &Error) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert_with(|| why.to_string());
+    }
+
+    /// Whether LMDB itself has given up the environment: a page that says which state is the last
+    /// could not be written. To be asked outside of a change.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.env.write_txn().map(heed::RwTxn::abort).is_err()
+    }
+}

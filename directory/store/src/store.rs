@@ -1,0 +1,154 @@
+//! The handle of an open store.
+
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crate::committer::{Committer, Message};
+use crate::open;
+use crate::shared::Shared;
+use crate::task::Typed;
+use crate::{Error, OpenError, Options, Read, Write};
+
+/// An open store. Cloning is cheap and all clones are one store; when the last is dropped, the
+/// accepted changes are committed and answered, and the files are closed.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    queue: SyncSender<Message>,
+    committer: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+}
+
+impl Store {
+    /// Opens the store in `dir`; creates it, and the folder, if there is none.
+    pub fn open(dir: &Path, options: Options) -> Result<Store, OpenError> {
+        let shared = Arc::new(open::open(dir, &options)?);
+        let (queue, jobs) = sync_channel(options.queue_jobs_max.max(1));
+        let committer = thread::Builder::new()
+            .name("store-committer".into())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || {
+                    Committer::new(&shared).run(&jobs);
+                    shared.finish_loading()
+                }
+            })
+            .map_err(|e| OpenError::system("starting the committer", e))?;
+        let committer = Mutex::new(Some(committer));
+        Ok(Store { inner: Arc::new(Inner { shared, queue, committer }) })
+    }
+
+    /// Begins a read transaction on the last committed state.
+    ///
+    /// Errors: [`Error::TooManyReaders`]; [`Error::Failed`] after a commit that damaged the
+    /// environment.
+    pub fn read(&self) -> Result<Read, Error> {
+        Read::begin(&self.inner.shared)
+    }
+
+    /// Hands a change to the committer and returns; `done` is called exactly once with its result,
+    /// after the commit that holds it is on the disk.
+    ///
+    /// The job may run several times, each time on the state it would have found had no failed
+    /// neighbour been there; only its last run counts. An `Err` before its first put is answered
+    /// as it is; an `Err` after a put undoes the job and no other.
+    ///
+    /// Job and `done` run on the committer's thread: they must not wait for anything.
+    ///
+    /// Errors: [`Error::Busy`] if the queue is full, [`Error::Failed`]; `done` is not called then.
+    pub fn submit<T, E>(
+        &self,
+        job: impl FnMut(&mut Write<'_>) -> Result<T, E> + Send + 'static,
+        done: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), Error>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.refuse_if_failed()?;
+        let task = Box::new(Typed::new(job, done));
+        let (message, error) = match self.inner.queue.try_send(Message::Job(task)) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Full(message)) => (message, Error::Busy),
+            Err(TrySendError::Disconnected(message)) => (message, Error::closed()),
+        };
+        if let Message::Job(mut task) = message {
+            task.forget();
+        }
+        Err(error)
+    }
+
+    /// Hands a change to the committer and waits for its result; waits for room in the queue too.
+    ///
+    /// Not for an asynchronous task, and never from a job or a `done`: it blocks the thread.
+    pub fn write_now<T, E>(
+        &self,
+        job: impl FnMut(&mut Write<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.refuse_if_failed()?;
+        let (answer, answered) = sync_channel(1);
+        // The receiver is waiting below, so the answer cannot go astray.
+        let done = move |result| drop(answer.send(result));
+        let task = Box::new(Typed::new(job, done));
+        // A task that does not reach the queue is dropped, and that answers it.
+        let _ = self.inner.queue.send(Message::Job(task));
+        answered.recv().unwrap_or_else(|_| Err(Error::closed().into()))
+    }
+
+    /// Why the store takes no more changes, if it does not: it has to be opened again.
+    pub fn failed(&self) -> Option<String> {
+        self.inner.shared.failure()
+    }
+
+    /// Random identity (UUID version 4) of this store, given when it was created.
+    pub fn incarnation(&self) -> [u8; 16] {
+        self.inner.shared.incarnation
+    }
+
+    /// Commits and answers all accepted changes and ends a bulk load: after `Ok` everything is on
+    /// the disk, whatever [`Options::sync`] was. Other clones can still read.
+    ///
+    /// The files are closed, and can be opened again, when all clones and reads are dropped.
+    pub fn close(self) -> Result<(), Error> {
+        self.inner.join()
+    }
+
+    fn refuse_if_failed(&self) -> Result<(), Error> {
+        match self.inner.shared.failure() {
+            Some(why) => Err(Error::Failed { why }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Inner {
+    /// Ends the committer after the jobs accepted so far; what became of a bulk load.
+    fn join(&self) -> Result<(), Error> {
+        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(committer) = committer else { return Ok(()) };
+        // The last handle may be dropped by a `done`, on the committer's own thread. It cannot
+        // wait for itself; the queue ends when this handle is gone.
+        if committer.thread().id() == thread::current().id() {
+            return Ok(());
+        }
+        // A send fails only if the committer is gone already.
+        let _ = self.queue.send(Message::Close);
+        committer.join().unwrap_or_else(|_| Err(Error::closed()))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nobody is left to hear of an error; the mark that then stays will tell.
+        let _ = self.join();
+    }
+}
