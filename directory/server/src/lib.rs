@@ -1,5 +1,45 @@
 //! ldapd: connections, operations, access control, schema, planning.
+//!
+//! In the middle is the [`Directory`]: entries in a store, and what they mean. Around it are those
+//! who speak LDAP. What the directory is asked it answers from the state that was committed last;
+//! what it is told to change goes to the store's one committer, and is answered when it is on the
+//! disk.
+//!
+//! ```text
+//! bytes ── connection ── request ──▶ search: filter ─▶ plan ─▶ candidates ─▶ evaluate ─▶ entries
+//!                                ──▶ write: checks ─▶ passwords hashed ─▶ job of the committer
+//! ```
+//!
+//! What may not enter: bytes on disk (the store's), the form of messages and values (the codec's),
+//! cryptography (the engine's).
 #![forbid(unsafe_code)]
 
+pub mod access;
+mod bootstrap;
+mod bulk;
+mod candidate;
+mod compare;
 pub mod controls;
+mod directory;
+mod evaluate;
+mod failure;
+mod filter;
+mod index;
+pub mod limits;
+mod names;
+mod operational;
 pub mod password;
+mod plan;
+mod rootdse;
+pub mod schema;
+mod search;
+mod settings;
+mod write;
+
+pub use access::Subject;
+pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
+pub use failure::Failure;
+pub use index::IndexSetting;
+pub use search::{Search, Step};
+pub use settings::{Announced, Settings};
+pub use write::WriteDone;

@@ -1,0 +1,149 @@
+//! Export: entries as LDIF, parents before children.
+
+use crate::directory::{Core, Directory};
+use crate::failure::Failure;
+use crate::names::{self, Name, NamingContext, Place};
+use keyway_codec::ldif;
+use keyway_store::{EntryId, EntryRef, Key, View};
+use std::fmt;
+use std::io;
+
+/// Why an export ended early.
+#[derive(Debug)]
+pub enum ExportError {
+    /// The directory is at fault, or what was asked of it.
+    Directory(Failure),
+    /// What was written to is at fault.
+    Output(io::Error),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExportError::Directory(failure) => f.write_str(&failure.diagnostic),
+            ExportError::Output(error) => write!(f, "writing the export: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {}
+
+impl From<keyway_store::Error> for ExportError {
+    fn from(error: keyway_store::Error) -> Self {
+        ExportError::Directory(error.into())
+    }
+}
+
+impl From<Failure> for ExportError {
+    fn from(failure: Failure) -> Self {
+        ExportError::Directory(failure)
+    }
+}
+
+impl From<io::Error> for ExportError {
+    fn from(error: io::Error) -> Self {
+        ExportError::Output(error)
+    }
+}
+
+impl Directory {
+    /// Writes a part of the tree as LDIF: the entry of `base` and all below it, or all naming
+    /// contexts of users. Operational attributes and password hashes are written as they are
+    /// stored. Returns how many entries there were; `progress` hears of every one.
+    ///
+    /// All of it is one state of the store. The store cannot use freed pages again meanwhile.
+    ///
+    /// # Errors
+    /// The store's, the output's; `noSuchObject` or `invalidDNSyntax` for the base.
+    pub fn export(
+        &self,
+        base: Option<&str>,
+        out: &mut dyn io::Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64, ExportError> {
+        let core = &*self.core;
+        let read = core.store.read()?;
+        let view = read.view();
+        let tops = core.export_tops(view, base)?;
+        let mut export = Export { view, out, buffer: Vec::new(), entries: 0, progress };
+        export.text(ldif::VERSION)?;
+        for top in tops {
+            export.subtree(core, top)?;
+        }
+        Ok(export.entries)
+    }
+}
+
+impl Core {
+    fn export_tops(&self, view: View<'_>, base: Option<&str>) -> Result<Vec<EntryId>, Failure> {
+        let contexts = self.contexts();
+        let Some(base) = base else {
+            let own = |context: &&std::sync::Arc<NamingContext>| !context.is_system;
+            let mut tops = Vec::new();
+            for context in contexts.iter().filter(own) {
+                tops.extend(view.child(EntryId::ROOT, &context.component)?);
+            }
+            return Ok(tops);
+        };
+        let name = Name::parse(&self.schema, base)?;
+        match names::place(&contexts, &name) {
+            Place::Inside { context, below } => {
+                Ok(vec![names::resolve(view, context, &name, below)?])
+            }
+            _ => Err(Failure::no_such_object("").context(base)),
+        }
+    }
+}
+
+struct Export<'a> {
+    view: View<'a>,
+    out: &'a mut dyn io::Write,
+    buffer: Vec<u8>,
+    entries: u64,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+/// An entry whose children are being written.
+struct Level {
+    id: EntryId,
+    /// The last child that was written.
+    after: EntryId,
+    dn: String,
+}
+
+impl Export<'_> {
+    fn subtree(&mut self, core: &Core, top: EntryId) -> Result<(), ExportError> {
+        let Some(entry) = self.view.entry(top)? else { return Ok(()) };
+        let dn = core.with_names(|names| self.view.dn_of(&entry, &mut names.borrow_mut()))?;
+        self.entry(&dn, &entry)?;
+        let mut path = vec![Level { id: top, after: EntryId::ROOT, dn }];
+        while let Some(level) = path.last_mut() {
+            let key = Key::children(level.id);
+            let Some(child) = self.view.postings(&key, level.after)?.next().transpose()? else {
+                path.pop();
+                continue;
+            };
+            level.after = child;
+            let Some(entry) = self.view.entry(child)? else { continue };
+            let dn = format!("{},{}", entry.rdn(), level.dn);
+            self.entry(&dn, &entry)?;
+            if self.view.child_count(child)? > 0 {
+                path.push(Level { id: child, after: EntryId::ROOT, dn });
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, dn: &str, entry: &EntryRef<'_>) -> Result<(), ExportError> {
+        self.buffer.clear();
+        ldif::write_entry(&mut self.buffer, dn, entry.attributes());
+        self.out.write_all(&self.buffer)?;
+        self.entries += 1;
+        (self.progress)(self.entries);
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), ExportError> {
+        Ok(self.out.write_all(text.as_bytes())?)
+    }
+}

@@ -1,0 +1,112 @@
+//! Compare (RFC 4511 § 4.10).
+
+use crate::access::{Rights, Subject};
+use crate::candidate::Candidate;
+use crate::controls::RequestControls;
+use crate::directory::{Core, Directory};
+use crate::evaluate::{Evaluator, Truth};
+use crate::failure::{Failure, Result};
+use crate::filter::{ItemScope, Matcher};
+use crate::names::{self, Name, Place};
+use crate::schema::{base, has_options};
+use crate::{access, write};
+use keyway_codec::Filter;
+use keyway_codec::message::{CompareRequest, ResultCode};
+
+impl Directory {
+    /// Whether an entry has a value.
+    ///
+    /// # Errors
+    /// Everything but true and false, `noSuchAttribute` among them.
+    pub fn compare(
+        &self,
+        subject: &Subject,
+        request: &CompareRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Result<bool> {
+        let core = &*self.core;
+        let compare = Compare { core, subject, request, controls };
+        let name = Name::parse(&core.schema, request.dn)?;
+        let contexts = core.contexts();
+        match names::place(&contexts, &name) {
+            Place::Root => {
+                let attributes = core.root_dse(&contexts);
+                compare.with(access::Place::RootDse, &Candidate::made("", &attributes))
+            }
+            Place::Subschema => {
+                let attributes = core.subschema();
+                let candidate = Candidate::made(crate::operational::SUBSCHEMA_DN, &attributes);
+                compare.with(access::Place::Subschema, &candidate)
+            }
+            Place::Outside => {
+                compare.may_anywhere(access::Place::Data)?;
+                Err(Failure::no_such_object(""))
+            }
+            Place::Inside { context, below } => {
+                compare.may_anywhere(context.place())?;
+                let read = core.store.read()?;
+                let view = read.view();
+                let id = names::resolve(view, context, &name, below)?;
+                let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
+                core.with_names(|names| {
+                    let candidate = Candidate::stored(id, entry, view, names);
+                    compare.with(context.place(), &candidate)
+                })
+            }
+        }
+    }
+}
+
+struct Compare<'a> {
+    core: &'a Core,
+    subject: &'a Subject,
+    request: &'a CompareRequest<'a>,
+    controls: &'a RequestControls<'a>,
+}
+
+impl Compare<'_> {
+    /// Refuses a subject that may not compare anything there, before he learns what is there.
+    fn may_anywhere(&self, place: access::Place) -> Result<()> {
+        if self.core.access.view(self.subject, place).may_anywhere(Rights::COMPARE) {
+            return Ok(());
+        }
+        Err(Failure::denied("compare here"))
+    }
+
+    fn with(&self, place: access::Place, entry: &Candidate<'_, '_>) -> Result<bool> {
+        let CompareRequest { attribute, value, .. } = *self.request;
+        let schema = &self.core.schema;
+        let description = write::describe(schema, attribute)?;
+        let rights = self.core.access.view(self.subject, place);
+        if let Some(assertion) = &self.controls.assertion {
+            let evaluator = Evaluator::search(schema, &rights);
+            write::asserted(evaluator.matches(&Matcher::new(schema, assertion), entry)?)?;
+        }
+        if !rights.may(Rights::COMPARE, description.attribute.name(), entry.id()) {
+            return Err(Failure::denied(format_args!("compare attribute {attribute}")));
+        }
+        if description.attribute.equality().is_none() {
+            let text = format!("attribute {attribute} has no equality rule to compare by");
+            return Err(Failure::new(ResultCode::InappropriateMatching, text));
+        }
+        let filter = Filter::Equality { attribute: attribute.into(), value: value.into() };
+        let matcher = Matcher::new(schema, &filter);
+        let Matcher::Item(item) = &matcher else {
+            let text = format!("the value is no valid assertion for attribute {attribute}");
+            return Err(Failure::new(ResultCode::InvalidAttributeSyntax, text));
+        };
+        let evaluator = Evaluator { schema, view: &rights, right: Rights::COMPARE };
+        if evaluator.matches(&matcher, entry)? == Truth::True {
+            return Ok(true);
+        }
+        let ItemScope::Type { family, computed, .. } = &item.scope else { return Ok(false) };
+        let there = entry.attributes().any(|(stored, _)| {
+            family.iter().any(|member| member == base(stored)) && has_options(stored, &item.options)
+        });
+        if there || !computed.is_empty() {
+            return Ok(false);
+        }
+        let text = format!("the entry has no attribute {attribute}");
+        Err(Failure::new(ResultCode::NoSuchAttribute, text))
+    }
+}

@@ -1,0 +1,305 @@
+//! The directory: a store, and what its entries mean.
+
+use crate::access::{self, Access, Rights, Subject, View};
+use crate::failure::{Failure, Result};
+use crate::index::Indexes;
+use crate::limits::NAMING_CONTEXTS_MAX;
+use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
+use crate::operational;
+use crate::password::Passwords;
+use crate::schema::{Schema, SchemaError};
+use crate::search::Cookies;
+use crate::settings::{Announced, Settings};
+use keyway_codec::message::ResultCode;
+use keyway_engine::Engine;
+use keyway_store::{EntryId, Names, Store};
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+/// The administrator's name.
+pub const ADMINISTRATOR_DN: &str = "cn=admin,cn=keyway";
+
+/// The attribute that passwords are in.
+pub const USER_PASSWORD: &str = "userPassword";
+
+/// Rows of the store's meta table.
+const META_CONTEXTS: &str = "naming-contexts";
+
+/// A directory on a store. All threads use it at once; what is asked of it while it writes sees
+/// the last committed state.
+pub struct Directory {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What operations share, also those that outlive the call that started them.
+pub(crate) struct Core {
+    pub store: Store,
+    pub schema: Schema,
+    pub access: Access,
+    pub indexes: Indexes,
+    pub passwords: Passwords,
+    pub engine: Engine,
+    pub cookies: Cookies,
+    pub search_entries_max: u32,
+    pub search_time_max_s: u32,
+    pub announced: Announced,
+    administrator: Vec<u8>,
+    clock: fn() -> SystemTime,
+    contexts: RwLock<Arc<[Arc<NamingContext>]>>,
+    names: Mutex<Vec<Names>>,
+}
+
+/// Why a directory could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The schema's definitions are at fault.
+    Schema(SchemaError),
+    /// The settings are at fault; the text says where.
+    Settings(String),
+    /// The store could not be read or written, or holds what this program does not understand.
+    Store(String),
+    /// The engine is at fault.
+    Engine(keyway_engine::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Schema(error) => error.fmt(f),
+            OpenError::Settings(why) | OpenError::Store(why) => f.write_str(why),
+            OpenError::Engine(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<keyway_store::Error> for OpenError {
+    fn from(error: keyway_store::Error) -> Self {
+        OpenError::Store(error.to_string())
+    }
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        OpenError::Store(failure.diagnostic)
+    }
+}
+
+/// What a bind needs to know of an entry.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// Whom the entry stands for.
+    pub subject: Subject,
+    /// The entry's DN as it is written in the directory.
+    pub dn: String,
+    /// Its stored passwords.
+    pub passwords: Vec<Vec<u8>>,
+}
+
+impl Directory {
+    /// Opens the directory in a store.
+    ///
+    /// If the indexes are not those that the store was written with, it is indexed anew first,
+    /// which takes as long as reading it all.
+    ///
+    /// # Errors
+    /// Who is at fault and why.
+    pub fn open(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
+        let schema = Schema::standard().map_err(OpenError::Schema)?;
+        let access = Access::new(&settings.rules, &schema).map_err(|name| {
+            OpenError::Settings(format!(
+                "an access rule names attribute {name}, which is not known"
+            ))
+        })?;
+        let indexes = Indexes::new(&settings.indexes, &schema).map_err(OpenError::Settings)?;
+        let contexts = load_contexts(&store, &schema)?;
+        let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
+        let core = Core {
+            passwords: Passwords::new(engine.clone(), settings.password_cost),
+            cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
+            search_entries_max: settings.search_entries_max,
+            search_time_max_s: settings.search_time_max_s,
+            announced: settings.announced,
+            clock: settings.clock,
+            contexts: RwLock::new(contexts.into()),
+            names: Mutex::default(),
+            administrator,
+            store,
+            schema,
+            access,
+            indexes,
+            engine,
+        };
+        let directory = Directory { core: Arc::new(core) };
+        directory.reindex()?;
+        Ok(directory)
+    }
+
+    /// What attributes and classes there are.
+    pub fn schema(&self) -> &Schema {
+        &self.core.schema
+    }
+
+    /// DNs of the naming contexts of users.
+    pub fn naming_contexts(&self) -> Vec<String> {
+        let contexts = self.core.contexts();
+        let own = contexts.iter().filter(|context| !context.is_system);
+        own.map(|context| context.text.clone()).collect()
+    }
+
+    /// Holds the tree from this DN downwards from now on. Its top entry is to be added.
+    ///
+    /// Blocks until it is on the disk.
+    ///
+    /// # Errors
+    /// `entryAlreadyExists` if a naming context is or holds this DN, or lies below it;
+    /// `invalidDNSyntax`, `unwillingToPerform`, or the store's.
+    pub fn add_naming_context(&self, dn: &str) -> Result<()> {
+        let core = self.core.clone();
+        let name = Name::parse(&core.schema, dn)?;
+        if name.is_root() || name.parts.iter().any(|part| part.component.is_none()) {
+            let text = format!("\"{dn}\" cannot be the top of a naming context");
+            return Err(Failure::new(ResultCode::UnwillingToPerform, text));
+        }
+        // Held over the commit, so that of two contexts added at once none is forgotten.
+        let mut held = self.core.contexts.write().unwrap_or_else(PoisonError::into_inner);
+        let within = |one: &NamingContext| name.is_within(&one.name) || one.name.is_within(&name);
+        if let Some(other) = held.iter().find(|one| within(one)) {
+            let text = format!("\"{dn}\" overlaps the naming context \"{}\"", other.text);
+            return Err(Failure::new(ResultCode::EntryAlreadyExists, text));
+        }
+        if held.len() >= NAMING_CONTEXTS_MAX {
+            let text = format!("there are {NAMING_CONTEXTS_MAX} naming contexts already");
+            return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
+        }
+        let mut contexts = held.to_vec();
+        contexts.push(Arc::new(NamingContext::new(name)));
+        let row = contexts_row(&contexts);
+        core.store
+            .write_now(move |write| Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?))?;
+        *held = contexts.into();
+        Ok(())
+    }
+
+    /// What a bind as this DN is checked against; `None` if there is no such entry.
+    ///
+    /// # Errors
+    /// `invalidDNSyntax`, or the store's.
+    pub fn credentials(&self, dn: &str) -> Result<Option<Credentials>> {
+        let core = &*self.core;
+        let name = Name::parse(&core.schema, dn)?;
+        let contexts = core.contexts();
+        let Place::Inside { context, below } = names::place(&contexts, &name) else {
+            return Ok(None);
+        };
+        let read = core.store.read()?;
+        let view = read.view();
+        let id = match names::resolve(view, context, &name, below) {
+            Ok(id) => id,
+            Err(failure) if failure.code == ResultCode::NoSuchObject => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        let Some(entry) = view.entry(id)? else { return Ok(None) };
+        let dn = core.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
+        let passwords = entry.values(USER_PASSWORD).map(<[u8]>::to_vec).collect();
+        let subject = match name.canonical() == core.administrator {
+            true => Subject::Administrator { dn: dn.as_str().into(), id },
+            false => Subject::User { dn: dn.as_str().into(), id },
+        };
+        Ok(Some(Credentials { subject, dn, passwords }))
+    }
+
+    /// Whether the subject may set the password of this entry.
+    ///
+    /// # Errors
+    /// `insufficientAccessRights` if not, `noSuchObject`, `invalidDNSyntax`, or the store's.
+    pub fn may_set_password(&self, subject: &Subject, dn: &str) -> Result<()> {
+        let core = &*self.core;
+        let name = Name::parse(&core.schema, dn)?;
+        let contexts = core.contexts();
+        let denied = || Failure::denied("set this password");
+        let Place::Inside { context, below } = names::place(&contexts, &name) else {
+            return Err(denied());
+        };
+        let view = core.access.view(subject, context.place());
+        if !view.may_anywhere(Rights::WRITE) {
+            return Err(denied());
+        }
+        let read = core.store.read()?;
+        let id = names::resolve(read.view(), context, &name, below)?;
+        if view.may(Rights::WRITE, USER_PASSWORD, id) { Ok(()) } else { Err(denied()) }
+    }
+}
+
+impl Core {
+    /// The naming contexts as they are now.
+    pub fn contexts(&self) -> Arc<[Arc<NamingContext>]> {
+        self.contexts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The time as entries are stamped with it.
+    pub fn timestamp(&self) -> String {
+        operational::generalized_time((self.clock)())
+    }
+
+    /// What the time is.
+    pub fn now(&self) -> SystemTime {
+        (self.clock)()
+    }
+
+    /// A fresh UUID in text.
+    pub fn uuid(&self) -> Result<String> {
+        let mut random = [0; 16];
+        self.engine.random(&mut random)?;
+        Ok(operational::uuid_v4(random))
+    }
+
+    /// Lends a cache of names; what others have learnt is used again.
+    pub fn with_names<T>(&self, f: impl FnOnce(&RefCell<Names>) -> T) -> T {
+        let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = RefCell::new(lock().pop().unwrap_or_default());
+        let result = f(&names);
+        lock().push(names.into_inner());
+        result
+    }
+
+    /// What a subject may do in a context.
+    pub fn view(&self, subject: &Subject, context: &NamingContext) -> View<'_> {
+        self.access.view(subject, context.place())
+    }
+
+    /// Whether a name is one of those that the server itself needs.
+    pub fn is_own(&self, name: &Name) -> bool {
+        let canonical = name.canonical();
+        canonical == self.administrator || name.text().eq_ignore_ascii_case(SYSTEM_DN)
+    }
+}
+
+impl NamingContext {
+    /// Where its entries are, as access rules see it.
+    pub fn place(&self) -> access::Place {
+        if self.is_system { access::Place::System } else { access::Place::Data }
+    }
+}
+
+/// The contexts that a store holds; the server's own is always the first.
+fn load_contexts(store: &Store, schema: &Schema) -> Result<Vec<Arc<NamingContext>>, OpenError> {
+    let read = store.read()?;
+    let row = read.view().meta_get(META_CONTEXTS)?.unwrap_or_default();
+    let text = str::from_utf8(row)
+        .map_err(|_| OpenError::Store("the list of naming contexts is not text".into()))?;
+    let stored = text.split('\0').filter(|text| !text.is_empty());
+    std::iter::once(SYSTEM_DN)
+        .chain(stored)
+        .map(|text| Ok(Arc::new(NamingContext::new(Name::parse(schema, text)?))))
+        .collect()
+}
+
+fn contexts_row(contexts: &[Arc<NamingContext>]) -> Vec<u8> {
+    let stored = contexts.iter().filter(|context| !context.is_system);
+    // A NUL is always escaped in a DN's text form.
+    stored.map(|context| context.text.as_str()).collect::<Vec<_>>().join("\0").into_bytes()
+}

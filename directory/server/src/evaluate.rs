@@ -1,0 +1,206 @@
+//! Whether an entry matches a filter: three-valued, as X.511 and RFC 4511 § 4.5.1.7 have it.
+
+use crate::access::{Rights, View};
+use crate::candidate::Candidate;
+use crate::failure::Result;
+use crate::filter::{Item, ItemScope, Matcher, Test};
+use crate::schema::{Schema, base, fits, has_options};
+use keyway_codec::dn::Dn;
+
+/// What a filter says of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// It matches.
+    True,
+    /// It does not.
+    False,
+    /// It cannot be told: something is unknown, invalid or not the subject's to ask.
+    Undefined,
+}
+
+impl Truth {
+    fn not(self) -> Truth {
+        match self {
+            Truth::True => Truth::False,
+            Truth::False => Truth::True,
+            Truth::Undefined => Truth::Undefined,
+        }
+    }
+
+    /// True if one is, else undefined if one is.
+    fn or(self, other: Truth) -> Truth {
+        match (self, other) {
+            (Truth::True, _) | (_, Truth::True) => Truth::True,
+            (Truth::False, Truth::False) => Truth::False,
+            _ => Truth::Undefined,
+        }
+    }
+}
+
+/// Filters put to entries on behalf of a subject: what he has no right to is undefined to him.
+pub struct Evaluator<'a> {
+    /// The schema.
+    pub schema: &'a Schema,
+    /// The subject's rights.
+    pub view: &'a View<'a>,
+    /// Which of them is needed.
+    pub right: Rights,
+}
+
+impl<'a> Evaluator<'a> {
+    /// For filters, which need the right to search.
+    pub fn search(schema: &'a Schema, view: &'a View<'a>) -> Self {
+        Evaluator { schema, view, right: Rights::SEARCH }
+    }
+
+    /// Whether the entry matches.
+    ///
+    /// # Errors
+    /// The store's, if the entry's place in the tree had to be looked at.
+    pub fn matches(&self, matcher: &Matcher, entry: &Candidate<'_, '_>) -> Result<Truth> {
+        match matcher {
+            Matcher::Item(item) => self.item(item, entry),
+            Matcher::Undefined => Ok(Truth::Undefined),
+            Matcher::Not(term) => Ok(self.matches(term, entry)?.not()),
+            Matcher::Or(terms) => self.any(terms, entry, |truth| truth),
+            // De Morgan: a conjunction is false exactly if one of its terms, denied, is true.
+            Matcher::And(terms) => Ok(self.any(terms, entry, Truth::not)?.not()),
+        }
+    }
+
+    fn any(
+        &self,
+        terms: &[Matcher],
+        entry: &Candidate<'_, '_>,
+        seen_as: fn(Truth) -> Truth,
+    ) -> Result<Truth> {
+        let mut found = Truth::False;
+        for term in terms {
+            found = found.or(seen_as(self.matches(term, entry)?));
+            if found == Truth::True {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn item(&self, item: &Item, entry: &Candidate<'_, '_>) -> Result<Truth> {
+        let mut found = match &item.scope {
+            ItemScope::Type { name, .. } if !self.may(name, entry) => return Ok(Truth::Undefined),
+            _ => Truth::False,
+        };
+        for (stored, values) in entry.attributes() {
+            let name = base(stored);
+            if !item.looks_at(self.schema, name) || !has_options(stored, &item.options) {
+                continue;
+            }
+            found = found.or(match self.may(name, entry) {
+                true => self.test(&item.test, values),
+                false => Truth::Undefined,
+            });
+            if found == Truth::True {
+                return Ok(found);
+            }
+        }
+        if let ItemScope::Type { computed, .. } = &item.scope {
+            for which in computed {
+                let value = entry.computed(*which)?;
+                found = found.or(self.test(&item.test, value.iter().map(Vec::as_slice)));
+            }
+        }
+        if item.dn_attributes {
+            found = found.or(self.dn_attributes(item, entry)?);
+        }
+        Ok(found)
+    }
+
+    fn may(&self, name: &str, entry: &Candidate<'_, '_>) -> bool {
+        self.view.may(self.right, name, entry.id())
+    }
+
+    /// Whether one of these values passes.
+    fn test<'v>(&self, test: &Test, mut values: impl Iterator<Item = &'v [u8]>) -> Truth {
+        if matches!(test, Test::Present) {
+            return if values.next().is_some() { Truth::True } else { Truth::False };
+        }
+        let mut found = Truth::False;
+        for value in values {
+            found = found.or(self.value(test, value));
+            if found == Truth::True {
+                break;
+            }
+        }
+        found
+    }
+
+    fn value(&self, test: &Test, value: &[u8]) -> Truth {
+        let rule = match test {
+            Test::Present => return Truth::True,
+            // What is spelled alike is equal, without any work.
+            Test::Equal { given, .. } if given == value => return Truth::True,
+            Test::Equal { rule, .. }
+            | Test::Substrings { rule, .. }
+            | Test::AtLeast { rule, .. }
+            | Test::Before { rule, .. }
+            | Test::AtMost { rule, .. } => *rule,
+        };
+        let Some(held) = self.schema.normalize(rule, value) else { return Truth::Undefined };
+        let passes = match test {
+            Test::Present => true,
+            Test::Equal { normal, .. } => held == *normal,
+            Test::AtLeast { normal, .. } => held >= *normal,
+            Test::AtMost { normal, .. } => held <= *normal,
+            Test::Before { normal, .. } => held < *normal,
+            Test::Substrings { initial, any, last, .. } => {
+                has_parts(&held, initial.as_deref(), any, last.as_deref())
+            }
+        };
+        if passes { Truth::True } else { Truth::False }
+    }
+
+    /// The test put to the attributes of the entry's DN.
+    fn dn_attributes(&self, item: &Item, entry: &Candidate<'_, '_>) -> Result<Truth> {
+        let Ok(dn) = Dn::parse(entry.dn()?) else { return Ok(Truth::Undefined) };
+        let mut found = Truth::False;
+        for ava in dn.rdns.iter().flat_map(|rdn| &rdn.avas) {
+            let Some(attribute) = self.schema.attribute(&ava.attribute) else { continue };
+            if !item.looks_at(self.schema, attribute.name()) || !item.options.is_empty() {
+                continue;
+            }
+            found = found.or(match self.may(attribute.name(), entry) {
+                true => self.value(&item.test, &ava.value),
+                false => Truth::Undefined,
+            });
+        }
+        Ok(found)
+    }
+}
+
+impl Item {
+    /// Whether it looks at attributes of this canonical name.
+    fn looks_at(&self, schema: &Schema, name: &str) -> bool {
+        match &self.scope {
+            ItemScope::Type { family, .. } => family.iter().any(|member| member == name),
+            ItemScope::All(rule) => schema.attribute(name).is_some_and(|one| fits(*rule, one)),
+        }
+    }
+}
+
+/// Whether the parts follow each other in the value without overlapping.
+fn has_parts(value: &[u8], initial: Option<&[u8]>, any: &[Vec<u8>], last: Option<&[u8]>) -> bool {
+    let Some(rest) = value.strip_prefix(initial.unwrap_or_default()) else { return false };
+    let Some(mut rest) = rest.strip_suffix(last.unwrap_or_default()) else { return false };
+    for part in any {
+        let Some(at) = find(rest, part) else { return false };
+        rest = rest.get(at + part.len()..).unwrap_or_default();
+    }
+    true
+}
+
+/// Where the part first occurs.
+fn find(value: &[u8], part: &[u8]) -> Option<usize> {
+    match part.first() {
+        None => Some(0),
+        Some(_) => value.windows(part.len()).position(|window| window == part),
+    }
+}

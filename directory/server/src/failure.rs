@@ -1,0 +1,109 @@
+//! Why an operation was not done, as its response will say it (RFC 4511 § 4.1.9).
+
+use keyway_codec::message::{LdapResult, ResultCode};
+use std::borrow::Cow;
+use std::fmt;
+
+/// An operation's error: what a response needs to say who is at fault and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The result code.
+    pub code: ResultCode,
+    /// The DN of the last entry found on the way to a missing one; else empty.
+    pub matched_dn: String,
+    /// What, where and what to do; for people.
+    pub diagnostic: String,
+}
+
+/// What the operations return.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    /// A failure without a matched DN.
+    pub fn new(code: ResultCode, diagnostic: impl Into<String>) -> Self {
+        Failure { code, matched_dn: String::new(), diagnostic: diagnostic.into() }
+    }
+
+    /// `noSuchObject` with the last entry that was there.
+    pub fn no_such_object(matched_dn: impl Into<String>) -> Self {
+        Failure {
+            code: ResultCode::NoSuchObject,
+            matched_dn: matched_dn.into(),
+            diagnostic: "there is no such entry".into(),
+        }
+    }
+
+    /// `insufficientAccessRights`; `what` is what was not allowed.
+    pub fn denied(what: impl fmt::Display) -> Self {
+        Failure::new(
+            ResultCode::InsufficientAccessRights,
+            format!("no access rule allows you to {what}"),
+        )
+    }
+
+    /// The same failure with something said in front of it.
+    #[must_use]
+    pub fn context(mut self, before: impl fmt::Display) -> Self {
+        self.diagnostic = format!("{before}: {}", self.diagnostic);
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.diagnostic)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<Failure> for LdapResult<'static> {
+    fn from(failure: Failure) -> Self {
+        LdapResult {
+            code: failure.code,
+            matched_dn: Cow::Owned(failure.matched_dn),
+            diagnostic: Cow::Owned(failure.diagnostic),
+            referrals: Vec::new(),
+        }
+    }
+}
+
+impl From<keyway_engine::Error> for Failure {
+    fn from(error: keyway_engine::Error) -> Self {
+        let code = match error {
+            keyway_engine::Error::Busy => ResultCode::Busy,
+            keyway_engine::Error::Closed => ResultCode::Unavailable,
+            _ => ResultCode::Other,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+impl From<keyway_store::Error> for Failure {
+    fn from(error: keyway_store::Error) -> Self {
+        use keyway_store::Error::*;
+        let code = match error {
+            Busy | TooManyReaders => ResultCode::Busy,
+            Exists => ResultCode::EntryAlreadyExists,
+            NotFound => ResultCode::NoSuchObject,
+            HasChildren => ResultCode::NotAllowedOnNonLeaf,
+            WouldLoop => ResultCode::UnwillingToPerform,
+            TooDeep | TooLarge { .. } => ResultCode::AdminLimitExceeded,
+            DiskFull | MapFull { .. } | Failed { .. } => ResultCode::Unavailable,
+            BadMetaName | Damaged { .. } | JobPanicked | System { .. } => ResultCode::Other,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+impl From<crate::password::Error> for Failure {
+    fn from(error: crate::password::Error) -> Self {
+        match error {
+            crate::password::Error::TooLong => {
+                Failure::new(ResultCode::ConstraintViolation, error.to_string())
+            }
+            crate::password::Error::Busy => Failure::new(ResultCode::Busy, error.to_string()),
+            crate::password::Error::Engine(error) => error.into(),
+        }
+    }
+}

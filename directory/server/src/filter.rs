@@ -1,0 +1,231 @@
+//! A search filter, understood once and then put to many entries.
+//!
+//! Names are looked up, rules chosen and assertion values normalised here. What cannot be
+//! understood becomes *undefined*, as RFC 4511 § 4.5.1.7 demands; it is never an error.
+
+use crate::operational::Computed;
+use crate::schema::{AttributeType, Description, Schema, fits};
+use keyway_codec::Filter;
+use keyway_codec::syntax::{MatchingRule, Part, RuleKind, substring_assertion};
+
+/// A filter that has been understood.
+#[derive(Clone, Debug)]
+pub enum Matcher {
+    /// All of them; with none, true.
+    And(Vec<Matcher>),
+    /// One of them; with none, false.
+    Or(Vec<Matcher>),
+    /// Not that.
+    Not(Box<Matcher>),
+    /// One test.
+    Item(Item),
+    /// A test that has no answer.
+    Undefined,
+}
+
+/// One test of an entry's attributes.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Which attributes it looks at.
+    pub scope: ItemScope,
+    /// Options that the attributes must have.
+    pub options: Vec<String>,
+    /// What it asks of them.
+    pub test: Test,
+    /// Whether it looks at the attributes of the DN as well.
+    pub dn_attributes: bool,
+}
+
+/// Which attributes a test looks at.
+#[derive(Clone, Debug)]
+pub enum ItemScope {
+    /// Those of a type.
+    Type {
+        /// Its canonical name.
+        name: String,
+        /// Canonical names of it and its subtypes, that of the type first.
+        family: Vec<String>,
+        /// Those of the family that are not stored.
+        computed: Vec<Computed>,
+        /// The rule by which the type's values are indexed.
+        equality: Option<MatchingRule>,
+        /// The rule by which the parts of the type's values are indexed.
+        substrings: Option<MatchingRule>,
+    },
+    /// All whose values this rule takes.
+    All(MatchingRule),
+}
+
+/// What is asked of an attribute.
+#[derive(Clone, Debug)]
+pub enum Test {
+    /// That it is there.
+    Present,
+    /// That a value is equal.
+    Equal {
+        /// By this rule.
+        rule: MatchingRule,
+        /// To this, as it was given.
+        given: Vec<u8>,
+        /// And normalised.
+        normal: Vec<u8>,
+    },
+    /// That a value has these normalised parts in this order.
+    Substrings {
+        /// By this rule.
+        rule: MatchingRule,
+        /// What it begins with.
+        initial: Option<Vec<u8>>,
+        /// What comes between.
+        any: Vec<Vec<u8>>,
+        /// What it ends with.
+        last: Option<Vec<u8>>,
+    },
+    /// That a value is this or greater.
+    AtLeast {
+        /// By this rule.
+        rule: MatchingRule,
+        /// Than this, normalised.
+        normal: Vec<u8>,
+    },
+    /// That a value comes before another; what an ordering rule means by itself (RFC 4517 § 4.2).
+    Before {
+        /// By this rule.
+        rule: MatchingRule,
+        /// Than this, normalised.
+        normal: Vec<u8>,
+    },
+    /// That a value is this or less.
+    AtMost {
+        /// By this rule.
+        rule: MatchingRule,
+        /// Than this, normalised.
+        normal: Vec<u8>,
+    },
+}
+
+impl Matcher {
+    /// Understands a filter.
+    pub fn new(schema: &Schema, filter: &Filter<'_>) -> Matcher {
+        let all =
+            |terms: &[Filter<'_>]| terms.iter().map(|term| Matcher::new(schema, term)).collect();
+        match filter {
+            Filter::And(terms) => Matcher::And(all(terms)),
+            Filter::Or(terms) => Matcher::Or(all(terms)),
+            Filter::Not(term) => Matcher::Not(Box::new(Matcher::new(schema, term))),
+            other => item(schema, other).map_or(Matcher::Undefined, Matcher::Item),
+        }
+    }
+}
+
+/// A test of one attribute, or `None` if it is undefined.
+fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
+    let (description, test) = match filter {
+        Filter::Equality { attribute, value } | Filter::Approx { attribute, value } => {
+            let description = schema.describe(attribute)?;
+            let test = equal(schema, description.attribute.equality()?, value)?;
+            (description, test)
+        }
+        Filter::GreaterOrEqual { attribute, value } => {
+            let description = schema.describe(attribute)?;
+            let rule = description.attribute.ordering()?;
+            let test = Test::AtLeast { rule, normal: schema.normalize(rule, value)? };
+            (description, test)
+        }
+        Filter::LessOrEqual { attribute, value } => {
+            let description = schema.describe(attribute)?;
+            let rule = description.attribute.ordering()?;
+            let test = Test::AtMost { rule, normal: schema.normalize(rule, value)? };
+            (description, test)
+        }
+        Filter::Present(attribute) => (schema.describe(attribute)?, Test::Present),
+        Filter::Substrings { attribute, initial, any, last } => {
+            let description = schema.describe(attribute)?;
+            let pieces = (initial.iter().map(|piece| (Part::Initial, piece.as_ref())))
+                .chain(any.iter().map(|piece| (Part::Any, piece.as_ref())))
+                .chain(last.iter().map(|piece| (Part::Final, piece.as_ref())));
+            let test = substrings(description.attribute.substrings()?, pieces)?;
+            (description, test)
+        }
+        Filter::Extensible { rule, attribute, value, dn_attributes } => {
+            let (rule, attribute) = (rule.as_deref(), attribute.as_deref());
+            return extensible(schema, rule, attribute, value, *dn_attributes);
+        }
+        Filter::And(_) | Filter::Or(_) | Filter::Not(_) => return None,
+    };
+    Some(Item::of(schema, description, test))
+}
+
+fn equal(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
+    Some(Test::Equal { rule, given: value.to_vec(), normal: schema.normalize(rule, value)? })
+}
+
+fn substrings<'p>(
+    rule: MatchingRule,
+    pieces: impl Iterator<Item = (Part, &'p [u8])>,
+) -> Option<Test> {
+    let (mut initial, mut any, mut last) = (None, Vec::new(), None);
+    for (part, piece) in pieces {
+        let normal = rule.normalize_substring(piece, part)?;
+        match part {
+            Part::Initial => initial = Some(normal),
+            Part::Final => last = Some(normal),
+            Part::Any | Part::Whole => any.push(normal),
+        }
+    }
+    Some(Test::Substrings { rule, initial, any, last })
+}
+
+/// RFC 4511 § 4.5.1.7.7.
+fn extensible(
+    schema: &Schema,
+    rule: Option<&str>,
+    attribute: Option<&str>,
+    value: &[u8],
+    dn_attributes: bool,
+) -> Option<Item> {
+    let description = match attribute {
+        Some(attribute) => Some(schema.describe(attribute)?),
+        None => None,
+    };
+    let rule = match rule {
+        Some(rule) => MatchingRule::from_name(rule).or_else(|| MatchingRule::from_oid(rule))?,
+        None => description.as_ref()?.attribute.equality()?,
+    };
+    let test = match rule.kind() {
+        RuleKind::Equality => equal(schema, rule, value)?,
+        RuleKind::Ordering => Test::Before { rule, normal: schema.normalize(rule, value)? },
+        RuleKind::Substrings => {
+            let pieces = substring_assertion(value)?;
+            substrings(rule, pieces.iter().map(|(part, piece)| (*part, piece.as_slice())))?
+        }
+    };
+    let item = match description {
+        Some(description) if fits(rule, description.attribute) => {
+            Item::of(schema, description, test)
+        }
+        Some(_) => return None,
+        None => Item { scope: ItemScope::All(rule), options: Vec::new(), test, dn_attributes },
+    };
+    Some(Item { dn_attributes, ..item })
+}
+
+impl Item {
+    fn of(schema: &Schema, description: Description<'_>, test: Test) -> Item {
+        let Description { attribute, options } = description;
+        let family: Vec<String> = names(schema, attribute);
+        let computed = family.iter().filter_map(|name| Computed::from_name(name)).collect();
+        let scope = ItemScope::Type {
+            name: attribute.name().to_owned(),
+            family,
+            computed,
+            equality: attribute.equality(),
+            substrings: attribute.substrings(),
+        };
+        Item { scope, options, test, dn_attributes: false }
+    }
+}
+
+fn names(schema: &Schema, attribute: &AttributeType) -> Vec<String> {
+    schema.family(attribute).map(|member| member.name().to_owned()).collect()
+}

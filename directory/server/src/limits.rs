@@ -1,0 +1,46 @@
+//! What bounds the work and the memory that one request can claim of the directory.
+
+/// Naming contexts that one server holds.
+pub const NAMING_CONTEXTS_MAX: usize = 1_000;
+
+/// Bytes of a DN in its text form that is looked up or added.
+pub const NAME_BYTES_MAX: usize = 16 << 10;
+
+/// Values that one attribute of an entry may have.
+pub const ATTRIBUTE_VALUES_MAX: usize = 1 << 20;
+
+/// Bytes of a normalised value up to which its parts are indexed; longer ones share one list.
+pub const SUBSTRING_INDEXED_BYTES_MAX: usize = 512;
+
+/// Ids that an ordering or prefix range may collect; a wider one is answered by walking the scope.
+pub const RANGE_IDS_MAX: usize = 16 << 10;
+
+/// Posting lists that a plan may unite; beyond that the scope is walked.
+pub const UNION_LISTS_MAX: usize = 256;
+
+/// Lookups of one conjunction that a plan compares; the rest are left to the filter.
+pub const ALTERNATIVES_MAX: usize = 128;
+
+/// Postings a plan counts before it calls a list long, and all long lists alike.
+pub const COUNT_MAX: usize = 4 << 10;
+
+/// Candidates that one step of a search looks at before it lets others run.
+pub const STEP_CANDIDATES_MAX: usize = 4_096;
+
+/// Candidates between two looks at the clock.
+pub const CLOCK_CANDIDATES: usize = 64;
+
+/// Attribute descriptions whose verdict a search step remembers; others are judged every time.
+pub const VERDICTS_MAX: usize = 256;
+
+/// Entries that are given new keys in one commit.
+pub const REINDEX_GROUP_ENTRIES_MAX: usize = 1_000;
+
+/// Records in one commit of an import.
+pub const IMPORT_GROUP_RECORDS_MAX: usize = 1_000;
+
+/// Bytes of LDIF in one commit of an import.
+pub const IMPORT_GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// Errors that an import reports one by one; the rest are counted.
+pub const IMPORT_ERRORS_KEPT_MAX: usize = 1_000;

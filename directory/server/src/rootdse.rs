@@ -1,0 +1,70 @@
+//! The two entries that are made up when they are asked for: the root DSE (RFC 4512 § 5.1) and the
+//! subschema (RFC 4512 § 4.2).
+
+use crate::controls;
+use crate::directory::Core;
+use crate::names::NamingContext;
+use crate::operational::{ENTRY_DN, STRUCTURAL_OBJECT_CLASS, SUBSCHEMA_DN, SUBSCHEMA_SUBENTRY};
+use crate::schema::Attributes;
+use keyway_codec::syntax::{MatchingRule, Syntax};
+use std::sync::Arc;
+
+/// All operational attributes by `+` (RFC 3673).
+const ALL_OPERATIONAL_ATTRIBUTES: &str = "1.3.6.1.4.1.4203.1.5.1";
+/// `(&)` and `(|)` (RFC 4526).
+const TRUE_FALSE_FILTERS: &str = "1.3.6.1.4.1.4203.1.5.3";
+/// Language tags (RFC 3866).
+const LANGUAGE_TAGS: &str = "1.3.6.1.4.1.4203.1.5.4";
+/// The increment of modify (RFC 4525).
+const MODIFY_INCREMENT: &str = "1.3.6.1.1.14";
+
+impl Core {
+    /// The root DSE's attributes.
+    pub fn root_dse(&self, contexts: &[Arc<NamingContext>]) -> Attributes {
+        let own = contexts.iter().filter(|context| !context.is_system);
+        let contexts: Vec<&str> = own.map(|context| context.text.as_str()).collect();
+        let features =
+            [ALL_OPERATIONAL_ATTRIBUTES, TRUE_FALSE_FILTERS, LANGUAGE_TAGS, MODIFY_INCREMENT];
+        entry(&[
+            ("objectClass", &["top"]),
+            ("namingContexts", &contexts),
+            ("supportedLDAPVersion", &["3"]),
+            ("supportedControl", controls::SUPPORTED),
+            ("supportedExtension", self.announced.extensions),
+            ("supportedFeatures", &features),
+            ("supportedSASLMechanisms", self.announced.sasl_mechanisms),
+            (SUBSCHEMA_SUBENTRY, &[SUBSCHEMA_DN]),
+            ("vendorName", &["Keyway"]),
+            ("vendorVersion", &[concat!("Keyway ", env!("CARGO_PKG_VERSION"))]),
+        ])
+    }
+
+    /// The subschema's attributes.
+    pub fn subschema(&self) -> Attributes {
+        let mut attributes = entry(&[
+            ("objectClass", &["top", "subentry", "subschema", "extensibleObject"]),
+            ("cn", &["schema"]),
+            (STRUCTURAL_OBJECT_CLASS, &["subentry"]),
+            (SUBSCHEMA_SUBENTRY, &[SUBSCHEMA_DN]),
+            (ENTRY_DN, &[SUBSCHEMA_DN]),
+        ]);
+        let types = self.schema.attributes().iter();
+        let types = types.map(|one| one.description().to_string().into_bytes());
+        attributes.push(("attributeTypes".into(), types.collect()));
+        let classes = self.schema.classes().iter();
+        let classes = classes.map(|one| one.description().to_string().into_bytes());
+        attributes.push(("objectClasses".into(), classes.collect()));
+        let rules = MatchingRule::ALL.iter().map(|rule| rule.description().into_bytes());
+        attributes.push(("matchingRules".into(), rules.collect()));
+        let syntaxes = Syntax::ALL.iter().map(|syntax| syntax.description().into_bytes());
+        attributes.push(("ldapSyntaxes".into(), syntaxes.collect()));
+        attributes
+    }
+}
+
+/// An entry of these values; attributes without any are left out.
+fn entry(attributes: &[(&str, &[&str])]) -> Attributes {
+    let bytes = |values: &[&str]| values.iter().map(|value| value.as_bytes().to_vec()).collect();
+    let there = attributes.iter().filter(|(_, values)| !values.is_empty());
+    there.map(|(name, values)| ((*name).to_owned(), bytes(values))).collect()
+}

@@ -1,0 +1,109 @@
+//! Whether an entry is one that its object classes allow.
+
+use super::{ObjectClass, Schema, base};
+use crate::failure::{Failure, Result};
+use keyway_codec::description::ClassKind;
+use keyway_codec::message::ResultCode;
+
+/// Attributes under canonical names, as entries are stored.
+pub type Attributes = Vec<(String, Vec<Vec<u8>>)>;
+
+/// The canonical name of the attribute that lists an entry's classes.
+pub const OBJECT_CLASS: &str = "objectClass";
+
+/// Adds the superclasses of an entry's object classes that are not listed (RFC 4512 § 3.3).
+///
+/// # Errors
+/// `objectClassViolation` without classes or for an unknown one.
+pub fn complete_classes(schema: &Schema, attributes: &mut Attributes) -> Result<()> {
+    let classes = classes(schema, attributes)?;
+    let mut missing: Vec<&ObjectClass> = Vec::new();
+    for above in classes.iter().flat_map(|class| class.superclasses()) {
+        let Some(above) = schema.classes.get(*above) else { continue };
+        let listed = |class: &&ObjectClass| class.oid() == above.oid();
+        if !classes.iter().any(listed) && !missing.iter().any(listed) {
+            missing.push(above);
+        }
+    }
+    let names = missing.iter().map(|class| class.name().as_bytes().to_vec());
+    if let Some((_, values)) = attributes.iter_mut().find(|(name, _)| name == OBJECT_CLASS) {
+        values.extend(names);
+    }
+    Ok(())
+}
+
+/// Checks that classes and attributes fit, and returns the structural class.
+///
+/// What is checked: the structural classes are one chain; what is demanded is there and what is
+/// there is allowed; single-valued attributes have one value. Values are not looked at.
+///
+/// # Errors
+/// `objectClassViolation`, or `constraintViolation` for too many values.
+pub fn check_entry<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<&'s ObjectClass> {
+    let classes = classes(schema, attributes)?;
+    let structural = structural(&classes)?;
+    let violation = |text| Err(Failure::new(ResultCode::ObjectClassViolation, text));
+    for class in &classes {
+        for must in class.must().iter().filter_map(|position| schema.attributes.get(*position)) {
+            if !attributes.iter().any(|(name, _)| base(name) == must.name()) {
+                let (class, must) = (class.name(), must.name());
+                return violation(format!("object class {class} demands attribute {must}"));
+            }
+        }
+    }
+    let all = classes.iter().any(|class| class.allows_all());
+    for (name, values) in attributes {
+        let Some(attribute) = schema.attribute(base(name)) else {
+            let text = format!("attribute {name} is not known");
+            return Err(Failure::new(ResultCode::UndefinedAttributeType, text));
+        };
+        let allowed = all
+            || attribute.is_operational()
+            || classes.iter().any(|class| class.allows(attribute.position));
+        if !allowed {
+            return violation(format!("no object class of the entry allows attribute {name}"));
+        }
+        if attribute.is_single_value() && values.len() > 1 {
+            let text = format!("attribute {name} may have one value only");
+            return Err(Failure::new(ResultCode::ConstraintViolation, text));
+        }
+    }
+    Ok(structural)
+}
+
+/// The classes that an entry lists.
+fn classes<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<Vec<&'s ObjectClass>> {
+    let violation = |text| Failure::new(ResultCode::ObjectClassViolation, text);
+    let (_, values) = attributes
+        .iter()
+        .find(|(name, _)| name == OBJECT_CLASS)
+        .ok_or_else(|| violation("the entry has no object class".into()))?;
+    let class = |value: &Vec<u8>| {
+        let name = str::from_utf8(value).unwrap_or("?");
+        schema.class(name).ok_or_else(|| violation(format!("object class {name} is not known")))
+    };
+    values.iter().map(class).collect()
+}
+
+/// The most specific structural class; all other structural ones must be above it.
+fn structural<'s>(classes: &[&'s ObjectClass]) -> Result<&'s ObjectClass> {
+    let violation = |text| Failure::new(ResultCode::ObjectClassViolation, text);
+    let structural = || classes.iter().filter(|class| class.kind() == ClassKind::Structural);
+    let lowest = structural()
+        .find(|class| !structural().any(|other| other != *class && other.is_a(class)))
+        .ok_or_else(|| violation("the entry has no structural object class".into()))?;
+    match structural().find(|class| !lowest.is_a(class)) {
+        None => Ok(lowest),
+        Some(other) => Err(violation(format!(
+            "structural object classes {} and {} do not derive from each other",
+            lowest.name(),
+            other.name()
+        ))),
+    }
+}
+
+impl PartialEq for ObjectClass {
+    fn eq(&self, other: &Self) -> bool {
+        self.oid() == other.oid()
+    }
+}

@@ -1,0 +1,120 @@
+//! Object classes, with all that they inherit filled in (RFC 4512 § 2.4).
+
+use super::{SchemaError, lookup};
+use keyway_codec::description::{ClassKind, ObjectClassDescription};
+use std::collections::HashMap;
+
+/// An object class.
+pub struct ObjectClass {
+    position: usize,
+    /// Its superclasses, all of them.
+    superclasses: Vec<usize>,
+    /// Attributes that it and its superclasses demand and allow, by position, sorted.
+    must: Vec<usize>,
+    may: Vec<usize>,
+    description: ObjectClassDescription,
+}
+
+impl ObjectClass {
+    /// The canonical name: the first one, or the OID.
+    pub fn name(&self) -> &str {
+        self.description.names.first().unwrap_or(&self.description.oid)
+    }
+
+    /// The numeric OID.
+    pub fn oid(&self) -> &str {
+        &self.description.oid
+    }
+
+    /// As it was described, for the subschema.
+    pub fn description(&self) -> &ObjectClassDescription {
+        &self.description
+    }
+
+    /// Abstract, structural or auxiliary.
+    pub fn kind(&self) -> ClassKind {
+        self.description.kind
+    }
+
+    /// Whether it derives from the other, or is it.
+    pub fn is_a(&self, other: &ObjectClass) -> bool {
+        self.position == other.position || self.superclasses.contains(&other.position)
+    }
+
+    /// Positions of its superclasses, all the way up.
+    pub(super) fn superclasses(&self) -> &[usize] {
+        &self.superclasses
+    }
+
+    /// Positions of the attributes that an entry of it must have.
+    pub(super) fn must(&self) -> &[usize] {
+        &self.must
+    }
+
+    /// Whether an entry of it may have the attribute of this position.
+    pub(super) fn allows(&self, attribute: usize) -> bool {
+        self.may.binary_search(&attribute).is_ok() || self.must.binary_search(&attribute).is_ok()
+    }
+
+    /// Whether it allows every user attribute (RFC 4512 § 4.3).
+    pub(super) fn allows_all(&self) -> bool {
+        self.description.oid == "1.3.6.1.4.1.1466.101.120.111"
+    }
+}
+
+/// The object class that is described at this position.
+pub(super) fn build(
+    position: usize,
+    descriptions: &[ObjectClassDescription],
+    classes: &HashMap<Box<str>, usize>,
+    attributes: &HashMap<Box<str>, usize>,
+) -> Result<ObjectClass, SchemaError> {
+    let Some(description) = descriptions.get(position) else {
+        return Err(SchemaError::new("?", "is not there"));
+    };
+    let name = description.names.first().unwrap_or(&description.oid);
+    let wrong = |why: String| SchemaError::new(name, why);
+    let superclasses = ancestors(position, descriptions, classes).map_err(wrong)?;
+    let (mut must, mut may) = (Vec::new(), Vec::new());
+    let line = std::iter::once(&position).chain(&superclasses);
+    for class in line.filter_map(|position| descriptions.get(*position)) {
+        for (listed, found) in [(&class.must, &mut must), (&class.may, &mut may)] {
+            for attribute in listed {
+                let known = lookup(attributes, attribute);
+                found.push(known.ok_or_else(|| wrong(format!("{attribute} is not known")))?);
+            }
+        }
+    }
+    for list in [&mut must, &mut may] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    Ok(ObjectClass { position, superclasses, must, may, description: description.clone() })
+}
+
+/// Positions of all that the class derives from, nearest first.
+fn ancestors(
+    position: usize,
+    descriptions: &[ObjectClassDescription],
+    index: &HashMap<Box<str>, usize>,
+) -> Result<Vec<usize>, String> {
+    let mut found: Vec<usize> = Vec::new();
+    let mut next = 0;
+    let mut from = position;
+    loop {
+        for sup in descriptions.get(from).map_or(&[][..], |class| &class.sup) {
+            let above = lookup(index, sup).ok_or_else(|| format!("class {sup} is not known"))?;
+            if above == position {
+                return Err("derives from itself".into());
+            }
+            if !found.contains(&above) {
+                found.push(above);
+            }
+        }
+        match found.get(next) {
+            Some(above) => from = *above,
+            None => return Ok(found),
+        }
+        next += 1;
+    }
+}

@@ -1,0 +1,66 @@
+//! Attribute descriptions: a type and options (RFC 4512 § 2.5).
+
+use super::{AttributeType, Schema};
+use std::borrow::Cow;
+
+/// A type that is known, and options that are.
+#[derive(Clone)]
+pub struct Description<'s> {
+    /// The type.
+    pub attribute: &'s AttributeType,
+    /// The options in lower case, sorted, each once.
+    pub options: Vec<String>,
+}
+
+impl Schema {
+    /// Understands a description such as `cn`, `2.5.4.3` or `cn;lang-de`.
+    ///
+    /// `None` if type or an option is not known: the RFC has the whole then treated as an unknown
+    /// type. Known options are `binary` (RFC 4522) and language tags (RFC 3866).
+    pub fn describe(&self, description: &str) -> Option<Description<'_>> {
+        let mut parts = description.split(';');
+        let attribute = self.attribute(parts.next()?)?;
+        let mut options = parts
+            .map(|option| known_option(option).then(|| option.to_ascii_lowercase()))
+            .collect::<Option<Vec<_>>>()?;
+        options.sort_unstable();
+        options.dedup();
+        Some(Description { attribute, options })
+    }
+}
+
+impl<'s> Description<'s> {
+    /// The one spelling under which values are stored.
+    pub fn canonical(&self) -> Cow<'s, str> {
+        let name = self.attribute.name();
+        if self.options.is_empty() {
+            return Cow::Borrowed(name);
+        }
+        Cow::Owned(format!("{name};{}", self.options.join(";")))
+    }
+}
+
+fn known_option(option: &str) -> bool {
+    if option.eq_ignore_ascii_case("binary") {
+        return true;
+    }
+    match option.split_at_checked(5) {
+        Some((prefix, tag)) if prefix.eq_ignore_ascii_case("lang-") => {
+            tag.split('-').all(|subtag| {
+                (1..=8).contains(&subtag.len())
+                    && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            })
+        }
+        _ => false,
+    }
+}
+
+/// The type's name in a stored description.
+pub fn base(stored: &str) -> &str {
+    stored.split_once(';').map_or(stored, |(base, _)| base)
+}
+
+/// Whether a stored description has all of these options; more may be there.
+pub fn has_options(stored: &str, options: &[String]) -> bool {
+    options.iter().all(|wanted| stored.split(';').skip(1).any(|option| option == wanted))
+}

@@ -1,0 +1,57 @@
+//! Searches of the server's own.
+
+use crate::access::View;
+use crate::candidate::Candidate;
+use crate::directory::Directory;
+use crate::evaluate::{Evaluator, Truth};
+use crate::failure::Result;
+use crate::filter::Matcher;
+use crate::names;
+use crate::plan::plan;
+use keyway_codec::Filter;
+use keyway_store::{EntryId, Key};
+
+impl Directory {
+    /// The DN of the one user entry with this `uid`; `None` if there is none, or more than one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn dn_of_uid(&self, uid: &str) -> Result<Option<String>> {
+        let core = &*self.core;
+        let filter = Filter::Equality { attribute: "uid".into(), value: uid.as_bytes().into() };
+        let matcher = Matcher::new(&core.schema, &filter);
+        let rights = View::unrestricted();
+        let evaluator = Evaluator::search(&core.schema, &rights);
+        let read = core.store.read()?;
+        let view = read.view();
+        let tops = names::tops(view, &core.contexts())?;
+        let subtrees: Vec<Key> = tops.into_iter().map(Key::subtree).collect();
+        let source = plan(view, &core.indexes, &matcher, subtrees.clone())?;
+        core.with_names(|names| {
+            let mut found = None;
+            for id in source.candidates(view, EntryId::ROOT)? {
+                let id = id?;
+                let Some(entry) = view.entry(id)? else { continue };
+                let candidate = Candidate::stored(id, entry, view, names);
+                if evaluator.matches(&matcher, &candidate)? != Truth::True
+                    || !is_in_one(view, &subtrees, id)?
+                {
+                    continue;
+                }
+                if found.replace(candidate.dn()?.to_owned()).is_some() {
+                    return Ok(None);
+                }
+            }
+            Ok(found)
+        })
+    }
+}
+
+fn is_in_one(view: keyway_store::View<'_>, lists: &[Key], id: EntryId) -> Result<bool> {
+    for list in lists {
+        if view.contains(list, id)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

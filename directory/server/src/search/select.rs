@@ -1,0 +1,119 @@
+//! Which attributes of an entry a search returns (RFC 4511 § 4.5.1.8).
+
+use crate::access::{Rights, View};
+use crate::limits::VERDICTS_MAX;
+use crate::operational::Computed;
+use crate::schema::{Schema, base, has_options};
+use keyway_store::EntryId;
+
+/// A client's list of attributes, understood once for all entries of a search.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// All user attributes: `*`, or an empty list.
+    user: bool,
+    /// All operational attributes: `+` (RFC 3673).
+    operational: bool,
+    named: Vec<Named>,
+    /// Leave the values out.
+    types_only: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Named {
+    /// Canonical names of the type and its subtypes.
+    family: Vec<String>,
+    options: Vec<String>,
+}
+
+/// What becomes of one stored description; the same for all entries but for the subject's own.
+#[derive(Clone, Debug)]
+struct Verdict {
+    stored: Box<str>,
+    selected: bool,
+}
+
+impl Selection {
+    /// Understands a list. Descriptions that are not known select nothing.
+    pub fn new(schema: &Schema, wanted: &[&str], types_only: bool) -> Selection {
+        let mut selection = Selection { types_only, user: wanted.is_empty(), ..Default::default() };
+        for description in wanted {
+            match *description {
+                "*" => selection.user = true,
+                "+" => selection.operational = true,
+                other => selection.named.extend(schema.describe(other).map(|description| {
+                    Named {
+                        family: schema
+                            .family(description.attribute)
+                            .map(|member| member.name().to_owned())
+                            .collect(),
+                        options: description.options,
+                    }
+                })),
+            }
+        }
+        selection
+    }
+
+    /// Whether a stored description is wanted.
+    fn selects(&self, schema: &Schema, stored: &str) -> bool {
+        let name = base(stored);
+        let operational = schema.attribute(name).is_some_and(|known| known.is_operational());
+        let all = if operational { self.operational } else { self.user };
+        all || self.named.iter().any(|named| {
+            named.family.iter().any(|member| member == name) && has_options(stored, &named.options)
+        })
+    }
+}
+
+/// A selection as one subject sees it, with a memory of the descriptions it has met.
+pub struct Filtered<'a> {
+    schema: &'a Schema,
+    selection: &'a Selection,
+    view: &'a View<'a>,
+    verdicts: Vec<Verdict>,
+    computed: Vec<Computed>,
+}
+
+impl<'a> Filtered<'a> {
+    /// The selection of this subject.
+    pub fn new(schema: &'a Schema, selection: &'a Selection, view: &'a View<'a>) -> Self {
+        let computed = Computed::ALL.into_iter();
+        let computed = computed.filter(|one| selection.selects(schema, one.name())).collect();
+        Filtered { schema, selection, view, verdicts: Vec::new(), computed }
+    }
+
+    /// Whether the attribute stored under this description, at this position of its entry, is
+    /// returned.
+    ///
+    /// Entries of a kind have their attributes in the same order, so the verdict is mostly found
+    /// where the attribute is.
+    pub fn returns(&mut self, position: usize, stored: &str, entry: EntryId) -> bool {
+        let known = match self.verdicts.get(position) {
+            Some(verdict) if *verdict.stored == *stored => Some(verdict),
+            _ => self.verdicts.iter().find(|verdict| *verdict.stored == *stored),
+        };
+        let selected = match known {
+            Some(verdict) => verdict.selected,
+            None => {
+                let selected = self.selection.selects(self.schema, stored);
+                if self.verdicts.len() < VERDICTS_MAX {
+                    self.verdicts.push(Verdict { stored: stored.into(), selected });
+                }
+                selected
+            }
+        };
+        selected && self.view.may(Rights::READ, base(stored), entry)
+    }
+
+    /// The attributes to work out for this entry.
+    pub fn computed(&self, entry: EntryId) -> impl Iterator<Item = Computed> {
+        let view = self.view;
+        let computed = self.computed.iter().copied();
+        computed.filter(move |one| view.may(Rights::READ, one.name(), entry))
+    }
+
+    /// Whether values are left out.
+    pub fn types_only(&self) -> bool {
+        self.selection.types_only
+    }
+}

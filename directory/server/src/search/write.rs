@@ -1,0 +1,67 @@
+//! Writing an entry's attributes into an answer.
+
+use super::Filtered;
+use crate::candidate::Candidate;
+use crate::failure::Result;
+use keyway_codec::message::{Attribute, EntryWriter};
+use std::borrow::Cow;
+
+/// What takes an entry's attributes.
+pub(crate) trait Sink {
+    /// An attribute begins.
+    fn attribute(&mut self, description: &str);
+    /// A value of it.
+    fn value(&mut self, value: &[u8]);
+}
+
+impl Sink for EntryWriter<'_> {
+    fn attribute(&mut self, description: &str) {
+        EntryWriter::attribute(self, description);
+    }
+
+    fn value(&mut self, value: &[u8]) {
+        EntryWriter::value(self, value);
+    }
+}
+
+impl Sink for Vec<Attribute<'static>> {
+    fn attribute(&mut self, description: &str) {
+        let description = Cow::Owned(description.to_owned());
+        self.push(Attribute { description, values: Vec::new() });
+    }
+
+    fn value(&mut self, value: &[u8]) {
+        if let Some(attribute) = self.last_mut() {
+            attribute.values.push(Cow::Owned(value.to_vec()));
+        }
+    }
+}
+
+/// Hands over the attributes that are wanted and that the subject may read.
+///
+/// # Errors
+/// The store's, for what has to be worked out.
+pub(crate) fn encode_entry(
+    sink: &mut impl Sink,
+    candidate: &Candidate<'_, '_>,
+    filtered: &mut Filtered<'_>,
+) -> Result<()> {
+    let types_only = filtered.types_only();
+    for (position, (name, values)) in candidate.attributes().enumerate() {
+        if !filtered.returns(position, name, candidate.id()) {
+            continue;
+        }
+        sink.attribute(name);
+        if !types_only {
+            values.for_each(|value| sink.value(value));
+        }
+    }
+    for which in filtered.computed(candidate.id()) {
+        let Some(value) = candidate.computed(which)? else { continue };
+        sink.attribute(which.name());
+        if !types_only {
+            sink.value(&value);
+        }
+    }
+    Ok(())
+}

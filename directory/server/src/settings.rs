@@ -1,0 +1,48 @@
+//! What the directory needs to be told: access, indexes, limits, the clock.
+
+use crate::access::Rule;
+use crate::index::IndexSetting;
+use crate::password::Argon2Cost;
+use std::time::SystemTime;
+
+/// Settings of a [`crate::Directory`]. `Default` is what `keyway up` starts with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who may do what; nothing else is allowed.
+    pub rules: Vec<Rule>,
+    /// Which attributes are indexed, and how.
+    pub indexes: Vec<IndexSetting>,
+    /// Entries that one search returns to anybody but the administrator; 0 for no limit.
+    pub search_entries_max: u32,
+    /// Seconds that one search may take for anybody but the administrator; 0 for no limit.
+    pub search_time_max_s: u32,
+    /// What hashing a new password costs.
+    pub password_cost: Argon2Cost,
+    /// What the root DSE says of those who speak for the directory.
+    pub announced: Announced,
+    /// What the time is.
+    pub clock: fn() -> SystemTime,
+}
+
+/// What the root DSE says that the directory itself does not know.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Announced {
+    /// OIDs of the extended operations.
+    pub extensions: &'static [&'static str],
+    /// Names of the SASL mechanisms.
+    pub sasl_mechanisms: &'static [&'static str],
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            rules: Rule::defaults(),
+            indexes: IndexSetting::defaults(),
+            search_entries_max: 0,
+            search_time_max_s: 3_600,
+            password_cost: Argon2Cost::default(),
+            announced: Announced::default(),
+            clock: SystemTime::now,
+        }
+    }
+}

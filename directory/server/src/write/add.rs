@@ -1,0 +1,179 @@
+//! Add (RFC 4511 § 4.7).
+
+use super::edit;
+use super::{Request, Stamp, WriteDone, asserted, check_rdn};
+use crate::access::{Rights, Subject};
+use crate::bulk::IGNORED;
+use crate::candidate::Candidate;
+use crate::controls::RequestControls;
+use crate::directory::Core;
+use crate::evaluate::Evaluator;
+use crate::failure::{Failure, Result};
+use crate::names::{self, Name};
+use crate::operational::{
+    CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
+};
+use crate::schema::{Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
+use keyway_codec::dn::Dn;
+use keyway_codec::message::{AddRequest, ResultCode};
+use keyway_store::{Entry, EntryId, Key, Write};
+use std::borrow::Cow;
+
+/// An add that is ready to be done.
+pub(crate) struct Add {
+    request: Request,
+    /// The whole entry, operational attributes included.
+    pub(super) attributes: Attributes,
+    keys: Vec<Key>,
+}
+
+/// Who made the entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A client. He sets user attributes only.
+    Client,
+    /// A server, this one or another: what it noted of the entry is kept, as far as it means
+    /// something here.
+    Export,
+}
+
+impl Add {
+    /// Understands a client's request.
+    pub fn new(
+        core: &Core,
+        subject: &Subject,
+        request: &AddRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Result<Add> {
+        let given = request
+            .attributes
+            .iter()
+            .map(|attribute| (attribute.description.as_ref(), attribute.values.as_slice()));
+        Add::of(core, subject, request.dn, given, Source::Client, controls)
+    }
+
+    /// Makes an entry of a DN and attributes.
+    pub fn of<'a>(
+        core: &Core,
+        subject: &Subject,
+        dn: &str,
+        given: impl Iterator<Item = (&'a str, &'a [Cow<'a, [u8]>])>,
+        source: Source,
+        controls: &RequestControls<'_>,
+    ) -> Result<Add> {
+        let request = Request::new(core, subject, dn, Rights::MANAGE, controls)?;
+        let mut attributes = Attributes::new();
+        for (description, values) in given {
+            take(core, &mut attributes, description, values, source)?;
+        }
+        name_values(core, &mut attributes, dn)?;
+        complete_classes(&core.schema, &mut attributes)?;
+        let structural = check_entry(&core.schema, &attributes)?.name().to_owned();
+        edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
+        stamp(core, &mut attributes, &request.stamp)?;
+        let keys = core.indexes.keys(&core.schema, &attributes);
+        Ok(Add { request, attributes, keys })
+    }
+
+    /// Adds the entry.
+    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+        let request = &self.request;
+        let view = write.view();
+        let (name, context, below) = (&request.name, &request.context, request.below);
+        let parent = match below.checked_sub(1) {
+            Some(below) => names::resolve(view, context, &name.parent(), below)?,
+            None => EntryId::ROOT,
+        };
+        let rights = request.rights(core);
+        if !rights.may_manage(parent) {
+            return Err(Failure::denied("add entries here"));
+        }
+        let component = request.component()?;
+        if view.child(parent, component)?.is_some() {
+            let text = "an entry of this name is there already";
+            return Err(Failure::new(ResultCode::EntryAlreadyExists, text));
+        }
+        if let Some(matcher) = &request.assertion {
+            let text = name.text();
+            let candidate = Candidate::made(&text, &self.attributes);
+            asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)?;
+        }
+        let entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
+        let id = write.insert(parent, component, &entry, &self.keys)?;
+        let response_controls = request.post_read(core, write, id)?.into_iter().collect();
+        Ok(WriteDone { response_controls })
+    }
+}
+
+/// What is stored as the entry's RDN; the top of a naming context has its whole name there.
+fn rdn_text(name: &Name, below: usize) -> String {
+    match (below, name.parts.first()) {
+        (1.., Some(first)) => first.text.clone(),
+        _ => name.text(),
+    }
+}
+
+/// Takes one attribute as it was given.
+fn take(
+    core: &Core,
+    attributes: &mut Attributes,
+    given: &str,
+    values: &[Cow<'_, [u8]>],
+    source: Source,
+) -> Result<()> {
+    if source == Source::Export && IGNORED.iter().any(|one| one.eq_ignore_ascii_case(base(given))) {
+        return Ok(());
+    }
+    let description = edit::describe(&core.schema, given)?;
+    let attribute = description.attribute;
+    match source {
+        Source::Client => edit::require_writable(attribute)?,
+        Source::Export if Computed::from_name(attribute.name()).is_some() => return Ok(()),
+        Source::Export => {}
+    }
+    edit::check_syntax(&core.schema, attribute, values)?;
+    // A second list for one description belongs to the first.
+    let values = values.iter().map(|value| value.to_vec()).collect();
+    edit::extend(&core.schema, attributes, &description, values)
+}
+
+/// Adds the values of the RDN that are not among the attributes.
+fn name_values(core: &Core, attributes: &mut Attributes, dn: &str) -> Result<()> {
+    let Some(rdn) = Dn::parse(dn).ok().and_then(|dn| dn.rdns.into_iter().next()) else {
+        return Ok(());
+    };
+    check_rdn(&core.schema, &rdn)?;
+    for ava in rdn.avas {
+        let description = edit::describe(&core.schema, &ava.attribute)?;
+        if !edit::has_value(&core.schema, attributes, description.attribute, &ava.value) {
+            edit::check_syntax(&core.schema, description.attribute, &[&ava.value])?;
+            edit::add(&core.schema, attributes, &description, vec![ava.value])?;
+        }
+    }
+    if let Some(classes) = attributes.iter().position(|(name, _)| name == OBJECT_CLASS) {
+        // First, as people expect to read it.
+        attributes.get_mut(..=classes).unwrap_or_default().rotate_right(1);
+    }
+    Ok(())
+}
+
+/// Notes who made the entry and when, unless that is known already.
+fn stamp(core: &Core, attributes: &mut Attributes, stamp: &Stamp) -> Result<()> {
+    let uuid = match edit::values(attributes, ENTRY_UUID) {
+        Some(_) => None,
+        None => Some(core.uuid()?),
+    };
+    let values = [
+        (ENTRY_UUID, uuid.as_deref().unwrap_or_default()),
+        (CREATORS_NAME, &stamp.author),
+        (CREATE_TIMESTAMP, &stamp.time),
+        (super::MODIFIERS_NAME, &stamp.author),
+        (super::MODIFY_TIMESTAMP, &stamp.time),
+    ];
+    for (name, value) in values {
+        if edit::values(attributes, name).is_none() {
+            edit::set(attributes, name, value);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! An entry's attributes while they are being changed: what each kind of change does and refuses
+//! (RFC 4511 §§ 4.6, 4.7; RFC 4525).
+
+use crate::failure::{Failure, Result};
+use crate::limits::ATTRIBUTE_VALUES_MAX;
+use crate::schema::{AttributeType, Attributes, Description, Schema};
+use keyway_codec::message::ResultCode;
+use keyway_codec::syntax::Syntax;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Understands a description in a change.
+///
+/// # Errors
+/// `undefinedAttributeType`.
+pub fn describe<'s>(schema: &'s Schema, description: &str) -> Result<Description<'s>> {
+    schema.describe(description).ok_or_else(|| {
+        let text = format!("attribute {description} is not known, or has an unknown option");
+        Failure::new(ResultCode::UndefinedAttributeType, text)
+    })
+}
+
+/// Checks that a client may set the attribute at all.
+///
+/// # Errors
+/// `constraintViolation` if only the server does.
+pub fn require_writable(attribute: &AttributeType) -> Result<()> {
+    if !attribute.is_read_only() {
+        return Ok(());
+    }
+    let text = format!("attribute {} is set by the server only", attribute.name());
+    Err(Failure::new(ResultCode::ConstraintViolation, text))
+}
+
+/// Checks values against their syntax.
+///
+/// # Errors
+/// `invalidAttributeSyntax`, with the value's number.
+pub fn check_syntax<V: AsRef<[u8]>>(
+    schema: &Schema,
+    attribute: &AttributeType,
+    values: &[V],
+) -> Result<()> {
+    for (index, value) in values.iter().enumerate() {
+        let checked = attribute.syntax().validate(value.as_ref());
+        let normal = attribute.equality().map(|rule| schema.normalize(rule, value.as_ref()));
+        let why = match (checked, normal) {
+            (Err(why), _) => why,
+            (Ok(()), Some(None)) => "its matching rule does not take it",
+            (Ok(()), _) => continue,
+        };
+        let text = format!("value {index} of attribute {} is not valid: {why}", attribute.name());
+        return Err(Failure::new(ResultCode::InvalidAttributeSyntax, text));
+    }
+    Ok(())
+}
+
+/// The form in which equal values of the attribute are equal bytes; without a rule the value.
+fn normal<'v>(schema: &Schema, attribute: &AttributeType, value: &'v [u8]) -> Cow<'v, [u8]> {
+    let normal = attribute.equality().and_then(|rule| schema.normalize(rule, value));
+    normal.map_or(Cow::Borrowed(value), Cow::Owned)
+}
+
+fn exists(name: &str) -> Failure {
+    let text = format!("attribute {name} has this value already, or it is given twice");
+    Failure::new(ResultCode::AttributeOrValueExists, text)
+}
+
+fn missing(name: &str, what: &str) -> Failure {
+    Failure::new(ResultCode::NoSuchAttribute, format!("the entry has no {what}{name}"))
+}
+
+/// Refuses to single out values of an attribute that has no equality rule (RFC 4512 § 2.5.1).
+fn require_equality(attribute: &AttributeType) -> Result<()> {
+    if attribute.equality().is_some() {
+        return Ok(());
+    }
+    let text = format!(
+        "attribute {} has no equality rule: its values can only be replaced together",
+        attribute.name()
+    );
+    Err(Failure::new(ResultCode::InappropriateMatching, text))
+}
+
+/// The values stored under a canonical description.
+pub fn values<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a Vec<Vec<u8>>> {
+    attributes.iter().find(|(stored, _)| stored == name).map(|(_, values)| values)
+}
+
+fn values_mut<'a>(attributes: &'a mut Attributes, name: &str) -> Option<&'a mut Vec<Vec<u8>>> {
+    attributes.iter_mut().find(|(stored, _)| stored == name).map(|(_, values)| values)
+}
+
+fn remove(attributes: &mut Attributes, name: &str) -> bool {
+    let before = attributes.len();
+    attributes.retain(|(stored, _)| stored != name);
+    attributes.len() < before
+}
+
+/// Adds values. Their syntax has been checked.
+///
+/// # Errors
+/// `attributeOrValueExists`, `inappropriateMatching`, or `adminLimitExceeded`.
+pub fn add(
+    schema: &Schema,
+    attributes: &mut Attributes,
+    description: &Description<'_>,
+    added: Vec<Vec<u8>>,
+) -> Result<()> {
+    if values(attributes, &description.canonical()).is_some() {
+        require_equality(description.attribute)?;
+    }
+    extend(schema, attributes, description, added)
+}
+
+/// Adds values to those that are given for a new entry. Their syntax has been checked.
+///
+/// # Errors
+/// `attributeOrValueExists` or `adminLimitExceeded`.
+pub fn extend(
+    schema: &Schema,
+    attributes: &mut Attributes,
+    description: &Description<'_>,
+    added: Vec<Vec<u8>>,
+) -> Result<()> {
+    let (attribute, name) = (description.attribute, description.canonical());
+    let held = values(attributes, &name).map_or(&[][..], Vec::as_slice);
+    if held.len() + added.len() > ATTRIBUTE_VALUES_MAX {
+        let text = format!("attribute {name} would have more than {ATTRIBUTE_VALUES_MAX} values");
+        return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
+    }
+    let mut seen: HashSet<Cow<'_, [u8]>> =
+        held.iter().map(|value| normal(schema, attribute, value)).collect();
+    if !added.iter().all(|value| seen.insert(normal(schema, attribute, value))) {
+        return Err(exists(&name));
+    }
+    drop(seen);
+    match values_mut(attributes, &name) {
+        Some(held) => held.extend(added),
+        None if added.is_empty() => {}
+        None => attributes.push((name.into_owned(), added)),
+    }
+    Ok(())
+}
+
+/// Deletes values, or the attribute if none are given.
+///
+/// # Errors
+/// `noSuchAttribute` or `inappropriateMatching`.
+pub fn delete(
+    schema: &Schema,
+    attributes: &mut Attributes,
+    description: &Description<'_>,
+    deleted: &[Vec<u8>],
+) -> Result<()> {
+    let (attribute, name) = (description.attribute, description.canonical());
+    if deleted.is_empty() {
+        let there = remove(attributes, &name);
+        return if there { Ok(()) } else { Err(missing(&name, "attribute ")) };
+    }
+    require_equality(attribute)?;
+    let held = values_mut(attributes, &name).ok_or_else(|| missing(&name, "attribute "))?;
+    let mut going = HashSet::new();
+    for value in deleted {
+        if !going.insert(normal(schema, attribute, value)) {
+            return Err(missing(&name, "second such value of attribute "));
+        }
+    }
+    let before = held.len();
+    held.retain(|value| !going.contains(&normal(schema, attribute, value)));
+    if before - held.len() != going.len() {
+        return Err(missing(&name, "such value of attribute "));
+    }
+    if held.is_empty() {
+        remove(attributes, &name);
+    }
+    Ok(())
+}
+
+/// Replaces all values; without new ones the attribute goes if it is there.
+///
+/// # Errors
+/// `attributeOrValueExists` if a value is given twice.
+pub fn replace(
+    schema: &Schema,
+    attributes: &mut Attributes,
+    description: &Description<'_>,
+    new: Vec<Vec<u8>>,
+) -> Result<()> {
+    let name = description.canonical();
+    let position = attributes.iter().position(|(stored, _)| *stored == *name);
+    remove(attributes, &name);
+    extend(schema, attributes, description, new)?;
+    // It stays where it was: entries of a kind are read faster if they are in the same order.
+    if let (Some(position), Some((last, _))) = (position, attributes.last())
+        && *last == *name
+        && let Some(replaced) = attributes.pop()
+    {
+        attributes.insert(position, replaced);
+    }
+    Ok(())
+}
+
+/// Adds a number to each value (RFC 4525).
+///
+/// # Errors
+/// `noSuchAttribute`; `constraintViolation` if a value is no number or becomes too large;
+/// `protocolError` unless there is one value to add.
+pub fn increment(
+    attributes: &mut Attributes,
+    description: &Description<'_>,
+    by: &[Vec<u8>],
+) -> Result<()> {
+    let name = description.canonical();
+    let violation = |what: &str| {
+        let text = format!("attribute {name} cannot be incremented: {what}");
+        Failure::new(ResultCode::ConstraintViolation, text)
+    };
+    let [by] = by else {
+        let text = format!("an increment of attribute {name} has exactly one value");
+        return Err(Failure::new(ResultCode::ProtocolError, text));
+    };
+    let by = integer(by).ok_or_else(|| violation("the increment is no integer in range"))?;
+    if description.attribute.syntax() != Syntax::Integer {
+        return Err(violation("it is no integer"));
+    }
+    let held = values_mut(attributes, &name).ok_or_else(|| missing(&name, "attribute "))?;
+    for value in held {
+        let sum = integer(value)
+            .ok_or_else(|| violation("a value is no integer in range"))?
+            .checked_add(by)
+            .ok_or_else(|| violation("the sum is out of range"))?;
+        *value = sum.to_string().into_bytes();
+    }
+    Ok(())
+}
+
+fn integer(value: &[u8]) -> Option<i128> {
+    str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Whether the entry has a value equal to this one under the plain type.
+pub fn has_value(
+    schema: &Schema,
+    attributes: &Attributes,
+    attribute: &AttributeType,
+    value: &[u8],
+) -> bool {
+    let wanted = normal(schema, attribute, value);
+    values(attributes, attribute.name())
+        .is_some_and(|held| held.iter().any(|value| normal(schema, attribute, value) == wanted))
+}
+
+/// Sets an attribute to one value, where it was if it is there.
+pub fn set(attributes: &mut Attributes, name: &str, value: &str) {
+    let value = vec![value.as_bytes().to_vec()];
+    match values_mut(attributes, name) {
+        Some(held) => *held = value,
+        None => attributes.push((name.to_owned(), value)),
+    }
+}

@@ -1,0 +1,340 @@
+//! Writes: what is asked for is checked and made ready on the caller's thread, then done in one
+//! job of the store's committer, and answered when it is on the disk.
+//!
+//! A job makes all its checks before its first change, and can be run again.
+
+mod add;
+mod delete;
+mod edit;
+mod modify;
+mod read_entry;
+mod rename;
+mod secret;
+
+pub(crate) use add::{Add, Source};
+pub(crate) use delete::Delete;
+pub(crate) use edit::describe;
+pub(crate) use modify::{Modify, difference};
+pub(crate) use rename::Rename;
+
+use crate::access::{Rights, Subject, View};
+use crate::candidate::Candidate;
+use crate::controls::{RequestControls, ResponseControl};
+use crate::directory::{Core, Directory};
+use crate::evaluate::{Evaluator, Truth};
+use crate::failure::{Failure, Result};
+use crate::filter::Matcher;
+use crate::names::{self, Name, NamingContext, Place};
+use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
+use crate::schema::{Attributes, Schema};
+use crate::search::Selection;
+use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, ResultCode};
+use keyway_store::{EntryId, EntryRef, Names, Write};
+use secret::Secrets;
+use std::cell::RefCell;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// What a write that was done answers.
+#[derive(Clone, Debug, Default)]
+pub struct WriteDone {
+    /// The controls to answer with.
+    pub response_controls: Vec<ResponseControl>,
+}
+
+/// A write that is ready to be done.
+pub(crate) enum Operation {
+    Add(Add),
+    Delete(Delete),
+    Modify(Modify),
+    Rename(Rename),
+}
+
+impl Operation {
+    /// Does it. May be called again if what it did was undone.
+    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+        match self {
+            Operation::Add(add) => add.apply(core, write),
+            Operation::Delete(delete) => delete.apply(core, write),
+            Operation::Modify(modify) => modify.apply(core, write),
+            Operation::Rename(rename) => rename.apply(core, write),
+        }
+    }
+}
+
+/// What all writes have in common.
+pub(crate) struct Request {
+    pub subject: Subject,
+    pub name: Name,
+    pub context: Arc<NamingContext>,
+    /// RDNs below the context's top.
+    pub below: usize,
+    /// Who does it and when, as the entry will say.
+    pub stamp: Stamp,
+    pub assertion: Option<Matcher>,
+    pub pre_read: Option<Selection>,
+    pub post_read: Option<Selection>,
+}
+
+/// Who changes an entry, and when.
+#[derive(Clone)]
+pub(crate) struct Stamp {
+    pub author: String,
+    pub time: String,
+}
+
+impl Stamp {
+    /// Enters it as the last change.
+    fn mark(&self, attributes: &mut Attributes) {
+        edit::set(attributes, MODIFIERS_NAME, &self.author);
+        edit::set(attributes, MODIFY_TIMESTAMP, &self.time);
+    }
+}
+
+impl Request {
+    /// Understands name and controls, and refuses a subject without any such right before it
+    /// learns what there is.
+    fn new(
+        core: &Core,
+        subject: &Subject,
+        dn: &str,
+        right: Rights,
+        controls: &RequestControls<'_>,
+    ) -> Result<Request> {
+        let name = Name::parse(&core.schema, dn)?;
+        let contexts = core.contexts();
+        let (context, below) = match names::place(&contexts, &name) {
+            Place::Inside { context, below } => (context.clone(), below),
+            place => {
+                let data = core.access.view(subject, crate::access::Place::Data);
+                if !data.may_anywhere(right) {
+                    return Err(Failure::denied("change this"));
+                }
+                return Err(match place {
+                    Place::Root => unwilling("the root DSE cannot be changed"),
+                    Place::Subschema => unwilling("the schema cannot be changed over LDAP"),
+                    _ => Failure::no_such_object("").context("no naming context holds this DN"),
+                });
+            }
+        };
+        if !core.view(subject, &context).may_anywhere(right) {
+            return Err(Failure::denied("change this"));
+        }
+        let selection = |wanted: &Option<Vec<&str>>| {
+            wanted.as_ref().map(|wanted| Selection::new(&core.schema, wanted, false))
+        };
+        Ok(Request {
+            subject: subject.clone(),
+            name,
+            context,
+            below,
+            stamp: Stamp {
+                author: subject.dn().unwrap_or_default().to_owned(),
+                time: core.timestamp(),
+            },
+            assertion: controls.assertion.as_ref().map(|one| Matcher::new(&core.schema, one)),
+            pre_read: selection(&controls.pre_read),
+            post_read: selection(&controls.post_read),
+        })
+    }
+
+    /// The subject's rights where the entry is.
+    fn rights<'c>(&self, core: &'c Core) -> View<'c> {
+        core.view(&self.subject, &self.context)
+    }
+
+    /// The entry that is to be changed.
+    fn find<'w>(&self, write: &'w Write<'_>) -> Result<(EntryId, EntryRef<'w>)> {
+        let view = write.view();
+        let id = names::resolve(view, &self.context, &self.name, self.below)?;
+        let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
+        Ok((id, entry))
+    }
+
+    /// By which component the entry hangs from the one above.
+    fn component(&self) -> Result<&[u8]> {
+        component(&self.context, &self.name, self.below)
+    }
+
+    /// RFC 4528.
+    fn assert_entry(
+        &self,
+        core: &Core,
+        write: &Write<'_>,
+        id: EntryId,
+        entry: EntryRef<'_>,
+    ) -> Result<()> {
+        let Some(matcher) = &self.assertion else { return Ok(()) };
+        let (rights, names) = (self.rights(core), RefCell::new(Names::new()));
+        let candidate = Candidate::stored(id, entry, write.view(), &names);
+        asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)
+    }
+}
+
+/// By which component an entry hangs from the one above.
+fn component<'n>(context: &'n NamingContext, name: &'n Name, below: usize) -> Result<&'n [u8]> {
+    if below == 0 {
+        return Ok(&context.component);
+    }
+    let first = name.parts.first();
+    first.and_then(|part| part.component.as_deref()).ok_or_else(|| {
+        let text = "the attribute of the RDN is not known, or not made for naming";
+        Failure::new(ResultCode::UndefinedAttributeType, text)
+    })
+}
+
+/// What an assertion control makes of its filter's truth.
+///
+/// # Errors
+/// `assertionFailed` unless it is true.
+pub(crate) fn asserted(truth: Truth) -> Result<()> {
+    match truth {
+        Truth::True => Ok(()),
+        _ => Err(Failure::new(ResultCode::AssertionFailed, "the entry does not match")),
+    }
+}
+
+pub(crate) fn unwilling(why: impl Into<String>) -> Failure {
+    Failure::new(ResultCode::UnwillingToPerform, why)
+}
+
+/// The RDN of a stored entry, as it was written.
+fn rdn_of(entry: &EntryRef<'_>) -> Result<keyway_codec::dn::Rdn> {
+    // The top of a naming context is stored under its whole name.
+    let dn = keyway_codec::dn::Dn::parse(entry.rdn());
+    let rdn = dn.ok().and_then(|dn| dn.rdns.into_iter().next());
+    rdn.ok_or_else(|| Failure::new(ResultCode::Other, "a stored RDN is malformed"))
+}
+
+/// Checks that an RDN can name an entry: each type once, and none that only the server sets.
+fn check_rdn(schema: &Schema, rdn: &keyway_codec::dn::Rdn) -> Result<()> {
+    for (index, ava) in rdn.avas.iter().enumerate() {
+        let Some(attribute) = schema.attribute(&ava.attribute) else {
+            let text = format!("attribute {} of the RDN is not known", ava.attribute);
+            return Err(Failure::new(ResultCode::UndefinedAttributeType, text));
+        };
+        edit::require_writable(attribute)?;
+        let violation = |what: &str| {
+            let text = format!("attribute {} {what}", attribute.name());
+            Err(Failure::new(ResultCode::NamingViolation, text))
+        };
+        if attribute.equality().is_none() {
+            return violation("has no equality rule and cannot name an entry");
+        }
+        let mut before = rdn.avas.iter().take(index);
+        if before.any(|other| schema.attribute(&other.attribute) == Some(attribute)) {
+            return violation("is in the RDN twice");
+        }
+    }
+    Ok(())
+}
+
+impl Directory {
+    /// Adds an entry (RFC 4511 § 4.7). The superclasses of its classes and the values of its RDN
+    /// are added if they are not given; passwords are hashed.
+    ///
+    /// What is asked is checked, and submitted to the store unless passwords are to be hashed
+    /// first, before this returns. The future resolves when the entry is on the disk; dropping it
+    /// does not undo anything.
+    pub fn add(
+        &self,
+        subject: &Subject,
+        request: &AddRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
+        let prepared = Add::new(&self.core, subject, request, controls);
+        self.carry_out(prepared.map(Operation::Add))
+    }
+
+    /// Deletes an entry without children (RFC 4511 § 4.8). As [`Directory::add`].
+    pub fn delete(
+        &self,
+        subject: &Subject,
+        dn: &str,
+        controls: &RequestControls<'_>,
+    ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
+        let prepared = Delete::new(&self.core, subject, dn, controls);
+        self.carry_out(prepared.map(Operation::Delete))
+    }
+
+    /// Changes attributes of an entry, all as asked or nothing (RFC 4511 § 4.6). As
+    /// [`Directory::add`].
+    pub fn modify(
+        &self,
+        subject: &Subject,
+        request: &ModifyRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
+        let prepared = Modify::new(&self.core, subject, request, controls);
+        self.carry_out(prepared.map(Operation::Modify))
+    }
+
+    /// Renames or moves an entry and all below it (RFC 4511 § 4.9). As [`Directory::add`].
+    pub fn modify_dn(
+        &self,
+        subject: &Subject,
+        request: &ModifyDnRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
+        let prepared = Rename::new(&self.core, subject, request, controls);
+        self.carry_out(prepared.map(Operation::Rename))
+    }
+
+    /// Sets an entry's password to a value that is hashed already, on behalf of the subject.
+    pub fn set_password(
+        &self,
+        subject: &Subject,
+        dn: &str,
+        hashed: Vec<u8>,
+    ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
+        let prepared = Modify::password(&self.core, subject, dn, hashed);
+        let done = self.carry_out(prepared.map(Operation::Modify));
+        async move { done.await.map(drop) }
+    }
+
+    fn carry_out(
+        &self,
+        prepared: Result<Operation>,
+    ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
+        let core = self.core.clone();
+        let started = prepared.and_then(|mut operation| {
+            let secrets = Secrets::take(&core.passwords, &mut operation)?;
+            // Submitted at once if it can be, so that a client's writes are done in their order.
+            match secrets.is_empty() {
+                true => Ok(Started::Submitted(core.submit(operation)?)),
+                false => Ok(Started::Hashing(operation, secrets)),
+            }
+        });
+        async move {
+            let answer = match started? {
+                Started::Submitted(answer) => answer,
+                Started::Hashing(mut operation, secrets) => {
+                    secrets.put_hashed(&mut operation).await?;
+                    core.submit(operation)?
+                }
+            };
+            let gone = || Failure::new(ResultCode::Unavailable, "the store was closed");
+            answer.await.map_err(|_| gone())?
+        }
+    }
+}
+
+/// How far a write has got before it is waited for.
+enum Started {
+    Submitted(oneshot::Receiver<Result<WriteDone>>),
+    Hashing(Operation, Secrets),
+}
+
+impl Core {
+    fn submit(
+        self: &Arc<Core>,
+        operation: Operation,
+    ) -> Result<oneshot::Receiver<Result<WriteDone>>> {
+        let (sender, receiver) = oneshot::channel();
+        let core = self.clone();
+        let job = move |write: &mut Write<'_>| operation.apply(&core, write);
+        // Nobody may be waiting any more: the connection is gone.
+        self.store.submit(job, move |result| drop(sender.send(result)))?;
+        Ok(receiver)
+    }
+}

@@ -1,0 +1,176 @@
+//! Modify (RFC 4511 § 4.6, RFC 4525).
+
+use super::edit::{self, describe};
+use super::{MODIFIERS_NAME, MODIFY_TIMESTAMP, Request, WriteDone, rdn_of};
+use crate::access::{Rights, Subject};
+use crate::controls::RequestControls;
+use crate::directory::{Core, USER_PASSWORD};
+use crate::failure::{Failure, Result};
+use crate::operational::STRUCTURAL_OBJECT_CLASS;
+use crate::schema::{Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
+use keyway_codec::dn::Rdn;
+use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
+use keyway_store::{Entry, Key, Write};
+
+/// A modify that is ready to be done.
+pub(crate) struct Modify {
+    request: Request,
+    pub(super) edits: Vec<Edit>,
+}
+
+/// One change.
+pub(crate) struct Edit {
+    pub operation: ChangeOperation,
+    /// The canonical description.
+    pub name: String,
+    pub values: Vec<Vec<u8>>,
+}
+
+impl Edit {
+    /// Whether its values are stored as they are.
+    pub fn stores(&self) -> bool {
+        matches!(self.operation, ChangeOperation::Add | ChangeOperation::Replace)
+    }
+}
+
+impl Modify {
+    /// Understands a client's request.
+    pub fn new(
+        core: &Core,
+        subject: &Subject,
+        request: &ModifyRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Result<Modify> {
+        let edits = request.changes.iter().map(|change| {
+            let values = change.attribute.values.iter().map(|value| value.to_vec()).collect();
+            (change.operation, change.attribute.description.as_ref(), values)
+        });
+        Modify::of(core, subject, request.dn, edits, controls)
+    }
+
+    /// The change of a password to a value that is hashed.
+    pub fn password(core: &Core, subject: &Subject, dn: &str, hashed: Vec<u8>) -> Result<Modify> {
+        let edit = (ChangeOperation::Replace, USER_PASSWORD, vec![hashed]);
+        Modify::of(core, subject, dn, [edit].into_iter(), &RequestControls::default())
+    }
+
+    /// Checks all that can be checked without the entry.
+    pub fn of<'a>(
+        core: &Core,
+        subject: &Subject,
+        dn: &str,
+        changes: impl Iterator<Item = (ChangeOperation, &'a str, Vec<Vec<u8>>)>,
+        controls: &RequestControls<'_>,
+    ) -> Result<Modify> {
+        let request = Request::new(core, subject, dn, Rights::WRITE, controls)?;
+        let edits = changes
+            .map(|(operation, given, values)| {
+                let description = describe(&core.schema, given)?;
+                edit::require_writable(description.attribute)?;
+                let name = description.canonical().into_owned();
+                let edit = Edit { operation, name, values };
+                if edit.stores() {
+                    edit::check_syntax(&core.schema, description.attribute, &edit.values)?;
+                }
+                if operation == ChangeOperation::Add && edit.values.is_empty() {
+                    let text = format!("attribute {given} is added without a value");
+                    return Err(Failure::new(ResultCode::ProtocolError, text));
+                }
+                Ok(edit)
+            })
+            .collect::<Result<_>>()?;
+        Ok(Modify { request, edits })
+    }
+
+    /// Changes the entry.
+    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+        let request = &self.request;
+        let (id, entry) = request.find(write)?;
+        let rights = request.rights(core);
+        for edit in &self.edits {
+            if !rights.may(Rights::WRITE, base(&edit.name), id) {
+                let text = format_args!("write attribute {} of this entry", edit.name);
+                return Err(Failure::denied(text));
+            }
+        }
+        request.assert_entry(core, write, id, entry)?;
+        let rdn = rdn_of(&entry)?;
+        let Entry { rdn: rdn_text, attributes: mut new } = entry.to_entry();
+        let old = self.touched(core, &new);
+        for edit in &self.edits {
+            edit.apply(core, &mut new)?;
+        }
+        self.check(core, &rdn, &mut new)?;
+        request.stamp.mark(&mut new);
+        let mut response_controls: Vec<_> =
+            request.pre_read(core, write, id)?.into_iter().collect();
+        let keys = |attributes| core.indexes.keys(&core.schema, attributes);
+        let (removed, added) = difference(keys(&old), keys(&self.touched(core, &new)));
+        let entry = Entry { rdn: rdn_text, attributes: new };
+        write.update(id, &entry, &removed, &added)?;
+        response_controls.extend(request.post_read(core, write, id)?);
+        Ok(WriteDone { response_controls })
+    }
+
+    /// The attributes that can get other keys: those that change, and those that share an index
+    /// with them, so that a key which both give is not lost.
+    fn touched(&self, core: &Core, attributes: &Attributes) -> Attributes {
+        let edited = self.edits.iter().map(|edit| base(&edit.name));
+        let changed: Vec<&str> = edited.chain([MODIFIERS_NAME, MODIFY_TIMESTAMP]).collect();
+        let related = |name: &str| changed.iter().any(|one| core.indexes.related(base(name), one));
+        attributes.iter().filter(|(name, _)| related(name)).cloned().collect()
+    }
+
+    /// Checks the entry as it has become.
+    fn check(&self, core: &Core, rdn: &Rdn, attributes: &mut Attributes) -> Result<()> {
+        let schema = &core.schema;
+        for ava in &rdn.avas {
+            let Some(attribute) = schema.attribute(&ava.attribute) else { continue };
+            let edited = self.edits.iter().any(|edit| edit.name == attribute.name());
+            if edited && !edit::has_value(schema, attributes, attribute, &ava.value) {
+                let text = format!(
+                    "a value of attribute {} is in the entry's RDN; rename the entry instead",
+                    attribute.name()
+                );
+                return Err(Failure::new(ResultCode::NotAllowedOnRdn, text));
+            }
+        }
+        if self.edits.iter().any(|edit| edit.name == OBJECT_CLASS) {
+            complete_classes(schema, attributes)?;
+        }
+        let structural = check_entry(schema, attributes)?;
+        let before = edit::values(attributes, STRUCTURAL_OBJECT_CLASS);
+        let before = before.and_then(|values| values.first()).map(Vec::as_slice);
+        if before.is_some_and(|before| before != structural.name().as_bytes()) {
+            let text = "the structural object class of an entry cannot be changed";
+            return Err(Failure::new(ResultCode::ObjectClassModsProhibited, text));
+        }
+        Ok(())
+    }
+}
+
+impl Edit {
+    fn apply(&self, core: &Core, attributes: &mut Attributes) -> Result<()> {
+        let schema = &core.schema;
+        let description = describe(schema, &self.name)?;
+        match self.operation {
+            ChangeOperation::Add => {
+                edit::add(schema, attributes, &description, self.values.clone())
+            }
+            ChangeOperation::Delete => edit::delete(schema, attributes, &description, &self.values),
+            ChangeOperation::Replace => {
+                edit::replace(schema, attributes, &description, self.values.clone())
+            }
+            ChangeOperation::Increment => edit::increment(attributes, &description, &self.values),
+        }
+    }
+}
+
+/// What is only in the first and what is only in the second; both are sorted.
+pub(crate) fn difference(old: Vec<Key>, new: Vec<Key>) -> (Vec<Key>, Vec<Key>) {
+    let only = |these: &[Key], those: &[Key]| {
+        let gone = these.iter().filter(|key| those.binary_search(key).is_err());
+        gone.cloned().collect()
+    };
+    (only(&old, &new), only(&new, &old))
+}

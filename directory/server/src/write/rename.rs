@@ -1,0 +1,162 @@
+//! Modify DN (RFC 4511 § 4.9).
+
+use super::modify::difference;
+use super::{Request, WriteDone, check_rdn, component, edit, rdn_of, unwilling};
+use crate::access::{Rights, Subject};
+use crate::controls::RequestControls;
+use crate::directory::Core;
+use crate::failure::{Failure, Result};
+use crate::names::{self, Name, NamePart, NamingContext, Place};
+use crate::schema::{Attributes, check_entry};
+use keyway_codec::dn::Rdn;
+use keyway_codec::message::{ModifyDnRequest, ResultCode};
+use keyway_store::{Entry, EntryId, EntryRef, Key, View, Write};
+use std::sync::Arc;
+
+/// A modify DN that is ready to be done.
+pub(crate) struct Rename {
+    request: Request,
+    new_rdn: Rdn,
+    /// The new name in its new place.
+    new_name: Name,
+    new_context: Arc<NamingContext>,
+    new_below: usize,
+    delete_old_rdn: bool,
+}
+
+impl Rename {
+    /// Understands a request.
+    pub fn new(
+        core: &Core,
+        subject: &Subject,
+        request: &ModifyDnRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Result<Rename> {
+        let ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior } = *request;
+        let request = Request::new(core, subject, dn, Rights::MANAGE, controls)?;
+        if core.is_own(&request.name) {
+            return Err(unwilling("the server needs this entry"));
+        }
+        if request.below == 0 {
+            return Err(unwilling("the top of a naming context cannot be renamed"));
+        }
+        let new_rdn = Rdn::parse(new_rdn).map_err(|error| {
+            let text = format!("the new RDN is not valid: {error}");
+            Failure::new(ResultCode::InvalidDnSyntax, text)
+        })?;
+        check_rdn(&core.schema, &new_rdn)?;
+        let (superior, new_context, new_below) = match new_superior {
+            None => (request.name.parent(), request.context.clone(), request.below),
+            Some(superior) => superior_of(core, &request, superior)?,
+        };
+        let mut new_name = Name { parts: vec![NamePart::new(&core.schema, &new_rdn)?] };
+        new_name.parts.extend(superior.parts);
+        Ok(Rename { request, new_rdn, new_name, new_context, new_below, delete_old_rdn })
+    }
+
+    /// Renames the entry.
+    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+        let request = &self.request;
+        let (id, entry) = request.find(write)?;
+        let rights = request.rights(core);
+        if !rights.may_manage(id) {
+            return Err(Failure::denied("rename this entry"));
+        }
+        request.assert_entry(core, write, id, entry)?;
+        let new_parent = self.new_parent(write.view(), id)?;
+        if !core.view(&request.subject, &self.new_context).may_manage(new_parent) {
+            return Err(Failure::denied("move entries there"));
+        }
+        let component = component(&self.new_context, &self.new_name, self.new_below)?;
+        if write.view().child(new_parent, component)?.is_some_and(|found| found != id) {
+            let text = "an entry of the new name is there already";
+            return Err(Failure::new(ResultCode::EntryAlreadyExists, text));
+        }
+        let (new, removed, added) = self.renamed(core, &entry)?;
+        let mut response_controls: Vec<_> =
+            request.pre_read(core, write, id)?.into_iter().collect();
+        write.rename(id, new_parent, request.component()?, component)?;
+        write.update(id, &new, &removed, &added)?;
+        response_controls.extend(request.post_read(core, write, id)?);
+        Ok(WriteDone { response_controls })
+    }
+
+    /// The entry above in the new place, which must not be the entry itself or below it.
+    fn new_parent(&self, view: View<'_>, id: EntryId) -> Result<EntryId> {
+        let above = self.new_name.parent();
+        let below = self.new_below.saturating_sub(1);
+        let parent = names::resolve(view, &self.new_context, &above, below)?;
+        if view.contains(&Key::subtree(id), parent)? {
+            return Err(unwilling("an entry cannot be moved below itself"));
+        }
+        Ok(parent)
+    }
+
+    /// The entry with its new RDN, and the keys that it loses and gets.
+    fn renamed(&self, core: &Core, entry: &EntryRef<'_>) -> Result<(Entry, Vec<Key>, Vec<Key>)> {
+        let keys = |attributes: &Attributes| core.indexes.keys(&core.schema, attributes);
+        let mut attributes = entry.to_entry().attributes;
+        let old_keys = keys(&attributes);
+        if self.delete_old_rdn {
+            self.remove_old(core, &rdn_of(entry)?, &mut attributes)?;
+        }
+        for ava in &self.new_rdn.avas {
+            let description = edit::describe(&core.schema, &ava.attribute)?;
+            if !edit::has_value(&core.schema, &attributes, description.attribute, &ava.value) {
+                edit::check_syntax(&core.schema, description.attribute, &[&ava.value])?;
+                edit::add(&core.schema, &mut attributes, &description, vec![ava.value.clone()])?;
+            }
+        }
+        check_entry(&core.schema, &attributes)?;
+        self.request.stamp.mark(&mut attributes);
+        let (removed, added) = difference(old_keys, keys(&attributes));
+        let rdn = self.new_name.parts.first().map(|part| part.text.clone()).unwrap_or_default();
+        Ok((Entry { rdn, attributes }, removed, added))
+    }
+
+    /// Removes the values of the old RDN that are not in the new one.
+    fn remove_old(&self, core: &Core, old: &Rdn, attributes: &mut Attributes) -> Result<()> {
+        let schema = &core.schema;
+        // The new RDN's values as an entry, to look the old ones up in.
+        let mut kept = Attributes::new();
+        for ava in &self.new_rdn.avas {
+            let name = edit::describe(schema, &ava.attribute)?.canonical().into_owned();
+            kept.push((name, vec![ava.value.clone()]));
+        }
+        for ava in &old.avas {
+            let description = edit::describe(schema, &ava.attribute)?;
+            let attribute = description.attribute;
+            if !edit::has_value(schema, &kept, attribute, &ava.value)
+                && edit::has_value(schema, attributes, attribute, &ava.value)
+            {
+                edit::delete(schema, attributes, &description, &[ava.value.clone()])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the new superior is, and how deep an entry below it is in its context.
+fn superior_of(
+    core: &Core,
+    request: &Request,
+    superior: &str,
+) -> Result<(Name, Arc<NamingContext>, usize)> {
+    let name = Name::parse(&core.schema, superior)?;
+    let contexts = core.contexts();
+    match names::place(&contexts, &name) {
+        Place::Inside { context, below } if context.is_system == request.context.is_system => {
+            let context = context.clone();
+            Ok((name, context, below + 1))
+        }
+        Place::Inside { .. } => {
+            let text = "an entry cannot be moved between the server's own entries and others";
+            Err(Failure::new(ResultCode::AffectsMultipleDsas, text))
+        }
+        Place::Outside => Err(Failure::no_such_object("").context("the new superior")),
+        Place::Root | Place::Subschema => {
+            let text = "nothing can be put below this entry";
+            Err(Failure::new(ResultCode::NamingViolation, text))
+        }
+    }
+}

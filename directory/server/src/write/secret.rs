@@ -1,0 +1,70 @@
+//! Passwords in a write: none of them reaches the store as it was given.
+
+use super::Operation;
+use crate::directory::USER_PASSWORD;
+use crate::failure::{Failure, Result};
+use crate::password::{self, Given, Passwords};
+use crate::schema::base;
+use keyway_codec::message::ResultCode;
+use std::pin::Pin;
+use zeroize::{Zeroize, Zeroizing};
+
+type Hash = Pin<Box<dyn Future<Output = Result<Vec<u8>, password::Error>> + Send>>;
+
+/// Passwords that are being hashed, and where they go.
+pub(super) struct Secrets {
+    hashes: Vec<(usize, Hash)>,
+}
+
+impl Secrets {
+    /// Takes the passwords out of an operation and starts to hash them.
+    ///
+    /// # Errors
+    /// `constraintViolation` for a value of an unknown scheme or a password that is too long,
+    /// `busy`, or the engine's.
+    pub fn take(passwords: &Passwords, operation: &mut Operation) -> Result<Secrets> {
+        let mut hashes: Vec<(usize, Hash)> = Vec::new();
+        for (index, value) in values(operation).enumerate() {
+            let given = password::classify(value).map_err(|error| {
+                Failure::new(ResultCode::ConstraintViolation, error.to_string())
+            })?;
+            if let Given::Password(password) = given {
+                let password = Zeroizing::new(password.to_vec());
+                value.zeroize();
+                hashes.push((index, Box::pin(passwords.hash(password)?)));
+            }
+        }
+        Ok(Secrets { hashes })
+    }
+
+    /// Whether there is nothing to wait for.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Puts the hashes where the passwords were.
+    pub async fn put_hashed(self, operation: &mut Operation) -> Result<()> {
+        for (index, hash) in self.hashes {
+            let hashed = hash.await?;
+            if let Some(value) = values(operation).nth(index) {
+                *value = hashed;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The password values that an operation would store, always in the same order.
+fn values(operation: &mut Operation) -> impl Iterator<Item = &mut Vec<u8>> {
+    let (added, edited) = match operation {
+        Operation::Add(add) => (Some(add.attributes.iter_mut()), None),
+        Operation::Modify(modify) => (None, Some(modify.edits.iter_mut())),
+        Operation::Delete(_) | Operation::Rename(_) => (None, None),
+    };
+    let added = added.into_iter().flatten().map(|(name, values)| (&*name, values));
+    let edited = edited.into_iter().flatten();
+    let edited = edited.filter(|edit| edit.stores()).map(|edit| (&edit.name, &mut edit.values));
+    let all = added.map(|(name, values)| (name.as_str(), values));
+    let all = all.chain(edited.map(|(name, values)| (name.as_str(), values)));
+    all.filter(|(name, _)| base(name) == USER_PASSWORD).flat_map(|(_, values)| values)
+}
