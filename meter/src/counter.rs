@@ -205,3 +205,57 @@ impl Page {
         self.free.fetch_or(1 << index, AcqRel);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// Held by a test while its threads take shards, which another's would be mistaken for.
+    static SHARDS_ARE_MINE: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn a_thread_takes_one_shard_and_returns_it() {
+        let _mine = SHARDS_ARE_MINE.lock();
+        let free = || page().free.load(Relaxed).count_ones();
+        let counter = counter("engine.test.shard.operations");
+        let before = free();
+        let while_it_lived = thread::spawn(move || {
+            counter.increment();
+            counter.increment();
+            free()
+        });
+        assert_eq!(while_it_lived.join().ok(), Some(before - 1));
+        assert_eq!(free(), before);
+        assert_eq!(counter.value(), 2);
+    }
+    #[test]
+    fn a_thread_does_not_touch_a_shard_that_it_returned() {
+        let _mine = SHARDS_ARE_MINE.lock();
+        /// Says, when its thread ends, whether the claim is gone and whether a shard is still used.
+        struct Last(mpsc::Sender<(bool, bool)>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                let _ = self.0.send((CLAIM.try_with(|_| ()).is_err(), OWN.get().is_some()));
+            }
+        }
+        thread_local!(static LAST: Cell<Option<Last>> = const { Cell::new(None) });
+        let counter = counter("engine.test.last.operations");
+        let (sender, ends) = mpsc::channel();
+        // Whichever is made first is destroyed last, or first: try both.
+        let other = sender.clone();
+        let made_last = thread::spawn(move || {
+            counter.increment();
+            LAST.set(Some(Last(other)));
+        });
+        let made_first = thread::spawn(move || {
+            LAST.set(Some(Last(sender)));
+            counter.increment();
+        });
+        assert!(made_last.join().is_ok() && made_first.join().is_ok());
+        let ends: Vec<_> = ends.iter().collect();
+        assert!(ends.contains(&(true, false)), "{ends:?}");
+        assert!(!ends.contains(&(true, true)), "{ends:?}");
+    }
+}

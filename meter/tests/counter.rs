@@ -5,7 +5,7 @@ use keyway_meter::{Counter, counter};
 use std::sync::Barrier;
 use std::thread;
 
-const ADDITIONS: u64 = 20_000;
+const ADDITIONS: u64 = 200_000;
 
 fn test_counter(name: &str) -> Counter {
     counter(&format!("engine.test.{name}.operations"))
@@ -23,20 +23,27 @@ fn a_name_means_one_counter() {
 #[test]
 fn threads_beyond_the_shards_lose_nothing() {
     let counter = test_counter("crowd");
-    let crowd = 2 * SHARDS;
-    let everybody = Barrier::new(crowd);
+    let late = 4;
+    let all_claimed = Barrier::new(SHARDS + late);
+    let all_counted = Barrier::new(SHARDS + late);
     thread::scope(|scope| {
-        for _ in 0..crowd {
+        // These hold every shard until the others, who find none, are done.
+        for _ in 0..SHARDS {
             scope.spawn(|| {
                 counter.increment();
-                everybody.wait();
-                for _ in 1..ADDITIONS {
-                    counter.increment();
-                }
+                all_claimed.wait();
+                all_counted.wait();
+            });
+        }
+        for _ in 0..late {
+            scope.spawn(|| {
+                all_claimed.wait();
+                (0..ADDITIONS).for_each(|_| counter.increment());
+                all_counted.wait();
             });
         }
     });
-    assert_eq!(counter.value(), crowd as u64 * ADDITIONS);
+    assert_eq!(counter.value(), SHARDS as u64 + late as u64 * ADDITIONS);
 }
 
 #[test]
