@@ -15,6 +15,7 @@ pub mod extended;
 pub mod filter;
 pub mod limits;
 pub mod message;
+pub mod standard;
 pub mod syntax;
 
 pub use error::DecodeError;
