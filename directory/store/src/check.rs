@@ -179,3 +179,71 @@ fn is_below(parents: &Parents, id: EntryId, ancestor: EntryId) -> bool {
 fn damaged<T>(what: impl Into<String>) -> Result<T, Error> {
     Err(Error::damaged(what))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lmdb::Tables;
+    use crate::{Entry, Options, Write, open};
+    use heed::RwTxn;
+
+    /// A small sound store after something was done to its tables: what the check says.
+    fn after(spoil: impl Fn(&Tables, &mut RwTxn<'_>)) -> Result<Checked, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { sync: false, map_bytes_max: 64 << 20, ..Options::default() };
+        let shared = open::open(dir.path(), &options).unwrap();
+        let mut write = Write::begin(&shared).unwrap();
+        let key = Key::new(b'e', &[b"x"]);
+        let top = write.insert(EntryId::ROOT, b"top", &Entry::default(), &[]).unwrap();
+        write.insert(top, b"a", &Entry::default(), &[key.clone()]).unwrap();
+        write.insert(top, b"b", &Entry::default(), &[key]).unwrap();
+        write.commit().unwrap();
+        let mut txn = shared.env.write_txn().unwrap();
+        spoil(&shared.tables, &mut txn);
+        txn.commit().unwrap();
+        let txn = shared.env.read_txn().unwrap();
+        View::new(&txn, &shared, None).check().map_err(|e| e.to_string())
+    }
+
+    fn row(key: &Key, id: u64) -> Vec<u8> {
+        [key.as_bytes(), &EntryId(id).to_bytes()].concat()
+    }
+
+    #[test]
+    fn a_sound_store_is_counted() {
+        // Children 3, subtrees 3 + 1 + 1, the caller's 2.
+        assert_eq!(after(|_, _| {}).unwrap(), Checked { entries: 3, postings: 10 });
+    }
+
+    #[test]
+    fn every_contradiction_is_found() {
+        let one = &EntryId(1).to_bytes();
+        let three = &EntryId(3).to_bytes();
+        let found = |spoil: &dyn Fn(&Tables, &mut RwTxn<'_>)| {
+            let what = after(spoil).unwrap_err();
+            assert!(what.starts_with("the store is damaged: "), "{what}");
+            what
+        };
+        found(&|t, w| assert!(t.entry.delete(w, three).unwrap()));
+        found(&|t, w| t.entry.put(w, three, b"spoiled").unwrap());
+        found(&|t, w| assert!(t.tree.delete(w, &[one, b"b".as_slice()].concat()).unwrap()));
+        found(&|t, w| t.tree.put(w, &[one, b"c".as_slice()].concat(), three).unwrap());
+        found(&|t, w| t.tree.put(w, &[three, b"c".as_slice()].concat(), three).unwrap());
+        found(&|t, w| t.tree.put(w, b"short", three).unwrap());
+        found(&|t, w| assert!(t.children.delete(w, one).unwrap()));
+        found(&|t, w| t.children.put(w, one, &[0, 0, 0, 0, 0, 0, 0, 3]).unwrap());
+        found(&|t, w| t.children.put(w, three, one).unwrap());
+        found(&|t, w| t.meta.put(w, META_NEXT_ID, three).unwrap());
+        let (below, all) = (Key::children(EntryId(1)), Key::subtree(EntryId(1)));
+        found(&|t, w| assert!(t.posting.delete(w, &row(&below, 2)).unwrap()));
+        found(&|t, w| assert!(t.posting.delete(w, &row(&all, 1)).unwrap()));
+        found(&|t, w| t.posting.put(w, &row(&all, 1), &[1]).unwrap());
+        found(&|t, w| t.posting.put(w, &row(&below, 1), b"").unwrap());
+        found(&|t, w| t.posting.put(w, &row(&all, 3), b"").unwrap());
+        let own = Key::new(b'e', &[b"x"]);
+        found(&|t, w| t.posting.put(w, &row(&own, 2), &[1, 1]).unwrap());
+        found(&|t, w| t.posting.put(w, &row(&own, 2), &[0]).unwrap());
+        found(&|t, w| t.posting.put(w, &row(&own, 2), &[0x80]).unwrap());
+        found(&|t, w| t.posting.put(w, b"e", b"").unwrap());
+    }
+}

@@ -1,8 +1,9 @@
 //! Posting keys: bytes that sort as their parts do, and never run into each other.
 //!
 //! A key is a kind byte and parts. In each part the bytes 0 and 1 are written as `01 01` and
-//! `01 02`, and a part ends with a 0: so no key is the beginning of another, keys of one kind sort
-//! as the list of their parts does, and the entry identifier can follow directly.
+//! `01 02`; between two parts stands `01 00`, and behind the last one `00`. So no key is the
+//! beginning of another, keys of one kind sort as the list of their parts does, and an entry
+//! identifier can follow directly.
 //! A key over [`KEY_BYTES_MAX`] is cut to its head, the bytes `01 03` that occur in no other key,
 //! and a hash of the whole.
 
@@ -28,13 +29,14 @@ pub(crate) enum Scope {
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// The key of `kind` with these parts; keys of one kind sort as the list of their parts.
+    /// The key of `kind` with these parts; keys of one kind sort as the list of their parts, as far
+    /// as they are not cut. No part is the same as one empty part.
     ///
     /// # Panics
     /// If `kind` is `b'c'` or `b's'`, which are the store's own.
     pub fn new(kind: u8, parts: &[&[u8]]) -> Key {
         assert!(kind != CHILDREN && kind != SUBTREE, "this kind of key is the store's own");
-        let mut bytes = escape(kind, parts);
+        let mut bytes = escape(kind, parts, &END);
         if bytes.len() > KEY_BYTES_MAX {
             let hash = Sha256::digest(&bytes);
             bytes.truncate(head_end(&bytes));
@@ -109,39 +111,54 @@ pub struct KeyRange {
 impl KeyRange {
     /// Keys whose last part begins with the last of `parts`, and whose other parts are equal.
     pub fn prefix(kind: u8, parts: &[&[u8]]) -> KeyRange {
-        let low = open_head(kind, parts);
+        let low = head(kind, parts, &[]);
         let high = successor(&low);
         KeyRange { low, high }
     }
 
     /// Keys whose last part is the last of `parts` or sorts after it, other parts equal.
     pub fn at_least(kind: u8, parts: &[&[u8]]) -> KeyRange {
-        let high = successor(&head(kind, siblings(parts)));
-        KeyRange { low: open_head(kind, parts), high }
+        KeyRange { low: head(kind, parts, &[]), high: successor(&siblings(kind, parts)) }
     }
 
     /// Keys whose last part is the last of `parts` or sorts before it, other parts equal.
     pub fn at_most(kind: u8, parts: &[&[u8]]) -> KeyRange {
-        KeyRange { low: head(kind, siblings(parts)), high: successor(&head(kind, parts)) }
+        KeyRange { low: siblings(kind, parts), high: successor(&head(kind, parts, &END)) }
     }
 
     /// All keys of this kind whose first parts are `parts`.
     pub fn all(kind: u8, parts: &[&[u8]]) -> KeyRange {
-        let low = head(kind, parts);
-        let high = successor(&low);
-        KeyRange { low, high }
+        match parts {
+            [] => KeyRange { low: vec![kind], high: successor(&[kind]) },
+            _ => KeyRange {
+                low: head(kind, parts, &END),
+                high: successor(&head(kind, parts, &BETWEEN)),
+            },
+        }
     }
 }
 
-/// All parts but the last.
-fn siblings<'p, 'b>(parts: &'p [&'b [u8]]) -> &'p [&'b [u8]] {
-    parts.split_last().map_or(&[], |(_, before)| before)
+/// Where the keys begin that have all parts but the last of these.
+fn siblings(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    match parts {
+        [] | [_] => vec![kind],
+        [before @ .., _] => head(kind, before, &BETWEEN),
+    }
 }
 
-fn escape(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(1 + parts.iter().map(|p| p.len() + 1).sum::<usize>());
+/// Stands between two parts.
+const BETWEEN: [u8; 2] = [1, 0];
+
+/// Stands behind the last part.
+const END: [u8; 1] = [0];
+
+fn escape(kind: u8, parts: &[&[u8]], end: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(2 + parts.iter().map(|p| p.len() + 2).sum::<usize>());
     bytes.push(kind);
-    for part in parts {
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            bytes.extend_from_slice(&BETWEEN);
+        }
         for &byte in *part {
             match byte {
                 0 => bytes.extend_from_slice(&[1, 1]),
@@ -149,24 +166,14 @@ fn escape(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
                 other => bytes.push(other),
             }
         }
-        bytes.push(0);
     }
+    bytes.extend_from_slice(end);
     bytes
 }
 
-/// The parts, no longer than the head of a cut key.
-fn head(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = escape(kind, parts);
-    bytes.truncate(HEAD_BYTES);
-    bytes
-}
-
-/// The parts without the end of the last one, no longer than the head of a cut key.
-fn open_head(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = escape(kind, parts);
-    if !parts.is_empty() {
-        bytes.pop();
-    }
+/// The parts and what stands behind them, no longer than the head of a cut key.
+fn head(kind: u8, parts: &[&[u8]], end: &[u8]) -> Vec<u8> {
+    let mut bytes = escape(kind, parts, end);
     bytes.truncate(HEAD_BYTES);
     bytes
 }
@@ -179,4 +186,85 @@ fn successor(bytes: &[u8]) -> Vec<u8> {
         *last += 1;
     }
     next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Parts with the bytes that are escaped, sometimes long enough to be cut.
+    fn part() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![Just(0u8), Just(1), Just(2), Just(3), Just(0xFF), any::<u8>()];
+        let head = prop_oneof![4 => Just(0usize), 1 => Just(230), 2 => 460..480usize];
+        (head, prop::collection::vec(byte, 0..6))
+            .prop_map(|(head, tail)| [vec![1; head / 2], vec![b'h'; head % 2], tail].concat())
+    }
+
+    fn new(parts: &[Vec<u8>]) -> Key {
+        Key::new(b'e', &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    fn holds(range: &KeyRange, key: &Key) -> bool {
+        let key = key.as_bytes();
+        range.low.as_slice() <= key && (range.high.is_empty() || key < range.high.as_slice())
+    }
+
+    proptest! {
+        #[test]
+        fn keys_sort_as_their_parts_and_none_begins_another(
+            a in prop::collection::vec(part(), 1..3),
+            b in prop::collection::vec(part(), 1..3),
+        ) {
+            let (x, y) = (new(&a), new(&b));
+            prop_assert!(x.as_bytes().len() <= KEY_BYTES_MAX);
+            prop_assert_eq!(a == b, x == y);
+            if a != b {
+                prop_assert!(!x.as_bytes().starts_with(y.as_bytes()));
+                let whole = |k: &Key| !k.as_bytes().ends_with(&hash_of(&a))
+                    && !k.as_bytes().ends_with(&hash_of(&b));
+                if whole(&x) && whole(&y) {
+                    prop_assert_eq!(a.cmp(&b), x.cmp(&y));
+                }
+            }
+        }
+
+        #[test]
+        fn ranges_miss_nothing(first in part(), a in part(), b in part(), more in part()) {
+            let key = |last: &[u8]| Key::new(b'e', &[&first, last]);
+            let parts: [&[u8]; 2] = [&first, &b];
+            prop_assert!(holds(&KeyRange::prefix(b'e', &parts), &key(&[&b[..], &more].concat())));
+            prop_assert!(holds(&KeyRange::all(b'e', &[&first]), &key(&a)));
+            if a >= b {
+                prop_assert!(holds(&KeyRange::at_least(b'e', &parts), &key(&a)));
+            }
+            if a <= b {
+                prop_assert!(holds(&KeyRange::at_most(b'e', &parts), &key(&a)));
+            }
+        }
+    }
+
+    fn hash_of(parts: &[Vec<u8>]) -> [u8; HASH_BYTES] {
+        let parts: Vec<_> = parts.iter().map(Vec::as_slice).collect();
+        Sha256::digest(escape(b'e', &parts, &END)).into()
+    }
+
+    #[test]
+    fn short_ranges_are_exact() {
+        let key = |attribute: &[u8], value: &[u8]| Key::new(b'e', &[attribute, value]);
+        let at_least = KeyRange::at_least(b'e', &[b"cn", b"m"]);
+        assert!(holds(&at_least, &key(b"cn", b"m")) && holds(&at_least, &key(b"cn", b"\xFF\xFF")));
+        assert!(!holds(&at_least, &key(b"cn", b"lz")) && !holds(&at_least, &key(b"cn2", b"z")));
+        let at_most = KeyRange::at_most(b'e', &[b"cn", b"m"]);
+        assert!(holds(&at_most, &key(b"cn", b"m")) && holds(&at_most, &key(b"cn", b"")));
+        assert!(!holds(&at_most, &key(b"cn", b"m\0")) && !holds(&at_most, &key(b"c", b"a")));
+        let prefix = KeyRange::prefix(b'e', &[b"cn", b"m"]);
+        assert!(holds(&prefix, &key(b"cn", b"m\xFF")) && !holds(&prefix, &key(b"cn", b"n")));
+    }
+
+    #[test]
+    #[should_panic(expected = "the store's own")]
+    fn the_stores_own_kinds_are_refused() {
+        Key::new(b's', &[b"x"]);
+    }
 }

@@ -228,3 +228,82 @@ fn text<'t>(rest: &mut &'t [u8]) -> Result<&'t str, RecordError> {
     let bytes = slice(rest).ok_or(RecordError::Length)?;
     std::str::from_utf8(bytes).map_err(|_| RecordError::Text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entry() -> impl Strategy<Value = Entry> {
+        let value = prop::collection::vec(any::<u8>(), 0..40);
+        let attribute = ("[a-zA-Z;-]{0,12}", prop::collection::vec(value, 0..4));
+        ("\\PC{0,20}", prop::collection::vec(attribute, 0..6))
+            .prop_map(|(rdn, attributes)| Entry { rdn, attributes })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(entry in entry(), id in any::<u64>(), parent in any::<u64>()) {
+            let bytes = encode(EntryId(id), EntryId(parent), &entry).unwrap();
+            let found = EntryRef::decode(EntryId(id), &bytes).unwrap();
+            prop_assert_eq!(found.parent(), EntryId(parent));
+            prop_assert_eq!(found.to_entry(), entry.clone());
+            for (name, _) in &entry.attributes {
+                let first = entry.attributes.iter().find(|(n, _)| n == name).unwrap();
+                let values: Vec<_> = found.values(name).map(<[u8]>::to_vec).collect();
+                prop_assert!(found.has(name));
+                prop_assert_eq!(found.values(name).len(), values.len());
+                prop_assert_eq!(&values, &first.1);
+            }
+            prop_assert!(!found.has("not there") && found.values("not there").next().is_none());
+        }
+
+        #[test]
+        fn spoiled_bytes_and_wrong_places_are_noticed(
+            entry in entry(), at in any::<prop::sample::Index>(), bit in 0..8u8,
+        ) {
+            let id = EntryId(7);
+            let mut bytes = encode(id, EntryId::ROOT, &entry).unwrap();
+            let elsewhere = EntryRef::decode(EntryId(8), &bytes).err();
+            prop_assert_eq!(elsewhere, Some(RecordError::Checksum));
+            let at = at.index(bytes.len());
+            prop_assert!(EntryRef::decode(id, &bytes[..at]).is_err());
+            bytes[at] ^= 1 << bit;
+            prop_assert_eq!(EntryRef::decode(id, &bytes).err(), Some(RecordError::Checksum));
+        }
+
+        /// Behind a right checksum, any bytes at all.
+        #[test]
+        fn malformed_bodies_are_refused(body in prop::collection::vec(any::<u8>(), 0..60)) {
+            let id = EntryId(1);
+            let bytes = [checksum(id, &body).as_slice(), &body].concat();
+            if let Ok(found) = EntryRef::decode(id, &bytes) {
+                prop_assert!(found.attributes().count() <= body.len());
+            }
+        }
+
+        #[test]
+        fn varints_have_the_length_they_are_said_to_have(number in any::<u64>(), shift in 0..64) {
+            let number = number >> shift;
+            let mut out = Vec::new();
+            put_varint(&mut out, number);
+            prop_assert_eq!(out.len(), varint_bytes(number));
+            let mut rest = out.as_slice();
+            prop_assert_eq!(varint(&mut rest), Some(number));
+            prop_assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_varint_over_64_bits_is_refused() {
+        let mut rest: &[u8] = &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02];
+        assert_eq!(varint(&mut rest), None);
+    }
+
+    #[test]
+    fn too_large_an_entry_is_refused() {
+        let large = Entry { rdn: "x".repeat(RECORD_BYTES_MAX), attributes: Vec::new() };
+        let refused = encode(EntryId(1), EntryId::ROOT, &large);
+        assert!(matches!(refused, Err(Error::TooLarge { .. })));
+    }
+}

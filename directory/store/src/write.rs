@@ -40,6 +40,8 @@ pub(crate) fn tree_row(parent: EntryId, component: &[u8]) -> Vec<u8> {
 }
 
 /// A running change. It sees what it and the jobs before it in the same group have put.
+///
+/// A call that is refused ([`Error::NotFound`] and its like) has changed nothing.
 pub struct Write<'e> {
     txn: RwTxn<'e>,
     shared: &'e Shared,
@@ -215,6 +217,7 @@ impl<'e> Write<'e> {
         if new_path.len() > old_path.len() {
             self.check_depth(&moved, new_path.len() - old_path.len())?;
         }
+        let record = record::encode(id, new_parent, &entry)?;
         self.remove(self.shared.tables.tree, &tree_row(old_parent, old_component))?;
         self.put(self.shared.tables.tree, &tree_row(new_parent, new_component), &id.to_bytes())?;
         self.names_changed()?;
@@ -223,7 +226,6 @@ impl<'e> Write<'e> {
         if new_parent == old_parent {
             return Ok(());
         }
-        let record = record::encode(id, new_parent, &entry)?;
         self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
         self.count_children(old_parent, -1)?;
         self.count_children(new_parent, 1)?;
