@@ -1,12 +1,13 @@
 //! Request controls: which are known, where they fit, what they say (RFC 4511 § 4.1.11).
 
+use crate::failure::{Failure, Result};
 use keyway_codec::DecodeError;
 use keyway_codec::Filter;
 use keyway_codec::controls::{
     ASSERTION, Assertion, MANAGE_DSA_IT, PAGED_RESULTS, POST_READ, PRE_READ, PagedResults,
     ReadRequest,
 };
-use keyway_codec::message::{Control, LdapResult, ResultCode, tag};
+use keyway_codec::message::{Control, ResultCode, tag};
 
 /// The controls that `supportedControl` names.
 pub const SUPPORTED: &[&str] = &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ, MANAGE_DSA_IT];
@@ -30,10 +31,10 @@ impl<'a> RequestControls<'a> {
     /// Understands the controls of a request whose identifier octet is `request` ([`tag`]).
     ///
     /// # Errors
-    /// The result to answer with: `unavailableCriticalExtension` for a critical control that is
+    /// What to answer with: `unavailableCriticalExtension` for a critical control that is
     /// unknown or does not fit the operation, `protocolError` for one that is there twice or whose
     /// value is malformed. What is unknown and not critical is ignored, as RFC 4511 has it.
-    pub fn parse(request: u8, controls: &'a [Control<'a>]) -> Result<Self, LdapResult<'static>> {
+    pub fn parse(request: u8, controls: &'a [Control<'a>]) -> Result<Self> {
         let mut parsed = RequestControls::default();
         for (index, control) in controls.iter().enumerate() {
             if controls.iter().take(index).any(|other| other.oid == control.oid) {
@@ -53,7 +54,7 @@ impl<'a> RequestControls<'a> {
         Ok(parsed)
     }
 
-    fn take(&mut self, control: &'a Control<'a>) -> Result<(), LdapResult<'static>> {
+    fn take(&mut self, control: &'a Control<'a>) -> Result<()> {
         let malformed = |error: DecodeError| {
             refused(ResultCode::ProtocolError, control, &format!("has a bad value: {error}"))
         };
@@ -80,6 +81,21 @@ impl<'a> RequestControls<'a> {
     }
 }
 
+/// A control that goes out with an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseControl {
+    /// Its object identifier.
+    pub oid: &'static str,
+    /// Its value, encoded.
+    pub value: Vec<u8>,
+}
+
+impl ResponseControl {
+    pub(crate) fn as_control(&self) -> Control<'_> {
+        Control { oid: self.oid, critical: false, value: Some((&self.value).into()) }
+    }
+}
+
 /// Whether a known control has a meaning with this operation.
 fn fits(request: u8, oid: &str) -> bool {
     use tag::*;
@@ -101,8 +117,8 @@ fn fits(request: u8, oid: &str) -> bool {
     }
 }
 
-fn refused(code: ResultCode, control: &Control<'_>, why: &str) -> LdapResult<'static> {
-    LdapResult::new(code, format!("control {} {why}", control.oid))
+fn refused(code: ResultCode, control: &Control<'_>, why: &str) -> Failure {
+    Failure::new(code, format!("control {} {why}", control.oid))
 }
 
 #[cfg(test)]

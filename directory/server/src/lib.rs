@@ -27,6 +27,7 @@ mod filter;
 mod index;
 pub mod limits;
 mod names;
+pub mod network;
 mod operational;
 pub mod password;
 mod plan;

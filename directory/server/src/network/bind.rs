@@ -8,7 +8,7 @@ use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode}
 use zeroize::Zeroizing;
 
 /// The mechanisms that `supportedSASLMechanisms` names.
-pub const MECHANISMS: &[&str] = &["EXTERNAL", "PLAIN"];
+pub(super) const MECHANISMS: &[&str] = &["EXTERNAL", "PLAIN"];
 
 /// How far an authentication got without waiting.
 enum Outcome {
@@ -117,7 +117,12 @@ impl Conversation {
                 "EXTERNAL needs TLS with a client certificate that has a subject",
             ));
         };
-        let found = self.shared.directory.credentials(name).ok().flatten();
+        let found = match self.shared.directory.credentials(name) {
+            Ok(found) => found,
+            // It has types that are not in the schema, or values that are not of their type.
+            Err(failure) if failure.code == ResultCode::InvalidDnSyntax => None,
+            Err(failure) => return Err(failure),
+        };
         let Some(found) = found else {
             return Err(Failure::new(
                 ResultCode::InvalidCredentials,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// The operations that `supportedExtension` names.
-pub const SUPPORTED: &[&str] = &[START_TLS, WHO_AM_I, PASSWORD_MODIFY, CANCEL];
+pub(super) const SUPPORTED: &[&str] = &[START_TLS, WHO_AM_I, PASSWORD_MODIFY, CANCEL];
 
 type Value = Option<Zeroizing<Vec<u8>>>;
 

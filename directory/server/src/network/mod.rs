@@ -21,9 +21,7 @@ mod meters;
 mod registry;
 mod stream;
 
-use crate::Directory;
-pub use bind::MECHANISMS;
-pub use extended::SUPPORTED as EXTENSIONS;
+use crate::{Announced, Directory};
 pub use limits::Limits;
 use meters::Meters;
 use registry::Registry;
@@ -32,6 +30,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_rustls::rustls::ServerConfig;
+
+/// What the root DSE is to say of the network half.
+pub const ANNOUNCED: Announced =
+    Announced { extensions: extended::SUPPORTED, sasl_mechanisms: bind::MECHANISMS };
 
 /// How the network half behaves.
 #[derive(Clone, Debug)]

@@ -1,0 +1,79 @@
+//! The entries that the tests find.
+
+use crate::support::COST;
+use keyway_codec::message::{AddRequest, Attribute};
+use keyway_engine::Engine;
+use keyway_server::controls::RequestControls;
+use keyway_server::network::ANNOUNCED;
+use keyway_server::{Directory, Settings, Subject};
+use keyway_store::{EntryId, Options, Store};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+pub const BASE: &str = "dc=example,dc=com";
+/// Somebody whose password is checked at once.
+pub const FAST: &str = "uid=fast,dc=example,dc=com";
+/// Somebody whose password is checked in the slow class.
+pub const SLOW: &str = "uid=slow,dc=example,dc=com";
+/// The password of both.
+pub const PASSWORD: &str = "secret";
+/// `PASSWORD`, hashed by Python.
+const PASSWORD_SSHA512: &str = "{SSHA512}aCu7JRc+kLsuEmFs1zTY+AiP7DSGnjjG+dH28Dp+E5usqoAixeTPihKqZ\
+                                mkWal4mUfp63tqvCAkFV1LKTDFH6XNhbHRzYWx0";
+/// Somebody who is a certificate's subject.
+pub const CERTIFIED: &str = "cn=Ada,o=Certified";
+/// How many entries are big ones.
+pub const BIG_ENTRIES: usize = 10;
+
+/// Keeps the store's folder while a test runs.
+pub struct Guard(#[expect(dead_code, reason = "held for its drop")] TempDir);
+
+pub async fn open(engine: Engine) -> (Arc<Directory>, Guard) {
+    let folder = TempDir::new().unwrap();
+    let options = Options { map_bytes_max: 64 << 20, sync: false, ..Options::default() };
+    let store = Store::open(folder.path(), options).unwrap();
+    let settings = Settings { password_cost: COST, announced: ANNOUNCED, ..Settings::default() };
+    // Filled with an engine of its own, for the given one may be held up.
+    let filling = Directory::open(store.clone(), &settings, keyway_drivers::engine()).unwrap();
+    fill(&filling).await;
+    drop(filling);
+    (Arc::new(Directory::open(store, &settings, engine).unwrap()), Guard(folder))
+}
+
+async fn fill(directory: &Directory) {
+    directory.add_naming_context(BASE).unwrap();
+    directory.add_naming_context("o=Certified").unwrap();
+    add(
+        directory,
+        BASE,
+        &[("objectClass", "organization"), ("objectClass", "dcObject"), ("o", "E")],
+    )
+    .await;
+    person(directory, FAST, &[("userPassword", PASSWORD_SSHA512)]).await;
+    person(directory, SLOW, &[("userPassword", PASSWORD)]).await;
+    let big = "x".repeat(16 << 10);
+    for number in 0..BIG_ENTRIES {
+        person(directory, &format!("uid=big{number},{BASE}"), &[("description", &big)]).await;
+    }
+    add(directory, "o=Certified", &[("objectClass", "organization")]).await;
+    add(directory, CERTIFIED, &[("objectClass", "person"), ("sn", "L")]).await;
+}
+
+async fn person(directory: &Directory, dn: &str, more: &[(&str, &str)]) {
+    let mut attributes = vec![("objectClass", "inetOrgPerson"), ("cn", "C"), ("sn", "S")];
+    attributes.extend(more);
+    add(directory, dn, &attributes).await;
+}
+
+async fn add(directory: &Directory, dn: &str, attributes: &[(&str, &str)]) {
+    let administrator = Subject::Administrator { dn: "cn=admin,cn=keyway".into(), id: EntryId(1) };
+    let attributes = attributes
+        .iter()
+        .map(|(description, value)| Attribute {
+            description: (*description).into(),
+            values: vec![value.as_bytes().into()],
+        })
+        .collect();
+    let request = AddRequest { dn, attributes };
+    directory.add(&administrator, &request, &RequestControls::default()).await.unwrap();
+}

@@ -1,0 +1,227 @@
+//! Many requests at once, peers that do not read, and the end.
+
+use crate::client::{Client, bind, compare, extended, search, who_am_i};
+use crate::directory::{BASE, BIG_ENTRIES, FAST, PASSWORD, SLOW};
+use crate::extended::PASSWORD_MODIFY;
+use crate::support::{Running, plain, start, start_gated};
+use keyway_codec::message::{Op, ResultCode, Scope, tag};
+use keyway_server::network::{Limits, Mode, Settings};
+
+async fn bound(server: &Running) -> Client {
+    let mut client = Client::connect(server.address).await;
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    client
+}
+
+fn everything() -> Op<'static> {
+    search(BASE, Scope::Subtree)
+}
+
+#[tokio::test]
+async fn answers_overtake_slow_ones() {
+    let server = start_gated(Mode::Plain, Settings::default(), false).await;
+    let mut client = bound(&server).await;
+    let slow = extended(PASSWORD_MODIFY, None);
+    let first = client.request_all(vec![slow, who_am_i(), compare(BASE, "dc", "example")]).await;
+    assert_eq!(client.receive().await.id(), first + 1);
+    assert_eq!(client.receive().await.id(), first + 2);
+    server.gate.open();
+    assert_eq!(client.receive().await.id(), first);
+}
+
+#[tokio::test]
+async fn a_bind_waits_for_what_came_before_and_all_else_waits_for_it() {
+    let server = start_gated(Mode::Plain, Settings::default(), false).await;
+    let mut client = bound(&server).await;
+    let slow = extended(PASSWORD_MODIFY, None);
+    let ops = vec![slow, bind(SLOW, PASSWORD), who_am_i(), who_am_i()];
+    let first = client.request_all(ops).await;
+    server.gate.arrived().await;
+    server.gate.open();
+    for id in first..first + 2 {
+        let answer = client.receive().await;
+        assert_eq!((answer.id(), answer.code()), (id, ResultCode::Success));
+    }
+    for id in first + 2..first + 4 {
+        let answer = client.receive().await;
+        assert_eq!(answer.id(), id);
+        assert_eq!(answer.value().unwrap(), format!("dn:{SLOW}").into_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_message_id_cannot_be_used_twice_at_once() {
+    let server = start_gated(Mode::Plain, Settings::default(), false).await;
+    let mut client = bound(&server).await;
+    let id = client.request(extended(PASSWORD_MODIFY, None)).await;
+    server.gate.arrived().await;
+    let mut bytes = Vec::new();
+    keyway_codec::Message::new(id, compare(BASE, "dc", "example")).encode(&mut bytes);
+    client.send(&bytes).await;
+    let answer = client.receive().await;
+    assert_eq!(answer.message().op.tag(), tag::COMPARE_RESPONSE);
+    assert_eq!(answer.code(), ResultCode::ProtocolError);
+    server.gate.open();
+    assert_eq!(client.receive().await.message().op.tag(), tag::EXTENDED_RESPONSE);
+}
+
+#[tokio::test]
+async fn an_abandoned_request_is_not_answered() {
+    let server = start_gated(Mode::Plain, Settings::default(), false).await;
+    let mut client = bound(&server).await;
+    let change = || extended(PASSWORD_MODIFY, None);
+    let slow = client.request(change()).await;
+    server.gate.arrived().await;
+    client.request(Op::AbandonRequest(slow)).await;
+    assert_eq!(client.ask(who_am_i()).await.code(), ResultCode::Success);
+    // A second one, which the one slow thread finishes after the first.
+    let next = client.request(change()).await;
+    server.gate.open();
+    assert_eq!(client.receive().await.id(), next);
+    let last = client.request(who_am_i()).await;
+    assert_eq!(client.receive().await.id(), last);
+}
+
+#[tokio::test]
+async fn a_bind_cannot_be_abandoned() {
+    let server = start_gated(Mode::Plain, Settings::default(), false).await;
+    let mut client = Client::connect(server.address).await;
+    let slow = client.request(bind(SLOW, PASSWORD)).await;
+    server.gate.arrived().await;
+    client.request(Op::AbandonRequest(slow)).await;
+    server.gate.open();
+    assert_eq!(client.receive().await.code(), ResultCode::Success);
+}
+
+/// Enough searches that their answers cannot all be on their way.
+const FLOOD: usize = 30;
+
+#[tokio::test]
+async fn searches_take_turns_and_all_their_answers_arrive() {
+    let server = plain().await;
+    let mut client = bound(&server).await;
+    let first = client.request_all((0..FLOOD).map(|_| everything()).collect()).await;
+    let mut entries = vec![0; FLOOD];
+    let mut done = 0;
+    while done < FLOOD {
+        let answer = client.receive().await;
+        let index = (answer.id() - first) as usize;
+        if answer.is_entry() {
+            entries[index] += 1;
+        } else {
+            assert_eq!(answer.code(), ResultCode::Success);
+            assert!(entries[index] >= BIG_ENTRIES);
+            done += 1;
+        }
+    }
+    assert!(entries.iter().all(|count| *count == entries[0]));
+}
+
+/// A peer that has asked for far more than it reads.
+async fn deaf(server: &Running) -> Client {
+    let mut client = Client::connect_narrow(server.address).await;
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    client.request_all((0..FLOOD).map(|_| everything()).collect()).await;
+    client
+}
+
+#[tokio::test]
+async fn peers_that_do_not_read_stop_nobody_else() {
+    let server = plain().await;
+    let mut deaf_clients = Vec::new();
+    for _ in 0..8 {
+        deaf_clients.push(deaf(&server).await);
+    }
+    let mut client = Client::connect(server.address).await;
+    for _ in 0..20 {
+        assert_eq!(client.ask(bind(SLOW, PASSWORD)).await.code(), ResultCode::Success);
+        let id = client.request(search(BASE, Scope::Base)).await;
+        assert!(client.receive().await.is_entry());
+        assert_eq!(client.receive().await.id(), id);
+    }
+    // And when they read again, they get the rest.
+    for client in &mut deaf_clients {
+        let mut done = 0;
+        while done < FLOOD {
+            done += usize::from(!client.receive().await.is_entry());
+        }
+    }
+}
+
+#[tokio::test]
+async fn abandon_and_unbind_reach_searches_whose_answers_are_not_read() {
+    let server = plain().await;
+    let mut client = deaf(&server).await;
+    let first = 2;
+    let abandons = (first..first + FLOOD as u32).map(Op::AbandonRequest);
+    client.request_all(abandons.collect()).await;
+    let id = client.request(who_am_i()).await;
+    let mut entries = 0;
+    loop {
+        let answer = client.receive().await;
+        if answer.id() == id {
+            break;
+        }
+        entries += usize::from(answer.is_entry());
+    }
+    // What was abandoned did not all come.
+    assert!(entries < FLOOD * BIG_ENTRIES, "{entries}");
+
+    let mut client = deaf(&server).await;
+    client.request(Op::UnbindRequest).await;
+    while client.receive_or_end().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a_cancelled_search_says_so() {
+    let server = plain().await;
+    let mut client = deaf(&server).await;
+    let target = 1 + FLOOD as u32;
+    let mut value = Vec::new();
+    keyway_codec::extended::CancelRequest { id: target }.encode(&mut value);
+    let id = client.request(extended("1.3.6.1.1.8", Some(&value))).await;
+    let mut canceled = false;
+    loop {
+        let answer = client.receive().await;
+        if answer.is_entry() {
+            continue;
+        }
+        if answer.id() == id {
+            break;
+        }
+        canceled |= answer.id() == target && answer.code() == ResultCode::Canceled;
+    }
+    assert!(canceled);
+}
+
+#[tokio::test]
+async fn requests_beyond_the_limit_in_flight_wait_and_are_answered() {
+    let limits = Limits { requests_in_flight_max: 2, ..Limits::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let server = start(Mode::Plain, settings).await;
+    let mut client = bound(&server).await;
+    client.request_all((0..10).map(|_| everything()).collect()).await;
+    let last = client.request(who_am_i()).await;
+    let mut done = 0;
+    while done < 11 {
+        done += usize::from(!client.receive().await.is_entry());
+    }
+    assert!(last > 10);
+}
+
+#[tokio::test]
+async fn a_shutdown_answers_what_it_accepted_and_says_goodbye() {
+    let server = start_gated(Mode::Plain, Settings::default(), false).await;
+    let mut idle = Client::connect(server.address).await;
+    assert_eq!(idle.ask(who_am_i()).await.code(), ResultCode::Success);
+    let mut client = bound(&server).await;
+    let change = client.request(extended(PASSWORD_MODIFY, None)).await;
+    server.gate.arrived().await;
+    let shutdown = tokio::spawn(server.server.shutdown());
+    idle.expect_disconnection(ResultCode::Unavailable).await;
+    server.gate.open();
+    let answer = client.receive().await;
+    assert_eq!((answer.id(), answer.code()), (change, ResultCode::Success));
+    client.expect_disconnection(ResultCode::Unavailable).await;
+    shutdown.await.unwrap();
+}

@@ -1,0 +1,165 @@
+//! Bytes that are not what they should be (RFC 4511 § 4.1.1).
+
+use crate::client::{Client, bind, compare, search, who_am_i};
+use crate::directory::{BASE, FAST, PASSWORD};
+use crate::support::{plain, start};
+use keyway_codec::filter::Filter;
+use keyway_codec::message::{LdapResult, Message, Op, ResultCode, Scope};
+use keyway_server::network::{Limits, Mode, Settings};
+use std::time::Duration;
+
+fn encoded(id: u32, op: Op<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Message::new(id, op).encode(&mut bytes);
+    bytes
+}
+
+#[tokio::test]
+async fn what_is_no_request_ends_the_session_with_a_notice() {
+    let server = plain().await;
+    let cases: Vec<Vec<u8>> = vec![
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        // A TLS handshake where none belongs.
+        vec![0x16, 0x03, 0x01, 0x00, 0xa5],
+        // An indefinite length.
+        vec![0x30, 0x80, 0x02, 0x01, 0x01, 0x42, 0x00, 0x00, 0x00],
+        // An unknown operation.
+        vec![0x30, 0x05, 0x02, 0x01, 0x01, 0x5f, 0x00],
+        vec![0x30, 0x05, 0x02, 0x01, 0x01, 0x7e, 0x00],
+        // No operation; no message id; an id beyond maxInt.
+        vec![0x30, 0x03, 0x02, 0x01, 0x01],
+        vec![0x30, 0x02, 0x42, 0x00],
+        vec![0x30, 0x09, 0x02, 0x05, 0x01, 0x00, 0x00, 0x00, 0x00, 0x42, 0x00],
+        // An element that is longer than the message.
+        vec![0x30, 0x07, 0x02, 0x01, 0x01, 0x4a, 0x20, 0x61, 0x62],
+        // Message id 0, and a response.
+        encoded(0, who_am_i()),
+        encoded(1, Op::CompareResponse(LdapResult::success())),
+    ];
+    for bytes in cases {
+        let mut client = Client::connect(server.address).await;
+        client.send(&bytes).await;
+        client.expect_disconnection(ResultCode::ProtocolError).await;
+    }
+    // The server is none the worse for it.
+    assert_eq!(
+        Client::connect(server.address).await.ask(who_am_i()).await.code(),
+        ResultCode::Success
+    );
+}
+
+#[tokio::test]
+async fn answers_to_earlier_requests_go_out_before_the_notice() {
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    let mut bytes = encoded(7, who_am_i());
+    bytes.extend_from_slice(b"garbage");
+    bytes.extend(encoded(8, who_am_i()));
+    client.send(&bytes).await;
+    assert_eq!(client.receive().await.id(), 7);
+    client.expect_disconnection(ResultCode::ProtocolError).await;
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_refused_by_its_header() {
+    let limits = Limits {
+        message_bytes_max: 100_000,
+        message_bytes_before_bind_max: 1_000,
+        ..Limits::default()
+    };
+    let server = start(Mode::Plain, Settings { limits, ..Settings::default() }).await;
+    let value = "x".repeat(2_000);
+    let long = || compare(BASE, "dc", &value);
+
+    let mut client = Client::connect(server.address).await;
+    client.request(long()).await;
+    client.expect_disconnection(ResultCode::ProtocolError).await;
+
+    let mut client = Client::connect(server.address).await;
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    assert_eq!(client.ask(long()).await.code(), ResultCode::CompareFalse);
+    client.send(&[0x30, 0x83, 0x02, 0x00, 0x00]).await;
+    client.expect_disconnection(ResultCode::ProtocolError).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_sends_on_and_on_still_hears_why_it_is_cut_off() {
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    client.send(&[0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]).await;
+    client.try_send(&vec![0; 300_000]).await;
+    client.expect_disconnection(ResultCode::ProtocolError).await;
+}
+
+#[tokio::test]
+async fn a_filter_over_the_limits_is_answered_and_the_session_goes_on() {
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    let mut filter = Filter::Present("cn".into());
+    for _ in 0..100 {
+        filter = Filter::Not(Box::new(filter));
+    }
+    let Op::SearchRequest(mut request) = search(BASE, Scope::Base) else { unreachable!() };
+    request.filter = filter;
+    let answer = client.ask(Op::SearchRequest(request)).await;
+    assert_eq!(answer.code(), ResultCode::AdminLimitExceeded);
+    assert_eq!(client.ask(who_am_i()).await.code(), ResultCode::Success);
+}
+
+#[tokio::test]
+async fn requests_may_come_in_any_pieces() {
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    let mut bytes = encoded(1, who_am_i());
+    bytes.extend(encoded(2, compare(BASE, "dc", "example")));
+    bytes.extend(encoded(3, who_am_i()));
+    for piece in bytes.chunks(1) {
+        client.send(piece).await;
+        tokio::task::yield_now().await;
+    }
+    for id in 1..=3 {
+        assert_eq!(client.receive().await.id(), id);
+    }
+}
+
+#[tokio::test]
+async fn what_was_asked_before_the_peer_stopped_sending_is_answered() {
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    client.request_all(vec![who_am_i(), who_am_i()]).await;
+    client.finish_sending().await;
+    assert_eq!(client.receive().await.id(), 1);
+    assert_eq!(client.receive().await.id(), 2);
+    assert!(client.receive_or_end().await.is_none());
+}
+
+#[tokio::test]
+async fn an_unbind_ends_it_without_a_word() {
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    assert_eq!(client.ask(who_am_i()).await.code(), ResultCode::Success);
+    client.request(Op::UnbindRequest).await;
+    assert!(client.receive_or_end().await.is_none());
+}
+
+#[tokio::test]
+async fn the_idle_are_told_to_go() {
+    let limits = Limits { idle_before_bind_max: Duration::from_millis(20), ..Limits::default() };
+    let server = start(Mode::Plain, Settings { limits, ..Settings::default() }).await;
+    let mut client = Client::connect(server.address).await;
+    client.expect_disconnection(ResultCode::Unavailable).await;
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_so() {
+    let limits = Limits { connections_max: 2, ..Limits::default() };
+    let server = start(Mode::Plain, Settings { limits, ..Settings::default() }).await;
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let mut client = Client::connect(server.address).await;
+        assert_eq!(client.ask(who_am_i()).await.code(), ResultCode::Success);
+        clients.push(client);
+    }
+    Client::connect(server.address).await.expect_disconnection(ResultCode::Busy).await;
+    assert_eq!(clients[0].ask(who_am_i()).await.code(), ResultCode::Success);
+}

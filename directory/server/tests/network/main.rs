@@ -1,0 +1,11 @@
+//! The network half, seen from the other end of a connection.
+
+mod binds;
+mod client;
+mod directory;
+mod extended;
+mod flow;
+mod framing;
+mod gate;
+mod support;
+mod tls;
