@@ -80,14 +80,9 @@ pub(crate) struct KeyPair {
 }
 
 impl KeyPair {
-    /// The secret shared with the owner of `peer`.
+    /// The secret shared with the owner of `peer`, whose form and value the engine checks.
     pub fn agree(&self, peer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
         let algorithm = self.session.algorithm();
-        // TLS allows one form of a share: the raw X25519 key, or an uncompressed point.
-        let form_fits = algorithm == Algorithm::X25519 || peer.first() == Some(&4);
-        if !form_fits || peer.len() != self.share.len() {
-            return Err(PeerMisbehaved::InvalidKeyShare.into());
-        }
         let mut secret = Zeroizing::new(vec![0; algorithm.output_bytes().unwrap_or_default()]);
         self.session.run(&mut Request::Agree { peer, out: &mut secret }).map_err(share_fault)?;
         Ok(secret)

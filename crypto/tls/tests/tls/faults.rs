@@ -252,3 +252,26 @@ fn stand_ins_are_unpredictable() {
     let heads = seen.iter().map(|bytes| &bytes[..16]).collect::<std::collections::HashSet<_>>();
     assert_eq!(heads.len(), seen.len());
 }
+
+/// A piece that the engine did not hash is not left out of the hash: it spoils it.
+#[test]
+fn a_failed_piece_spoils_the_hash() {
+    let probe = Probe::new();
+    let provider = provider(&probe.engine());
+    for suite in &provider.cipher_suites {
+        let rustls::SupportedCipherSuite::Tls13(suite) = suite else { continue };
+        let hash = suite.common.hash_provider;
+        let honest = [&b""[..], b"first", b"second", b"firstsecond"].map(|data| hash.hash(data));
+        for failing in [1, 2] {
+            probe.restart(failing..failing + 1);
+            let mut context = hash.start();
+            context.update(b"first");
+            context.update(b"second");
+            let taken = [context.fork_finish(), context.fork().finish(), context.finish()];
+            for (index, digest) in taken.iter().enumerate() {
+                let others = honest.iter().chain(&taken[..index]);
+                assert!(others.map(AsRef::as_ref).all(|other| other != digest.as_ref()));
+            }
+        }
+    }
+}

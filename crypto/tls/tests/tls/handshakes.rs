@@ -9,7 +9,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, Error, HandshakeKind, NamedGroup,
-    ProtocolVersion, RootCertStore, ServerConfig, SupportedProtocolVersion,
+    ProtocolVersion, RootCertStore, ServerConfig, SignatureAlgorithm, SupportedProtocolVersion,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -269,6 +269,32 @@ fn a_spoiled_record_ends_the_connection() {
                 let (client, server) = conversation.ends();
                 assert!(!client.is_done() || !server.is_done(), "record {record} does not matter");
             }
+        }
+    }
+}
+
+/// Records too short to hold a nonce and a tag are as bad as spoiled ones.
+#[test]
+fn a_short_record_ends_the_connection() {
+    let server = server(&AUTHORITY.issue(KeyType::P256));
+    for suite in &PROVIDER.cipher_suites {
+        if !suite.usable_for_signature_algorithm(SignatureAlgorithm::ECDSA) {
+            continue;
+        }
+        let client = narrow_client(suite.version(), |provider| {
+            provider.cipher_suites = vec![*suite];
+        });
+        for bytes in [0, 1, 7, 8, 15, 16, 17, 23, 24] {
+            let mut conversation = Conversation::new(&client, &server, BYTES);
+            conversation.run_through(|from_client, sent| {
+                if !from_client && sent.first() == Some(&23) {
+                    *sent = [&[23, 3, 3, 0, bytes][..], &vec![0; bytes.into()]].concat();
+                }
+            });
+            let failed = conversation.assert_failed();
+            let (client, server) = failed.ends();
+            assert!(matches!(client, End::Failed(Error::DecryptError)), "{bytes}: {client:?}");
+            assert!(is_alert(server, AlertDescription::BadRecordMac), "{bytes}: {server:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Private keys as they come in files, and key shares as they come from the network.
 
 use crate::authority::KeyType;
+use keyway_engine::{Algorithm, Key, Parameters, Request};
 use keyway_tls::provider;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 use rustls::sign::SigningKey;
@@ -126,6 +127,35 @@ fn bad_shares_are_the_peers_fault() {
             }
         }
     }
+}
+
+/// The draft's order, seen by a server that does both halves by itself.
+#[test]
+fn the_hybrid_puts_ml_kem_first() {
+    let engine = keyway_drivers::engine();
+    let provider = provider(&engine);
+    let group = provider.kx_groups[0];
+    assert_eq!(group.name(), NamedGroup::X25519MLKEM768);
+    let client = group.start().unwrap();
+    let (kem_key, x25519_key) = client.pub_key().split_at(1184);
+    assert_eq!(client.hybrid_component(), Some((NamedGroup::X25519, x25519_key)));
+
+    let mut ciphertext = vec![0; 1088];
+    let mut kem_secret = vec![0; 32];
+    let encapsulate = &mut Request::Encapsulate {
+        peer: kem_key,
+        ciphertext: &mut ciphertext,
+        secret: &mut kem_secret,
+    };
+    engine.run(Algorithm::MlKem768, encapsulate).unwrap();
+    let x25519 = engine.session(Parameters::new(Algorithm::X25519, Key::Generate)).unwrap();
+    let mut x25519_secret = vec![0; 32];
+    let agree = &mut Request::Agree { peer: x25519_key, out: &mut x25519_secret };
+    x25519.run(agree).unwrap();
+
+    let share = [ciphertext, x25519.public_key().unwrap()].concat();
+    let secret = client.complete(&share).unwrap();
+    assert_eq!(secret.secret_bytes(), [kem_secret, x25519_secret].concat());
 }
 
 fn bad_shares(name: NamedGroup, good: &[u8]) -> Vec<Vec<u8>> {
