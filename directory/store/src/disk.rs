@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
@@ -71,6 +72,15 @@ pub(crate) fn sync_folder(dir: &Path) -> Result<(), OpenError> {
     File::open(dir)
         .and_then(|folder| folder.sync_all())
         .map_err(|e| OpenError::system("syncing a folder", e))
+}
+
+/// Creates a file if there is none and gives it real room for its first `bytes`, or for its whole
+/// length if that is more. Writing to a mapped file that has none would kill the process.
+pub(crate) fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let bytes = file.metadata()?.len().max(bytes);
+    Ok(fallocate(&file, FallocateFlags::empty(), 0, bytes)?)
 }
 
 /// Removes a file; one that is not there is removed already.

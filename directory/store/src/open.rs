@@ -9,7 +9,7 @@ use heed::types::Bytes;
 use heed::{CommitOrAbort, MdbError};
 
 use crate::disk::{self, Mark};
-use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
+use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX, READERS_MAX};
 use crate::lmdb::{self, Environment, Tables};
 use crate::lock::Lock;
 use crate::read::View;
@@ -23,6 +23,9 @@ const FORMAT: u32 = 1;
 const DATA: &str = "data.mdb";
 const LMDB_LOCK: &str = "lock.mdb";
 const LOCK: &str = "lock";
+
+/// What LMDB keeps of a reader: a cache line.
+const READER_BYTES: u64 = 64;
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -55,7 +58,12 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     } else {
         suspect = header::check(&dir.join(DATA))?;
     }
+    // LMDB's own lock file is mapped and written to; it is made sparse, and grows a little when it
+    // is opened.
+    let whole = |e| OpenError::system("making room for the lock file", e);
+    disk::allocate(&dir.join(LMDB_LOCK), u64::from(READERS_MAX) * READER_BYTES).map_err(whole)?;
     let (env, map_bytes) = open_environment(dir, options)?;
+    disk::allocate(&dir.join(LMDB_LOCK), 0).map_err(whole)?;
     if !fresh {
         check_format(&env)?;
     }

@@ -1,0 +1,213 @@
+//! Disks that are full or cannot be written.
+//!
+//! Two ways: a small file system of our own, which takes root, and a limit on the size of files in
+//! a child process, which everybody can have.
+
+use std::env;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::channel;
+
+use keyway_store::{Entry, EntryId, Error, Key, OpenError, Options, Store, Write};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+fn options() -> Options {
+    Options { map_bytes_max: 1 << 30, ..Options::default() }
+}
+
+fn open(dir: &Path) -> Store {
+    Store::open(dir, options()).unwrap()
+}
+
+fn name(n: u64) -> Vec<u8> {
+    format!("cn={n}").into_bytes()
+}
+
+fn key() -> Key {
+    Key::new(b'p', &[b"jpeg"])
+}
+
+fn insert(write: &mut Write<'_>, n: u64, bytes: usize) -> Result<EntryId, Error> {
+    let attributes = vec![("jpeg".to_owned(), vec![vec![7; bytes]])];
+    write.insert(EntryId::ROOT, &name(n), &Entry { rdn: format!("cn={n}"), attributes }, &[key()])
+}
+
+fn add(store: &Store, n: u64) -> Result<EntryId, Error> {
+    store.write_now(move |w| insert(w, n, 50_000))
+}
+
+fn delete(store: &Store, n: u64, id: EntryId) -> Result<(), Error> {
+    store.write_now(move |w| w.delete(id, &name(n), &[key()]))
+}
+
+/// Adds entries until the disk is full.
+fn fill(store: &Store, from: u64) -> Vec<(u64, EntryId)> {
+    let mut added = Vec::new();
+    for n in from.. {
+        match add(store, n) {
+            Ok(id) => added.push((n, id)),
+            Err(Error::DiskFull) => break,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    added
+}
+
+fn assert_holds(store: &Store, expected: &[(u64, EntryId)]) {
+    assert_eq!(store.failed(), None);
+    let read = store.read().unwrap();
+    assert_eq!(read.view().check().unwrap().entries, expected.len() as u64);
+    for (n, id) in expected {
+        assert_eq!(read.view().child(EntryId::ROOT, &name(*n)).unwrap(), Some(*id));
+    }
+}
+
+/// A file system in memory, gone with this.
+struct Mount {
+    dir: PathBuf,
+}
+
+impl Mount {
+    /// `None`, and a word about it, where this user cannot mount.
+    fn new(dir: &Path, size: &str) -> Option<Mount> {
+        let dir = dir.to_owned();
+        fs::create_dir(&dir).unwrap();
+        let option = format!("size={size},mode=0700");
+        let done =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &option, "tmpfs"]).arg(&dir).output();
+        if !done.is_ok_and(|done| done.status.success()) {
+            eprintln!("skipped: mounting a small file system takes root");
+            return None;
+        }
+        Some(Mount { dir })
+    }
+
+    fn remount(&self, option: &str) {
+        let option = format!("remount,{option}");
+        let done = Command::new("mount").args(["-o", &option]).arg(&self.dir).status().unwrap();
+        assert!(done.success());
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.dir).status();
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_still_deletes() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mount) = Mount::new(&dir.path().join("small"), "16m") else { return };
+    let store = open(&mount.dir);
+    let mut expected = fill(&store, 0);
+    assert!(expected.len() > 50);
+    assert_holds(&store, &expected);
+    assert!(matches!(add(&store, 9999), Err(Error::DiskFull)));
+
+    // In one group, what makes room is done and what needs room is refused.
+    let (n, id) = expected.pop().unwrap();
+    let (answer, answers) = channel();
+    let (hold, held) = channel::<()>();
+    store
+        .submit(
+            move |_| {
+                let _ = held.recv();
+                Ok::<_, Error>(())
+            },
+            drop,
+        )
+        .unwrap();
+    let heard = answer.clone();
+    let large = move |w: &mut Write<'_>| insert(w, 9999, 3_000_000).map(drop);
+    store.submit(large, move |result| heard.send(("add", result)).unwrap()).unwrap();
+    let gone = move |w: &mut Write<'_>| w.delete(id, &name(n), &[key()]);
+    store.submit(gone, move |result| answer.send(("delete", result)).unwrap()).unwrap();
+    drop(hold);
+    let answers: Vec<_> = answers.iter().collect();
+    assert!(
+        matches!(&answers[..], [("add", Err(Error::DiskFull)), ("delete", Ok(()))]),
+        "{answers:?}"
+    );
+    assert_holds(&store, &expected);
+
+    // Every reader has its place in a mapped file: it must have room already.
+    let reads: Vec<_> = (0..2000).map(|_| store.read().unwrap()).collect();
+    drop(reads);
+
+    // A full disk is no reason not to open.
+    store.close().unwrap();
+    let store = open(&mount.dir);
+    assert_holds(&store, &expected);
+    for (n, id) in expected.split_off(expected.len() / 2) {
+        delete(&store, n, id).unwrap();
+    }
+    assert_holds(&store, &expected);
+    expected.extend(fill(&store, 10_000));
+    assert_holds(&store, &expected);
+    mount.remount("size=32m");
+    expected.push((20_000, add(&store, 20_000).unwrap()));
+    assert_holds(&store, &expected);
+}
+
+#[test]
+fn a_disk_too_small_for_a_new_store_is_said_to_be_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mount) = Mount::new(&dir.path().join("small"), "64k") else { return };
+    let error = Store::open(&mount.dir, options()).err().unwrap();
+    assert!(matches!(error, OpenError::DiskFull), "{error}");
+    mount.remount("size=16m");
+    add(&open(&mount.dir), 1).unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_said_to_be_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = Mount::new(&dir.path().join("small"), "16m");
+    let path = dir.path().join("small");
+    drop(open(&path));
+    match &mount {
+        Some(mount) => mount.remount("ro"),
+        None => {
+            fs::set_permissions(path.join("lock"), PermissionsExt::from_mode(0o400)).unwrap();
+            assert!(File::options().write(true).open(path.join("lock")).is_err());
+        }
+    }
+    let error = Store::open(&path, options()).err().unwrap();
+    assert!(matches!(error, OpenError::NotWritable { .. }), "{error}");
+}
+
+const DIR: &str = "KEYWAY_STORE_TEST_DIR";
+
+/// Fills the store in a process whose files may grow to 4 MiB, then to any size. Does nothing
+/// unless the test below has started it.
+#[test]
+fn the_writer_with_a_limit() {
+    let Some(dir) = env::var_os(DIR) else { return };
+    let store = open(Path::new(&dir));
+    let unlimited = getrlimit(Resource::Fsize);
+    let limited = Rlimit { current: Some(4 << 20), maximum: unlimited.maximum };
+    setrlimit(Resource::Fsize, limited).unwrap();
+    let mut expected = fill(&store, 0);
+    assert!(expected.len() > 30);
+    assert_holds(&store, &expected);
+    setrlimit(Resource::Fsize, unlimited).unwrap();
+    expected.push((10_000, add(&store, 10_000).unwrap()));
+    assert_holds(&store, &expected);
+}
+
+#[test]
+fn a_file_that_may_not_grow_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    // Without the shell the signal would end the child at the first write beyond the limit.
+    let done = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", "the_writer_with_a_limit"])
+        .env(DIR, dir.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}

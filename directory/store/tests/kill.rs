@@ -1,0 +1,87 @@
+//! A writer that is killed: what it had acknowledged is there, and the store is sound.
+//!
+//! Shows that acknowledging comes after committing. It does not show that the disk was reached:
+//! the page cache survives a killed process.
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+
+use keyway_store::{Entry, EntryId, Error, Key, Options, Store};
+
+const DIR: &str = "KEYWAY_STORE_TEST_DIR";
+
+/// Adds entries without end, deletes every third, and says so when it is told that it is done.
+/// Does nothing unless the test below has started it.
+#[test]
+fn the_writer_that_is_killed() {
+    let Some(dir) = env::var_os(DIR) else { return };
+    let store = Store::open(Path::new(&dir), Options::default()).unwrap();
+    let (slot, slots) = channel();
+    for n in 0.. {
+        // So many under way at one time.
+        if n >= 16 {
+            slots.recv().unwrap();
+        }
+        let slot = slot.clone();
+        let name = format!("{}-{n}", std::process::id());
+        let said = name.clone();
+        let key = Key::new(b'e', &[b"n", name.as_bytes()]);
+        let job = move |w: &mut keyway_store::Write<'_>| {
+            let entry = Entry { rdn: name.clone(), attributes: vec![] };
+            let id = w.insert(EntryId::ROOT, name.as_bytes(), &entry, &[key.clone()])?;
+            if n % 3 == 0 {
+                w.delete(id, name.as_bytes(), &[key.clone()])?;
+            }
+            Ok::<_, Error>(id)
+        };
+        store
+            .submit(job, move |result| {
+                let what = if n % 3 == 0 { "deleted" } else { "added" };
+                // To the descriptor itself: the test harness would keep what is printed.
+                let line = format!("\n{what} {said} {}\n", result.unwrap());
+                std::io::stderr().write_all(line.as_bytes()).unwrap();
+                slot.send(()).unwrap();
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut acknowledged = Vec::new();
+    for round in 1..=3 {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "the_writer_that_is_killed", "--nocapture"])
+            .env(DIR, dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut lines = lines.filter(|l| l.starts_with("added ") || l.starts_with("deleted "));
+        acknowledged.extend(lines.by_ref().take(150));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What it said between the last line and its end counts too; the last may be cut off.
+        let mut rest: Vec<String> = lines.collect();
+        rest.pop();
+        acknowledged.extend(rest);
+        assert!(acknowledged.len() >= round * 150);
+
+        let store = Store::open(dir.path(), Options::default()).unwrap();
+        let read = store.read().unwrap();
+        read.view().check().unwrap();
+        for line in &acknowledged {
+            let [what, name, id] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+            let id = EntryId(id.parse().unwrap());
+            let found = read.view().child(EntryId::ROOT, name.as_bytes()).unwrap();
+            let key = Key::new(b'e', &[b"n", name.as_bytes()]);
+            assert_eq!(found, (what == "added").then_some(id), "{line}");
+            assert_eq!(read.view().contains(&key, id).unwrap(), what == "added", "{line}");
+        }
+    }
+}

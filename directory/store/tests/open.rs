@@ -1,0 +1,190 @@
+//! Folders that cannot be opened, and what is said of them.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+
+use keyway_store::{Entry, EntryId, Error, Key, OpenError, Options, Store};
+
+fn options() -> Options {
+    Options { map_bytes_max: 64 << 20, ..Options::default() }
+}
+
+fn open(dir: &Path) -> Result<Store, OpenError> {
+    Store::open(dir, options())
+}
+
+fn refused(dir: &Path) -> OpenError {
+    match open(dir) {
+        Err(error) => error,
+        Ok(_) => panic!("it was opened"),
+    }
+}
+
+/// A closed store with some entries.
+fn filled(dir: &Path) {
+    let store = open(dir).unwrap();
+    store
+        .write_now(|w| {
+            for n in 0..200u32 {
+                let name = format!("cn={n}");
+                let entry = Entry {
+                    rdn: name.clone(),
+                    attributes: vec![("x".into(), vec![n.to_be_bytes().repeat(100)])],
+                };
+                let key = Key::new(b'e', &[b"cn", &n.to_be_bytes()]);
+                w.insert(EntryId::ROOT, name.as_bytes(), &entry, &[key])?;
+            }
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    store.close().unwrap();
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|found| found.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_new_store_is_for_its_owner_alone_and_keeps_its_identity() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let store = open(&path).unwrap();
+    let incarnation = store.incarnation();
+    assert_eq!((incarnation[6] >> 4, incarnation[8] >> 6), (4, 2), "UUID version and variant");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    for name in names(&path) {
+        let mode = fs::metadata(path.join(&name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{name}");
+    }
+    assert!(!names(&path).contains(&"unfinished".to_owned()));
+    drop(store);
+    assert_eq!(open(&path).unwrap().incarnation(), incarnation);
+    assert_ne!(open(&dir.path().join("other")).unwrap().incarnation(), incarnation);
+}
+
+#[test]
+fn a_folder_of_something_else_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("letter.txt"), "dear").unwrap();
+    let error = refused(dir.path());
+    assert!(matches!(&error, OpenError::NotOurs { what } if what == "letter.txt"), "{error}");
+    assert_eq!(names(dir.path()), ["letter.txt"]);
+    let error = refused(&dir.path().join("letter.txt"));
+    assert!(matches!(error, OpenError::System { .. }), "{error}");
+    let error = refused(&dir.path().join("no/parent"));
+    assert!(matches!(error, OpenError::System { .. }), "{error}");
+}
+
+#[test]
+fn a_second_opening_is_refused_and_told_by_whom() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).unwrap();
+    let read = store.read().unwrap();
+    let error = refused(dir.path());
+    assert!(matches!(error, OpenError::Locked { pid } if pid == std::process::id()), "{error}");
+    drop(store);
+    assert!(matches!(refused(dir.path()), OpenError::Locked { .. }), "a read keeps it open");
+    drop(read);
+    open(dir.path()).unwrap();
+}
+
+#[test]
+fn another_format_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path());
+    // The row `format` with its value; the store writes it once, when it is created.
+    let path = dir.path().join("data.mdb");
+    let mut data = fs::read(&path).unwrap();
+    let at: Vec<_> =
+        (0..data.len() - 10).filter(|&i| data[i..].starts_with(b"format\0\0\0\x01")).collect();
+    assert!(!at.is_empty());
+    at.into_iter().for_each(|at| data[at + 9] = 9);
+    fs::write(&path, data).unwrap();
+    let error = refused(dir.path());
+    assert!(matches!(error, OpenError::OtherVersion { found: 9, ours: 1 }), "{error}");
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path());
+    let path = dir.path().join("data.mdb");
+    let whole = fs::read(&path).unwrap();
+    // Empty, cut inside the head, cut in the middle, no magic, contradicting itself.
+    for cut in [0, 100, 5000, whole.len() / 2, whole.len() - 4096] {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let error = refused(dir.path());
+        assert!(matches!(error, OpenError::Damaged { .. }), "{cut}: {error}");
+    }
+    for at in [16, 40, 136, 128, 4096 + 16, 4096 + 136] {
+        fs::write(&path, &whole).unwrap();
+        File::options().write(true).open(&path).unwrap().write_all_at(&[0x55; 8], at).unwrap();
+        match open(dir.path()) {
+            Err(OpenError::Damaged { .. }) => {}
+            Err(error) => panic!("{at}: {error}"),
+            // The older of the two heads is not used.
+            Ok(store) => drop(store.read().unwrap().view().check().unwrap()),
+        }
+    }
+    fs::write(&path, &whole).unwrap();
+    open(dir.path()).unwrap().read().unwrap().view().check().unwrap();
+}
+
+#[test]
+fn a_spoiled_entry_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path());
+    let path = dir.path().join("data.mdb");
+    let mut data = fs::read(&path).unwrap();
+    let value = 77u32.to_be_bytes().repeat(100);
+    let at: Vec<_> = (0..data.len() - 400).filter(|&i| data[i..].starts_with(&value)).collect();
+    assert!(!at.is_empty());
+    at.into_iter().for_each(|at| data[at + 3] ^= 4);
+    fs::write(&path, data).unwrap();
+    let store = open(dir.path()).unwrap();
+    let read = store.read().unwrap();
+    let id = read.view().child(EntryId::ROOT, b"cn=77").unwrap().unwrap();
+    let error = read.view().entry(id).unwrap_err();
+    assert!(matches!(&error, Error::Damaged { what } if what.contains("checksum")), "{error}");
+    assert!(read.view().entry(EntryId(id.0 + 1)).unwrap().is_some(), "others can be read");
+    assert!(matches!(read.view().check(), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn an_interrupted_creation_starts_over() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path());
+    fs::write(dir.path().join("unfinished"), "creating\n").unwrap();
+    fs::write(dir.path().join("data.mdb"), "half of a head").unwrap();
+    let store = open(dir.path()).unwrap();
+    assert_eq!(store.read().unwrap().view().entry_count().unwrap(), 0);
+    drop(store);
+    fs::write(dir.path().join("unfinished"), "cre").unwrap();
+    assert!(matches!(refused(dir.path()), OpenError::Damaged { .. }));
+}
+
+#[test]
+fn a_load_that_was_not_closed_is_not_taken_for_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let loading = Options { sync: false, ..options() };
+    let store = Store::open(dir.path(), loading).unwrap();
+    let marked = fs::read(dir.path().join("unfinished")).unwrap();
+    store.close().unwrap();
+    assert!(!dir.path().join("unfinished").exists());
+    open(dir.path()).unwrap();
+    fs::write(dir.path().join("unfinished"), marked).unwrap();
+    assert!(matches!(refused(dir.path()), OpenError::Unfinished));
+}
+
+#[test]
+fn more_address_space_than_there_is_is_halved() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options { map_bytes_max: 1 << 50, ..options() }).unwrap();
+    store.write_now(|w| w.meta_put("a", b"b")).unwrap();
+}
