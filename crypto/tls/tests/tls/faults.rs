@@ -8,7 +8,10 @@ use keyway_engine::{Algorithm, Kind};
 use keyway_tls::{provider, server_config};
 use rustls::client::Resumption;
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, HandshakeKind, ServerConfig, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, Error, HandshakeKind, NamedGroup, ServerConfig, SupportedCipherSuite,
+    SupportedProtocolVersion,
+};
 use std::sync::Arc;
 
 /// Enough that a part of it on the wire could not be there by chance.
@@ -219,7 +222,7 @@ fn stand_ins_are_unpredictable() {
     let mut seen: Vec<Vec<u8>> = Vec::new();
     for suite in &provider.cipher_suites {
         match suite {
-            rustls::SupportedCipherSuite::Tls13(suite) => {
+            SupportedCipherSuite::Tls13(suite) => {
                 let hash = suite.common.hash_provider;
                 let hkdf = suite.hkdf_provider;
                 for _ in 0..2 {
@@ -239,7 +242,7 @@ fn stand_ins_are_unpredictable() {
                     seen.push(slice.to_vec());
                 }
             }
-            rustls::SupportedCipherSuite::Tls12(suite) => {
+            SupportedCipherSuite::Tls12(suite) => {
                 for _ in 0..2 {
                     let mut out = [0; 48];
                     suite.prf_provider.for_secret(&mut out, b"secret", b"label", b"seed");
@@ -253,13 +256,41 @@ fn stand_ins_are_unpredictable() {
     assert_eq!(heads.len(), seen.len());
 }
 
+/// Where rustls can be told, it is: with the engine's own error, at whichever operation.
+#[test]
+fn what_may_fail_does() {
+    let probe = Probe::new();
+    let provider = provider(&probe.engine());
+    let group = provider.kx_groups.iter().find(|group| group.name() == NamedGroup::X25519).unwrap();
+    let share = group.start().unwrap().pub_key().to_vec();
+    for suite in &provider.cipher_suites {
+        for failing in 0..2 {
+            let exchange = group.start().unwrap();
+            // First the secret is agreed on, then it is handed to HKDF or HMAC.
+            probe.restart(failing..failing + 1);
+            let result = match suite {
+                SupportedCipherSuite::Tls13(suite) => {
+                    let hkdf = suite.hkdf_provider;
+                    hkdf.extract_from_kx_shared_secret(None, exchange, &share).err()
+                }
+                SupportedCipherSuite::Tls12(suite) => {
+                    let (prf, out) = (suite.prf_provider, &mut [0; 48]);
+                    prf.for_key_exchange(out, exchange, &share, b"label", b"seed").err()
+                }
+            };
+            probe.restart(0..0);
+            assert!(matches!(result, Some(Error::Other(_))), "{suite:?}, {failing}: {result:?}");
+        }
+    }
+}
+
 /// A piece that the engine did not hash is not left out of the hash: it spoils it.
 #[test]
 fn a_failed_piece_spoils_the_hash() {
     let probe = Probe::new();
     let provider = provider(&probe.engine());
     for suite in &provider.cipher_suites {
-        let rustls::SupportedCipherSuite::Tls13(suite) = suite else { continue };
+        let SupportedCipherSuite::Tls13(suite) = suite else { continue };
         let hash = suite.common.hash_provider;
         let honest = [&b""[..], b"first", b"second", b"firstsecond"].map(|data| hash.hash(data));
         for failing in [1, 2] {

@@ -9,7 +9,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, Error, HandshakeKind, NamedGroup,
-    ProtocolVersion, RootCertStore, ServerConfig, SignatureAlgorithm, SupportedProtocolVersion,
+    RootCertStore, ServerConfig, SignatureAlgorithm, SupportedProtocolVersion,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -56,27 +56,6 @@ fn narrow_server(groups: &[NamedGroup]) -> Arc<ServerConfig> {
         .with_single_cert(chain, key)
         .unwrap();
     Arc::new(config)
-}
-
-#[test]
-fn what_is_offered_and_in_which_order() {
-    let provider = &**PROVIDER;
-    let groups: Vec<_> = provider.kx_groups.iter().map(|group| group.name()).collect();
-    assert_eq!(
-        groups,
-        [
-            NamedGroup::X25519MLKEM768,
-            NamedGroup::X25519,
-            NamedGroup::secp256r1,
-            NamedGroup::secp384r1
-        ]
-    );
-    let versions: Vec<_> =
-        provider.cipher_suites.iter().map(|suite| suite.version().version).collect();
-    assert_eq!(versions[..3], [ProtocolVersion::TLSv1_3; 3]);
-    assert_eq!(versions[3..], [ProtocolVersion::TLSv1_2; 6]);
-    assert_eq!(provider.signature_verification_algorithms.all.len(), 14);
-    assert_eq!(provider.signature_verification_algorithms.mapping.len(), 9);
 }
 
 #[test]

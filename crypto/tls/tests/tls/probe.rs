@@ -32,6 +32,7 @@ pub enum Op {
 #[derive(Clone)]
 pub struct Probe {
     software: Arc<dyn Driver>,
+    without: &'static [Algorithm],
     state: Arc<Mutex<State>>,
 }
 
@@ -44,7 +45,12 @@ struct State {
 
 impl Probe {
     pub fn new() -> Self {
-        Probe { software: keyway_drivers::software(), state: Arc::default() }
+        Self::without(&[])
+    }
+
+    /// One that cannot do everything.
+    pub fn without(without: &'static [Algorithm]) -> Self {
+        Probe { software: keyway_drivers::software(), without, state: Arc::default() }
     }
 
     /// An engine with this driver alone.
@@ -86,7 +92,7 @@ impl Driver for Probe {
     }
 
     fn supports(&self, algorithm: Algorithm) -> bool {
-        self.software.supports(algorithm)
+        !self.without.contains(&algorithm) && self.software.supports(algorithm)
     }
 
     fn open(&self, algorithm: Algorithm, key: Key<'_>) -> Result<Box<dyn DriverSession>, Error> {
