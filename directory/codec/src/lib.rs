@@ -13,6 +13,7 @@ pub mod dn;
 mod error;
 pub mod extended;
 pub mod filter;
+pub mod ldif;
 pub mod limits;
 pub mod message;
 pub mod standard;

@@ -34,3 +34,8 @@ pub const DN_NESTING_MAX: usize = 4;
 
 /// How many words, quoted strings and signs a schema description may have.
 pub const DESCRIPTION_WORDS_MAX: usize = 1 << 16;
+
+/// How many bytes the lines of one LDIF record may have together.
+///
+/// It bounds what a reader holds, and lets a group of several million members pass.
+pub const LDIF_RECORD_BYTES_MAX: usize = 1 << 28;
