@@ -11,14 +11,16 @@
 mod filter;
 mod message;
 mod meter_page;
+mod record;
 
 pub use filter::filter;
 pub use message::message;
 pub use meter_page::meter_page;
+pub use record::record;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] =
-    &[("filter", filter), ("message", message), ("meter_page", meter_page)];
+    &[("filter", filter), ("message", message), ("meter_page", meter_page), ("record", record)];

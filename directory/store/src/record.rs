@@ -153,25 +153,29 @@ impl<'t> Iterator for Values<'t> {
 
 impl ExactSizeIterator for Values<'_> {}
 
-/// The stored form of `entry` under `parent`.
-pub(crate) fn encode(id: EntryId, parent: EntryId, entry: &Entry) -> Result<Vec<u8>, Error> {
-    let mut out = vec![0; CHECKSUM_BYTES];
-    put_varint(&mut out, parent.0);
-    put_slice(&mut out, entry.rdn.as_bytes());
-    put_varint(&mut out, entry.attributes.len() as u64);
-    for (name, values) in &entry.attributes {
-        put_slice(&mut out, name.as_bytes());
-        put_varint(&mut out, values.len() as u64);
-        for value in values {
-            put_slice(&mut out, value);
+impl Entry {
+    /// The stored form of this entry as `id`, under `parent`.
+    ///
+    /// Errors: [`Error::TooLarge`].
+    pub fn encode(&self, id: EntryId, parent: EntryId) -> Result<Vec<u8>, Error> {
+        let mut out = vec![0; CHECKSUM_BYTES];
+        put_varint(&mut out, parent.0);
+        put_slice(&mut out, self.rdn.as_bytes());
+        put_varint(&mut out, self.attributes.len() as u64);
+        for (name, values) in &self.attributes {
+            put_slice(&mut out, name.as_bytes());
+            put_varint(&mut out, values.len() as u64);
+            for value in values {
+                put_slice(&mut out, value);
+            }
         }
+        if out.len() > RECORD_BYTES_MAX {
+            return Err(Error::TooLarge { bytes: out.len(), bytes_max: RECORD_BYTES_MAX });
+        }
+        let (sum, body) = out.split_at_mut(CHECKSUM_BYTES);
+        sum.copy_from_slice(&checksum(id, body));
+        Ok(out)
     }
-    if out.len() > RECORD_BYTES_MAX {
-        return Err(Error::TooLarge { bytes: out.len(), bytes_max: RECORD_BYTES_MAX });
-    }
-    let (sum, body) = out.split_at_mut(CHECKSUM_BYTES);
-    sum.copy_from_slice(&checksum(id, body));
-    Ok(out)
 }
 
 fn checksum(id: EntryId, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
@@ -244,7 +248,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(entry in entry(), id in any::<u64>(), parent in any::<u64>()) {
-            let bytes = encode(EntryId(id), EntryId(parent), &entry).unwrap();
+            let bytes = entry.encode(EntryId(id), EntryId(parent)).unwrap();
             let found = EntryRef::decode(EntryId(id), &bytes).unwrap();
             prop_assert_eq!(found.parent(), EntryId(parent));
             prop_assert_eq!(found.to_entry(), entry.clone());
@@ -263,7 +267,7 @@ mod tests {
             entry in entry(), at in any::<prop::sample::Index>(), bit in 0..8u8,
         ) {
             let id = EntryId(7);
-            let mut bytes = encode(id, EntryId::ROOT, &entry).unwrap();
+            let mut bytes = entry.encode(id, EntryId::ROOT).unwrap();
             let elsewhere = EntryRef::decode(EntryId(8), &bytes).err();
             prop_assert_eq!(elsewhere, Some(RecordError::Checksum));
             let at = at.index(bytes.len());
@@ -303,7 +307,7 @@ mod tests {
     #[test]
     fn too_large_an_entry_is_refused() {
         let large = Entry { rdn: "x".repeat(RECORD_BYTES_MAX), attributes: Vec::new() };
-        let refused = encode(EntryId(1), EntryId::ROOT, &large);
+        let refused = large.encode(EntryId(1), EntryId::ROOT);
         assert!(matches!(refused, Err(Error::TooLarge { .. })));
     }
 }

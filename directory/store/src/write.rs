@@ -12,7 +12,7 @@ use crate::limits::{
 use crate::lmdb::Table;
 use crate::read::{View, number};
 use crate::shared::Shared;
-use crate::{Entry, EntryId, Error, Key, record};
+use crate::{Entry, EntryId, Error, Key};
 
 /// Rows of the table `meta` that are the store's own. Those of the caller begin with `u`.
 pub(crate) const META_FORMAT: &[u8] = b"format";
@@ -47,7 +47,8 @@ pub struct Write<'e> {
     shared: &'e Shared,
     next_id: Option<EntryId>,
     naming: u64,
-    /// The last way to the root that was walked, so that siblings need not walk it again.
+    /// The last way to the root that was walked, so that siblings need not walk it again; forgotten
+    /// when the tree loses or moves something.
     path: Option<(EntryId, Vec<EntryId>)>,
     deferring: bool,
     deferred: Deferred,
@@ -112,7 +113,7 @@ impl<'e> Write<'e> {
             return Err(Error::Exists);
         }
         let id = self.next_id()?;
-        let record = record::encode(id, parent, entry)?;
+        let record = entry.encode(id, parent)?;
         self.next_id = Some(EntryId(id.0 + 1));
         self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
         self.put(self.shared.tables.tree, &tree_row(parent, component), &id.to_bytes())?;
@@ -141,7 +142,7 @@ impl<'e> Write<'e> {
     ) -> Result<(), Error> {
         let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
         let (parent, renamed) = (old.parent(), old.rdn() != entry.rdn);
-        let record = record::encode(id, parent, entry)?;
+        let record = entry.encode(id, parent)?;
         self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
         if renamed {
             self.names_changed()?;
@@ -217,7 +218,7 @@ impl<'e> Write<'e> {
         if new_path.len() > old_path.len() {
             self.check_depth(&moved, new_path.len() - old_path.len())?;
         }
-        let record = record::encode(id, new_parent, &entry)?;
+        let record = entry.encode(id, new_parent)?;
         self.remove(self.shared.tables.tree, &tree_row(old_parent, old_component))?;
         self.put(self.shared.tables.tree, &tree_row(new_parent, new_component), &id.to_bytes())?;
         self.names_changed()?;

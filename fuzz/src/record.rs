@@ -1,0 +1,35 @@
+//! Entries as they lie in the store, which a disk may have spoilt.
+
+use keyway_store::{EntryId, EntryRef};
+
+const ID: EntryId = EntryId(1);
+
+/// Reads the bytes as a record, and as what follows a right checksum: what is accepted is the same
+/// after it was written and read again.
+pub fn record(data: &[u8]) {
+    accept(data);
+    accept(&[checksum(data).as_slice(), data].concat());
+}
+
+fn accept(bytes: &[u8]) {
+    let Ok(found) = EntryRef::decode(ID, bytes) else { return };
+    let entry = found.to_entry();
+    let again = entry.encode(ID, found.parent()).expect("no larger than it was");
+    assert!(again.len() <= bytes.len(), "our form is the shortest");
+    let again = EntryRef::decode(ID, &again).expect("what was written can be read");
+    assert_eq!(again.parent(), found.parent());
+    assert_eq!(again.to_entry(), entry);
+    for (name, _) in &entry.attributes {
+        let first = entry.attributes.iter().find(|(other, _)| other == name);
+        let values: Vec<Vec<u8>> = found.values(name).map(<[u8]>::to_vec).collect();
+        assert!(found.has(name) && first.is_some_and(|(_, expected)| *expected == values));
+    }
+}
+
+/// CRC-32 over the identifier and the body, as the record's head has it.
+fn checksum(body: &[u8]) -> [u8; 4] {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&ID.0.to_be_bytes());
+    sum.update(body);
+    sum.finalize().to_le_bytes()
+}
