@@ -195,7 +195,7 @@ mod tests {
         let mut write = Write::begin(&shared).unwrap();
         let key = Key::new(b'e', &[b"x"]);
         let top = write.insert(EntryId::ROOT, b"top", &Entry::default(), &[]).unwrap();
-        write.insert(top, b"a", &Entry::default(), &[key.clone()]).unwrap();
+        write.insert(top, b"a", &Entry::default(), std::slice::from_ref(&key)).unwrap();
         write.insert(top, b"b", &Entry::default(), &[key]).unwrap();
         write.commit().unwrap();
         let mut txn = shared.env.write_txn().unwrap();

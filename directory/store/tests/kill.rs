@@ -7,6 +7,7 @@ use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::slice::from_ref;
 use std::sync::mpsc::channel;
 
 use keyway_store::{Entry, EntryId, Error, Key, Options, Store};
@@ -31,9 +32,9 @@ fn the_writer_that_is_killed() {
         let key = Key::new(b'e', &[b"n", name.as_bytes()]);
         let job = move |w: &mut keyway_store::Write<'_>| {
             let entry = Entry { rdn: name.clone(), attributes: vec![] };
-            let id = w.insert(EntryId::ROOT, name.as_bytes(), &entry, &[key.clone()])?;
+            let id = w.insert(EntryId::ROOT, name.as_bytes(), &entry, from_ref(&key))?;
             if n % 3 == 0 {
-                w.delete(id, name.as_bytes(), &[key.clone()])?;
+                w.delete(id, name.as_bytes(), from_ref(&key))?;
             }
             Ok::<_, Error>(id)
         };
