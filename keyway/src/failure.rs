@@ -65,6 +65,11 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The directory's words, with the result code's name where there are none.
+pub fn describe(why: &keyway_server::Failure) -> String {
+    if why.diagnostic.is_empty() { why.code.name().to_owned() } else { why.diagnostic.clone() }
+}
+
 /// The system's words without "(os error 2)", which helps nobody.
 pub fn plain(why: &io::Error) -> String {
     let text = why.to_string();

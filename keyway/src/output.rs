@@ -21,7 +21,15 @@ pub fn json(value: &Value) -> Result<(), Failure> {
     text(value)
 }
 
-/// The same, for those who care what went wrong.
+/// Writes one JSON value on a line of standard error: where standard output has something else.
+///
+/// # Errors
+/// As [`text`].
+pub fn aside(value: &Value) -> Result<(), Failure> {
+    writeln!(io::stderr().lock(), "{value}").map_err(|why| Failure::output(&why))
+}
+
+/// Writes text, for those who care what went wrong.
 pub fn write(text: impl Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;

@@ -1,0 +1,347 @@
+//! The configuration: what the file says, checked into what the other rooms take.
+
+mod raw;
+
+use crate::cli::{self, Listen};
+use crate::data::{Folder, name};
+use crate::failure::Failure;
+use keyway_server::IndexSetting;
+use keyway_server::access::{Attributes, Rights, Rule, What, Who};
+use keyway_server::network;
+use keyway_server::password::Argon2Cost;
+use keyway_server::password::limits::{
+    ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_WORK_KIB_MAX,
+};
+use keyway_server::schema::Schema;
+use raw::Raw;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+use toml::Spanned;
+
+/// What a first start writes.
+pub const DEFAULT: &str = include_str!("configuration/default.toml");
+
+/// A checked configuration.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// Where to take LDAP.
+    pub listen: Listen,
+    /// Where to take LDAPS.
+    pub listen_tls: Listen,
+    /// Suffixes to hold even while they are empty.
+    pub naming_contexts: Vec<String>,
+    /// What the directory is told.
+    pub directory: keyway_server::Settings,
+    /// What its network half is told.
+    pub network: network::Settings,
+    /// Address space for the store.
+    pub store_bytes_max: usize,
+}
+
+impl Configuration {
+    /// The configuration of a data folder, which is given the default one if it has none.
+    ///
+    /// # Errors
+    /// If it cannot be read or written, or says what is not understood: file, line, key, why.
+    pub fn load(folder: &Folder) -> Result<Configuration, Failure> {
+        if !folder.has(name::CONFIGURATION) {
+            folder.write(name::CONFIGURATION, DEFAULT.as_bytes())?;
+        }
+        let text = folder.read(name::CONFIGURATION)?;
+        parse(&text).map_err(|why| {
+            Failure::new(format!("{}: {why}", folder.file(name::CONFIGURATION).display()))
+        })
+    }
+
+    /// What a data folder that is yet to be made will have.
+    ///
+    /// # Errors
+    /// None, unless this program was built wrongly.
+    pub fn default() -> Result<Configuration, Failure> {
+        parse(DEFAULT).map_err(Failure::new)
+    }
+}
+
+/// What is wrong, and where in the text.
+struct Wrong {
+    span: Range<usize>,
+    why: String,
+}
+
+fn wrong<T>(at: &Spanned<T>, why: impl Into<String>) -> Wrong {
+    Wrong { span: at.span(), why: why.into() }
+}
+
+fn parse(text: &str) -> Result<Configuration, String> {
+    let raw = Raw::read(text).map_err(|error| {
+        let wrong =
+            Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() };
+        explain(text, &wrong)
+    })?;
+    check(raw).map_err(|wrong| explain(text, &wrong))
+}
+
+/// `line 12: memory_kib: why`
+fn explain(text: &str, wrong: &Wrong) -> String {
+    let before = text.get(..wrong.span.start).unwrap_or(text);
+    let number = before.matches('\n').count() + 1;
+    let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+    let key = match line.split_once('=') {
+        Some((key, _)) => key.trim(),
+        None => line,
+    };
+    if key.is_empty() {
+        return format!("line {number}: {}", wrong.why);
+    }
+    format!("line {number}: {key}: {}", wrong.why)
+}
+
+fn check(raw: Raw) -> Result<Configuration, Wrong> {
+    let Raw { listen, listen_tls, naming_contexts, password, limits, indexes, access } = raw;
+    let address =
+        |text: &Spanned<String>| cli::listen(text.get_ref()).map_err(|why| wrong(text, why));
+    let defaults = keyway_server::Settings::default();
+    check_names(&indexes, &access)?;
+    Ok(Configuration {
+        listen: address(&listen)?,
+        listen_tls: address(&listen_tls)?,
+        naming_contexts,
+        directory: keyway_server::Settings {
+            rules: access.iter().map(rule).collect::<Result<_, _>>()?,
+            indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
+            search_entries_max: limits.search_entries_max,
+            search_time_max_s: limits.search_time_max_s,
+            password_cost: password_cost(&password)?,
+            announced: network::ANNOUNCED,
+            clock: defaults.clock,
+        },
+        network: network::Settings {
+            limits: network_limits(&limits)?,
+            allow_plain_password: password.allow_plain,
+            trust_loopback: password.trust_loopback,
+        },
+        store_bytes_max: positive(&limits.store_bytes_max)?,
+    })
+}
+
+/// Every attribute that is named must be one.
+fn check_names(
+    indexes: &BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+    rules: &[raw::Rule],
+) -> Result<(), Wrong> {
+    let Ok(schema) = Schema::standard() else { return Ok(()) };
+    let lists = rules.iter().flat_map(|rule| [&rule.attributes, &rule.except]).flatten();
+    for name in indexes.keys().chain(lists.flatten()) {
+        if schema.attribute(name.get_ref()).is_none() {
+            return Err(wrong(name, format!("there is no attribute \"{}\"", name.get_ref())));
+        }
+    }
+    Ok(())
+}
+
+fn password_cost(raw: &raw::Password) -> Result<Argon2Cost, Wrong> {
+    if raw.scheme.get_ref() != "argon2id" {
+        return Err(wrong(&raw.scheme, "new passwords are stored as \"argon2id\" only"));
+    }
+    let cost = Argon2Cost {
+        memory_kib: *raw.memory_kib.get_ref(),
+        passes: *raw.passes.get_ref(),
+        lanes: *raw.lanes.get_ref(),
+    };
+    if !(1..=ARGON2_LANES_MAX).contains(&cost.lanes) {
+        return Err(wrong(&raw.lanes, format!("it must be from 1 to {ARGON2_LANES_MAX}")));
+    }
+    let least = 8 * cost.lanes;
+    if !(least..=ARGON2_MEMORY_KIB_MAX).contains(&cost.memory_kib) {
+        let why = format!("it must be from {least} to {ARGON2_MEMORY_KIB_MAX}");
+        return Err(wrong(&raw.memory_kib, why));
+    }
+    let most = ARGON2_WORK_KIB_MAX / u64::from(cost.memory_kib);
+    if !(1..=most).contains(&u64::from(cost.passes)) {
+        let why = format!("it must be from 1 to {most} with this memory_kib");
+        return Err(wrong(&raw.passes, why));
+    }
+    Ok(cost)
+}
+
+fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
+    let seconds = |at: &Spanned<u64>| match *at.get_ref() {
+        seconds @ 1..=MOST_SECONDS => Ok(Duration::from_secs(seconds)),
+        _ => Err(wrong(at, format!("it must be from 1 to {MOST_SECONDS}"))),
+    };
+    Ok(network::Limits {
+        connections_max: positive(&raw.connections_max)?,
+        message_bytes_max: positive(&raw.message_bytes_max)?,
+        message_bytes_before_bind_max: positive(&raw.message_bytes_before_bind_max)?,
+        requests_in_flight_max: positive(&raw.requests_in_flight_max)?,
+        unread_answer_bytes_max: positive(&raw.unread_answer_bytes_max)?,
+        idle_max: seconds(&raw.idle_max_s)?,
+        idle_before_bind_max: seconds(&raw.idle_before_bind_max_s)?,
+        handshake_max: seconds(&raw.handshake_max_s)?,
+        drain_max: seconds(&raw.drain_max_s)?,
+    })
+}
+
+/// A year: nothing here is meant to wait longer, and clocks can add it.
+const MOST_SECONDS: u64 = 366 * 86_400;
+
+fn positive(at: &Spanned<u64>) -> Result<usize, Wrong> {
+    match usize::try_from(*at.get_ref()) {
+        Ok(number @ 1..) => Ok(number),
+        _ => Err(wrong(at, "it must be 1 or more")),
+    }
+}
+
+fn index(
+    (attribute, kinds): (&Spanned<String>, &Vec<Spanned<String>>),
+) -> Result<IndexSetting, Wrong> {
+    let mut setting = IndexSetting {
+        attribute: attribute.get_ref().clone(),
+        equality: false,
+        presence: false,
+        substrings: false,
+    };
+    for kind in kinds {
+        match kind.get_ref().as_str() {
+            "equality" => setting.equality = true,
+            "presence" => setting.presence = true,
+            "substring" => setting.substrings = true,
+            other => {
+                let why = format!(
+                    "\"{other}\" is no kind of index; there are \"equality\", \"presence\" and \
+                     \"substring\""
+                );
+                return Err(wrong(kind, why));
+            }
+        }
+    }
+    if kinds.is_empty() {
+        return Err(wrong(attribute, "name a kind of index, or leave the line out"));
+    }
+    Ok(setting)
+}
+
+fn rule(raw: &raw::Rule) -> Result<Rule, Wrong> {
+    let unknown = |at: &Spanned<String>, known: &str| {
+        wrong(at, format!("\"{}\" is not one of {known}", at.get_ref()))
+    };
+    let who = Who::from_name(raw.who.get_ref())
+        .ok_or_else(|| unknown(&raw.who, "everyone, users, self, administrator"))?;
+    let what = What::from_name(raw.what.get_ref())
+        .ok_or_else(|| unknown(&raw.what, "root-dse, schema, data, system, everything"))?;
+    let mut rights = Rights::NONE;
+    for name in &raw.rights {
+        rights = rights
+            | Rights::from_name(name.get_ref())
+                .ok_or_else(|| unknown(name, "read, search, compare, write, manage, all"))?;
+    }
+    let attributes = match (&raw.attributes, &raw.except) {
+        (None, None) => Attributes::All,
+        (Some(names), None) => Attributes::Only(plain(names)),
+        (None, Some(names)) => Attributes::Except(plain(names)),
+        (Some(_), Some(_)) => {
+            return Err(wrong(&raw.who, "a rule has either attributes or except"));
+        }
+    };
+    Ok(Rule { who, what, attributes, rights })
+}
+
+fn plain(names: &[Spanned<String>]) -> Vec<String> {
+    names.iter().map(|name| name.get_ref().clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_file_says_what_the_rooms_start_with() {
+        let configuration = parse(DEFAULT).unwrap();
+        let directory = keyway_server::Settings::default();
+        assert_eq!(configuration.directory.rules, directory.rules);
+        let by_name = |mut indexes: Vec<IndexSetting>| {
+            indexes.sort_by(|one, other| one.attribute.cmp(&other.attribute));
+            indexes
+        };
+        assert_eq!(by_name(configuration.directory.indexes), by_name(directory.indexes));
+        assert_eq!(configuration.directory.password_cost, directory.password_cost);
+        assert_eq!(configuration.directory.search_entries_max, directory.search_entries_max);
+        assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
+        let network = network::Settings::default();
+        assert_eq!(format!("{:?}", configuration.network), format!("{network:?}"));
+        assert_eq!(configuration.store_bytes_max, keyway_store::Options::default().map_bytes_max);
+        assert_eq!(configuration.listen, Some("127.0.0.1:1389".parse().unwrap()));
+        assert_eq!(configuration.listen_tls, Some("127.0.0.1:1636".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_left_out_is_as_in_the_default_file() {
+        let (empty, default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
+        assert_eq!(format!("{empty:?}"), format!("{default:?}"));
+        let partly = parse("[limits]\nidle_max_s = 5\n").unwrap();
+        assert_eq!(partly.network.limits.idle_max, Duration::from_secs(5));
+        assert_eq!(partly.network.limits.connections_max, 10_000);
+    }
+
+    #[test]
+    fn an_error_names_line_key_and_reason() {
+        let cases = [
+            ("\nlisten = \"here\"", "line 2: listen: it is not an address"),
+            ("listen = 389", "line 1: listen: invalid type: integer `389`, expected a string"),
+            ("lisden = \"off\"", "line 1: lisden: unknown field `lisden`"),
+            ("[limits]\nmore = 1", "line 2: more: unknown field `more`"),
+            ("[limits]\nidle_max_s = 0", "line 2: idle_max_s: it must be from 1 to"),
+            ("[limits]\nconnections_max = 0", "line 2: connections_max: it must be 1 or more"),
+            ("[limits]\nconnections_max = -1", "line 2: connections_max: "),
+            ("[password]\nscheme = \"md5\"", "line 2: scheme: new passwords are stored as"),
+            ("[password]\npasses = 0", "line 2: passes: it must be from 1"),
+            ("[password]\nmemory_kib = 4", "line 2: memory_kib: it must be from 8"),
+            ("[password]\nlanes = 99", "line 2: lanes: it must be from 1 to"),
+            ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),
+            ("[indexes]\nuid = []", "line 2: uid: name a kind"),
+            (
+                "[[access]]\nwho = \"me\"\nwhat = \"data\"\nrights = []",
+                "line 2: who: \"me\" is not",
+            ),
+            (
+                "[[access]]\nwho = \"self\"\nwhat = \"it\"\nrights = []",
+                "line 3: what: \"it\" is not",
+            ),
+            (
+                "[[access]]\nwho = \"self\"\nwhat = \"data\"\nrights = [\"own\"]",
+                "line 4: rights: \"own\"",
+            ),
+            (
+                "[[access]]\nwho = \"self\"\nwhat = \"data\"",
+                "line 1: [[access]]: missing field `rights`",
+            ),
+            ("[indexes]\nshoe = [\"presence\"]", "line 2: shoe: there is no attribute \"shoe\""),
+            (
+                "[[access]]\nwho = \"self\"\nwhat = \"data\"\nrights = []\nexcept = [\"shoe\"]",
+                "line 5: except: there is no attribute \"shoe\"",
+            ),
+            (
+                "[[access]]\nwho = \"self\"\nwhat = \"data\"\nrights = []\nexcept = []\nattributes = []",
+                "line 2: who: a rule has either",
+            ),
+            ("listen = ", "line 1: listen: "),
+            ("[indexes]\nuid = [\"equality\"]\nuid = [\"presence\"]", "line 3: uid: duplicate key"),
+        ];
+        for (text, expected) in cases {
+            let why = parse(text).map(|_| ()).unwrap_err();
+            assert!(why.starts_with(expected), "{text}\n  {why}\n  {expected}");
+        }
+    }
+
+    #[test]
+    fn rules_and_indexes_replace_the_default_ones() {
+        let text = "[indexes]\nuid = [\"equality\"]\n\
+            [[access]]\nwho = \"users\"\nwhat = \"data\"\nattributes = [\"cn\"]\nrights = [\"read\"]\n";
+        let configuration = parse(text).unwrap();
+        assert_eq!(configuration.directory.indexes.len(), 1);
+        let [rule] = &configuration.directory.rules[..] else { panic!("one rule") };
+        assert_eq!(rule.attributes, Attributes::Only(vec!["cn".to_owned()]));
+        assert_eq!(rule.rights, Rights::READ);
+    }
+}

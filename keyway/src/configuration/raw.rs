@@ -1,0 +1,89 @@
+//! The configuration as it is written: names and types are right, values are not checked yet.
+
+use super::DEFAULT;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer, Error};
+
+/// The file, complete.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Raw {
+    pub listen: Spanned<String>,
+    pub listen_tls: Spanned<String>,
+    pub naming_contexts: Vec<String>,
+    pub password: Password,
+    pub limits: Limits,
+    pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+    pub access: Vec<Rule>,
+}
+
+/// `[password]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Password {
+    pub scheme: Spanned<String>,
+    pub memory_kib: Spanned<u32>,
+    pub passes: Spanned<u32>,
+    pub lanes: Spanned<u32>,
+    pub allow_plain: bool,
+    pub trust_loopback: bool,
+}
+
+/// `[limits]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    pub connections_max: Spanned<u64>,
+    pub message_bytes_max: Spanned<u64>,
+    pub message_bytes_before_bind_max: Spanned<u64>,
+    pub requests_in_flight_max: Spanned<u64>,
+    pub unread_answer_bytes_max: Spanned<u64>,
+    pub idle_max_s: Spanned<u64>,
+    pub idle_before_bind_max_s: Spanned<u64>,
+    pub handshake_max_s: Spanned<u64>,
+    pub drain_max_s: Spanned<u64>,
+    pub search_entries_max: u32,
+    pub search_time_max_s: u32,
+    pub store_bytes_max: Spanned<u64>,
+}
+
+/// `[[access]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    pub who: Spanned<String>,
+    pub what: Spanned<String>,
+    pub rights: Vec<Spanned<String>>,
+    pub attributes: Option<Vec<Spanned<String>>>,
+    pub except: Option<Vec<Spanned<String>>>,
+}
+
+impl Raw {
+    /// Reads the file's text. What it leaves out is taken from the default file, so that there is
+    /// one place for defaults.
+    ///
+    /// # Errors
+    /// What is not TOML, of another type, or not known, with its place in the text.
+    pub fn read(text: &str) -> Result<Raw, Error> {
+        let mut file = DeTable::parse(text)?;
+        complete(file.get_mut(), DeTable::parse(DEFAULT)?.into_inner());
+        Raw::deserialize(Deserializer::from(file))
+    }
+}
+
+fn complete<'a>(table: &mut DeTable<'a>, defaults: DeTable<'a>) {
+    for (key, default) in defaults {
+        let Some(value) = table.get_mut(key.get_ref().as_ref()) else {
+            table.insert(key, default);
+            continue;
+        };
+        let whole = ["indexes", "access"].contains(&key.get_ref().as_ref());
+        if let (false, DeValue::Table(table), DeValue::Table(defaults)) =
+            (whole, value.get_mut(), default.into_inner())
+        {
+            complete(table, defaults);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A data folder with its directory open: what every command but `top` works on.
+
+use crate::configuration::Configuration;
+use crate::data::{Folder, name};
+use crate::failure::Failure;
+use keyway_codec::message::ResultCode;
+use keyway_engine::Engine;
+use keyway_server::{Directory, OpenError};
+use keyway_store::{EntryId, Key, Options, Store};
+use std::sync::Arc;
+
+/// The naming context of the server's own entries.
+const SYSTEM_RDN: &str = "cn=keyway";
+
+/// An open directory.
+pub struct Instance {
+    /// The directory.
+    pub directory: Arc<Directory>,
+    /// What it is in.
+    pub store: Store,
+}
+
+impl Instance {
+    /// Opens the directory of a data folder, which is made if there is none.
+    ///
+    /// With `loading` nothing is on the disk before [`Instance::close`]: for a store that is being
+    /// filled for the first time, and made again if that does not end.
+    ///
+    /// # Errors
+    /// Whatever keeps the store from being opened.
+    pub fn open(
+        folder: &Folder,
+        configuration: &Configuration,
+        engine: &Engine,
+        loading: bool,
+    ) -> Result<Instance, Failure> {
+        let path = folder.file(name::STORE);
+        let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
+        let options = Options {
+            map_bytes_max: configuration.store_bytes_max,
+            sync: !loading,
+            ..Options::default()
+        };
+        let store = Store::open(&path, options).map_err(|why| bad(&why))?;
+        let opened = Directory::open(store.clone(), &configuration.directory, engine.clone());
+        let directory = Arc::new(opened.map_err(|why| match why {
+            OpenError::Settings(why) => {
+                let file = folder.file(name::CONFIGURATION);
+                Failure::new(format!("{}: {why}", file.display()))
+            }
+            why => bad(&why),
+        })?);
+        Ok(Instance { directory, store })
+    }
+
+    /// How many entries clients have in it; the server's own are not counted.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn entry_count(&self) -> Result<u64, Failure> {
+        self.count().map_err(|why| Failure::new(format!("cannot read the store: {why}")))
+    }
+
+    fn count(&self) -> Result<u64, keyway_store::Error> {
+        let read = self.store.read()?;
+        let view = read.view();
+        let mut own = 0;
+        for top in view.postings(&Key::children(EntryId::ROOT), EntryId::ROOT)? {
+            let top = top?;
+            let is_own =
+                view.entry(top)?.is_some_and(|entry| SYSTEM_RDN.eq_ignore_ascii_case(entry.rdn()));
+            if is_own {
+                own += view.count_at_most(&Key::subtree(top), usize::MAX)? as u64;
+            }
+        }
+        Ok(view.entry_count()?.saturating_sub(own))
+    }
+
+    /// Holds this suffix from now on, if it does not already.
+    ///
+    /// # Errors
+    /// If it is no suffix, or cannot be noted.
+    pub fn ensure_naming_context(&self, dn: &str) -> Result<(), Failure> {
+        match self.directory.add_naming_context(dn) {
+            Err(why) if why.code != ResultCode::EntryAlreadyExists => {
+                Err(Failure::new(why.diagnostic))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Answers what was accepted and brings everything to the disk.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn close(self) -> Result<(), Failure> {
+        drop(self.directory);
+        self.store.close().map_err(|why| Failure::new(format!("cannot close the store: {why}")))
+    }
+}

@@ -1,0 +1,38 @@
+//! The directory of a data folder that nobody serves from, for the commands that work on one.
+
+use crate::configuration::Configuration;
+use crate::data::{Folder, name};
+use crate::failure::Failure;
+use crate::instance::Instance;
+use crate::moment::Moment;
+use crate::unfinished::Unfinished;
+use std::path::Path;
+
+/// A directory that is there.
+pub struct Offline {
+    /// The folder it is in, locked.
+    pub folder: Folder,
+    /// The directory.
+    pub instance: Instance,
+}
+
+/// Opens the directory of a data folder.
+///
+/// # Errors
+/// If there is none, somebody uses it, or it was not filled to its end.
+pub fn open(path: &Path) -> Result<Offline, Failure> {
+    let folder = Folder::open_existing(path, Moment::now())?;
+    if let Some(unfinished) = Unfinished::of(&folder)? {
+        return Err(unfinished.refusal(&folder));
+    }
+    if !folder.has(name::STORE) {
+        return Err(Failure::new(format!(
+            "{} holds no directory yet; fill one with keyway up or keyway directory import",
+            folder.path().display()
+        )));
+    }
+    let configuration = Configuration::load(&folder)?;
+    let engine = keyway_drivers::engine();
+    let instance = Instance::open(&folder, &configuration, &engine, false)?;
+    Ok(Offline { folder, instance })
+}
