@@ -37,7 +37,7 @@ use std::sync::Arc;
 /// A provider for rustls that asks `engine` for everything. It offers what the engine's drivers
 /// can do when this is called, strongest and post-quantum first.
 ///
-/// rustls wants its tables to live as long as the process. Each call therefore leaks about two
+/// rustls wants its tables to live as long as the process. Each call therefore leaks about three
 /// kilobytes and keeps the engine alive for good: call it once an engine, as [`server_config`] and
 /// [`client_config`] do once each.
 pub fn provider(engine: &Engine) -> Arc<CryptoProvider> {
