@@ -208,12 +208,12 @@ impl Conversation {
 
     fn dispatch(&mut self, message: &Message<'_>) {
         let request = message.op.tag();
-        self.shared.meters.request(request);
         if message.id == 0 {
             return self
                 .disconnect(ResultCode::ProtocolError, "a request cannot have message id 0");
         }
         if let Op::UnbindRequest = message.op {
+            self.shared.meters.unbind.increment();
             self.abandon_all();
             self.ending = Some(Ending::Unbound);
             return;
@@ -280,8 +280,11 @@ impl Conversation {
     /// Steps one search; it goes to the end of the line if there is more to it.
     fn step(&mut self, id: u32, mut search: Search) {
         let budget = self.room().min(SEARCH_STEP_BYTES);
-        let shared = self.shared.clone();
-        match search.step(&shared.directory, id, &mut self.outbox.bytes, budget) {
+        let shared = &self.shared;
+        let sent = search.sent();
+        let step = search.step(&shared.directory, id, &mut self.outbox.bytes, budget);
+        shared.meters.entries_sent.add(u64::from(search.sent().wrapping_sub(sent)));
+        match step {
             Step::More => {
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
                 self.searches.push_back((id, search));
@@ -407,6 +410,7 @@ impl Conversation {
 
     /// RFC 4511 § 4.11. A bind cannot be abandoned; a write that is on its way is done unanswered.
     fn abandon(&mut self, id: u32) {
+        self.shared.meters.abandon.increment();
         self.take_search(id);
         if !self.binding {
             self.wanted.retain(|wanted| *wanted != id);

@@ -1,6 +1,6 @@
 //! What the network counts.
 
-use keyway_codec::message::{Op, ResultCode, tag};
+use keyway_codec::message::{Op, ResultCode};
 use keyway_meter::{Counter, counter};
 
 pub(super) struct Meters {
@@ -9,15 +9,16 @@ pub(super) struct Meters {
     pub bytes_in: Counter,
     pub bytes_out: Counter,
     pub refused: Counter,
+    pub unbind: Counter,
+    pub abandon: Counter,
+    pub entries_sent: Counter,
     bind: Counter,
-    unbind: Counter,
     search: Counter,
     compare: Counter,
     add: Counter,
     delete: Counter,
     modify: Counter,
     modify_dn: Counter,
-    abandon: Counter,
     extended: Counter,
 }
 
@@ -29,6 +30,7 @@ impl Meters {
             bytes_in: counter("ldap.bytes_in"),
             bytes_out: counter("ldap.bytes_out"),
             refused: counter("ldap.refused"),
+            entries_sent: counter("ldap.entries_sent"),
             bind: counter("ldap.bind"),
             unbind: counter("ldap.unbind"),
             search: counter("ldap.search"),
@@ -42,38 +44,21 @@ impl Meters {
         }
     }
 
-    /// Counts a request by its identifier octet.
-    pub fn request(&self, request: u8) {
-        let counter = match request {
-            tag::BIND_REQUEST => self.bind,
-            tag::UNBIND_REQUEST => self.unbind,
-            tag::SEARCH_REQUEST => self.search,
-            tag::COMPARE_REQUEST => self.compare,
-            tag::ADD_REQUEST => self.add,
-            tag::DELETE_REQUEST => self.delete,
-            tag::MODIFY_REQUEST => self.modify,
-            tag::MODIFY_DN_REQUEST => self.modify_dn,
-            tag::ABANDON_REQUEST => self.abandon,
-            tag::EXTENDED_REQUEST => self.extended,
-            _ => return,
-        };
-        counter.increment();
-    }
-
-    /// Counts an answer whose result code is one of fault.
+    /// Counts an answer: its operation, and whether its result code is one of fault.
     pub fn answer(&self, op: &Op<'_>) {
         use ResultCode::*;
-        let result = match op {
-            Op::BindResponse(response) => &response.result,
-            Op::ExtendedResponse(response) => &response.result,
-            Op::SearchResultDone(result)
-            | Op::ModifyResponse(result)
-            | Op::AddResponse(result)
-            | Op::DeleteResponse(result)
-            | Op::ModifyDnResponse(result)
-            | Op::CompareResponse(result) => result,
+        let (operation, result) = match op {
+            Op::BindResponse(response) => (self.bind, &response.result),
+            Op::ExtendedResponse(response) => (self.extended, &response.result),
+            Op::SearchResultDone(result) => (self.search, result),
+            Op::ModifyResponse(result) => (self.modify, result),
+            Op::AddResponse(result) => (self.add, result),
+            Op::DeleteResponse(result) => (self.delete, result),
+            Op::ModifyDnResponse(result) => (self.modify_dn, result),
+            Op::CompareResponse(result) => (self.compare, result),
             _ => return,
         };
+        operation.increment();
         if !matches!(result.code, Success | CompareFalse | CompareTrue | Referral) {
             self.refused.increment();
         }

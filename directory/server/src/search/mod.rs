@@ -100,9 +100,9 @@ impl Directory {
         let core = &*self.core;
         let selection = Selection::new(&core.schema, &request.attributes, request.types_only);
         let matcher = Matcher::new(&core.schema, &request.filter);
-        let (place, mut target) = core.target(subject, request, &matcher)?;
+        let (place, mut target) = self.target(subject, request, &matcher)?;
         if let Some(assertion) = &controls.assertion {
-            core.assert_target(subject, place, &target, &Matcher::new(&core.schema, assertion))?;
+            self.assert_target(subject, place, &target, &Matcher::new(&core.schema, assertion))?;
         }
         let mut sent = 0;
         let page = match &controls.paged {
@@ -143,7 +143,7 @@ impl Directory {
     }
 }
 
-impl Core {
+impl Directory {
     /// Finds the base and plans the way to the entries.
     fn target(
         &self,
@@ -151,24 +151,25 @@ impl Core {
         request: &SearchRequest<'_>,
         matcher: &Matcher,
     ) -> Result<(access::Place, Target)> {
-        let name = Name::parse(&self.schema, request.base)?;
-        let contexts = self.contexts();
+        let core = &*self.core;
+        let name = Name::parse(&core.schema, request.base)?;
+        let contexts = core.contexts();
         let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
         match names::place(&contexts, &name) {
             Place::Root if request.scope == Scope::Base => {
-                self.may_look(subject, access::Place::RootDse)?;
-                let attributes = self.root_dse(&contexts);
+                core.may_look(subject, access::Place::RootDse)?;
+                let attributes = core.root_dse(&contexts);
                 Ok((access::Place::RootDse, Target::Made { dn: "", attributes }))
             }
             Place::Root => {
-                self.may_look(subject, access::Place::Data)?;
+                core.may_look(subject, access::Place::Data)?;
                 let read = self.store.read()?;
                 let tops = names::tops(read.view(), &contexts)?;
                 let source = match request.scope {
                     Scope::One => Source::entries(tops.clone()),
                     _ => {
                         let lists = tops.iter().map(|top| Key::subtree(*top)).collect();
-                        plan(read.view(), &self.indexes, matcher, lists)?
+                        plan(read.view(), &core.indexes, matcher, lists)?
                     }
                 };
                 let (base, scope, after) = (EntryId::ROOT, request.scope, EntryId::ROOT);
@@ -176,23 +177,23 @@ impl Core {
                 Ok((access::Place::Data, Target::Tree(cursor)))
             }
             Place::Subschema => {
-                self.may_look(subject, access::Place::Subschema)?;
+                core.may_look(subject, access::Place::Subschema)?;
                 let target = match base_itself {
                     true => Target::Made {
                         dn: crate::operational::SUBSCHEMA_DN,
-                        attributes: self.subschema(),
+                        attributes: core.subschema(),
                     },
                     false => Target::Empty,
                 };
                 Ok((access::Place::Subschema, target))
             }
             Place::Outside => {
-                self.may_look(subject, access::Place::Data)?;
+                core.may_look(subject, access::Place::Data)?;
                 Err(Failure::no_such_object(""))
             }
             Place::Inside { context, below } => {
                 let place = context.place();
-                self.may_look(subject, place)?;
+                core.may_look(subject, place)?;
                 let read = self.store.read()?;
                 let view = read.view();
                 let base = names::resolve(view, context, &name, below)?;
@@ -201,24 +202,12 @@ impl Core {
                 }
                 let source = match request.scope {
                     Scope::Base => Source::entry(base),
-                    Scope::One => plan(view, &self.indexes, matcher, vec![Key::children(base)])?,
-                    _ => plan(view, &self.indexes, matcher, vec![Key::subtree(base)])?,
+                    Scope::One => plan(view, &core.indexes, matcher, vec![Key::children(base)])?,
+                    _ => plan(view, &core.indexes, matcher, vec![Key::subtree(base)])?,
                 };
                 Ok((place, Target::Tree(Cursor::new(base, request.scope, source))))
             }
         }
-    }
-
-    /// Refuses a subject that may not see anything there, before he learns what is there.
-    fn may_look(&self, subject: &Subject, place: access::Place) -> Result<()> {
-        let view = self.access.view(subject, place);
-        if view.may_anywhere(Rights::READ) || view.may_anywhere(Rights::SEARCH) {
-            return Ok(());
-        }
-        Err(Failure::denied(match subject {
-            Subject::Anonymous => "search here without a bind",
-            _ => "search here",
-        }))
     }
 
     /// RFC 4528: the assertion is about the base.
@@ -229,8 +218,9 @@ impl Core {
         target: &Target,
         matcher: &Matcher,
     ) -> Result<()> {
-        let view = self.access.view(subject, place);
-        let evaluator = Evaluator::search(&self.schema, &view);
+        let core = &*self.core;
+        let view = core.access.view(subject, place);
+        let evaluator = Evaluator::search(&core.schema, &view);
         let truth = match target {
             Target::Made { dn, attributes } => {
                 evaluator.matches(matcher, &Candidate::made(dn, attributes))?
@@ -239,13 +229,27 @@ impl Core {
                 let read = self.store.read()?;
                 let view = read.view();
                 let entry = view.entry(*base)?.ok_or_else(|| Failure::no_such_object(""))?;
-                self.with_names(|names| {
+                core.with_names(|names| {
                     evaluator.matches(matcher, &Candidate::stored(*base, entry, view, names))
                 })?
             }
             Target::Tree(_) | Target::Empty => Truth::Undefined,
         };
         crate::write::asserted(truth)
+    }
+}
+
+impl Core {
+    /// Refuses a subject that may not see anything there, before he learns what is there.
+    fn may_look(&self, subject: &Subject, place: access::Place) -> Result<()> {
+        let view = self.access.view(subject, place);
+        if view.may_anywhere(Rights::READ) || view.may_anywhere(Rights::SEARCH) {
+            return Ok(());
+        }
+        Err(Failure::denied(match subject {
+            Subject::Anonymous => "search here without a bind",
+            _ => "search here",
+        }))
     }
 }
 
@@ -291,6 +295,11 @@ enum Pause {
 }
 
 impl Search {
+    /// How many entries it has returned so far, earlier pages included.
+    pub(crate) fn sent(&self) -> u32 {
+        self.sent
+    }
+
     /// Goes on: appends encoded entries to `out` until some `budget_bytes` are used, or for some
     /// thousand candidates. At least one candidate is looked at. After [`Step::Done`] it is over.
     pub fn step(
@@ -300,7 +309,7 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Step {
-        match self.advance(&directory.core, message_id, out, budget_bytes) {
+        match self.advance(directory, message_id, out, budget_bytes) {
             Ok(Pause::Turn) => Step::More,
             Ok(Pause::End) => self.done(&directory.core, LdapResult::success(), None),
             Ok(Pause::PageFull(after)) => {
@@ -330,11 +339,12 @@ impl Search {
 
     fn advance(
         &mut self,
-        core: &Core,
+        directory: &Directory,
         message_id: u32,
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Result<Pause> {
+        let core = &*directory.core;
         let view = core.access.view(&self.subject, self.place);
         match std::mem::replace(&mut self.target, Target::Empty) {
             Target::Empty => Ok(Pause::End),
@@ -352,7 +362,9 @@ impl Search {
             Target::Tree(mut cursor) => {
                 let end = out.len().saturating_add(budget_bytes);
                 let pause = core.with_names(|names| {
-                    let walk = Walk { core, view: &view, names, message_id, end };
+                    let read = directory.store.read()?;
+                    let walk =
+                        Walk { core, tree: read.view(), view: &view, names, message_id, end };
                     self.walk(&walk, &mut cursor, out)
                 });
                 self.target = Target::Tree(cursor);
@@ -363,8 +375,7 @@ impl Search {
 
     fn walk(&mut self, walk: &Walk<'_>, cursor: &mut Cursor, out: &mut Vec<u8>) -> Result<Pause> {
         let core = walk.core;
-        let read = core.store.read()?;
-        let tree = read.view();
+        let tree = walk.tree;
         let evaluator = Evaluator::search(&core.schema, walk.view);
         let mut filtered = Filtered::new(&core.schema, &self.selection, walk.view);
         let candidates = cursor.source.candidates(tree, cursor.after)?;
@@ -416,6 +427,7 @@ impl Search {
 /// What one step works with.
 struct Walk<'a> {
     core: &'a Core,
+    tree: keyway_store::View<'a>,
     view: &'a View<'a>,
     names: &'a RefCell<keyway_store::Names>,
     message_id: u32,
