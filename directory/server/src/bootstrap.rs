@@ -56,7 +56,7 @@ impl Directory {
     fn now(&self, operation: Operation) -> Result<()> {
         let core = self.core.clone();
         let job = move |write: &mut Write<'_>| operation.apply(&core, write);
-        self.core.store.write_now::<_, Failure>(job).map(drop)
+        self.store.write_now::<_, Failure>(job).map(drop)
     }
 }
 

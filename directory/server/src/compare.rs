@@ -44,7 +44,7 @@ impl Directory {
             }
             Place::Inside { context, below } => {
                 compare.may_anywhere(context.place())?;
-                let read = core.store.read()?;
+                let read = self.store.read()?;
                 let view = read.view();
                 let id = names::resolve(view, context, &name, below)?;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;

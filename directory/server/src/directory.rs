@@ -12,7 +12,7 @@ use crate::search::Cookies;
 use crate::settings::{Announced, Settings};
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
-use keyway_store::{EntryId, Names, Store};
+use keyway_store::{Names, Store};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -30,12 +30,13 @@ const META_CONTEXTS: &str = "naming-contexts";
 /// A directory on a store. All threads use it at once; what is asked of it while it writes sees
 /// the last committed state.
 pub struct Directory {
+    pub(crate) store: Store,
     pub(crate) core: Arc<Core>,
 }
 
-/// What operations share, also those that outlive the call that started them.
+/// What operations share, also those that wait for the committer. It holds no store, so that the
+/// store ends with the directory and not with the last job.
 pub(crate) struct Core {
-    pub store: Store,
     pub schema: Schema,
     pub access: Access,
     pub indexes: Indexes,
@@ -127,15 +128,28 @@ impl Directory {
             contexts: RwLock::new(contexts.into()),
             names: Mutex::default(),
             administrator,
-            store,
             schema,
             access,
             indexes,
             engine,
         };
-        let directory = Directory { core: Arc::new(core) };
+        let directory = Directory { store, core: Arc::new(core) };
         directory.reindex()?;
         Ok(directory)
+    }
+
+    /// Ends it: what was accepted is on the disk when this returns, and the store can be opened
+    /// again.
+    ///
+    /// # Errors
+    /// The store's; what was acknowledged before is safe all the same.
+    pub fn close(self) -> Result<()> {
+        Ok(self.store.close()?)
+    }
+
+    /// Why the store takes no more changes, if it does not: the directory has to be opened again.
+    pub fn failed(&self) -> Option<String> {
+        self.store.failed()
     }
 
     /// What attributes and classes there are.
@@ -178,7 +192,7 @@ impl Directory {
         let mut contexts = held.to_vec();
         contexts.push(Arc::new(NamingContext::new(name)));
         let row = contexts_row(&contexts);
-        core.store
+        self.store
             .write_now(move |write| Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?))?;
         *held = contexts.into();
         Ok(())
@@ -195,7 +209,7 @@ impl Directory {
         let Place::Inside { context, below } = names::place(&contexts, &name) else {
             return Ok(None);
         };
-        let read = core.store.read()?;
+        let read = self.store.read()?;
         let view = read.view();
         let id = match names::resolve(view, context, &name, below) {
             Ok(id) => id,
@@ -228,7 +242,7 @@ impl Directory {
         if !view.may_anywhere(Rights::WRITE) {
             return Err(denied());
         }
-        let read = core.store.read()?;
+        let read = self.store.read()?;
         let id = names::resolve(read.view(), context, &name, below)?;
         if view.may(Rights::WRITE, USER_PASSWORD, id) { Ok(()) } else { Err(denied()) }
     }

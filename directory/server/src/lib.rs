@@ -37,7 +37,13 @@ mod search;
 mod settings;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use access::Subject;
+pub use bulk::{
+    ExportError, ImportError, ImportOptions, ImportReport, Progress, RecordError, Unfinished,
+};
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;
 pub use index::IndexSetting;

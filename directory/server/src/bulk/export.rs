@@ -3,7 +3,7 @@
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
 use crate::names::{self, Name, NamingContext, Place};
-use keyway_codec::ldif;
+use keyway_codec::ldif::Writer;
 use keyway_store::{EntryId, EntryRef, Key, View};
 use std::fmt;
 use std::io;
@@ -62,11 +62,11 @@ impl Directory {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64, ExportError> {
         let core = &*self.core;
-        let read = core.store.read()?;
+        let read = self.store.read()?;
         let view = read.view();
         let tops = core.export_tops(view, base)?;
         let mut export = Export { view, out, buffer: Vec::new(), entries: 0, progress };
-        export.text(ldif::VERSION)?;
+        export.write(|writer| writer.version())?;
         for top in tops {
             export.subtree(core, top)?;
         }
@@ -135,15 +135,21 @@ impl Export<'_> {
     }
 
     fn entry(&mut self, dn: &str, entry: &EntryRef<'_>) -> Result<(), ExportError> {
-        self.buffer.clear();
-        ldif::write_entry(&mut self.buffer, dn, entry.attributes());
-        self.out.write_all(&self.buffer)?;
+        self.write(|writer| {
+            writer.dn(dn);
+            for (name, values) in entry.attributes() {
+                values.for_each(|value| writer.value(name, value));
+            }
+            writer.end();
+        })?;
         self.entries += 1;
         (self.progress)(self.entries);
         Ok(())
     }
 
-    fn text(&mut self, text: &str) -> Result<(), ExportError> {
-        Ok(self.out.write_all(text.as_bytes())?)
+    fn write(&mut self, text: impl FnOnce(&mut Writer<'_>)) -> Result<(), ExportError> {
+        self.buffer.clear();
+        text(&mut Writer::new(&mut self.buffer));
+        Ok(self.out.write_all(&self.buffer)?)
     }
 }

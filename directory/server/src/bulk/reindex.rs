@@ -18,7 +18,7 @@ impl Directory {
     /// The store's, or that its keys were made in a form that is not understood.
     pub(crate) fn reindex(&self) -> Result<(), OpenError> {
         let core = self.core.clone();
-        let read = core.store.read()?;
+        let read = self.store.read()?;
         let row = read.view().meta_get(META_INDEXES)?.unwrap_or_default().to_vec();
         let fresh = core.indexes.fingerprint().as_bytes();
         if row == fresh {
@@ -29,7 +29,7 @@ impl Directory {
             let mut after = Some(EntryId::ROOT);
             while let Some(from) = after {
                 let (core, old) = (self.core.clone(), old.clone());
-                after = self.core.store.write_now(move |write| {
+                after = self.store.write_now(move |write| {
                     let keys = |indexes: &Indexes, entry: &keyway_store::Entry| {
                         indexes.keys(&core.schema, &entry.attributes)
                     };
@@ -42,7 +42,7 @@ impl Directory {
         let fresh = fresh.to_vec();
         let put =
             move |write: &mut Write<'_>| Ok::<_, Failure>(write.meta_put(META_INDEXES, &fresh)?);
-        self.core.store.write_now(put)?;
+        self.store.write_now(put)?;
         Ok(())
     }
 

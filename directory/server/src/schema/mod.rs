@@ -14,6 +14,7 @@ pub use class::ObjectClass;
 pub use describe::{Description, base, has_options};
 
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
+use keyway_codec::standard;
 use keyway_codec::syntax::{Descriptors, MatchingRule, Syntax};
 use std::collections::HashMap;
 use std::fmt;
@@ -58,7 +59,7 @@ impl Schema {
     /// # Errors
     /// None, as a test shows; the type is that of any schema.
     pub fn standard() -> Result<Schema, SchemaError> {
-        Schema::new(&[], &[])
+        Schema::new(standard::ATTRIBUTE_TYPES, standard::OBJECT_CLASSES)
     }
 
     /// A schema of these descriptions. What a definition refers to may come after it.

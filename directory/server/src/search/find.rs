@@ -22,7 +22,7 @@ impl Directory {
         let matcher = Matcher::new(&core.schema, &filter);
         let rights = View::unrestricted();
         let evaluator = Evaluator::search(&core.schema, &rights);
-        let read = core.store.read()?;
+        let read = self.store.read()?;
         let view = read.view();
         let tops = names::tops(view, &core.contexts())?;
         let subtrees: Vec<Key> = tops.into_iter().map(Key::subtree).collect();

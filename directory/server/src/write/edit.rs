@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::limits::ATTRIBUTE_VALUES_MAX;
-use crate::schema::{AttributeType, Attributes, Description, Schema};
+use crate::schema::{AttributeType, Attributes, Description, OBJECT_CLASS, Schema};
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
 use std::borrow::Cow;
@@ -43,7 +43,9 @@ pub fn check_syntax<V: AsRef<[u8]>>(
 ) -> Result<()> {
     for (index, value) in values.iter().enumerate() {
         let checked = attribute.syntax().validate(value.as_ref());
-        let normal = attribute.equality().map(|rule| schema.normalize(rule, value.as_ref()));
+        // Unknown object classes are the business of those who check the whole entry.
+        let rule = attribute.equality().filter(|_| attribute.name() != OBJECT_CLASS);
+        let normal = rule.map(|rule| schema.normalize(rule, value.as_ref()));
         let why = match (checked, normal) {
             (Err(why), _) => why,
             (Ok(()), Some(None)) => "its matching rule does not take it",

@@ -29,8 +29,8 @@ use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use crate::schema::{Attributes, Schema};
 use crate::search::Selection;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, ResultCode};
-use keyway_store::{EntryId, EntryRef, Names, Write};
-use secret::Secrets;
+use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
+pub(crate) use secret::Secrets;
 use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -144,8 +144,7 @@ impl Request {
     }
 
     /// The entry that is to be changed.
-    fn find<'w>(&self, write: &'w Write<'_>) -> Result<(EntryId, EntryRef<'w>)> {
-        let view = write.view();
+    fn find<'w>(&self, view: Tree<'w>) -> Result<(EntryId, EntryRef<'w>)> {
         let id = names::resolve(view, &self.context, &self.name, self.below)?;
         let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
         Ok((id, entry))
@@ -296,25 +295,33 @@ impl Directory {
         &self,
         prepared: Result<Operation>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let core = self.core.clone();
-        let started = prepared.and_then(|mut operation| {
-            let secrets = Secrets::take(&core.passwords, &mut operation)?;
-            // Submitted at once if it can be, so that a client's writes are done in their order.
-            match secrets.is_empty() {
-                true => Ok(Started::Submitted(core.submit(operation)?)),
-                false => Ok(Started::Hashing(operation, secrets)),
-            }
-        });
+        let started = prepared.and_then(|operation| self.start(operation));
+        let (store, core) = (self.store.clone(), self.core.clone());
         async move {
             let answer = match started? {
                 Started::Submitted(answer) => answer,
                 Started::Hashing(mut operation, secrets) => {
                     secrets.put_hashed(&mut operation).await?;
-                    core.submit(operation)?
+                    submit(&store, &core, operation)?
                 }
             };
             let gone = || Failure::new(ResultCode::Unavailable, "the store was closed");
             answer.await.map_err(|_| gone())?
+        }
+    }
+
+    fn start(&self, mut operation: Operation) -> Result<Started> {
+        if let Operation::Modify(modify) = &operation
+            && modify.has_secrets()
+        {
+            // Hashing is work, and not done for those who may not have it done.
+            modify.check_rights(&self.core, self.store.read()?.view())?;
+        }
+        let secrets = Secrets::take(&self.core.passwords, &mut operation)?;
+        // Submitted at once if it can be, so that a client's writes are done in their order.
+        match secrets.is_empty() {
+            true => Ok(Started::Submitted(submit(&self.store, &self.core, operation)?)),
+            false => Ok(Started::Hashing(operation, secrets)),
         }
     }
 }
@@ -325,16 +332,15 @@ enum Started {
     Hashing(Operation, Secrets),
 }
 
-impl Core {
-    fn submit(
-        self: &Arc<Core>,
-        operation: Operation,
-    ) -> Result<oneshot::Receiver<Result<WriteDone>>> {
-        let (sender, receiver) = oneshot::channel();
-        let core = self.clone();
-        let job = move |write: &mut Write<'_>| operation.apply(&core, write);
-        // Nobody may be waiting any more: the connection is gone.
-        self.store.submit(job, move |result| drop(sender.send(result)))?;
-        Ok(receiver)
-    }
+fn submit(
+    store: &Store,
+    core: &Arc<Core>,
+    operation: Operation,
+) -> Result<oneshot::Receiver<Result<WriteDone>>> {
+    let (sender, receiver) = oneshot::channel();
+    let core = core.clone();
+    let job = move |write: &mut Write<'_>| operation.apply(&core, write);
+    // Nobody may be waiting any more: the connection is gone.
+    store.submit(job, move |result| drop(sender.send(result)))?;
+    Ok(receiver)
 }

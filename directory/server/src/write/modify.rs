@@ -10,7 +10,7 @@ use crate::operational::STRUCTURAL_OBJECT_CLASS;
 use crate::schema::{Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
-use keyway_store::{Entry, Key, Write};
+use keyway_store::{Entry, EntryId, EntryRef, Key, View, Write};
 
 /// A modify that is ready to be done.
 pub(crate) struct Modify {
@@ -82,17 +82,28 @@ impl Modify {
         Ok(Modify { request, edits })
     }
 
-    /// Changes the entry.
-    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
-        let request = &self.request;
-        let (id, entry) = request.find(write)?;
-        let rights = request.rights(core);
+    /// Whether it sets passwords.
+    pub fn has_secrets(&self) -> bool {
+        self.edits.iter().any(|edit| edit.stores() && base(&edit.name) == USER_PASSWORD)
+    }
+
+    /// Finds the entry, and checks that the subject may change what he wants to.
+    pub fn check_rights<'t>(&self, core: &Core, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
+        let (id, entry) = self.request.find(view)?;
+        let rights = self.request.rights(core);
         for edit in &self.edits {
             if !rights.may(Rights::WRITE, base(&edit.name), id) {
                 let text = format_args!("write attribute {} of this entry", edit.name);
                 return Err(Failure::denied(text));
             }
         }
+        Ok((id, entry))
+    }
+
+    /// Changes the entry.
+    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+        let request = &self.request;
+        let (id, entry) = self.check_rights(core, write.view())?;
         request.assert_entry(core, write, id, entry)?;
         let rdn = rdn_of(&entry)?;
         let Entry { rdn: rdn_text, attributes: mut new } = entry.to_entry();

@@ -57,7 +57,7 @@ impl Rename {
     /// Renames the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
-        let (id, entry) = request.find(write)?;
+        let (id, entry) = request.find(write.view())?;
         let rights = request.rights(core);
         if !rights.may_manage(id) {
             return Err(Failure::denied("rename this entry"));

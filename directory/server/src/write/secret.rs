@@ -12,7 +12,7 @@ use zeroize::{Zeroize, Zeroizing};
 type Hash = Pin<Box<dyn Future<Output = Result<Vec<u8>, password::Error>> + Send>>;
 
 /// Passwords that are being hashed, and where they go.
-pub(super) struct Secrets {
+pub(crate) struct Secrets {
     hashes: Vec<(usize, Hash)>,
 }
 

@@ -1,0 +1,184 @@
+//! Import: entries, changes, errors, and going on where one stopped.
+
+use super::export::exported;
+use super::*;
+use crate::{ImportError, ImportOptions, ImportReport, Unfinished};
+
+fn import(
+    fixture: &Fixture,
+    text: &str,
+    options: &ImportOptions,
+) -> Result<ImportReport, ImportError> {
+    fixture.directory.import(&mut text.as_bytes(), options, &mut |_| {})
+}
+
+fn keep_going() -> ImportOptions {
+    ImportOptions { keep_going: true, ..ImportOptions::default() }
+}
+
+const TREE: &str = "\
+dn: dc=example,dc=com
+objectClass: domain
+dc: example
+
+dn: ou=people,dc=example,dc=com
+objectClass: organizationalUnit
+ou: people
+
+";
+
+fn person(uid: &str, more: &str) -> String {
+    format!("dn: uid={uid},{PEOPLE}\nobjectClass: inetOrgPerson\ncn: {uid}\nsn: {uid}\n{more}\n")
+}
+
+#[test]
+fn an_import_makes_its_naming_context() {
+    let fixture = empty(&settings());
+    let mut text = TREE.to_owned();
+    (0..2_500).for_each(|number| text.push_str(&person(&format!("u{number}"), "")));
+    let mut heard = Vec::new();
+    let report = fixture
+        .directory
+        .import(&mut text.as_bytes(), &ImportOptions::default(), &mut |told| heard.push(told))
+        .unwrap();
+    assert_eq!((report.records, report.errors), (2_502, 0));
+    assert_eq!(fixture.directory.naming_contexts(), [BASE]);
+    assert_eq!(fixture.names("(uid=u1234)"), ["u1234"]);
+    let last = heard.last().unwrap();
+    assert_eq!((last.records, last.bytes, last.errors), (2_502, text.len() as u64, 0));
+    assert!(heard.len() >= 3, "it tells of every commit");
+    assert_eq!(fixture.directory.unfinished_import().unwrap(), None);
+}
+
+#[test]
+fn what_another_server_noted_is_kept_or_left_out() {
+    let fixture = empty(&settings());
+    let text = format!(
+        "{TREE}{}",
+        person(
+            "ada",
+            "entryUUID: 597ae2f6-16a6-1027-98f4-d28b5365dc14\n\
+             createTimestamp: 20200101000000Z\ncreatorsName: cn=manager,dc=example,dc=com\n\
+             modifyTimestamp: 20210101000000Z\nstructuralObjectClass: inetOrgPerson\n\
+             entryCSN: 20220527120000.000000Z#000000#000#000000\naci: (something)\n\
+             entryDN: uid=else\nhasSubordinates: TRUE\nuserPassword: secret\n"
+        )
+    );
+    import(&fixture, &text, &ImportOptions::default()).unwrap();
+    let found = fixture.read(&format!("uid=ada,{PEOPLE}"), &["*", "+"]);
+    for (name, value) in [
+        ("entryUUID", "597ae2f6-16a6-1027-98f4-d28b5365dc14"),
+        ("createTimestamp", "20200101000000Z"),
+        ("modifyTimestamp", "20210101000000Z"),
+        ("creatorsName", "cn=manager,dc=example,dc=com"),
+        ("modifiersName", crate::ADMINISTRATOR_DN),
+        ("entryDN", "uid=ada,ou=people,dc=example,dc=com"),
+        ("hasSubordinates", "FALSE"),
+    ] {
+        assert_eq!(found.values(name), [value], "{name}");
+    }
+    assert!(found.values("userPassword")[0].starts_with("{ARGON2}"));
+    assert_eq!(found.values("entryCSN"), [""; 0]);
+}
+
+#[test]
+fn many_passwords_are_hashed_however_small_the_pool() {
+    let fixture = empty(&settings());
+    let mut text = TREE.to_owned();
+    (0..100).for_each(|n| text.push_str(&person(&format!("u{n}"), "userPassword: secret\n")));
+    let cheap = crate::password::Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
+    let fast = empty(&Settings { password_cost: cheap, ..settings() });
+    drop(fixture);
+    import(&fast, &text, &ImportOptions::default()).unwrap();
+    let found =
+        fast.search(&SearchRequest { attributes: vec!["userPassword"], ..request("(uid=*)") });
+    assert_eq!(found.entries.len(), 100);
+    let hashed = |values: &Vec<String>| values[0].starts_with("{ARGON2}");
+    assert!(found.entries.iter().all(|(_, attributes)| hashed(&attributes[0].1)));
+}
+
+#[test]
+fn changes_are_carried_out() {
+    let fixture = filled();
+    let text = "\
+dn: uid=new,ou=people,dc=example,dc=com
+changetype: add
+objectClass: inetOrgPerson
+cn: New
+sn: New
+
+dn: uid=ada,ou=people,dc=example,dc=com
+changetype: modify
+add: title
+title: Countess
+-
+replace: mail
+mail: ada@example.org
+-
+
+dn: uid=alan,ou=people,dc=example,dc=com
+changetype: modrdn
+newrdn: uid=turing
+deleteoldrdn: 1
+newsuperior: ou=groups,dc=example,dc=com
+
+dn: uid=barbara,ou=people,dc=example,dc=com
+changetype: delete
+";
+    let report = import(&fixture, text, &ImportOptions::default()).unwrap();
+    assert_eq!(report.records, 4);
+    assert_eq!(
+        fixture.names("(|(uid=new)(title=countess)(uid=turing)(uid=barbara))"),
+        ["ada", "new", "turing"]
+    );
+    let found = fixture.read(&format!("uid=turing,{GROUPS}"), &["uid"]);
+    assert_eq!(found.values("uid"), ["turing"]);
+}
+
+#[test]
+fn a_wrong_record_stops_it_or_is_told_and_left_out() {
+    let text = format!(
+        "{TREE}{}{}{}{}{}{}",
+        person("ada", ""),
+        person("ada", ""),
+        person("bad", "unheard-of: x\n"),
+        "dn: uid=lost,ou=nowhere,dc=example,dc=com\nobjectClass: account\n\n",
+        "dn: uid=url,ou=people,dc=example,dc=com\nobjectClass: account\ncn:< file:///etc/passwd\n\n",
+        person("last", ""),
+    );
+    let fixture = empty(&settings());
+    let options = ImportOptions { source: "people file.ldif".into(), ..ImportOptions::default() };
+    let error = import(&fixture, &text, &options).unwrap_err();
+    let ImportError::Record { error, records } = error else { panic!("{error}") };
+    assert_eq!((error.line, records), (14, 3));
+    assert!(error.to_string().contains("uid=ada,ou=people"), "{error}");
+    let unfinished = fixture.directory.unfinished_import().unwrap();
+    let expected = Unfinished { source: "people file.ldif".into(), records: 3 };
+    assert_eq!(unfinished, Some(expected));
+
+    let report =
+        import(&fixture, &text, &ImportOptions { skip_records: 4, ..keep_going() }).unwrap();
+    assert_eq!((report.records, report.errors), (1, 3));
+    let lines: Vec<u64> = report.first_errors.iter().map(|error| error.line).collect();
+    assert_eq!(lines, [19, 25, 30]);
+    let dns: Vec<bool> = report.first_errors.iter().map(|error| error.dn.is_some()).collect();
+    assert_eq!(dns, [true; 3]);
+    assert_eq!(fixture.names("(uid=*)"), ["ada", "last"]);
+    assert_eq!(fixture.directory.unfinished_import().unwrap(), None);
+
+    let other = empty(&settings());
+    let report = import(&other, &text, &keep_going()).unwrap();
+    assert_eq!((report.records, report.errors), (4, 4));
+    assert_eq!(exported(&other, None).matches("dn: ").count(), 4);
+}
+
+#[test]
+fn a_person_makes_no_naming_context() {
+    let fixture = empty(&settings());
+    let text = format!("{TREE}dn: uid=ada,dc=exmaple\nobjectClass: account\nuid: ada\n");
+    assert!(import(&fixture, &text, &ImportOptions::default()).is_err());
+    assert_eq!(fixture.directory.naming_contexts(), [BASE]);
+    let more = "dn: o=other\nobjectClass: organization\no: other\n";
+    import(&fixture, more, &ImportOptions::default()).unwrap();
+    assert_eq!(fixture.directory.naming_contexts(), [BASE, "o=other"]);
+}

@@ -1,0 +1,170 @@
+//! Who may do what.
+
+use super::*;
+use crate::access::{Attributes, Place, Rights, Rule, What, Who};
+use keyway_codec::message::CompareRequest;
+
+const HASHED: &str = "{SSHA}AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+#[test]
+fn nobody_reads_the_root_dse_and_the_schema_and_no_more() {
+    let fixture = filled();
+    let anonymous = &Subject::Anonymous;
+    let controls = &RequestControls::default();
+    assert_eq!(fixture.read_as(anonymous, "", &["*"]).entries.len(), 1);
+    assert_eq!(fixture.read_as(anonymous, "cn=schema", &["cn"]).values("cn"), ["schema"]);
+    let denied = ResultCode::InsufficientAccessRights;
+    for base in [BASE, "uid=nobody,dc=example,dc=com", "dc=elsewhere", "cn=admin,cn=keyway"] {
+        let request = SearchRequest { base, ..request("(objectClass=*)") };
+        assert_eq!(code(fixture.run(anonymous, &request, controls)), denied, "{base}");
+        let compare = CompareRequest { dn: base, attribute: "cn", value: b"x" };
+        assert_eq!(code(fixture.directory.compare(anonymous, &compare, controls)), denied);
+        let delete = fixture.directory.delete(anonymous, base, controls);
+        assert_eq!(code(block_on(delete)), denied, "{base}");
+        let replace = vec![change(ChangeOperation::Replace, "description", &["x"])];
+        assert_eq!(code(fixture.modify_as(anonymous, base, replace, controls)), denied);
+        let entry: [(&str, &[&str]); 1] = [("objectClass", &["device"])];
+        assert_eq!(code(fixture.add_as(anonymous, base, &entry, controls)), denied);
+        let rename = ModifyDnRequest {
+            dn: base,
+            new_rdn: "cn=x",
+            delete_old_rdn: false,
+            new_superior: None,
+        };
+        assert_eq!(
+            code(block_on(fixture.directory.modify_dn(anonymous, &rename, controls))),
+            denied
+        );
+    }
+    let everything = SearchRequest { base: "", ..request("(objectClass=*)") };
+    assert_eq!(code(fixture.run(anonymous, &everything, controls)), denied);
+}
+
+#[test]
+fn a_user_reads_all_but_passwords_and_writes_only_his_own() {
+    let fixture = filled();
+    let (ada, alan) = (&format!("uid=ada,{PEOPLE}"), &format!("uid=alan,{PEOPLE}"));
+    for dn in [ada, alan] {
+        fixture.modify(dn, vec![replace("userPassword", &["secret"])]).unwrap();
+    }
+    let user = fixture.user("ada");
+    let controls = RequestControls::default();
+    let found = fixture.read_as(&user, alan, &["*", "+"]);
+    assert_eq!(found.values("sn"), ["Turing"]);
+    assert_eq!(found.values("userPassword"), [""; 0]);
+    assert_eq!(fixture.read_as(&user, ada, &["userPassword"]).descriptions(), [""; 0]);
+    assert_eq!(fixture.read(ada, &["userPassword"]).values("userPassword").len(), 1);
+
+    let names = |filter: &str| {
+        let found = fixture.run(&user, &request(filter), &controls).unwrap();
+        found.names()
+    };
+    assert_eq!(names("(userPassword=*)"), [""; 0]);
+    assert_eq!(names("(!(userPassword=*))"), [""; 0]);
+    assert_eq!(names("(|(userPassword=*)(uid=ada))"), ["ada"]);
+
+    let denied = ResultCode::InsufficientAccessRights;
+    let compare = |attribute| CompareRequest { dn: alan, attribute, value: b"secret" };
+    let compared = |attribute| fixture.directory.compare(&user, &compare(attribute), &controls);
+    assert_eq!(code(compared("userPassword")), denied);
+    assert!(!compared("sn").unwrap());
+
+    let modify = |dn: &str, name: &str| {
+        code(fixture.modify_as(&user, dn, vec![replace(name, &["new"])], &controls))
+    };
+    assert_eq!(modify(ada, "userPassword"), ResultCode::Success);
+    assert_eq!(modify(alan, "userPassword"), denied);
+    assert_eq!(modify(ada, "description"), denied);
+    assert_eq!(code(block_on(fixture.directory.delete(&user, ada, &controls))), denied);
+    let below: [(&str, &[&str]); 1] = [("objectClass", &["device"])];
+    let inside = fixture.add_as(&user, &format!("cn=x,{ada}"), &below, &controls);
+    assert_eq!(code(inside), denied);
+
+    assert_eq!(code(fixture.directory.may_set_password(&user, ada)), ResultCode::Success);
+    assert_eq!(code(fixture.directory.may_set_password(&user, alan)), denied);
+    assert_eq!(code(fixture.directory.may_set_password(&Subject::Anonymous, ada)), denied);
+    assert_eq!(code(fixture.directory.may_set_password(&user, "cn=schema")), denied);
+    let set = fixture.directory.set_password(&user, alan, HASHED.into());
+    assert_eq!(code(block_on(set)), denied);
+}
+
+fn replace<'a>(name: &'a str, values: &[&'a str]) -> Change<'a> {
+    change(ChangeOperation::Replace, name, values)
+}
+
+#[test]
+fn a_user_does_not_see_the_servers_own_entries() {
+    let fixture = filled();
+    let user = fixture.user("ada");
+    let controls = RequestControls::default();
+    let own = SearchRequest { base: "cn=keyway", ..request("(objectClass=*)") };
+    let denied = ResultCode::InsufficientAccessRights;
+    assert_eq!(code(fixture.run(&user, &own, &controls)), denied);
+    let everything = SearchRequest { base: "", ..request("(objectClass=*)") };
+    assert_eq!(fixture.run(&user, &everything, &controls).unwrap().entries.len(), 20);
+    assert_eq!(fixture.search(&own).entries.len(), 2);
+}
+
+#[test]
+fn passwords_are_hashed_before_they_are_stored() {
+    let fixture = filled();
+    let dn = &format!("uid=ada,{PEOPLE}");
+    fixture.modify(dn, vec![change(ChangeOperation::Add, "userPassword", &["a", "b"])]).unwrap();
+    let stored = fixture.read(dn, &["userPassword"]).values("userPassword");
+    assert_eq!(stored.len(), 2);
+    assert!(stored.iter().all(|value| value.starts_with("{ARGON2}")), "{stored:?}");
+    let hashed = HASHED;
+    fixture.modify(dn, vec![replace("userPassword", &[hashed])]).unwrap();
+    assert_eq!(fixture.read(dn, &["userPassword"]).values("userPassword"), [hashed]);
+    let unknown = fixture.modify(dn, vec![replace("userPassword", &["{UNHEARD}x"])]);
+    assert_eq!(code(unknown), ResultCode::ConstraintViolation);
+    let credentials = fixture.directory.credentials(dn).unwrap().unwrap();
+    assert_eq!(credentials.passwords, [hashed.as_bytes()]);
+    assert_eq!(credentials.dn, *dn);
+    let long = "x".repeat(crate::password::limits::PASSWORD_BYTES_MAX + 1);
+    let result = fixture.modify(dn, vec![replace("userPassword", &[&long])]);
+    assert_eq!(code(result), ResultCode::ConstraintViolation);
+}
+
+#[test]
+fn other_tables_do_what_they_say() {
+    let rule =
+        |who, attributes, rights| Rule { who, what: What::Only(Place::Data), attributes, rights };
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let look = Rights::READ | Rights::SEARCH;
+    let rules = vec![
+        rule(Who::Users, Attributes::Only(names(&["uid"])), look),
+        rule(Who::Owner, Attributes::All, look),
+        rule(Who::Owner, Attributes::Except(names(&["name"])), Rights::WRITE),
+    ];
+    let fixture = filled_with(&Settings { rules, ..settings() });
+    let (ada, alan) = (&format!("uid=ada,{PEOPLE}"), &format!("uid=alan,{PEOPLE}"));
+    let user = fixture.user("ada");
+    let controls = RequestControls::default();
+    assert_eq!(fixture.read_as(&user, ada, &["*"]).entries.len(), 1);
+    assert!(fixture.read_as(&user, ada, &["*"]).descriptions().len() > 5);
+    let find = |filter: &str| fixture.run(&user, &request(filter), &controls).unwrap();
+    // The filter of `read_as` asks for objectClass, which is nobody else's to search.
+    assert_eq!(fixture.read_as(&user, alan, &["*"]).entries.len(), 0);
+    assert_eq!(find("(uid=alan)").names(), ["alan"]);
+    assert_eq!(find("(cn=*)").names(), ["ada"]);
+    let changed = |dn: &str, name: &str| {
+        code(fixture.modify_as(&user, dn, vec![replace(name, &["x"])], &controls))
+    };
+    assert_eq!(changed(ada, "description"), ResultCode::Success);
+    assert_eq!(changed(ada, "sn"), ResultCode::InsufficientAccessRights);
+    assert_eq!(changed(alan, "description"), ResultCode::InsufficientAccessRights);
+    // The administrator is in no rule, and may all the same.
+    assert_eq!(fixture.names("(cn=ada*)"), ["ada"]);
+}
+
+#[test]
+fn rights_have_names() {
+    assert_eq!(Rights::from_name("read"), Some(Rights::READ));
+    assert_eq!(Rights::from_name("all"), Some(Rights::ALL));
+    assert_eq!(Rights::from_name("own"), None);
+    assert_eq!((Rights::READ | Rights::WRITE).to_string(), "read, write");
+    assert_eq!(Rights::NONE.to_string(), "");
+    assert_eq!(Who::from_name("self"), Some(Who::Owner));
+    assert_eq!(What::from_name("schema"), Some(What::Only(Place::Subschema)));
+}
