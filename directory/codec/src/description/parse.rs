@@ -115,12 +115,16 @@ impl<'a> Parser<'a> {
         while token != Token::Close {
             items.push(item(self, token)?);
             token = self.token()?;
-            match separator {
-                Some(separator) if token == separator => token = self.token()?,
-                Some(_) if token != Token::Close => {
+            if let Some(separator) = separator
+                && token != Token::Close
+            {
+                if token != separator {
                     return Err(self.wrong("'$' or ')' is due"));
                 }
-                _ => {}
+                token = self.token()?;
+                if token == Token::Close {
+                    return Err(self.wrong("another name or OID is due after '$'"));
+                }
             }
         }
         Ok(items)

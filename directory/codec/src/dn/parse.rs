@@ -109,7 +109,11 @@ impl<'a> Parser<'a> {
         }
         self.at += 1;
         self.blanks();
-        let value = if self.peek() == Some(b'#') { self.encoded()? } else { self.string()? };
+        let value = match self.peek() {
+            Some(b'#') => self.encoded()?,
+            Some(b'"') => self.quoted()?,
+            _ => self.string()?,
+        };
         Ok(Ava { attribute: attribute.to_owned(), value })
     }
 
@@ -157,6 +161,24 @@ impl<'a> Parser<'a> {
             }
         }
         value.truncate(kept);
+        Ok(value)
+    }
+
+    /// A value between quotes, which older tools write (RFC 2253 § 4).
+    fn quoted(&mut self) -> Result<Vec<u8>, DnError> {
+        let start = self.at;
+        self.at += 1;
+        let mut value = Vec::new();
+        loop {
+            value.extend_from_slice(self.skip(|byte| byte != b'"' && byte != b'\\').as_bytes());
+            match self.peek() {
+                Some(b'\\') => value.push(self.pair()?),
+                Some(_) => break,
+                None => return Err(DnError { at: start, why: "the closing '\"' is missing" }),
+            }
+        }
+        self.at += 1;
+        self.blanks();
         Ok(value)
     }
 

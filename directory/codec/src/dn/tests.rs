@@ -52,6 +52,8 @@ fn what_clients_write_as_well() {
         Dn::parse("cn=a=b#c,x_y=1").unwrap(),
         name(&[&[ava("cn", "a=b#c")], &[ava("x_y", "1")]])
     );
+    let quoted = name(&[&[ava("cn", " a,b\"")], &[ava("o", "")]]);
+    assert_eq!(Dn::parse(r#"cn=" a,b\"" ,o="""#), Ok(quoted));
     assert_eq!(Dn::parse(r"cn=\ a\ ").unwrap(), name(&[&[ava("cn", " a ")]]));
     assert_eq!(Dn::parse(r"cn=\20a\20  ").unwrap(), name(&[&[ava("cn", " a ")]]));
     assert_eq!(Dn::parse(r"cn=\#\=\;\<\>").unwrap(), name(&[&[ava("cn", "#=;<>")]]));
@@ -82,7 +84,9 @@ fn errors_name_the_place() {
         ("cn=a+", 5),
         ("=a", 0),
         ("cn=a;dc=b", 4),
-        ("cn=\"a\"", 3),
+        ("cn=\"a", 3),
+        ("cn=\"a\"b", 6),
+        ("cn=a\"", 4),
         ("cn=a<b", 4),
         ("cn=a\\", 4),
         ("cn=a\\z", 4),

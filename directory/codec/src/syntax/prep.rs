@@ -173,3 +173,6 @@ impl Spaced {
         self.out
     }
 }
+
+#[cfg(test)]
+mod tests;
