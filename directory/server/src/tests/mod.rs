@@ -150,10 +150,13 @@ pub fn request(filter: &str) -> SearchRequest<'_> {
     }
 }
 
+/// Attributes, their values as text.
+pub type Texts = Vec<(String, Vec<String>)>;
+
 /// What a search returned.
 #[derive(Debug, Default)]
 pub struct Found {
-    pub entries: Vec<(String, Vec<(String, Vec<String>)>)>,
+    pub entries: Vec<(String, Texts)>,
     pub result: Option<LdapResult<'static>>,
     pub controls: Vec<ResponseControl>,
 }
@@ -201,7 +204,7 @@ pub fn code<T>(result: Result<T, Failure>) -> ResultCode {
 }
 
 /// Encoded entries, understood again.
-pub fn decode(mut bytes: &[u8]) -> Vec<(String, Vec<(String, Vec<String>)>)> {
+pub fn decode(mut bytes: &[u8]) -> Vec<(String, Texts)> {
     let mut entries = Vec::new();
     while let Some(length) = keyway_codec::ber::frame(bytes, usize::MAX).unwrap() {
         let (message, rest) = bytes.split_at(length);
@@ -216,7 +219,7 @@ pub fn decode(mut bytes: &[u8]) -> Vec<(String, Vec<(String, Vec<String>)>)> {
     entries
 }
 
-pub fn texts(attributes: &[Attribute<'_>]) -> Vec<(String, Vec<String>)> {
+pub fn texts(attributes: &[Attribute<'_>]) -> Texts {
     let text = |value: &std::borrow::Cow<'_, [u8]>| String::from_utf8_lossy(value).into_owned();
     attributes
         .iter()

@@ -302,7 +302,7 @@ impl Directory {
                 Started::Submitted(answer) => answer,
                 Started::Hashing(mut operation, secrets) => {
                     secrets.put_hashed(&mut operation).await?;
-                    submit(&store, &core, operation)?
+                    submit(&store, &core, *operation)?
                 }
             };
             let gone = || Failure::new(ResultCode::Unavailable, "the store was closed");
@@ -321,7 +321,7 @@ impl Directory {
         // Submitted at once if it can be, so that a client's writes are done in their order.
         match secrets.is_empty() {
             true => Ok(Started::Submitted(submit(&self.store, &self.core, operation)?)),
-            false => Ok(Started::Hashing(operation, secrets)),
+            false => Ok(Started::Hashing(Box::new(operation), secrets)),
         }
     }
 }
@@ -329,7 +329,7 @@ impl Directory {
 /// How far a write has got before it is waited for.
 enum Started {
     Submitted(oneshot::Receiver<Result<WriteDone>>),
-    Hashing(Operation, Secrets),
+    Hashing(Box<Operation>, Secrets),
 }
 
 fn submit(

@@ -129,7 +129,7 @@ impl Rename {
             if !edit::has_value(schema, &kept, attribute, &ava.value)
                 && edit::has_value(schema, attributes, attribute, &ava.value)
             {
-                edit::delete(schema, attributes, &description, &[ava.value.clone()])?;
+                edit::delete(schema, attributes, &description, std::slice::from_ref(&ava.value))?;
             }
         }
         Ok(())
