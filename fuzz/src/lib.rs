@@ -8,19 +8,32 @@
 //!
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
 
+mod dn;
 mod filter;
+mod ldif;
 mod message;
 mod meter_page;
 mod record;
+mod syntax;
 
+pub use dn::dn;
 pub use filter::filter;
+pub use ldif::ldif;
 pub use message::message;
 pub use meter_page::meter_page;
 pub use record::record;
+pub use syntax::syntax;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: &[Target] =
-    &[("filter", filter), ("message", message), ("meter_page", meter_page), ("record", record)];
+pub const TARGETS: &[Target] = &[
+    ("dn", dn),
+    ("filter", filter),
+    ("ldif", ldif),
+    ("message", message),
+    ("meter_page", meter_page),
+    ("record", record),
+    ("syntax", syntax),
+];

@@ -320,6 +320,9 @@ impl Body {
 }
 
 fn attribute(line: &Line<'_>) -> Result<(String, Vec<u8>), &'static str> {
+    if line.is("dn") {
+        return Err("an empty line is missing before a second 'dn:'");
+    }
     if !is_description(line.key) {
         return Err("what is before ':' is no attribute description");
     }

@@ -319,6 +319,7 @@ fn errors_name_line_and_entry() {
     of_x(2, "dn: o=x\no\n");
     of_x(3, "dn: o=x\no: x\n-\n");
     of_x(2, "dn: o=x\no:: x\n");
+    of_x(3, "dn: o=x\no: x\ndn: o=y\no: y\n");
     of_x(3, "dn: o=x\no: x\n?: y\n");
     of_x(4, "dn: o=x\no: x\n y\n z: y\n=\n".replace(" z: y\n", "z y\n").as_str());
     of_x(2, "dn: o=x\nchangetype: rename\n");
@@ -420,7 +421,7 @@ fn any_value() -> impl Strategy<Value = Vec<u8>> {
 fn any_description() -> impl Strategy<Value = String> {
     // Words of the format are no attributes of a record without changetype.
     "([a-z][a-zA-Z0-9-]{0,20}|[0-2](\\.[0-9]{1,4}){1,6})(;[a-z-]{1,8}){0,2}"
-        .prop_filter("a word", |name| name != "control" && name != "changetype")
+        .prop_filter("a word", |name| !["dn", "control", "changetype"].contains(&name.as_str()))
 }
 
 fn any_lines() -> impl Strategy<Value = Lines> {
