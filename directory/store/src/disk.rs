@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use crate::OpenError;
 use crate::error::is_disk_full;
@@ -39,7 +40,8 @@ impl Mark {
 pub(crate) fn mark(dir: &Path, mark: Mark) -> Result<(), OpenError> {
     let attempt = |e| OpenError::system("marking the store as unfinished", e);
     let draft = dir.join(DRAFT);
-    let mut file = File::create(&draft).map_err(attempt)?;
+    let mut file = create(&draft).map_err(attempt)?;
+    file.set_len(0).map_err(attempt)?;
     file.write_all(mark.text()).map_err(attempt)?;
     file.sync_all().map_err(attempt)?;
     fs::rename(&draft, dir.join(UNFINISHED)).map_err(attempt)?;
@@ -77,10 +79,19 @@ pub(crate) fn sync_folder(dir: &Path) -> Result<(), OpenError> {
 /// Creates a file if there is none and gives it real room for its first `bytes`, or for its whole
 /// length if that is more. Writing to a mapped file that has none would kill the process.
 pub(crate) fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
-    let mut options = File::options();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let file = create(path)?;
     let bytes = file.metadata()?.len().max(bytes);
-    Ok(fallocate(&file, FallocateFlags::empty(), 0, bytes)?)
+    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        // A file system that cannot promise room; all that is lost is the promise.
+        Err(Errno::OPNOTSUPP) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Opens a file to be written, and creates it for its owner alone if there is none.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// Removes a file; one that is not there is removed already.
@@ -94,7 +105,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 /// Whether a file of `data_bytes` in `dir` could have `bytes` more.
 pub(crate) fn has_room(dir: &Path, data_bytes: u64, bytes: u64) -> bool {
     let path = dir.join(PROBE);
-    let grown = File::create(&path).and_then(|file| {
+    let grown = create(&path).and_then(|file| {
         let wanted = bytes.max(RESERVE_BYTES);
         Ok(fallocate(&file, FallocateFlags::empty(), data_bytes, wanted)?)
     });
@@ -122,7 +133,7 @@ impl Reserve {
         if self.held {
             return;
         }
-        let taken = File::create(&self.path)
+        let taken = create(&self.path)
             .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES)?));
         self.held = taken.is_ok();
         if !self.held {
