@@ -46,16 +46,11 @@ impl<'t, 'n> Candidate<'t, 'n> {
     }
 
     /// Its stored attributes, in the order in which they were written.
-    pub fn attributes(&self) -> impl Iterator<Item = (&'t str, BodyValues<'t>)> + use<'t> {
-        let (stored, made) = match self.body {
-            Body::Stored(entry) => (Some(entry.attributes()), None),
-            Body::Made(attributes) => (None, Some(attributes.iter())),
-        };
-        let stored = stored.into_iter().flatten();
-        let made = made.into_iter().flatten();
-        stored
-            .map(|(name, values)| (name, BodyValues::Stored(values)))
-            .chain(made.map(|(name, values)| (name.as_str(), BodyValues::Made(values.iter()))))
+    pub fn attributes(&self) -> BodyAttributes<'t> {
+        match self.body {
+            Body::Stored(entry) => BodyAttributes::Stored(entry.attributes()),
+            Body::Made(attributes) => BodyAttributes::Made(attributes.iter()),
+        }
     }
 
     /// Its DN.
@@ -91,6 +86,30 @@ impl<'t, 'n> Candidate<'t, 'n> {
             Computed::SubschemaSubentry => SUBSCHEMA_DN.to_owned(),
         };
         Ok(Some(value.into_bytes()))
+    }
+}
+
+/// Iterator over the attributes of an entry.
+pub enum BodyAttributes<'t> {
+    /// Of an entry of the store.
+    Stored(keyway_store::Attributes<'t>),
+    /// Of a made up one.
+    Made(std::slice::Iter<'t, (String, Vec<Vec<u8>>)>),
+}
+
+impl<'t> Iterator for BodyAttributes<'t> {
+    type Item = (&'t str, BodyValues<'t>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            BodyAttributes::Stored(attributes) => {
+                attributes.next().map(|(name, values)| (name, BodyValues::Stored(values)))
+            }
+            BodyAttributes::Made(attributes) => attributes
+                .next()
+                .map(|(name, values)| (name.as_str(), BodyValues::Made(values.iter()))),
+        }
     }
 }
 

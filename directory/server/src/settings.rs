@@ -41,7 +41,7 @@ impl Default for Settings {
             search_entries_max: 0,
             search_time_max_s: 3_600,
             password_cost: Argon2Cost::default(),
-            announced: Announced::default(),
+            announced: crate::network::ANNOUNCED,
             clock: SystemTime::now,
         }
     }

@@ -6,6 +6,7 @@ use keyway_codec::syntax::{MatchingRule, Syntax};
 use std::collections::HashMap;
 
 /// An attribute type.
+#[derive(Debug)]
 pub struct AttributeType {
     pub(super) position: usize,
     pub(super) sup: Option<usize>,

@@ -5,6 +5,7 @@ use keyway_codec::description::{ClassKind, ObjectClassDescription};
 use std::collections::HashMap;
 
 /// An object class.
+#[derive(Debug)]
 pub struct ObjectClass {
     position: usize,
     /// Its superclasses, all of them.

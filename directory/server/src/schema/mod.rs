@@ -228,3 +228,6 @@ fn lookup(index: &HashMap<Box<str>, usize>, name: &str) -> Option<usize> {
     folded.make_ascii_lowercase();
     index.get(std::str::from_utf8(folded).ok()?).copied()
 }
+
+#[cfg(test)]
+mod tests;

@@ -360,6 +360,8 @@ fn the_root_dse_says_what_there_is() {
     assert_eq!(found.values("supportedLDAPVersion"), ["3"]);
     assert_eq!(found.values("subschemaSubentry"), ["cn=schema"]);
     assert_eq!(found.values("vendorName"), ["Keyway"]);
+    assert_eq!(found.values("supportedSASLMechanisms"), ["EXTERNAL", "PLAIN"]);
+    assert!(found.values("supportedExtension").contains(&"1.3.6.1.4.1.4203.1.11.3".to_owned()));
     assert_eq!(found.values("supportedControl").len(), crate::controls::SUPPORTED.len());
     assert!(found.values("supportedFeatures").contains(&"1.3.6.1.1.14".to_owned()));
     assert_eq!(fixture.read_as(&Subject::Anonymous, "", &[]).descriptions(), ["objectClass"]);
