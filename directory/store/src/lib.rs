@@ -7,8 +7,37 @@
 //! What may not enter: any meaning of LDAP. The store knows neither schema nor matching rule nor
 //! access right; names arrive as normalised component bytes, index keys arrive made.
 //!
-//! A change is acknowledged only after the commit that holds it is on the disk. A torn power
-//! supply can lose what was not yet acknowledged, and nothing else.
+//! A change is acknowledged only after the commit that holds it is on the disk: a cut of power can
+//! lose what was not yet acknowledged, and nothing else. A full disk refuses changes and loses
+//! none; deletions go on, out of a reserve. After a commit that failed in any other way nothing
+//! more is accepted ([`Store::failed`]): a sync that failed is never tried again, because the
+//! system has dropped what it could not write and would say that all is well.
+//!
+//! Entries carry checksums, and reading one that the disk has spoilt is an error. The tree and the
+//! posting lists carry none; [`View::check`] compares all of them with the entries.
+//!
+//! ```
+//! use keyway_store::{Entry, EntryId, Error, Key, Names, Options, Store};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let store = Store::open(&folder.path().join("store"), Options::default())?;
+//! let ann = store.write_now::<_, Error>(|write| {
+//!     let top = Entry { rdn: "dc=Example".into(), ..Entry::default() };
+//!     let top = write.insert(EntryId::ROOT, b"dc=example", &top, &[])?;
+//!     let ann = Entry {
+//!         rdn: "uid=Ann".into(),
+//!         attributes: vec![("uid".into(), vec![b"Ann".to_vec()])],
+//!     };
+//!     let key = Key::new(b'e', &[b"uid", b"ann"]);
+//!     write.insert(top, b"uid=ann", &ann, &[key])
+//! })?;
+//! let read = store.read()?;
+//! let mut found = read.view().postings(&Key::new(b'e', &[b"uid", b"ann"]), EntryId::ROOT)?;
+//! assert_eq!(found.next().transpose()?, Some(ann));
+//! let name = read.view().dn(ann, &mut Names::new())?;
+//! assert_eq!(name.as_deref(), Some("uid=Ann,dc=Example"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(unsafe_code)]
 
 mod check;

@@ -152,3 +152,43 @@ impl Drop for Inner {
         let _ = self.join();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entry, EntryId};
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_store_that_has_failed_answers_all_and_accepts_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { sync: false, map_bytes_max: 64 << 20, ..Options::default() };
+        let store = Store::open(dir.path(), options.clone()).unwrap();
+        let add = |w: &mut Write<'_>| w.insert(EntryId::ROOT, b"a", &Entry::default(), &[]);
+        let id = store.write_now(add).unwrap();
+        let (answer, answers) = channel();
+        let (hold, held) = channel::<()>();
+        let wait = move |_: &mut Write<'_>| -> Result<(), Error> {
+            let _ = held.recv();
+            Ok(())
+        };
+        store.submit(wait, drop).unwrap();
+        for _ in 0..3 {
+            let answer = answer.clone();
+            store.submit(add, move |result| answer.send(result).unwrap()).unwrap();
+        }
+        let why = std::io::Error::from_raw_os_error(5);
+        store.inner.shared.fail(&Error::system("committing", why));
+        drop((hold, answer));
+        let answers: Vec<_> = answers.iter().collect();
+        assert_eq!(answers.len(), 3);
+        assert!(answers.iter().all(|a| matches!(a, Err(Error::Failed { .. }))), "{answers:?}");
+        assert!(store.failed().is_some_and(|why| why.starts_with("committing: ")));
+        assert!(matches!(store.submit(add, drop), Err(Error::Failed { .. })));
+        assert!(matches!(store.write_now(add), Err(Error::Failed { .. })));
+        assert!(store.read().unwrap().view().entry(id).unwrap().is_some(), "reading goes on");
+        store.close().unwrap();
+        let again = Store::open(dir.path(), options);
+        assert!(matches!(again, Err(OpenError::Unfinished)), "a load that failed is not whole");
+    }
+}
