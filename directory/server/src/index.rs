@@ -8,7 +8,7 @@ use crate::limits::SUBSTRING_INDEXED_BYTES_MAX;
 use crate::schema::{AttributeType, Attributes, Schema, base};
 use keyway_codec::syntax::MatchingRule;
 use keyway_store::{Key, KeyRange};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const EQUALITY: u8 = b'e';
 const PRESENCE: u8 = b'p';
@@ -136,6 +136,37 @@ impl Indexes {
         &self.fingerprint
     }
 
+    /// The keys that an entry loses and gets when its attributes change, as far as these are
+    /// concerned. Values that stay are not looked at unless they may share a key with one that
+    /// goes: in a group of thousands one member comes and goes cheaply.
+    pub fn difference(
+        &self,
+        schema: &Schema,
+        old: &Attributes,
+        new: &Attributes,
+    ) -> (Vec<Key>, Vec<Key>) {
+        let gone = without(old, new);
+        let removed = self.keys(schema, &gone);
+        let added = self.keys(schema, &without(new, old));
+        let shares = |name: &str| {
+            gone.iter().any(|(other, _)| self.share_a_key(base(name), base(other), name == other))
+        };
+        let sharing: Attributes = new.iter().filter(|(name, _)| shares(name)).cloned().collect();
+        let kept = self.keys(schema, &sharing);
+        let removed = removed.into_iter().filter(|key| kept.binary_search(key).is_err());
+        (removed.collect(), added)
+    }
+
+    /// Whether a value of the one attribute can have a key of a value of the other that is not
+    /// equal to it. Values of one description are never equal, so only parts and presence count.
+    fn share_a_key(&self, one: &str, other: &str, same_description: bool) -> bool {
+        let targets = |name| self.targets.get(name).into_iter().flatten();
+        targets(one).filter(|target| targets(other).any(|shared| shared == *target)).any(|target| {
+            let index = self.indexes.get(target);
+            !same_description || index.is_some_and(|one| one.presence || one.substrings.is_some())
+        })
+    }
+
     /// Whether values of both attributes go into one index.
     pub fn related(&self, one: &str, other: &str) -> bool {
         let targets = |name| self.targets.get(name).into_iter().flatten();
@@ -226,6 +257,19 @@ impl Indexes {
         self.indexes.get(attribute)?.substrings?;
         Some(overlong_key(attribute))
     }
+}
+
+/// The values of the one that the other does not have, spelled alike under the same description.
+fn without(these: &Attributes, those: &Attributes) -> Attributes {
+    let rest = these.iter().filter_map(|(name, values)| {
+        let other = those.iter().find(|(other, _)| other == name);
+        let other: HashSet<&[u8]> =
+            other.into_iter().flat_map(|(_, values)| values).map(Vec::as_slice).collect();
+        let mut rest = values.clone();
+        rest.retain(|value| !other.contains(value.as_slice()));
+        (!rest.is_empty()).then(|| (name.clone(), rest))
+    });
+    rest.collect()
 }
 
 fn index(setting: &IndexSetting, attribute: &AttributeType) -> Result<Index, String> {

@@ -4,8 +4,7 @@ use crate::directory::{Directory, OpenError};
 use crate::failure::Failure;
 use crate::index::{IndexSetting, Indexes};
 use crate::limits::REINDEX_GROUP_ENTRIES_MAX;
-use crate::write::difference;
-use keyway_store::{EntryId, Write};
+use keyway_store::{EntryId, Key, Write};
 use std::sync::Arc;
 
 /// Row of the store's meta table: the settings that its keys were made with.
@@ -57,7 +56,7 @@ impl Directory {
     }
 }
 
-type Keys = Vec<keyway_store::Key>;
+type Keys = Vec<Key>;
 
 /// Gives the next entries their keys, and returns the last of them if there may be more.
 fn group(
@@ -78,4 +77,13 @@ fn group(
     }
     let full = entries.len() == REINDEX_GROUP_ENTRIES_MAX;
     Ok(entries.last().map(|(id, _)| *id).filter(|_| full))
+}
+
+/// What is only in the first and what is only in the second; both are sorted.
+fn difference(old: Keys, new: Keys) -> (Keys, Keys) {
+    let only = |these: &[Key], those: &[Key]| {
+        let gone = these.iter().filter(|key| those.binary_search(key).is_err());
+        gone.cloned().collect()
+    };
+    (only(&old, &new), only(&new, &old))
 }

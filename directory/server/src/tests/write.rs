@@ -356,3 +356,41 @@ fn long_and_strange_names() {
     assert_eq!(fixture.names("(cn=xxx*)").len(), 2);
     assert_eq!(fixture.names("(cn=*xxy)").len(), 1);
 }
+
+#[test]
+fn a_member_of_a_large_group_comes_and_goes() {
+    let fixture = filled();
+    let members: Vec<String> = (0..300).map(|n| format!("uid=m{n},{PEOPLE}")).collect();
+    let mut members: Vec<&str> = members.iter().map(String::as_str).collect();
+    let dn = &format!("cn=large,{GROUPS}");
+    fixture.add(dn, &[("objectClass", &["groupOfNames"]), ("member", &members)]);
+    let edit = |operation, value: &str| {
+        code(fixture.modify(dn, vec![change(operation, "member", &[value])]))
+    };
+    let new = format!("uid=new,{PEOPLE}");
+    assert_eq!(edit(Do::Add, &new), Success);
+    assert_eq!(edit(Do::Add, &new.to_uppercase()), AttributeOrValueExists);
+    assert_eq!(edit(Do::Add, "UID=M17,ou=people, dc=example,dc=com"), AttributeOrValueExists);
+    assert_eq!(edit(Do::Delete, members[5]), Success);
+    assert_eq!(edit(Do::Delete, members[5]), NoSuchAttribute);
+    assert_eq!(edit(Do::Delete, &members[6].to_uppercase()), Success);
+    assert_eq!(edit(Do::Add, members[6]), Success);
+    // An index speaks of the entry as it was before the first of these.
+    let twice = vec![
+        change(Do::Add, "member", &["uid=twice,dc=example"]),
+        change(Do::Add, "member", &["uid=TWICE,dc=example"]),
+    ];
+    assert_eq!(code(fixture.modify(dn, twice)), AttributeOrValueExists);
+    let both = change(Do::Add, "member", &["uid=two,dc=example", "uid=TWO,dc=example"]);
+    assert_eq!(code(fixture.modify(dn, vec![both])), AttributeOrValueExists);
+    members.remove(5);
+    members.push(&new);
+    members.sort_unstable();
+    let mut held = fixture.read(dn, &["member"]).values("member");
+    held.sort();
+    assert_eq!(held, members);
+    let groups = |member: &str| fixture.names(&format!("(member={member})"));
+    assert_eq!(groups(&new), ["large"]);
+    assert_eq!(groups(&format!("uid=m5,{PEOPLE}")), [""; 0]);
+    assert_eq!(groups(&format!("uid=m6,{PEOPLE}")), ["large"]);
+}

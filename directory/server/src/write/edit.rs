@@ -125,14 +125,38 @@ pub fn extend(
     description: &Description<'_>,
     added: Vec<Vec<u8>>,
 ) -> Result<()> {
+    insert(schema, attributes, description, added, true)
+}
+
+/// Adds values of which it is known that the entry has none.
+///
+/// # Errors
+/// As [`extend`].
+pub fn push(
+    schema: &Schema,
+    attributes: &mut Attributes,
+    description: &Description<'_>,
+    added: Vec<Vec<u8>>,
+) -> Result<()> {
+    insert(schema, attributes, description, added, false)
+}
+
+fn insert(
+    schema: &Schema,
+    attributes: &mut Attributes,
+    description: &Description<'_>,
+    added: Vec<Vec<u8>>,
+    look_at_held: bool,
+) -> Result<()> {
     let (attribute, name) = (description.attribute, description.canonical());
     let held = values(attributes, &name).map_or(&[][..], Vec::as_slice);
     if held.len() + added.len() > ATTRIBUTE_VALUES_MAX {
         let text = format!("attribute {name} would have more than {ATTRIBUTE_VALUES_MAX} values");
         return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
     }
+    let looked_at = if look_at_held { held } else { &[] };
     let mut seen: HashSet<Cow<'_, [u8]>> =
-        held.iter().map(|value| normal(schema, attribute, value)).collect();
+        looked_at.iter().map(|value| normal(schema, attribute, value)).collect();
     if !added.iter().all(|value| seen.insert(normal(schema, attribute, value))) {
         return Err(exists(&name));
     }
@@ -162,6 +186,16 @@ pub fn delete(
     }
     require_equality(attribute)?;
     let held = values_mut(attributes, &name).ok_or_else(|| missing(&name, "attribute "))?;
+    if let [deleted] = deleted
+        && let Some(at) = held.iter().position(|value| value == deleted)
+    {
+        // Spelled alike, so none of the others need be understood.
+        held.remove(at);
+        if held.is_empty() {
+            remove(attributes, &name);
+        }
+        return Ok(());
+    }
     let mut going = HashSet::new();
     for value in deleted {
         if !going.insert(normal(schema, attribute, value)) {

@@ -14,7 +14,7 @@ mod secret;
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
 pub(crate) use edit::describe;
-pub(crate) use modify::{Modify, difference};
+pub(crate) use modify::Modify;
 pub(crate) use rename::Rename;
 
 use crate::access::{Rights, Subject, View};

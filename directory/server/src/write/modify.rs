@@ -7,10 +7,10 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::operational::STRUCTURAL_OBJECT_CLASS;
-use crate::schema::{Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
+use crate::schema::{AttributeType, Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
-use keyway_store::{Entry, EntryId, EntryRef, Key, View, Write};
+use keyway_store::{Entry, EntryId, EntryRef, View, Write};
 
 /// A modify that is ready to be done.
 pub(crate) struct Modify {
@@ -109,14 +109,14 @@ impl Modify {
         let Entry { rdn: rdn_text, attributes: mut new } = entry.to_entry();
         let old = self.touched(core, &new);
         for edit in &self.edits {
-            edit.apply(core, &mut new)?;
+            edit.apply(core, write.view(), id, &old, &mut new)?;
         }
         self.check(core, &rdn, &mut new)?;
         request.stamp.mark(&mut new);
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
-        let keys = |attributes| core.indexes.keys(&core.schema, attributes);
-        let (removed, added) = difference(keys(&old), keys(&self.touched(core, &new)));
+        let touched = self.touched(core, &new);
+        let (removed, added) = core.indexes.difference(&core.schema, &old, &touched);
         let entry = Entry { rdn: rdn_text, attributes: new };
         write.update(id, &entry, &removed, &added)?;
         response_controls.extend(request.post_read(core, write, id)?);
@@ -161,10 +161,20 @@ impl Modify {
 }
 
 impl Edit {
-    fn apply(&self, core: &Core, attributes: &mut Attributes) -> Result<()> {
+    fn apply(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        id: EntryId,
+        old: &Attributes,
+        attributes: &mut Attributes,
+    ) -> Result<()> {
         let schema = &core.schema;
         let description = describe(schema, &self.name)?;
         match self.operation {
+            ChangeOperation::Add if self.is_new(core, view, id, old, attributes)? => {
+                edit::push(schema, attributes, &description, self.values.clone())
+            }
             ChangeOperation::Add => {
                 edit::add(schema, attributes, &description, self.values.clone())
             }
@@ -175,13 +185,33 @@ impl Edit {
             ChangeOperation::Increment => edit::increment(attributes, &description, &self.values),
         }
     }
+
+    /// Whether an index says that none of the values is there, so that thousands of others need
+    /// not be looked at. It speaks of the entry as it was before all edits.
+    fn is_new(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        id: EntryId,
+        old: &Attributes,
+        attributes: &Attributes,
+    ) -> Result<bool> {
+        let (before, now) = (edit::values(old, &self.name), edit::values(attributes, &self.name));
+        if before != now || now.is_none_or(|now| now.len() < MANY_VALUES) {
+            return Ok(false);
+        }
+        let rule = core.schema.attribute(base(&self.name)).and_then(AttributeType::equality);
+        for value in &self.values {
+            let normal = rule.and_then(|rule| core.schema.normalize(rule, value));
+            let key = normal.and_then(|normal| core.indexes.equality(base(&self.name), &normal));
+            match key {
+                Some(key) if !view.contains(&key, id)? => {}
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
 }
 
-/// What is only in the first and what is only in the second; both are sorted.
-pub(crate) fn difference(old: Vec<Key>, new: Vec<Key>) -> (Vec<Key>, Vec<Key>) {
-    let only = |these: &[Key], those: &[Key]| {
-        let gone = these.iter().filter(|key| those.binary_search(key).is_err());
-        gone.cloned().collect()
-    };
-    (only(&old, &new), only(&new, &old))
-}
+/// Values from which on an index is asked whether one is among them.
+const MANY_VALUES: usize = 64;

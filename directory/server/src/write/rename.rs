@@ -1,6 +1,5 @@
 //! Modify DN (RFC 4511 § 4.9).
 
-use super::modify::difference;
 use super::{Request, WriteDone, check_rdn, component, edit, rdn_of, unwilling};
 use crate::access::{Rights, Subject};
 use crate::controls::RequestControls;
@@ -94,9 +93,8 @@ impl Rename {
 
     /// The entry with its new RDN, and the keys that it loses and gets.
     fn renamed(&self, core: &Core, entry: &EntryRef<'_>) -> Result<(Entry, Vec<Key>, Vec<Key>)> {
-        let keys = |attributes: &Attributes| core.indexes.keys(&core.schema, attributes);
         let mut attributes = entry.to_entry().attributes;
-        let old_keys = keys(&attributes);
+        let old = attributes.clone();
         if self.delete_old_rdn {
             self.remove_old(core, &rdn_of(entry)?, &mut attributes)?;
         }
@@ -109,7 +107,7 @@ impl Rename {
         }
         check_entry(&core.schema, &attributes)?;
         self.request.stamp.mark(&mut attributes);
-        let (removed, added) = difference(old_keys, keys(&attributes));
+        let (removed, added) = core.indexes.difference(&core.schema, &old, &attributes);
         let rdn = self.new_name.parts.first().map(|part| part.text.clone()).unwrap_or_default();
         Ok((Entry { rdn, attributes }, removed, added))
     }
