@@ -7,7 +7,7 @@
 
 use super::Shared;
 use super::answer::Outbox;
-use super::limits::{SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX};
+use super::limits::{SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX, WORK_BYTES};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::{Failure, Search, Step, Subject, WriteDone};
 use futures_util::StreamExt;
@@ -73,14 +73,18 @@ pub(super) struct Conversation {
     wanted: Vec<u32>,
     /// A bind is among `waiting`: nothing else is taken meanwhile (RFC 4511 § 4.2.1).
     binding: bool,
+    /// Length of the requests in `waiting`, and of the one being taken, in bytes.
+    waiting_bytes: usize,
+    request_bytes: usize,
     /// Work left to do in this turn.
     work_left: usize,
 }
 
 /// A request that had to wait for something is done.
-pub(super) struct Finished {
-    pub id: u32,
-    pub answer: Answer,
+struct Finished {
+    id: u32,
+    request_bytes: usize,
+    answer: Answer,
 }
 
 /// What it came to.
@@ -105,6 +109,8 @@ impl Conversation {
             waiting: FuturesUnordered::new(),
             wanted: Vec::new(),
             binding: false,
+            waiting_bytes: 0,
+            request_bytes: 0,
             work_left: 0,
         }
     }
@@ -153,6 +159,8 @@ impl Conversation {
         if !self.work() {
             return Err(Stop::Turn);
         }
+        self.work_left = self.work_left.saturating_sub(length / WORK_BYTES);
+        self.request_bytes = length;
         match Message::decode(bytes) {
             Ok(message) => self.dispatch(&message),
             Err(error) => self.undecodable(bytes, &error),
@@ -170,11 +178,14 @@ impl Conversation {
 
     /// Whether a request cannot be taken before others are done or their answers read.
     fn must_wait(&self, bytes: &[u8]) -> bool {
-        let in_flight = self.in_flight();
+        let (in_flight, limits) = (self.in_flight(), &self.shared.settings.limits);
         match Message::peek_tag(bytes) {
             None | Some(tag::UNBIND_REQUEST | tag::ABANDON_REQUEST) => false,
             _ if self.binding => true,
-            _ if in_flight >= self.shared.settings.limits.requests_in_flight_max => true,
+            _ if in_flight >= limits.requests_in_flight_max => true,
+            _ if in_flight > 0 && self.waiting_bytes + bytes.len() > limits.message_bytes_max => {
+                true
+            }
             // A search needs no room before it is stepped.
             Some(tag::SEARCH_REQUEST) => false,
             Some(tag::BIND_REQUEST) => in_flight > 0 || self.room() == 0,
@@ -325,7 +336,10 @@ impl Conversation {
         work: impl Future<Output = Answer> + Send + 'static,
     ) {
         self.wanted.push(id);
-        self.waiting.push(Box::pin(async move { Finished { id, answer: work.await } }));
+        let request_bytes = self.request_bytes;
+        self.waiting_bytes += request_bytes;
+        let finished = async move { Finished { id, request_bytes, answer: work.await } };
+        self.waiting.push(Box::pin(finished));
     }
 
     /// The same for a bind, which keeps all else waiting.
@@ -350,7 +364,8 @@ impl Conversation {
     }
 
     fn finish(&mut self, finished: Finished) {
-        let Finished { id, answer } = finished;
+        let Finished { id, request_bytes, answer } = finished;
+        self.waiting_bytes -= request_bytes;
         if let Answer::Bind { .. } = &answer {
             self.binding = false;
         }

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Most connections at once; one more is told so and closed.
     pub connections_max: usize,
-    /// Longest request, in bytes.
+    /// Longest request, in bytes. Of the requests of one connection that wait for something
+    /// (writes, password checks), those that are held together are no longer than this either.
     pub message_bytes_max: usize,
     /// Longest request of somebody who has not bound, in bytes.
     pub message_bytes_before_bind_max: usize,
@@ -46,6 +47,8 @@ impl Default for Limits {
 /// Work that one connection does before others get a turn. A request and a round of reading and
 /// writing each count as one.
 pub(super) const TURN_WORK_MAX: usize = 128;
+/// Bytes of a request that count as one more piece of work.
+pub(super) const WORK_BYTES: usize = 16 << 10;
 /// What a step of a search that does not end it counts as: it may have looked at thousands of
 /// entries.
 pub(super) const SEARCH_STEP_WORK: usize = 16;

@@ -4,7 +4,9 @@ use crate::client::{Client, bind, compare, extended, search, who_am_i};
 use crate::directory::{BASE, BIG_ENTRIES, FAST, PASSWORD, SLOW};
 use crate::extended::PASSWORD_MODIFY;
 use crate::support::{Running, plain, start, start_gated};
-use keyway_codec::message::{Op, ResultCode, Scope, tag};
+use keyway_codec::message::{
+    Attribute, Change, ChangeOperation, ModifyRequest, Op, ResultCode, Scope, tag,
+};
 use keyway_server::network::{Limits, Mode, Settings};
 
 async fn bound(server: &Running) -> Client {
@@ -207,6 +209,29 @@ async fn requests_beyond_the_limit_in_flight_wait_and_are_answered() {
         done += usize::from(!client.receive().await.is_entry());
     }
     assert!(last > 10);
+}
+
+#[tokio::test]
+async fn long_requests_wait_for_each_other() {
+    let limits = Limits { message_bytes_max: 1_500, ..Limits::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let server = start_gated(Mode::Plain, settings, false).await;
+    let mut client = bound(&server).await;
+    let password = "x".repeat(900);
+    let change = || {
+        let values = vec![password.as_bytes().into()];
+        let attribute = Attribute { description: "userPassword".into(), values };
+        let change = Change { operation: ChangeOperation::Replace, attribute };
+        Op::ModifyRequest(ModifyRequest { dn: FAST, changes: vec![change] })
+    };
+    let first = client.request_all(vec![change(), change(), who_am_i()]).await;
+    server.gate.arrived().await;
+    server.gate.open();
+    // Had the second been taken, the third would have overtaken them both.
+    let answer = client.receive().await;
+    assert_eq!((answer.id(), answer.code()), (first, ResultCode::Success));
+    assert_eq!(client.receive().await.id(), first + 2);
+    assert_eq!(client.receive().await.id(), first + 1);
 }
 
 #[tokio::test]
