@@ -49,13 +49,15 @@ pub(super) fn numeric_string(value: &[u8]) -> Checked {
     require(allowed, "only digits and blanks are allowed")
 }
 
+/// The RFC allows printable strings only. What people and other servers have in such attributes
+/// is any text, and the rules compare any text, so that is what is asked for.
 pub(super) fn telephone_number(value: &[u8]) -> Checked {
-    printable_string(value)
+    directory_string(value)
 }
 
 pub(super) fn facsimile_telephone_number(value: &[u8]) -> Checked {
     let mut parts = value.split(|byte| *byte == b'$');
-    printable_string(parts.next().unwrap_or_default())?;
+    telephone_number(parts.next().unwrap_or_default())?;
     let parameters: [&[u8]; 7] = [
         b"twoDimensional",
         b"fineResolution",
