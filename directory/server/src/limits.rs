@@ -21,8 +21,12 @@ pub const UNION_LISTS_MAX: usize = 256;
 /// Lookups of one conjunction that a plan compares; the rest are left to the filter.
 pub const ALTERNATIVES_MAX: usize = 128;
 
-/// Postings a plan counts before it calls a list long, and all long lists alike.
-pub const COUNT_MAX: usize = 4 << 10;
+/// Postings a plan counts before it calls a list long, and all long lists alike; never less than
+/// the minimum, also for a search that returns few entries.
+pub const COUNT_MAX: usize = 64 << 10;
+
+/// See [`COUNT_MAX`].
+pub const COUNT_MIN: usize = 512;
 
 /// Candidates that one step of a search looks at before it lets others run.
 pub const STEP_CANDIDATES_MAX: usize = 4_096;

@@ -7,7 +7,7 @@
 use crate::failure::Result;
 use crate::filter::{Item, ItemScope, Matcher, Test};
 use crate::index::Indexes;
-use crate::limits::{ALTERNATIVES_MAX, COUNT_MAX, RANGE_IDS_MAX, UNION_LISTS_MAX};
+use crate::limits::{ALTERNATIVES_MAX, COUNT_MAX, COUNT_MIN, RANGE_IDS_MAX, UNION_LISTS_MAX};
 use keyway_codec::syntax::MatchingRule;
 use keyway_store::{EntryId, Key, KeyRange, Postings, View};
 use std::iter::Peekable;
@@ -93,6 +93,10 @@ impl Iterator for Candidates<'_> {
 
 /// Chooses between the filter's indexes and the scope's own lists.
 ///
+/// Counting costs a few nanoseconds an entry and looking at one some thousand, so lists are counted
+/// to the length of the shortest. A search that returns few entries may be over long before it
+/// has walked one: for it they are counted to `count_max` only.
+///
 /// # Errors
 /// The store's.
 pub fn plan(
@@ -100,8 +104,9 @@ pub fn plan(
     indexes: &Indexes,
     matcher: &Matcher,
     scope_lists: Vec<Key>,
+    count_max: usize,
 ) -> Result<Source> {
-    let planner = Planner { view, indexes };
+    let planner = Planner { view, indexes, count_max };
     let scope = Lookup { lists: scope_lists, ranges: Vec::new() };
     let mut alternatives = planner.alternatives(matcher)?;
     let chosen = match alternatives.is_empty() {
@@ -119,9 +124,21 @@ pub fn plan(
     Ok(Source { lists: scope.lists, ids: Vec::new(), is_scope: true })
 }
 
+/// How far lists are counted for a search that returns at most so many entries, 0 for no limit.
+pub fn count_max(entries_max: u32) -> usize {
+    match usize::try_from(entries_max) {
+        Ok(0) | Err(_) => COUNT_MAX,
+        Ok(entries) => entries.saturating_mul(COUNT_ENTRY).clamp(COUNT_MIN, COUNT_MAX),
+    }
+}
+
+/// Candidates that one entry in the answer is expected to take.
+const COUNT_ENTRY: usize = 64;
+
 struct Planner<'a> {
     view: View<'a>,
     indexes: &'a Indexes,
+    count_max: usize,
 }
 
 impl Planner<'_> {
@@ -225,10 +242,10 @@ impl Planner<'_> {
             if let Some((_, position)) = best {
                 return Ok(Some(left.swap_remove(position)));
             }
-            if bound >= COUNT_MAX {
+            if bound >= self.count_max {
                 return Ok(left.into_iter().next());
             }
-            bound *= 8;
+            bound = (bound * 8).min(self.count_max);
         }
     }
 

@@ -1,9 +1,8 @@
 //! Attribute types, with all that they inherit filled in (RFC 4512 § 4.1.2).
 
-use super::{NAME_BYTES_MAX, SchemaError, lookup};
+use super::{Index, NAME_BYTES_MAX, SchemaError, lookup};
 use keyway_codec::description::{AttributeTypeDescription, Usage};
 use keyway_codec::syntax::{MatchingRule, Syntax};
-use std::collections::HashMap;
 
 /// An attribute type.
 #[derive(Debug)]
@@ -80,7 +79,7 @@ impl PartialEq for AttributeType {
 pub(super) fn build(
     position: usize,
     descriptions: &[AttributeTypeDescription],
-    index: &HashMap<Box<str>, usize>,
+    index: &Index,
 ) -> Result<AttributeType, SchemaError> {
     let Some(description) = descriptions.get(position) else {
         return Err(SchemaError::new("?", "is not there"));
@@ -122,7 +121,7 @@ pub(super) fn build(
 fn lineage<'d>(
     description: &'d AttributeTypeDescription,
     descriptions: &'d [AttributeTypeDescription],
-    index: &HashMap<Box<str>, usize>,
+    index: &Index,
 ) -> Result<Vec<&'d AttributeTypeDescription>, String> {
     let mut line = vec![description];
     let mut last = description;

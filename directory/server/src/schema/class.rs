@@ -1,8 +1,7 @@
 //! Object classes, with all that they inherit filled in (RFC 4512 § 2.4).
 
-use super::{SchemaError, lookup};
+use super::{Index, SchemaError, lookup};
 use keyway_codec::description::{ClassKind, ObjectClassDescription};
-use std::collections::HashMap;
 
 /// An object class.
 #[derive(Debug)]
@@ -67,8 +66,8 @@ impl ObjectClass {
 pub(super) fn build(
     position: usize,
     descriptions: &[ObjectClassDescription],
-    classes: &HashMap<Box<str>, usize>,
-    attributes: &HashMap<Box<str>, usize>,
+    classes: &Index,
+    attributes: &Index,
 ) -> Result<ObjectClass, SchemaError> {
     let Some(description) = descriptions.get(position) else {
         return Err(SchemaError::new("?", "is not there"));
@@ -97,7 +96,7 @@ pub(super) fn build(
 fn ancestors(
     position: usize,
     descriptions: &[ObjectClassDescription],
-    index: &HashMap<Box<str>, usize>,
+    index: &Index,
 ) -> Result<Vec<usize>, String> {
     let mut found: Vec<usize> = Vec::new();
     let mut next = 0;

@@ -18,6 +18,7 @@ use keyway_codec::standard;
 use keyway_codec::syntax::{Descriptors, MatchingRule, Syntax};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// A name this long is not in any schema.
 const NAME_BYTES_MAX: usize = 128;
@@ -26,8 +27,8 @@ const NAME_BYTES_MAX: usize = 128;
 pub struct Schema {
     attributes: Vec<AttributeType>,
     classes: Vec<ObjectClass>,
-    attribute_index: HashMap<Box<str>, usize>,
-    class_index: HashMap<Box<str>, usize>,
+    attribute_index: Index,
+    class_index: Index,
 }
 
 /// Why definitions do not make a schema. Whoever wrote them is at fault.
@@ -70,8 +71,8 @@ impl Schema {
         let mut schema = Schema {
             attributes: Vec::new(),
             classes: Vec::new(),
-            attribute_index: HashMap::new(),
-            class_index: HashMap::new(),
+            attribute_index: Index::default(),
+            class_index: Index::default(),
         };
         schema.add_attributes(attributes)?;
         schema.add_classes(classes)?;
@@ -220,8 +221,32 @@ fn keys(oid: &str, names: &[String]) -> Vec<Box<str>> {
     std::iter::once(oid).chain(names).map(|key| key.to_ascii_lowercase().into()).collect()
 }
 
+/// From names and OIDs in lower case to positions.
+type Index = HashMap<Box<str>, usize, BuildHasherDefault<Fnv>>;
+
+/// The hash FNV-1a. Names in an index are the schema's own, so nobody can choose them to collide.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Looks a name up in any case, without allocating.
-fn lookup(index: &HashMap<Box<str>, usize>, name: &str) -> Option<usize> {
+fn lookup(index: &Index, name: &str) -> Option<usize> {
     let mut buffer = [0; NAME_BYTES_MAX];
     let folded = buffer.get_mut(..name.len())?;
     folded.copy_from_slice(name.as_bytes());

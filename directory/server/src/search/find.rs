@@ -7,7 +7,7 @@ use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
 use crate::filter::Matcher;
 use crate::names;
-use crate::plan::plan;
+use crate::plan::{count_max, plan};
 use keyway_codec::Filter;
 use keyway_store::{EntryId, Key};
 
@@ -26,7 +26,7 @@ impl Directory {
         let view = read.view();
         let tops = names::tops(view, &core.contexts())?;
         let subtrees: Vec<Key> = tops.into_iter().map(Key::subtree).collect();
-        let source = plan(view, &core.indexes, &matcher, subtrees.clone())?;
+        let source = plan(view, &core.indexes, &matcher, subtrees.clone(), count_max(2))?;
         core.with_names(|names| {
             let mut found = None;
             for id in source.candidates(view, EntryId::ROOT)? {

@@ -11,6 +11,7 @@
 mod find;
 mod page;
 mod select;
+mod start;
 mod write;
 
 pub use page::Cookies;
@@ -19,21 +20,20 @@ pub(crate) use write::encode_entry;
 
 use crate::access::{self, Rights, Subject, View};
 use crate::candidate::Candidate;
-use crate::controls::{RequestControls, ResponseControl};
+use crate::controls::ResponseControl;
 use crate::directory::{Core, Directory};
 use crate::evaluate::{Evaluator, Truth};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::filter::Matcher;
 use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX};
-use crate::names::{self, Name, Place};
-use crate::plan::{Source, plan};
+use crate::plan::Source;
 use crate::schema::Attributes;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
-use keyway_codec::message::{Deref, EntryWriter, LdapResult, ResultCode, Scope, SearchRequest};
-use keyway_store::{EntryId, Key};
+use keyway_codec::message::{EntryWriter, LdapResult, ResultCode, Scope};
+use keyway_store::{EntryId, Key, Names, View as Tree};
 use page::Position;
 use std::cell::RefCell;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// A search under way. It is `Send` and holds no part of the request.
 pub struct Search {
@@ -83,187 +83,6 @@ pub enum Step {
     More,
     /// It is done, with this result and these controls.
     Done(LdapResult<'static>, Vec<ResponseControl>),
-}
-
-impl Directory {
-    /// Starts a search. Nothing is returned before it is stepped.
-    ///
-    /// # Errors
-    /// What ends the search before it has begun: the base is missing or not for this subject, the
-    /// assertion does not hold, a cookie is not of this query.
-    pub fn search(
-        &self,
-        subject: &Subject,
-        request: &SearchRequest<'_>,
-        controls: &RequestControls<'_>,
-    ) -> Result<Search> {
-        let core = &*self.core;
-        let selection = Selection::new(&core.schema, &request.attributes, request.types_only);
-        let matcher = Matcher::new(&core.schema, &request.filter);
-        let (place, mut target) = self.target(subject, request, &matcher)?;
-        if let Some(assertion) = &controls.assertion {
-            self.assert_target(subject, place, &target, &Matcher::new(&core.schema, assertion))?;
-        }
-        let mut sent = 0;
-        let page = match &controls.paged {
-            Some(paged) => {
-                let query = page::query(subject, request);
-                if !paged.cookie.is_empty() {
-                    let position = core.cookies.open(&query, &paged.cookie)?;
-                    sent = position.sent;
-                    target.resume(position.after);
-                    if paged.size == 0 {
-                        // RFC 2696 § 3: the client gives up.
-                        target = Target::Empty;
-                    }
-                }
-                Some(Page { query, left: if paged.size == 0 { u32::MAX } else { paged.size } })
-            }
-            None => None,
-        };
-        let administrator = subject.is_administrator();
-        let limit = |asked: u32, ours: u32| match (asked, ours) {
-            (asked, _) if administrator => asked,
-            (0, ours) => ours,
-            (asked, 0) => asked,
-            (asked, ours) => asked.min(ours),
-        };
-        let seconds = limit(request.time_limit_s, core.search_time_max_s);
-        Ok(Search {
-            subject: subject.clone(),
-            place,
-            target,
-            matcher,
-            selection,
-            entries_max: limit(request.size_limit, core.search_entries_max),
-            sent,
-            deadline: (seconds > 0).then(|| core.now() + Duration::from_secs(seconds.into())),
-            page,
-        })
-    }
-}
-
-impl Directory {
-    /// Finds the base and plans the way to the entries.
-    fn target(
-        &self,
-        subject: &Subject,
-        request: &SearchRequest<'_>,
-        matcher: &Matcher,
-    ) -> Result<(access::Place, Target)> {
-        let core = &*self.core;
-        let name = Name::parse(&core.schema, request.base)?;
-        let contexts = core.contexts();
-        let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
-        match names::place(&contexts, &name) {
-            Place::Root if request.scope == Scope::Base => {
-                core.may_look(subject, access::Place::RootDse)?;
-                let attributes = core.root_dse(&contexts);
-                Ok((access::Place::RootDse, Target::Made { dn: "", attributes }))
-            }
-            Place::Root => {
-                core.may_look(subject, access::Place::Data)?;
-                let read = self.store.read()?;
-                let tops = names::tops(read.view(), &contexts)?;
-                let source = match request.scope {
-                    Scope::One => Source::entries(tops.clone()),
-                    _ => {
-                        let lists = tops.iter().map(|top| Key::subtree(*top)).collect();
-                        plan(read.view(), &core.indexes, matcher, lists)?
-                    }
-                };
-                let (base, scope, after) = (EntryId::ROOT, request.scope, EntryId::ROOT);
-                let cursor = Cursor { base, scope, tops, source, after };
-                Ok((access::Place::Data, Target::Tree(cursor)))
-            }
-            Place::Subschema => {
-                core.may_look(subject, access::Place::Subschema)?;
-                let target = match base_itself {
-                    true => Target::Made {
-                        dn: crate::operational::SUBSCHEMA_DN,
-                        attributes: core.subschema(),
-                    },
-                    false => Target::Empty,
-                };
-                Ok((access::Place::Subschema, target))
-            }
-            Place::Outside => {
-                core.may_look(subject, access::Place::Data)?;
-                Err(Failure::no_such_object(""))
-            }
-            Place::Inside { context, below } => {
-                let place = context.place();
-                core.may_look(subject, place)?;
-                let read = self.store.read()?;
-                let view = read.view();
-                let base = names::resolve(view, context, &name, below)?;
-                if matches!(request.deref, Deref::FindingBase | Deref::Always) {
-                    refuse_alias(&view.entry(base)?)?;
-                }
-                let source = match request.scope {
-                    Scope::Base => Source::entry(base),
-                    Scope::One => plan(view, &core.indexes, matcher, vec![Key::children(base)])?,
-                    _ => plan(view, &core.indexes, matcher, vec![Key::subtree(base)])?,
-                };
-                Ok((place, Target::Tree(Cursor::new(base, request.scope, source))))
-            }
-        }
-    }
-
-    /// RFC 4528: the assertion is about the base.
-    fn assert_target(
-        &self,
-        subject: &Subject,
-        place: access::Place,
-        target: &Target,
-        matcher: &Matcher,
-    ) -> Result<()> {
-        let core = &*self.core;
-        let view = core.access.view(subject, place);
-        let evaluator = Evaluator::search(&core.schema, &view);
-        let truth = match target {
-            Target::Made { dn, attributes } => {
-                evaluator.matches(matcher, &Candidate::made(dn, attributes))?
-            }
-            Target::Tree(Cursor { base, .. }) if *base != EntryId::ROOT => {
-                let read = self.store.read()?;
-                let view = read.view();
-                let entry = view.entry(*base)?.ok_or_else(|| Failure::no_such_object(""))?;
-                core.with_names(|names| {
-                    evaluator.matches(matcher, &Candidate::stored(*base, entry, view, names))
-                })?
-            }
-            Target::Tree(_) | Target::Empty => Truth::Undefined,
-        };
-        crate::write::asserted(truth)
-    }
-}
-
-impl Core {
-    /// Refuses a subject that may not see anything there, before he learns what is there.
-    fn may_look(&self, subject: &Subject, place: access::Place) -> Result<()> {
-        let view = self.access.view(subject, place);
-        if view.may_anywhere(Rights::READ) || view.may_anywhere(Rights::SEARCH) {
-            return Ok(());
-        }
-        Err(Failure::denied(match subject {
-            Subject::Anonymous => "search here without a bind",
-            _ => "search here",
-        }))
-    }
-}
-
-/// Refuses to look for the base behind an alias.
-fn refuse_alias(base: &Option<keyway_store::EntryRef<'_>>) -> Result<()> {
-    let is_alias = base.is_some_and(|entry| {
-        let mut classes = entry.values(crate::schema::OBJECT_CLASS);
-        classes.any(|class| class.eq_ignore_ascii_case(b"alias") || class == b"2.5.6.1")
-    });
-    if !is_alias {
-        return Ok(());
-    }
-    let text = "the base is an alias, and aliases are not followed here";
-    Err(Failure::new(ResultCode::AliasDereferencingProblem, text))
 }
 
 impl Cursor {
@@ -427,9 +246,9 @@ impl Search {
 /// What one step works with.
 struct Walk<'a> {
     core: &'a Core,
-    tree: keyway_store::View<'a>,
+    tree: Tree<'a>,
     view: &'a View<'a>,
-    names: &'a RefCell<keyway_store::Names>,
+    names: &'a RefCell<Names>,
     message_id: u32,
     /// Length of the output at which the budget is used up.
     end: usize,
@@ -437,7 +256,7 @@ struct Walk<'a> {
 
 impl Cursor {
     /// Whether a candidate is within the scope.
-    fn holds(&self, tree: keyway_store::View<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
+    fn holds(&self, tree: Tree<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
         if self.source.is_scope && (self.scope != Scope::Subordinate || id != self.base) {
             return Ok(true);
         }

@@ -1,0 +1,239 @@
+//! Starting a search: its base, its plan, its limits.
+
+use super::page;
+use super::{Cursor, Page, Search, Selection, Target};
+use crate::access::{self, Rights, Subject};
+use crate::candidate::Candidate;
+use crate::controls::RequestControls;
+use crate::directory::{Core, Directory};
+use crate::evaluate::{Evaluator, Truth};
+use crate::failure::{Failure, Result};
+use crate::filter::Matcher;
+use crate::names::{self, Name, NamingContext, Place};
+use crate::operational::SUBSCHEMA_DN;
+use crate::plan::{Source, count_max, plan};
+use keyway_codec::message::{Deref, ResultCode, Scope, SearchRequest};
+use keyway_store::{EntryId, EntryRef, Key, View};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// What a search is planned by.
+struct Planned<'a> {
+    matcher: &'a Matcher,
+    count_max: usize,
+}
+
+impl Planned<'_> {
+    fn source(&self, core: &Core, view: View<'_>, scope_lists: Vec<Key>) -> Result<Source> {
+        plan(view, &core.indexes, self.matcher, scope_lists, self.count_max)
+    }
+}
+
+impl Directory {
+    /// Starts a search. Nothing is returned before it is stepped.
+    ///
+    /// # Errors
+    /// What ends the search before it has begun: the base is missing or not for this subject, the
+    /// assertion does not hold, a cookie is not of this query.
+    pub fn search(
+        &self,
+        subject: &Subject,
+        request: &SearchRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Result<Search> {
+        let core = &*self.core;
+        let matcher = Matcher::new(&core.schema, &request.filter);
+        let bounds = Bounds::new(core, subject, request, controls);
+        let planned = Planned { matcher: &matcher, count_max: count_max(bounds.answer_max) };
+        let (place, mut target) = self.target(subject, request, &planned)?;
+        if let Some(assertion) = &controls.assertion {
+            self.assert_target(subject, place, &target, &Matcher::new(&core.schema, assertion))?;
+        }
+        let (mut sent, mut page) = (0, None);
+        if let Some(paged) = &controls.paged {
+            let query = page::query(subject, request);
+            if !paged.cookie.is_empty() {
+                let position = core.cookies.open(&query, &paged.cookie)?;
+                sent = position.sent;
+                target.resume(position.after);
+                if paged.size == 0 {
+                    // RFC 2696 § 3: the client gives up.
+                    target = Target::Empty;
+                }
+            }
+            page = Some(Page { query, left: if paged.size == 0 { u32::MAX } else { paged.size } });
+        }
+        Ok(Search {
+            subject: subject.clone(),
+            place,
+            target,
+            matcher,
+            selection: Selection::new(&core.schema, &request.attributes, request.types_only),
+            entries_max: bounds.entries_max,
+            sent,
+            deadline: bounds.deadline,
+            page,
+        })
+    }
+}
+
+/// How much a search may return, and until when.
+struct Bounds {
+    /// Entries, 0 for no limit.
+    entries_max: u32,
+    /// Entries in this answer, which may be a page.
+    answer_max: u32,
+    deadline: Option<SystemTime>,
+}
+
+impl Bounds {
+    fn new(
+        core: &Core,
+        subject: &Subject,
+        request: &SearchRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Bounds {
+        let limit = |asked: u32, ours: u32| match (asked, ours) {
+            (asked, _) if subject.is_administrator() => asked,
+            (0, ours) => ours,
+            (asked, 0) => asked,
+            (asked, ours) => asked.min(ours),
+        };
+        let entries_max = limit(request.size_limit, core.search_entries_max);
+        let answer_max = match &controls.paged {
+            Some(paged) if entries_max == 0 || paged.size < entries_max => paged.size,
+            _ => entries_max,
+        };
+        let seconds = limit(request.time_limit_s, core.search_time_max_s);
+        let deadline = (seconds > 0).then(|| core.now() + Duration::from_secs(seconds.into()));
+        Bounds { entries_max, answer_max, deadline }
+    }
+}
+
+impl Directory {
+    /// Finds the base and plans the way to the entries.
+    fn target(
+        &self,
+        subject: &Subject,
+        request: &SearchRequest<'_>,
+        planned: &Planned<'_>,
+    ) -> Result<(access::Place, Target)> {
+        let core = &*self.core;
+        let name = Name::parse(&core.schema, request.base)?;
+        let contexts = core.contexts();
+        let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
+        match names::place(&contexts, &name) {
+            Place::Root if request.scope == Scope::Base => {
+                core.may_look(subject, access::Place::RootDse)?;
+                let attributes = core.root_dse(&contexts);
+                Ok((access::Place::RootDse, Target::Made { dn: "", attributes }))
+            }
+            Place::Root => {
+                core.may_look(subject, access::Place::Data)?;
+                Ok((access::Place::Data, self.below_root(&contexts, request.scope, planned)?))
+            }
+            Place::Subschema => {
+                core.may_look(subject, access::Place::Subschema)?;
+                let target = match base_itself {
+                    true => Target::Made { dn: SUBSCHEMA_DN, attributes: core.subschema() },
+                    false => Target::Empty,
+                };
+                Ok((access::Place::Subschema, target))
+            }
+            Place::Outside => {
+                core.may_look(subject, access::Place::Data)?;
+                Err(Failure::no_such_object(""))
+            }
+            Place::Inside { context, below } => {
+                let place = context.place();
+                core.may_look(subject, place)?;
+                let read = self.store.read()?;
+                let view = read.view();
+                let base = names::resolve(view, context, &name, below)?;
+                if matches!(request.deref, Deref::FindingBase | Deref::Always) {
+                    refuse_alias(&view.entry(base)?)?;
+                }
+                let source = match request.scope {
+                    Scope::Base => Source::entry(base),
+                    Scope::One => planned.source(core, view, vec![Key::children(base)])?,
+                    _ => planned.source(core, view, vec![Key::subtree(base)])?,
+                };
+                Ok((place, Target::Tree(Cursor::new(base, request.scope, source))))
+            }
+        }
+    }
+
+    /// All naming contexts of users, as if they hung from one entry.
+    fn below_root(
+        &self,
+        contexts: &[Arc<NamingContext>],
+        scope: Scope,
+        planned: &Planned<'_>,
+    ) -> Result<Target> {
+        let read = self.store.read()?;
+        let tops = names::tops(read.view(), contexts)?;
+        let source = match scope {
+            Scope::One => Source::entries(tops.clone()),
+            _ => {
+                let lists = tops.iter().map(|top| Key::subtree(*top)).collect();
+                planned.source(&self.core, read.view(), lists)?
+            }
+        };
+        Ok(Target::Tree(Cursor { base: EntryId::ROOT, scope, tops, source, after: EntryId::ROOT }))
+    }
+
+    /// RFC 4528: the assertion is about the base.
+    fn assert_target(
+        &self,
+        subject: &Subject,
+        place: access::Place,
+        target: &Target,
+        matcher: &Matcher,
+    ) -> Result<()> {
+        let core = &*self.core;
+        let view = core.access.view(subject, place);
+        let evaluator = Evaluator::search(&core.schema, &view);
+        let truth = match target {
+            Target::Made { dn, attributes } => {
+                evaluator.matches(matcher, &Candidate::made(dn, attributes))?
+            }
+            Target::Tree(Cursor { base, .. }) if *base != EntryId::ROOT => {
+                let read = self.store.read()?;
+                let view = read.view();
+                let entry = view.entry(*base)?.ok_or_else(|| Failure::no_such_object(""))?;
+                core.with_names(|names| {
+                    evaluator.matches(matcher, &Candidate::stored(*base, entry, view, names))
+                })?
+            }
+            Target::Tree(_) | Target::Empty => Truth::Undefined,
+        };
+        crate::write::asserted(truth)
+    }
+}
+
+impl Core {
+    /// Refuses a subject that may not see anything there, before he learns what is there.
+    fn may_look(&self, subject: &Subject, place: access::Place) -> Result<()> {
+        let view = self.access.view(subject, place);
+        if view.may_anywhere(Rights::READ) || view.may_anywhere(Rights::SEARCH) {
+            return Ok(());
+        }
+        Err(Failure::denied(match subject {
+            Subject::Anonymous => "search here without a bind",
+            _ => "search here",
+        }))
+    }
+}
+
+/// Refuses to look for the base behind an alias.
+fn refuse_alias(base: &Option<EntryRef<'_>>) -> Result<()> {
+    let is_alias = base.is_some_and(|entry| {
+        let mut classes = entry.values(crate::schema::OBJECT_CLASS);
+        classes.any(|class| class.eq_ignore_ascii_case(b"alias") || class == b"2.5.6.1")
+    });
+    if !is_alias {
+        return Ok(());
+    }
+    let text = "the base is an alias, and aliases are not followed here";
+    Err(Failure::new(ResultCode::AliasDereferencingProblem, text))
+}
