@@ -125,23 +125,25 @@ fn list(value: &[u8]) -> Option<Vec<u8>> {
         if index > 0 {
             out.push(b'\n');
         }
-        out.extend_from_slice(&prep::string(&unescaped(line)?, Case::Ignore, Part::Whole)?);
+        out.extend_from_slice(&prep::string(&unescaped(line, b'$')?, Case::Ignore, Part::Whole)?);
     }
     Some(out)
 }
 
-/// Resolves `\24` and `\5C`, the only escapes of a postal address (RFC 4517 § 3.3.28).
-pub(super) fn unescaped(line: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(line.len());
-    let mut rest = line;
+/// Resolves the two escapes that composed values have: `\` and two hexadecimal digits, for what
+/// separates their parts and for `\` itself. `None` if another one is there.
+pub(super) fn unescaped(text: &[u8], separator: u8) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
         let (plain, escape) = rest.split_at_checked(at)?;
         out.extend_from_slice(plain);
-        out.push(match escape.get(..3)? {
-            b"\\24" => b'$',
-            b"\\5C" | b"\\5c" => b'\\',
-            _ => return None,
-        });
+        let code = str::from_utf8(escape.get(1..3)?).ok()?;
+        let octet = u8::from_str_radix(code, 16).ok()?;
+        if octet != separator && octet != b'\\' {
+            return None;
+        }
+        out.push(octet);
         rest = escape.get(3..)?;
     }
     out.extend_from_slice(rest);

@@ -1,5 +1,6 @@
 //! The assertion syntax of the substring rules in an extensible match, RFC 4517 § 3.3.30.
 
+use super::forms::unescaped;
 use super::prep::Part;
 
 /// The pieces of an assertion such as `initial*any*final`, with escapes resolved.
@@ -21,25 +22,8 @@ pub fn substring_assertion(value: &[u8]) -> Option<Vec<(Part, Vec<u8>)>> {
         match (kind, part) {
             (Part::Initial | Part::Final, []) => {}
             (_, []) => return None,
-            (kind, part) => pieces.push((kind, unescaped(part)?)),
+            (kind, part) => pieces.push((kind, unescaped(part, b'*')?)),
         }
     }
     Some(pieces)
-}
-
-fn unescaped(piece: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(piece.len());
-    let mut rest = piece;
-    while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
-        let (plain, escape) = rest.split_at_checked(at)?;
-        out.extend_from_slice(plain);
-        out.push(match escape.get(..3)? {
-            b"\\2A" | b"\\2a" => b'*',
-            b"\\5C" | b"\\5c" => b'\\',
-            _ => return None,
-        });
-        rest = escape.get(3..)?;
-    }
-    out.extend_from_slice(rest);
-    Some(out)
 }

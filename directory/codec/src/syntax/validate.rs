@@ -117,7 +117,7 @@ pub(super) fn postal_address(value: &[u8]) -> Checked {
     text(value)?;
     let mut lines = value.split(|byte| *byte == b'$');
     require(!value.is_empty(), "it is empty")?;
-    let well_formed = lines.all(|line| forms::unescaped(line).is_some());
+    let well_formed = lines.all(|line| forms::unescaped(line, b'$').is_some());
     require(well_formed, "'\\' is written \\5C, and '$' within a line \\24")
 }
 
