@@ -1,7 +1,7 @@
 //! The administrator and the passwords that we make: in files of their own, never printed.
 
 use crate::data::{Folder, name};
-use crate::failure::Failure;
+use crate::failure::{Failure, describe};
 use crate::instance::Instance;
 use keyway_server::password::Passwords;
 use tokio::runtime::Runtime;
@@ -20,7 +20,7 @@ pub fn ensure(
     runtime: &Runtime,
 ) -> Result<(), Failure> {
     let bad = |why: keyway_server::Failure| {
-        Failure::new(format!("cannot make the administrator: {}", why.diagnostic))
+        Failure::new(format!("cannot make the administrator: {}", describe(&why)))
     };
     if instance.directory.has_administrator().map_err(bad)? {
         return Ok(());

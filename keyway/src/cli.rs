@@ -92,8 +92,9 @@ pub enum Directory {
 
 /// Read entries and changes from an LDIF file (RFC 2849)
 ///
-/// Entries are checked like those that clients add. The suffix of a tree is the first entry
-/// that has no parent. At the first error it stops and names line and DN; what came before is in.
+/// Entries are checked like those that clients add. An entry that begins a tree makes its suffix.
+/// At the first error it stops and names line and DN; what came before is in, and --resume goes on
+/// from there, also after the program was killed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -101,10 +102,12 @@ Examples:
       read it into ./keyway-data, which is made if there is none
   keyway directory import --continue people.ldif
       report what is refused, and go on
+  keyway directory import --resume people.ldif
+      go on where an import was stopped or killed
   zcat people.ldif.gz | keyway directory import - --data /srv/directory
       read standard input
   keyway directory import people.ldif --json
-      one JSON line at the end: what was added and changed, what was refused, how long it took")]
+      one JSON line at the end: records imported and refused, how long it took")]
 pub struct Import {
     /// The file, or '-' for standard input
     #[arg(value_name = "FILE")]
@@ -114,6 +117,12 @@ pub struct Import {
     /// Report entries that are refused, and go on with the next
     #[arg(long = "continue")]
     pub go_on: bool,
+    /// Go on with an import that was not finished: leave out the records that are in
+    #[arg(long, conflicts_with = "restart")]
+    pub resume: bool,
+    /// Forget an import that was not finished, and begin with the first record of this file
+    #[arg(long)]
+    pub restart: bool,
     /// Say how it went as one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -121,8 +130,8 @@ pub struct Import {
 
 /// Write entries as LDIF (RFC 2849), parents first
 ///
-/// Passwords are exported as they are stored (hashed), and operational attributes are left out:
-/// what is imported again is equal entry for entry.
+/// Passwords are exported as they are stored (hashed), and so are the attributes that the server
+/// keeps (entryUUID, createTimestamp): what is imported again is equal entry for entry.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -148,8 +157,8 @@ pub struct Export {
 
 /// Check that everything in the store fits together
 ///
-/// Reads every entry, its place in the tree and its index keys, and names what is not as it
-/// should be. It changes nothing.
+/// Compares entries (by their checksums), the tree and the indexes with each other, and says what
+/// contradicts what. It changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

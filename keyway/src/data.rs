@@ -24,8 +24,6 @@ pub mod name {
     pub const VERSION: &str = "version";
     /// Locked, with the process's id in it, while a process uses the folder.
     pub const LOCK: &str = "lock";
-    /// What is being filled in and is not complete.
-    pub const UNFINISHED: &str = "unfinished";
     /// The configuration.
     pub const CONFIGURATION: &str = "keyway.toml";
     /// The page of counters.
@@ -47,7 +45,7 @@ pub mod name {
 }
 
 /// What may be in a folder that nobody has finished making, and what a file system puts there.
-const BEFORE_VERSION: [&str; 4] = [name::LOCK, name::UNFINISHED, "version.new", "lost+found"];
+const BEFORE_VERSION: [&str; 3] = [name::LOCK, "version.new", "lost+found"];
 
 /// What is at a path, before anything is done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +118,6 @@ fn read_version(folder: &Path) -> Result<String, Failure> {
 pub struct Folder {
     path: PathBuf,
     made: String,
-    fresh: bool,
     /// Holds the lock.
     _lock: File,
 }
@@ -141,7 +138,7 @@ impl Folder {
         // Another process may have made it while we came to the lock.
         let fresh = look(&path)? == State::Absent;
         check(&path)?;
-        let mut folder = Folder { path, made: now.to_string(), fresh, _lock: lock };
+        let mut folder = Folder { path, made: now.to_string(), _lock: lock };
         if fresh {
             let version = format!("keyway-data {FORMAT}\nmade {}\n", folder.made);
             folder.write(name::VERSION, version.as_bytes())?;
@@ -173,11 +170,6 @@ impl Folder {
     /// When it was made (RFC 3339, UTC).
     pub fn made(&self) -> &str {
         &self.made
-    }
-
-    /// Whether it was made just now.
-    pub fn is_fresh(&self) -> bool {
-        self.fresh
     }
 
     /// Where a file of it is.
@@ -241,31 +233,6 @@ impl Folder {
         let metadata = fs::metadata(&path).map_err(|why| Failure::system("read", &path, &why))?;
         private(&path, metadata.mode(), "600")?;
         self.read(name).map(Zeroizing::new)
-    }
-
-    /// Takes a file away, durably. It may not be there.
-    ///
-    /// # Errors
-    /// If the system refuses.
-    pub fn remove(&self, name: &str) -> Result<(), Failure> {
-        let path = self.file(name);
-        remove_if_there(&path)
-            .and_then(|()| File::open(&self.path)?.sync_all())
-            .map_err(|why| Failure::system("remove", &path, &why))
-    }
-
-    /// Takes a folder of it away with all that is in it. It may not be there.
-    ///
-    /// # Errors
-    /// If the system refuses.
-    pub fn remove_folder(&self, name: &str) -> Result<(), Failure> {
-        let path = self.file(name);
-        match fs::remove_dir_all(&path) {
-            Err(why) if why.kind() != ErrorKind::NotFound => {
-                Err(Failure::system("remove", &path, &why))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -369,11 +336,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("a/b");
         assert_eq!(look(&path).unwrap(), State::Absent);
-        let folder = Folder::open(&path, NOW).unwrap();
-        assert!(folder.is_fresh());
-        drop(folder);
+        Folder::open(&path, NOW).unwrap();
+        assert_eq!(look(&path).unwrap(), State::Ours);
         let folder = Folder::open(&path, Moment::from_unix_s(0)).unwrap();
-        assert!(!folder.is_fresh());
         assert_eq!(folder.made(), "2027-01-15T08:00:00Z");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
     }
@@ -387,9 +352,6 @@ mod tests {
         assert_eq!(*folder.read_secret("s").unwrap(), "two");
         assert_eq!(fs::metadata(folder.file("s")).unwrap().mode() & 0o777, 0o600);
         assert!(!folder.has("s.new"));
-        folder.remove("s").unwrap();
-        folder.remove("s").unwrap();
-        assert!(!folder.has("s"));
     }
 
     #[test]
@@ -398,6 +360,8 @@ mod tests {
         for name in BEFORE_VERSION {
             fs::write(place.path().join(name), "").unwrap();
         }
-        assert!(Folder::open(place.path(), NOW).unwrap().is_fresh());
+        assert_eq!(look(place.path()).unwrap(), State::Absent);
+        Folder::open(place.path(), NOW).unwrap();
+        assert_eq!(look(place.path()).unwrap(), State::Ours);
     }
 }

@@ -2,15 +2,18 @@
 
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
-use crate::failure::Failure;
+use crate::failure::{Failure, describe};
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
-use keyway_server::{Directory, OpenError};
+use keyway_server::{Directory, OpenError, Unfinished};
 use keyway_store::{EntryId, Key, Options, Store};
 use std::sync::Arc;
 
 /// The naming context of the server's own entries.
 const SYSTEM_RDN: &str = "cn=keyway";
+
+/// The store's row that says that the directory has been filled once.
+const META_FILLED: &str = "filled";
 
 /// An open directory.
 pub struct Instance {
@@ -23,24 +26,17 @@ pub struct Instance {
 impl Instance {
     /// Opens the directory of a data folder, which is made if there is none.
     ///
-    /// With `loading` nothing is on the disk before [`Instance::close`]: for a store that is being
-    /// filled for the first time, and made again if that does not end.
-    ///
     /// # Errors
     /// Whatever keeps the store from being opened.
     pub fn open(
         folder: &Folder,
         configuration: &Configuration,
         engine: &Engine,
-        loading: bool,
     ) -> Result<Instance, Failure> {
         let path = folder.file(name::STORE);
         let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
-        let options = Options {
-            map_bytes_max: configuration.store_bytes_max,
-            sync: !loading,
-            ..Options::default()
-        };
+        let options =
+            Options { map_bytes_max: configuration.store_bytes_max, ..Options::default() };
         let store = Store::open(&path, options).map_err(|why| bad(&why))?;
         let opened = Directory::open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
@@ -58,7 +54,7 @@ impl Instance {
     /// # Errors
     /// If it cannot be read.
     pub fn entry_count(&self) -> Result<u64, Failure> {
-        self.count().map_err(|why| Failure::new(format!("cannot read the store: {why}")))
+        self.count().map_err(unreadable)
     }
 
     fn count(&self) -> Result<u64, keyway_store::Error> {
@@ -83,10 +79,40 @@ impl Instance {
     pub fn ensure_naming_context(&self, dn: &str) -> Result<(), Failure> {
         match self.directory.add_naming_context(dn) {
             Err(why) if why.code != ResultCode::EntryAlreadyExists => {
-                Err(Failure::new(why.diagnostic))
+                Err(Failure::new(describe(&why)))
             }
             _ => Ok(()),
         }
+    }
+
+    /// The import that was not finished, if there is one.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn unfinished(&self) -> Result<Option<Unfinished>, Failure> {
+        self.directory
+            .unfinished_import()
+            .map_err(|why| Failure::new(format!("cannot read the store: {}", describe(&why))))
+    }
+
+    /// Whether somebody has put something in. He may have deleted all of it since.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn is_filled(&self) -> Result<bool, Failure> {
+        let read = self.store.read().map_err(unreadable)?;
+        let mark = read.view().meta_get(META_FILLED).map_err(unreadable)?;
+        Ok(mark.is_some() || self.entry_count()? > 0)
+    }
+
+    /// Notes that somebody has.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn mark_filled(&self) -> Result<(), Failure> {
+        self.store
+            .write_now(|write| write.meta_put(META_FILLED, b"1"))
+            .map_err(|why| Failure::new(format!("cannot write to the store: {why}")))
     }
 
     /// Answers what was accepted and brings everything to the disk.
@@ -97,4 +123,8 @@ impl Instance {
         drop(self.directory);
         self.store.close().map_err(|why| Failure::new(format!("cannot close the store: {why}")))
     }
+}
+
+fn unreadable(why: keyway_store::Error) -> Failure {
+    Failure::new(format!("cannot read the store: {why}"))
 }

@@ -1,14 +1,21 @@
-//! (being written)
+//! The one program: flags, configuration, wiring, output.
+//!
+//! It has no meaning of its own: what a directory, a counter or a certificate is, the other rooms
+//! know. What fails ends here as one line on standard error and an exit status: 1 if it could not
+//! be done, 2 if it was asked wrongly.
 #![forbid(unsafe_code)]
-#![allow(dead_code)]
 
 mod admin;
 mod authority;
 mod certificate;
+mod check;
 mod cli;
 mod configuration;
 mod data;
+mod export;
 mod failure;
+mod fill;
+mod import;
 mod instance;
 mod limits;
 mod listeners;
@@ -20,6 +27,33 @@ mod sample;
 mod signals;
 mod source;
 mod top;
-mod unfinished;
+mod up;
+mod welcome;
 
-fn main() {}
+use cli::{Command, Directory};
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    limits::raise_open_files();
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            output::note(&failure);
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// Does what the arguments ask for. Says whether all of it could be done.
+fn run() -> Result<bool, Failure> {
+    let Some(command) = cli::parse()? else { return Ok(true) };
+    match command {
+        Command::Up(arguments) => up::run(&arguments).map(|()| true),
+        Command::Top(arguments) => top::run(&arguments).map(|()| true),
+        Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
+        Command::Directory(Directory::Export(arguments)) => export::run(&arguments).map(|()| true),
+        Command::Directory(Directory::Check(arguments)) => check::run(&arguments).map(|()| true),
+    }
+}

@@ -5,26 +5,22 @@ use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::moment::Moment;
-use crate::unfinished::Unfinished;
 use std::path::Path;
 
 /// A directory that is there.
 pub struct Offline {
-    /// The folder it is in, locked.
-    pub folder: Folder,
     /// The directory.
     pub instance: Instance,
+    /// Keeps the folder locked while the directory is open.
+    _folder: Folder,
 }
 
 /// Opens the directory of a data folder.
 ///
 /// # Errors
-/// If there is none, somebody uses it, or it was not filled to its end.
+/// If there is none, or somebody uses it.
 pub fn open(path: &Path) -> Result<Offline, Failure> {
     let folder = Folder::open_existing(path, Moment::now())?;
-    if let Some(unfinished) = Unfinished::of(&folder)? {
-        return Err(unfinished.refusal(&folder));
-    }
     if !folder.has(name::STORE) {
         return Err(Failure::new(format!(
             "{} holds no directory yet; fill one with keyway up or keyway directory import",
@@ -33,6 +29,6 @@ pub fn open(path: &Path) -> Result<Offline, Failure> {
     }
     let configuration = Configuration::load(&folder)?;
     let engine = keyway_drivers::engine();
-    let instance = Instance::open(&folder, &configuration, &engine, false)?;
-    Ok(Offline { folder, instance })
+    let instance = Instance::open(&folder, &configuration, &engine)?;
+    Ok(Offline { instance, _folder: folder })
 }

@@ -47,11 +47,6 @@ impl Progress {
         self.bar.set_position(position);
     }
 
-    /// Says something above the bar, on standard error.
-    pub fn say(&self, line: &str) {
-        self.bar.suspend(|| crate::output::note(line));
-    }
-
     /// Seconds since it began.
     pub fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()

@@ -5,7 +5,9 @@
 
 mod names;
 
+use keyway_codec::ldif::Writer;
 use names::{FIRST, LAST, plain};
+use std::io::{self, Read};
 
 /// The sample's naming context.
 pub const SUFFIX: &str = "dc=example,dc=com";
@@ -53,9 +55,41 @@ impl Record {
         Record { dn, attributes: vec![("objectClass", classes)] }
     }
 
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.dn(&self.dn);
+        for (attribute, values) in &self.attributes {
+            values.iter().for_each(|value| writer.value(attribute, value.as_bytes()));
+        }
+        writer.end();
+    }
+
     fn with(mut self, attribute: &'static str, value: impl Into<String>) -> Record {
         self.attributes.push((attribute, vec![value.into()]));
         self
+    }
+}
+
+/// A sample as LDIF.
+pub struct Ldif<'a> {
+    records: Box<dyn Iterator<Item = Record> + 'a>,
+    record: Vec<u8>,
+    read: usize,
+}
+
+impl Read for Ldif<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.read == self.record.len() {
+            self.record.clear();
+            self.read = 0;
+            if let Some(record) = self.records.next() {
+                record.write(&mut self.record);
+            }
+        }
+        let mut rest = self.record.get(self.read..).unwrap_or_default();
+        let read = rest.read(out)?;
+        self.read += read;
+        Ok(read)
     }
 }
 
@@ -70,6 +104,11 @@ impl Sample {
     /// A company of this many people, all with the password of this stored value.
     pub fn new(people: u32, password: String) -> Sample {
         Sample { people, password }
+    }
+
+    /// How many people it has.
+    pub fn people(&self) -> u32 {
+        self.people
     }
 
     /// How many entries it has.
@@ -93,6 +132,11 @@ impl Sample {
             .chain((0..self.people).map(|index| self.person(index)))
             .chain((0..self.departments()).map(|index| self.department(index)))
             .chain(everybody)
+    }
+
+    /// Its entries as LDIF.
+    pub fn ldif(&self) -> Ldif<'_> {
+        Ldif { records: Box::new(self.records()), record: Vec::new(), read: 0 }
     }
 
     /// Somebody who is in every sample that has anybody.
@@ -264,6 +308,15 @@ mod tests {
             assert!(values.iter().all(|member| members.insert(member.clone())));
         }
         assert_eq!(members.len(), 1_234);
+    }
+
+    #[test]
+    fn its_ldif_has_all_of_it() {
+        let sample = sample(50);
+        let mut text = String::new();
+        sample.ldif().read_to_string(&mut text).unwrap();
+        let names = text.lines().filter(|line| line.starts_with("dn:")).count();
+        assert_eq!(names as u64, sample.entry_count());
     }
 
     #[test]

@@ -10,10 +10,12 @@ pub struct Source {
     reader: Box<dyn Read>,
     /// What it is called in messages.
     pub shown: String,
-    /// What it is called in the mark of something unfinished.
+    /// What it is called from anywhere; an import that is not finished is known by it.
     pub path: String,
     /// Its length, if anybody knows.
     pub bytes: Option<u64>,
+    /// How much of it has been read.
+    pub read_bytes: u64,
 }
 
 impl Source {
@@ -25,7 +27,13 @@ impl Source {
         if path.as_os_str() == "-" {
             let name = "standard input".to_owned();
             let reader = Box::new(io::stdin());
-            return Ok(Source { reader, shown: name, path: "-".to_owned(), bytes: None });
+            return Ok(Source {
+                reader,
+                shown: name,
+                path: "-".to_owned(),
+                bytes: None,
+                read_bytes: 0,
+            });
         }
         let bad = |why: io::Error| Failure::new(format!("{}: {}", path.display(), plain(&why)));
         let file = File::open(path).map_err(bad)?;
@@ -39,12 +47,15 @@ impl Source {
             shown: path.display().to_string(),
             path: full.display().to_string(),
             bytes: metadata.is_file().then_some(metadata.len()),
+            read_bytes: 0,
         })
     }
 }
 
 impl Read for Source {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(out)
+        let read = self.reader.read(out)?;
+        self.read_bytes += read as u64;
+        Ok(read)
     }
 }

@@ -1,0 +1,73 @@
+//! `keyway directory import`.
+
+use crate::cli::Import;
+use crate::configuration::Configuration;
+use crate::data::Folder;
+use crate::failure::Failure;
+use crate::fill::{self, Filled, Manner};
+use crate::instance::Instance;
+use crate::moment::Moment;
+use crate::output::{self, grouped};
+use crate::source::Source;
+use serde_json::json;
+
+const ADVICE: &str = "correct it and go on with --resume, or leave out what is wrong with --resume \
+                      --continue";
+
+/// Puts an LDIF file into the directory of a data folder, which is made if there is none.
+/// Returns whether all of it is in.
+///
+/// # Errors
+/// If the file or the folder cannot be used, or a record is refused and it was not to go on.
+pub fn run(arguments: &Import) -> Result<bool, Failure> {
+    let source = Source::open(&arguments.file)?;
+    let folder = Folder::open(&arguments.data.folder, Moment::now())?;
+    let configuration = Configuration::load(&folder)?;
+    let engine = keyway_drivers::engine();
+    let instance = Instance::open(&folder, &configuration, &engine)?;
+    let done = records_done(arguments, &instance, &folder)?;
+    let shown = source.shown.clone();
+    let filled =
+        fill::ldif(&instance, source, Manner { go_on: arguments.go_on, done, advice: ADVICE })?;
+    instance.close()?;
+    let Filled { report, bytes, seconds } = filled;
+    if arguments.json {
+        output::json(&json!({
+            "event": "imported",
+            "records": report.records,
+            "refused": report.errors,
+            "skipped": done,
+            "bytes": bytes,
+            "seconds": seconds,
+        }))?;
+    } else {
+        let refused = match report.errors {
+            0 => String::new(),
+            errors => format!(", refused {}", grouped(errors)),
+        };
+        output::text(format_args!(
+            "imported {} records from {shown}{refused} ({seconds:.1} s)",
+            grouped(report.records)
+        ))?;
+    }
+    Ok(report.errors == 0)
+}
+
+/// How many records are in already, of an import that is to be gone on with.
+fn records_done(arguments: &Import, instance: &Instance, folder: &Folder) -> Result<u64, Failure> {
+    // One of which nothing is in stands in nobody's way.
+    match instance.unfinished()?.filter(|unfinished| unfinished.records > 0) {
+        Some(unfinished) if arguments.resume => Ok(unfinished.records),
+        Some(unfinished) if !arguments.restart => {
+            let text = fill::unfinished_text(&unfinished, folder.path());
+            Err(Failure::new(format!(
+                "{text}; or begin with the first record of a file with --restart"
+            )))
+        }
+        None if arguments.resume => Err(Failure::new(format!(
+            "{} has no unfinished import; leave out --resume",
+            folder.path().display()
+        ))),
+        _ => Ok(0),
+    }
+}

@@ -1,0 +1,189 @@
+//! What a started server says of itself: where it is, what is in it, what to try.
+
+use crate::data::{Folder, name};
+use crate::failure::Failure;
+use crate::instance::Instance;
+use crate::listeners;
+use crate::output::{self, grouped, shell};
+use crate::sample::Sample;
+use crate::up::Doors;
+use keyway_server::ADMINISTRATOR_DN;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+/// Everything worth saying once.
+pub struct Welcome {
+    data: PathBuf,
+    made: String,
+    first_start: bool,
+    entries: u64,
+    naming_contexts: Vec<String>,
+    plain: Option<SocketAddr>,
+    tls: Option<SocketAddr>,
+    has_sample: bool,
+}
+
+impl Welcome {
+    /// Gathers it.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn new(
+        folder: &Folder,
+        instance: &Instance,
+        doors: &Doors,
+        first_start: bool,
+    ) -> Result<Welcome, Failure> {
+        let address =
+            |door: &Option<TcpListener>| door.as_ref().map(listeners::address).transpose();
+        Ok(Welcome {
+            data: folder.path().to_owned(),
+            made: folder.made().to_owned(),
+            first_start,
+            entries: instance.entry_count()?,
+            naming_contexts: instance.directory.naming_contexts(),
+            plain: address(&doors.plain)?,
+            tls: address(&doors.tls)?,
+            has_sample: folder.has(name::SAMPLE_PASSWORD),
+        })
+    }
+
+    /// Says it.
+    ///
+    /// # Errors
+    /// If nobody can hear.
+    pub fn say(&self, json: bool) -> Result<(), Failure> {
+        if json { output::json(&self.json()) } else { output::text(self.text()) }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.data.join(name)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "event": "ready",
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "ldap": self.plain.map(|address| url("ldap", address)),
+            "ldaps": self.tls.map(|address| url("ldaps", address)),
+            "data": self.data,
+            "made": self.made,
+            "first_start": self.first_start,
+            "entries": self.entries,
+            "naming_contexts": self.naming_contexts,
+            "administrator": ADMINISTRATOR_DN,
+            "administrator_password_file": self.file(name::ADMIN_PASSWORD),
+            "sample_password_file": self.has_sample.then(|| self.file(name::SAMPLE_PASSWORD)),
+            "ca_certificate": self.file(name::CA_CERTIFICATE),
+            "ca_key": self.file(name::CA_KEY),
+            "configuration": self.file(name::CONFIGURATION),
+            "meter": self.file(name::METER),
+            "try": self.commands(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let mut line = |what: &str, value: &str| {
+            let _ = writeln!(text, "  {what:<9} {value}");
+        };
+        if let Some(address) = self.plain {
+            line("LDAP", &format!("{} (with StartTLS)", url("ldap", address)));
+        }
+        if let Some(address) = self.tls {
+            line("LDAPS", &url("ldaps", address));
+        }
+        let state = if self.first_start { "made now" } else { "opened" };
+        line("data", &format!("{} ({state})", self.data.display()));
+        line("CA", &self.file(name::CA_CERTIFICATE).display().to_string());
+        let password = self.file(name::ADMIN_PASSWORD);
+        line("admin", &format!("{ADMINISTRATOR_DN}, password in {}", password.display()));
+        if self.has_sample {
+            let password = self.file(name::SAMPLE_PASSWORD);
+            line("sample", &format!("everybody's password is in {}", password.display()));
+        }
+        let commands = self.commands().join("\n\n  ");
+        format!(
+            "Keyway {} serves {}\n\n{text}\nTry, in another terminal:\n\n  {commands}\n\nCtrl-C stops it.",
+            env!("CARGO_PKG_VERSION"),
+            self.what()
+        )
+    }
+
+    fn what(&self) -> String {
+        let entries = match self.entries {
+            1 => "1 entry".to_owned(),
+            count => format!("{} entries", grouped(count)),
+        };
+        let below = match &self.naming_contexts[..] {
+            [] => "no suffix yet".to_owned(),
+            contexts => contexts.join(" and "),
+        };
+        let made = if self.first_start { String::new() } else { format!(", made {}", self.made) };
+        format!("{entries} ({below}{made})")
+    }
+
+    /// Three commands that can be pasted.
+    fn commands(&self) -> Vec<String> {
+        let path = |name: &str| shell(&self.file(name).to_string_lossy());
+        let trust = format!("LDAPTLS_CACERT={}", path(name::CA_CERTIFICATE));
+        let (sample_dn, sample_name) = Sample::somebody();
+        let (dn, password) = if self.has_sample {
+            (sample_dn.as_str(), path(name::SAMPLE_PASSWORD))
+        } else {
+            (ADMINISTRATOR_DN, path(name::ADMIN_PASSWORD))
+        };
+        let filter = if self.has_sample {
+            format!("'(sn={sample_name})' cn mail title")
+        } else {
+            "'(objectClass=*)'".into()
+        };
+        let base = self.naming_contexts.first().map_or("cn=keyway", String::as_str);
+        // StartTLS where the one door is LDAP; TLS at once where it is LDAPS.
+        let (search, whoami) = match (self.tls, self.plain) {
+            (Some(tls), Some(plain)) => {
+                (format!("-H {}", url("ldaps", tls)), format!("-ZZ -H {}", url("ldap", plain)))
+            }
+            (Some(tls), None) => {
+                (format!("-H {}", url("ldaps", tls)), format!("-H {}", url("ldaps", tls)))
+            }
+            (None, Some(plain)) => {
+                (format!("-ZZ -H {}", url("ldap", plain)), format!("-ZZ -H {}", url("ldap", plain)))
+            }
+            (None, None) => (String::new(), String::new()),
+        };
+        let (base, data) = (shell(base), shell(&self.data.to_string_lossy()));
+        vec![
+            format!(
+                "{trust} ldapsearch -x {search} -D {ADMINISTRATOR_DN} -y {} -b {base} {filter}",
+                path(name::ADMIN_PASSWORD)
+            ),
+            format!("{trust} ldapwhoami -x {whoami} -D {dn} -y {password}"),
+            format!("{} top --data {data}", program()),
+        ]
+    }
+}
+
+/// Whoever listens everywhere is found at home.
+fn url(scheme: &str, address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
+}
+
+/// How this program can be called from anywhere.
+fn program() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let by_path = Path::new(&called).components().count() > 1;
+    match std::env::current_exe() {
+        Ok(path) if by_path => shell(&path.to_string_lossy()),
+        _ => "keyway".to_owned(),
+    }
+}

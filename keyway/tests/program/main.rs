@@ -1,0 +1,8 @@
+//! The built program, as somebody uses it: what it prints, makes, refuses, and how it ends.
+
+mod exchange;
+mod flags;
+mod refusals;
+mod start;
+mod support;
+mod top;

@@ -1,0 +1,188 @@
+//! What a start refuses: one clear line, a status that is not 0, and nothing touched.
+
+use crate::support::{Running, finish, keyway, with_mounts};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Nobody else's ports are taken.
+const ANYWHERE: [&str; 5] = ["up", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"];
+
+fn up(data: &Path, more: &[&str]) -> crate::support::Finished {
+    let data = data.to_str().unwrap();
+    keyway(ANYWHERE.iter().chain(&["--data", data]).chain(more))
+}
+
+#[test]
+fn a_port_in_use() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let up = |flag: &str, off: &str| {
+        keyway(["up", flag, &address, off, "off", "--data", data.to_str().unwrap()])
+    };
+    up("--listen", "--listen-tls").refused(1, &[&address, "in use", "--listen "]);
+    up("--listen-tls", "--listen").refused(1, &[&address, "in use", "--listen-tls"]);
+    assert!(!data.exists(), "nothing was made for a start that could not be");
+    let elsewhere = keyway(["up", "--listen", "192.0.2.1:0", "--data", data.to_str().unwrap()]);
+    elsewhere.refused(1, &["192.0.2.1:0"]);
+    assert!(!data.exists());
+}
+
+#[test]
+fn nowhere_to_listen() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let both_off =
+        ["up", "--listen", "off", "--listen-tls", "off", "--data", data.to_str().unwrap()];
+    keyway(both_off).refused(1, &["listen"]);
+}
+
+#[test]
+fn a_folder_that_is_not_ours() {
+    let place = tempfile::tempdir().unwrap();
+    let thesis = place.path().join("thesis.txt");
+    fs::write(&thesis, "all of it").unwrap();
+    let shown = place.path().to_str().unwrap().to_owned();
+    up(place.path(), &[]).refused(1, &[&shown, "something else", "--data"]);
+    for command in [&["directory", "import", "-"][..], &["directory", "export"], &["top"]] {
+        keyway(command.iter().chain(&["--data", &shown])).refused(1, &[&shown]);
+    }
+    let left: Vec<_> = fs::read_dir(place.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing was added");
+    assert_eq!(fs::read_to_string(thesis).unwrap(), "all of it");
+    // A file in the folder's place.
+    let file = place.path().join("thesis.txt");
+    up(&file, &[]).refused(1, &["thesis.txt", "not a folder"]);
+}
+
+#[test]
+fn a_folder_of_another_version() {
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let version = place.path().join("version");
+    fs::write(&version, "keyway-data 7\nmade 2030-01-01T00:00:00Z\n").unwrap();
+    up(place.path(), &[]).refused(1, &["format 7", "reads 1", "export"]);
+    fs::write(&version, "something else\n").unwrap();
+    up(place.path(), &[]).refused(1, &["version", "not Keyway's"]);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_folder_that_another_instance_uses() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let running = Running::start(&data, &["--sample", "1"]);
+    let process = format!("process {}", running.pid());
+    let shown = data.to_str().unwrap();
+    up(&data, &[]).refused(1, &[shown, "in use", &process]);
+    for command in [&["import", "-"][..], &["export", "-"], &["check"]] {
+        let arguments = [&["directory"], command, &["--data", shown]].concat();
+        keyway(arguments).refused(1, &[&process, "stop it first"]);
+    }
+    // The port is taken as well then; who has the folder matters more.
+    let address = running.text("ldap").trim_start_matches("ldap://");
+    keyway(["up", "--listen", address, "--data", shown]).refused(1, &[&process]);
+    running.stop();
+}
+
+#[test]
+fn a_folder_or_secret_that_others_can_read() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    Running::start(&data, &["--sample", "0"]).stop();
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    set(&data, 0o755).unwrap();
+    up(&data, &[]).refused(1, &["755", "chmod 700"]);
+    set(&data, 0o700).unwrap();
+    set(&data.join("server.key"), 0o640).unwrap();
+    up(&data, &[]).refused(1, &["server.key", "640", "chmod 600"]);
+}
+
+/// On a read-only file system, since root may write into a folder that forbids it.
+#[test]
+fn a_place_that_cannot_be_written_to() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o ro tmpfs \"$1\" && exec \"$2\" up --data \"$1/data\" \
+                  --listen 127.0.0.1:0 --listen-tls off";
+    let Some(mut command) = with_mounts(script, place.path()) else { return };
+    command.arg(crate::support::KEYWAY);
+    finish(&mut command, "").refused(1, &["data", "read-only"]);
+    // One that was made when it could be.
+    let data = place.path().join("data");
+    Running::start(&data, &["--sample", "0"]).stop();
+    let script = "mount --bind \"$1\" \"$1\" && mount -o remount,ro,bind \"$1\" && exec \"$2\" up \
+                  --data \"$1/data\" --listen 127.0.0.1:0 --listen-tls off";
+    let Some(mut command) = with_mounts(script, place.path()) else { return };
+    command.arg(crate::support::KEYWAY);
+    finish(&mut command, "").refused(1, &["data", "read-only"]);
+    Running::start(&data, &[]).stop();
+}
+
+/// At whatever point of a first start the room ends.
+#[test]
+fn a_full_disk_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=4k tmpfs \"$1\" || exit\n\
+        for size in 8k 64k 700k 800k 1m 1500k; do\n\
+        mount -o remount,size=$size \"$1\"\n\
+        timeout 60 \"$2\" up --data \"$1/data\" --sample 3000 --listen 127.0.0.1:0 \
+            --listen-tls off\n\
+        echo \"status $?\" >&2\n\
+        done\n\
+        mount -o remount,size=64m \"$1\"\n\
+        exec \"$2\" up --json --data \"$1/data\" --sample 3000 --listen 127.0.0.1:0 \
+            --listen-tls off";
+    let Some(mut command) = with_mounts(script, place.path()) else { return };
+    let said = place.path().with_extension("err");
+    command.arg(crate::support::KEYWAY).stderr(fs::File::create(&said).unwrap());
+    let running = Running::spawn(&mut command);
+    assert_eq!(running.ready["entries"], 3 + 3_000 + 30 + 1);
+    running.stop();
+    let lines = fs::read_to_string(&said).unwrap();
+    fs::remove_file(said).unwrap();
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines.len(), 12, "{lines:#?}");
+    for pair in lines.chunks(2) {
+        assert!(pair[0].starts_with("keyway: ") && pair[0].contains("disk is full"), "{lines:#?}");
+        assert_eq!(pair[1], "status 1", "{lines:#?}");
+    }
+}
+
+#[test]
+fn a_configuration_with_a_mistake() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    Running::start(&data, &["--sample", "0"]).stop();
+    let file = data.join("keyway.toml");
+    let good = fs::read_to_string(&file).unwrap();
+    let cases = [
+        (good.replace("idle_max_s = 3600", "idle_max_s = \"long\""), "idle_max_s"),
+        (good.replace("scheme = \"argon2id\"", "scheme = \"plain\""), "scheme"),
+        (good.replace("uid = [", "userid5 = ["), "userid5"),
+        (format!("colour = \"blue\"\n{good}"), "line 1: colour: unknown"),
+    ];
+    for (text, part) in cases {
+        fs::write(&file, text).unwrap();
+        up(&data, &[]).refused(1, &["keyway.toml", part]);
+    }
+    fs::write(&file, good).unwrap();
+    Running::start(&data, &[]).stop();
+}
+
+/// The program itself, not this test, has the last word on its exit status.
+#[test]
+fn standard_output_that_nobody_reads() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(crate::support::KEYWAY);
+    command.args(ANYWHERE).args(["--sample", "0", "--data"]).arg(&data).stdout(full);
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.starts_with("keyway: ") && said.contains("standard output"), "{said}");
+}

@@ -1,0 +1,169 @@
+//! Runs the program and reads what it says.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+/// The program.
+pub const KEYWAY: &str = env!("CARGO_BIN_EXE_keyway");
+
+/// What a program that has ended left.
+pub struct Finished {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs the program to its end.
+pub fn keyway<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Finished {
+    keyway_with(arguments, "")
+}
+
+/// The same, with something on standard input.
+pub fn keyway_with<A: AsRef<OsStr>>(
+    arguments: impl IntoIterator<Item = A>,
+    input: &str,
+) -> Finished {
+    finish(Command::new(KEYWAY).args(arguments), input)
+}
+
+/// Runs a command to its end.
+pub fn finish(command: &mut Command, input: &str) -> Finished {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|why| panic!("{command:?}: {why}"));
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || {
+        // A program that ends early does not read all of it.
+        let _ = stdin.write_all(input.as_bytes());
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Finished {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Finished {
+    /// It did what it was asked.
+    #[track_caller]
+    pub fn well(self) -> Finished {
+        assert_eq!(self.code, Some(0), "\nout: {}\nerr: {}", self.out, self.err);
+        self
+    }
+
+    /// It refused, with one line that has all of this in it. Returns the line.
+    #[track_caller]
+    pub fn refused(self, code: i32, parts: &[&str]) -> String {
+        assert_eq!(self.code, Some(code), "\nout: {}\nerr: {}", self.out, self.err);
+        assert_eq!(self.out, "", "a refusal prints nothing on standard output");
+        let line = self.err.strip_suffix('\n').unwrap_or_default();
+        assert!(line.starts_with("keyway: ") && !line.contains('\n'), "{:?}", self.err);
+        for part in parts {
+            assert!(line.contains(part), "{part:?} is not in {line:?}");
+        }
+        line.to_owned()
+    }
+
+    /// Its standard output as one line of JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|why| panic!("{:?}: {why}", self.out))
+    }
+}
+
+/// A running `keyway up --json` on ports that the system chose. Killed when dropped.
+pub struct Running {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    /// What it said first.
+    pub ready: Value,
+}
+
+impl Running {
+    /// Starts it and waits until it is ready.
+    pub fn start(data: &Path, arguments: &[&str]) -> Running {
+        let mut command = Command::new(KEYWAY);
+        command.args(["up", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
+        command.arg("--data").arg(data).args(arguments);
+        Running::spawn(&mut command)
+    }
+
+    /// Starts a command that is to become `keyway up --json`.
+    pub fn spawn(command: &mut Command) -> Running {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let ready =
+            serde_json::from_str(&line).unwrap_or_else(|why| panic!("not up: {line:?}: {why}"));
+        Running { child, output, ready }
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.ready))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for its end; returns the rest of its output too.
+    pub fn end(mut self) -> (ExitStatus, String) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap(), rest)
+    }
+
+    /// Stops it in good order.
+    pub fn stop(self) {
+        self.signal(Signal::TERM);
+        let (status, _) = self.end();
+        assert!(status.success(), "{status}");
+    }
+
+    /// kill -9, and waits for the end.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that runs `script` in a mount namespace of its own, where `$1` can be mounted upon;
+/// `None`, said on standard error, where the system does not let us. In CI that is a failure.
+pub fn with_mounts(script: &str, place: &Path) -> Option<Command> {
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(place);
+        command
+    };
+    let mut probe = unshare("mount -t tmpfs tmpfs \"$1\"");
+    if probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return Some(unshare(script));
+    }
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+    assert!(!ci, "nothing may be skipped in CI, but mounts in a namespace are not allowed here");
+    eprintln!("skipped: this system allows no mounts in a namespace of one's own");
+    None
+}
