@@ -249,11 +249,12 @@ pub fn parse() -> Result<Option<Command>, Failure> {
 /// clap's message without its heading and its usage.
 fn sentence(message: &str) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(message);
-    let parts = message
-        .split("\n\n")
-        .filter(|part| !part.starts_with("Usage:") && !part.starts_with("For more information"));
-    let words: Vec<&str> = parts.flat_map(str::split_whitespace).collect();
-    format!("{} (keyway --help, keyway COMMAND --help)", words.join(" "))
+    let is_said = |part: &&str| {
+        !part.trim_start().starts_with("Usage:") && !part.starts_with("For more information")
+    };
+    let words = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts: Vec<_> = message.split("\n\n").filter(is_said).map(words).collect();
+    format!("{}; keyway COMMAND --help explains", parts.join("; "))
 }
 
 #[cfg(test)]

@@ -37,13 +37,13 @@ impl Progress {
         Progress { bar, started: Instant::now() }
     }
 
-    /// So far: the position in bytes or entries, and the entries.
-    pub fn at(&self, position: u64, entries: u64) {
+    /// So far: the position in bytes or entries, and the records (an entry or a change each).
+    pub fn at(&self, position: u64, records: u64) {
         if self.bar.is_hidden() {
             return;
         }
-        let rate = entries as f64 / self.started.elapsed().as_secs_f64().max(0.001);
-        self.bar.set_message(format!("{} entries, {}/s", grouped(entries), grouped(rate as u64)));
+        let rate = records as f64 / self.started.elapsed().as_secs_f64().max(0.001);
+        self.bar.set_message(format!("{} records, {}/s", grouped(records), grouped(rate as u64)));
         self.bar.set_position(position);
     }
 

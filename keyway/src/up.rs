@@ -77,7 +77,9 @@ fn fill(
     sample_password: &dyn Fn() -> Result<Vec<u8>, Failure>,
 ) -> Result<bool, Failure> {
     let sample = |people, done| {
-        let password = String::from_utf8_lossy(&sample_password()?).into_owned();
+        // Nobody needs one where there is nobody.
+        let password = if people == 0 { Vec::new() } else { sample_password()? };
+        let password = String::from_utf8_lossy(&password).into_owned();
         fill::sample(instance, &Sample::new(people, password), done)
     };
     let manner = |done| Manner { go_on: false, done, advice: "correct it and start again" };

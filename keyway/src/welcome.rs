@@ -58,8 +58,8 @@ impl Welcome {
         if json { output::json(&self.json()) } else { output::text(self.text()) }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
-        self.data.join(name)
+    fn file(&self, name: &str) -> String {
+        self.data.join(name).display().to_string()
     }
 
     fn json(&self) -> Value {
@@ -69,7 +69,7 @@ impl Welcome {
             "pid": std::process::id(),
             "ldap": self.plain.map(|address| url("ldap", address)),
             "ldaps": self.tls.map(|address| url("ldaps", address)),
-            "data": self.data,
+            "data": self.data.display().to_string(),
             "made": self.made,
             "first_start": self.first_start,
             "entries": self.entries,
@@ -99,12 +99,12 @@ impl Welcome {
         }
         let state = if self.first_start { "made now" } else { "opened" };
         line("data", &format!("{} ({state})", self.data.display()));
-        line("CA", &self.file(name::CA_CERTIFICATE).display().to_string());
+        line("CA", &self.file(name::CA_CERTIFICATE));
         let password = self.file(name::ADMIN_PASSWORD);
-        line("admin", &format!("{ADMINISTRATOR_DN}, password in {}", password.display()));
+        line("admin", &format!("{ADMINISTRATOR_DN}, password in {}", password));
         if self.has_sample {
             let password = self.file(name::SAMPLE_PASSWORD);
-            line("sample", &format!("everybody's password is in {}", password.display()));
+            line("sample", &format!("everybody's password is in {}", password));
         }
         let commands = self.commands().join("\n\n  ");
         format!(
@@ -129,7 +129,7 @@ impl Welcome {
 
     /// Three commands that can be pasted.
     fn commands(&self) -> Vec<String> {
-        let path = |name: &str| shell(&self.file(name).to_string_lossy());
+        let path = |name: &str| shell(&self.file(name));
         let trust = format!("LDAPTLS_CACERT={}", path(name::CA_CERTIFICATE));
         let (sample_dn, sample_name) = Sample::somebody();
         let (dn, password) = if self.has_sample {
@@ -143,19 +143,12 @@ impl Welcome {
             "'(objectClass=*)'".into()
         };
         let base = self.naming_contexts.first().map_or("cn=keyway", String::as_str);
-        // StartTLS where the one door is LDAP; TLS at once where it is LDAPS.
-        let (search, whoami) = match (self.tls, self.plain) {
-            (Some(tls), Some(plain)) => {
-                (format!("-H {}", url("ldaps", tls)), format!("-ZZ -H {}", url("ldap", plain)))
-            }
-            (Some(tls), None) => {
-                (format!("-H {}", url("ldaps", tls)), format!("-H {}", url("ldaps", tls)))
-            }
-            (None, Some(plain)) => {
-                (format!("-ZZ -H {}", url("ldap", plain)), format!("-ZZ -H {}", url("ldap", plain)))
-            }
-            (None, None) => (String::new(), String::new()),
-        };
+        // LDAPS to search and StartTLS to ask who one is, where there are both.
+        let tls = self.tls.map(|address| format!("-H {}", shell(&url("ldaps", address))));
+        let start_tls =
+            self.plain.map(|address| format!("-ZZ -H {}", shell(&url("ldap", address))));
+        let search = tls.clone().or(start_tls.clone()).unwrap_or_default();
+        let whoami = start_tls.or(tls).unwrap_or_default();
         let (base, data) = (shell(base), shell(&self.data.to_string_lossy()));
         vec![
             format!(

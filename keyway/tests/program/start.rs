@@ -1,6 +1,7 @@
 //! The first start, the second, and the end.
 
 use crate::support::{Finished, KEYWAY, Running, finish, keyway};
+use keyway_meter::Reader;
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};
@@ -150,6 +151,7 @@ fn one_door_is_enough() {
     assert!(running.ready["ldap"].is_null());
     assert!(running.text("ldaps").starts_with("ldaps://127.0.0.1:"));
     assert_eq!(running.ready["entries"], 3);
+    assert!(running.ready["sample_password_file"].is_null());
     running.stop();
 }
 
@@ -207,9 +209,9 @@ fn a_first_start_that_was_killed_is_finished_by_the_next() {
     let mut command = Command::new(KEYWAY);
     command.args(["up", "--listen", "127.0.0.1:0", "--listen-tls", "off", "--sample", "3000"]);
     let mut child = command.arg("--data").arg(&data).stdout(Stdio::null()).spawn().unwrap();
-    // A commit takes some 2 MB: at 3 MB the second is under way.
-    let store = data.join("store/data.mdb");
-    while fs::metadata(&store).map_or(0, |metadata| metadata.len()) < 3 << 20 {
+    let meter = data.join("meter");
+    let changes = || Reader::open(&meter).ok()?.snapshot().ok()?.value("store.changes");
+    while changes().unwrap_or_default() < 1_000 {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
     }
