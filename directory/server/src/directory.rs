@@ -12,7 +12,7 @@ use crate::search::Cookies;
 use crate::settings::{Announced, Settings};
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
-use keyway_store::{Names, Store};
+use keyway_store::{EntryId, Key, Names, Store};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -162,6 +162,22 @@ impl Directory {
         let contexts = self.core.contexts();
         let own = contexts.iter().filter(|context| !context.is_system);
         own.map(|context| context.text.clone()).collect()
+    }
+
+    /// How many entries there are in the naming contexts of users.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn entry_count(&self) -> Result<u64> {
+        let read = self.store.read()?;
+        let view = read.view();
+        let mut own = 0;
+        for context in self.core.contexts().iter().filter(|context| context.is_system) {
+            if let Some(top) = view.child(EntryId::ROOT, &context.component)? {
+                own += view.postings(&Key::subtree(top), EntryId::ROOT)?.count() as u64;
+            }
+        }
+        Ok(view.entry_count()?.saturating_sub(own))
     }
 
     /// Holds the tree from this DN downwards from now on. Its top entry is to be added.

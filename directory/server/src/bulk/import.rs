@@ -10,12 +10,17 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 /// Row of the store's meta table: an import that has begun and not ended.
 const META_IMPORT: &str = "import";
 
 /// Bytes of the input that are read at once.
 const PIECE_BYTES: usize = 64 << 10;
+
+/// How long an import waits when the committer's queue is full.
+const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 
 /// How an import is done.
 #[derive(Clone, Debug, Default)]
@@ -265,11 +270,18 @@ impl Import<'_> {
         self.group_bytes = 0;
         let records = Arc::new(group.finish()?);
         self.settle()?;
-        let (sender, answer) = sync_channel(1);
-        let job = job(&self.directory.core, records.clone(), self.options, self.seen);
-        // The receiver waits in `running`, so the answer cannot go astray.
-        let done = move |result| drop(sender.send(result));
-        self.directory.store.submit(job, done).map_err(Failure::from)?;
+        let answer = loop {
+            let (sender, answer) = sync_channel(1);
+            let job = job(&self.directory.core, records.clone(), self.options, self.seen);
+            // The receiver waits in `running`, so the answer cannot go astray.
+            let done = move |result| drop(sender.send(result));
+            match self.directory.store.submit(job, done) {
+                Ok(()) => break answer,
+                // Others write as well; an import has time.
+                Err(keyway_store::Error::Busy) => thread::sleep(QUEUE_PAUSE),
+                Err(error) => return Err(Failure::from(error).into()),
+            }
+        };
         self.running = Some(Running { records, answer });
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Much at once: import, export, and making keys anew.
 
+mod check;
 mod export;
 mod import;
 mod prepare;

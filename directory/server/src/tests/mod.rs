@@ -3,9 +3,11 @@
 mod compare;
 mod controls;
 mod export;
+mod hostile;
 mod import;
 mod model;
 mod open;
+mod plan;
 mod rights;
 mod search;
 mod write;

@@ -235,6 +235,7 @@ proptest! {
             for ask in &asks {
                 pair.check(ask);
             }
+            pair.fixture.directory.check().unwrap();
         }
     }
 }

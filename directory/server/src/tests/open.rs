@@ -17,6 +17,7 @@ fn everything_is_there_again() {
     let fixture = again(filled(), &settings());
     assert_eq!(fixture.directory.naming_contexts(), [BASE]);
     assert_eq!(fixture.names("(objectClass=*)").len(), 20);
+    assert_eq!(fixture.directory.entry_count().unwrap(), 20);
     assert!(fixture.directory.has_administrator().unwrap());
     assert!(fixture.administrator().is_administrator());
     assert!(!fixture.user("ada").is_administrator());
@@ -90,6 +91,7 @@ fn changed_index_settings_change_the_keys() {
         fixture = again(fixture, &Settings { indexes, ..settings() });
         let found: Vec<_> = questions.iter().map(|one| fixture.names(one)).collect();
         assert_eq!(found, expected);
+        fixture.directory.check().unwrap();
     }
 }
 

@@ -1,0 +1,43 @@
+//! A look at everything: do the entries and the keys they are found by say the same?
+
+use crate::directory::Directory;
+use crate::failure::{Failure, Result};
+use keyway_codec::message::ResultCode;
+use keyway_store::{Checked, EntryId, Names};
+
+impl Directory {
+    /// Reads the whole store, compares its parts, and checks that every entry is found by the keys
+    /// of the present index settings and by no others. Takes as long as reading everything does.
+    ///
+    /// # Errors
+    /// `other` with the first contradiction, or the store's.
+    pub fn check(&self) -> Result<Checked> {
+        let core = &*self.core;
+        let read = self.store.read()?;
+        let view = read.view();
+        let checked = view.check()?;
+        let mut names = Names::new();
+        let mut expected = 0;
+        for entry in view.entries(EntryId::ROOT)? {
+            let (id, entry) = entry?;
+            let keys = core.indexes.keys(&core.schema, &entry.to_entry().attributes);
+            for key in &keys {
+                if !view.contains(key, id)? {
+                    return Err(wrong(format!("entry {id} is not listed under a key of its own")));
+                }
+            }
+            // The store's own lists: children of the one above, subtrees of all above and itself.
+            let above = view.ancestors_of(&entry, &mut names)?.len() as u64;
+            expected += keys.len() as u64 + 1 + above + 1;
+        }
+        if checked.postings != expected {
+            let found = checked.postings;
+            return Err(wrong(format!("{found} listings of entries where {expected} are due")));
+        }
+        Ok(checked)
+    }
+}
+
+fn wrong(why: String) -> Failure {
+    Failure::new(ResultCode::Other, format!("the store contradicts itself: {why}"))
+}

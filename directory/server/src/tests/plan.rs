@@ -1,0 +1,116 @@
+//! Where searches look, and how little of it.
+
+use super::*;
+use crate::filter::Matcher;
+use crate::limits::{COUNT_MAX, STEP_CANDIDATES_MAX};
+use crate::plan::{Source, plan};
+use keyway_store::{EntryId, Key};
+
+/// The way to the entries below the sample's top, and how many candidates it has.
+fn planned(fixture: &Fixture, filter: &str) -> (Source, usize) {
+    let core = &fixture.directory.core;
+    let read = fixture.directory.store.read().unwrap();
+    let contexts = core.contexts();
+    let tops = crate::names::tops(read.view(), &contexts).unwrap();
+    let matcher = Matcher::new(&core.schema, &Filter::parse(filter).unwrap());
+    let lists = tops.into_iter().map(Key::subtree).collect();
+    let source = plan(read.view(), &core.indexes, &matcher, lists, COUNT_MAX).unwrap();
+    let count = source.candidates(read.view(), EntryId::ROOT).unwrap().count();
+    (source, count)
+}
+
+#[test]
+fn the_most_selective_index_is_taken() {
+    let fixture = filled();
+    for (filter, candidates) in [
+        ("(uid=ada)", 1),
+        ("(&(objectClass=person)(uid=ada))", 1),
+        ("(&(uid=ada)(objectClass=person))", 1),
+        ("(&(description=x)(uid=ada)(!(cn=*)))", 1),
+        ("(|(uid=ada)(uid=alan)(cn=few))", 3),
+        ("(|(uid=ada)(&(objectClass=person)(uid=alan)))", 2),
+        ("(cn=ada*)", 1),
+        ("(cn=*dijk*)", 1),
+        ("(sn=*ng)", 1),
+        ("(uidNumber>=1012)", 2),
+        ("(uidNumber<=1000)", 1),
+        ("(&(uidNumber>=1003)(sn=knuth))", 1),
+        ("(objectClass=groupOfNames)", 3),
+        ("(member=uid=kurt,ou=people,dc=example,dc=com)", 1),
+        ("(unheard-of=x)", 0),
+        ("(&(objectClass=*)(unheard-of=x))", 0),
+        ("(|)", 0),
+        ("(|(unheard-of=x)(uid=ada))", 1),
+        ("(cn:=ada lovelace)", 1),
+        ("(cn:caseIgnoreSubstringsMatch:=\\2adijk\\2a)", 1),
+    ] {
+        let (source, count) = planned(&fixture, filter);
+        assert!(!source.is_scope, "{filter}");
+        assert_eq!(count, candidates, "{filter}");
+    }
+}
+
+#[test]
+fn what_no_index_helps_with_is_looked_for_everywhere() {
+    let fixture = filled();
+    for filter in [
+        "(&)",
+        "(description=x)",
+        "(!(uid=ada))",
+        "(|(uid=ada)(description=x))",
+        "(cn:caseExactMatch:=Ada Lovelace)",
+        "(cn:caseExactSubstringsMatch:=\\2adijk\\2a)",
+        "(ou:dn:=people)",
+        ":caseIgnoreMatch:=x",
+        "(cn=*a*)",
+        "(entryDN=ou=people,dc=example,dc=com)",
+    ] {
+        let filter = match filter.starts_with('(') {
+            true => filter.to_owned(),
+            false => format!("({filter})"),
+        };
+        let (source, count) = planned(&fixture, &filter);
+        assert!(source.is_scope, "{filter}");
+        assert_eq!(count, 20, "{filter}");
+    }
+}
+
+#[test]
+fn a_small_scope_is_walked_rather_than_a_long_list() {
+    let fixture = filled();
+    let core = &fixture.directory.core;
+    let read = fixture.directory.store.read().unwrap();
+    let contexts = core.contexts();
+    let groups = crate::names::Name::parse(&core.schema, GROUPS).unwrap();
+    let crate::names::Place::Inside { context, below } = crate::names::place(&contexts, &groups)
+    else {
+        panic!("the groups are in a context");
+    };
+    let base = crate::names::resolve(read.view(), context, &groups, below).unwrap();
+    let matcher = Matcher::new(&core.schema, &Filter::parse("(objectClass=top)").unwrap());
+    let scope = vec![Key::children(base)];
+    let source = plan(read.view(), &core.indexes, &matcher, scope, COUNT_MAX).unwrap();
+    assert!(source.is_scope);
+}
+
+#[test]
+fn a_step_looks_at_a_bounded_number_of_entries() {
+    let fixture = empty(&settings());
+    let mut text = "dn: dc=example,dc=com\nobjectClass: domain\n\n".to_owned();
+    let entries = 2 * STEP_CANDIDATES_MAX + 10;
+    for number in 0..entries {
+        text.push_str(&format!("dn: uid=u{number},{BASE}\nobjectClass: account\n\n"));
+    }
+    let options = crate::ImportOptions::default();
+    fixture.directory.import(&mut text.as_bytes(), &options, &mut |_| {}).unwrap();
+    let request = request("(description=x)");
+    let controls = RequestControls::default();
+    let mut search =
+        fixture.directory.search(&fixture.administrator(), &request, &controls).unwrap();
+    let mut steps = 0;
+    while let Step::More = search.step(&fixture.directory, 1, &mut Vec::new(), usize::MAX) {
+        steps += 1;
+    }
+    assert_eq!(steps, 2);
+    assert_eq!(fixture.directory.check().unwrap().entries, entries as u64 + 3);
+}
