@@ -3,9 +3,9 @@
 use crate::access::Subject;
 use crate::controls::RequestControls;
 use crate::directory::{ADMINISTRATOR_DN, Core, Directory, USER_PASSWORD};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::names::SYSTEM_DN;
-use crate::write::{Add, Modify, Operation, Source};
+use crate::write::{Add, Modify, Source};
 use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, Write};
 use std::borrow::Cow;
@@ -25,38 +25,40 @@ impl Directory {
     /// # Errors
     /// The store's.
     pub fn bootstrap_administrator(&self, hashed: Vec<u8>) -> Result<()> {
-        let core = &self.core;
-        let top = [
-            ("objectClass", vec!["top", "applicationProcess"]),
-            ("cn", vec!["keyway"]),
-            ("description", vec!["The server's own entries"]),
-        ];
-        self.ensure(core.own_add(SYSTEM_DN, &top)?)?;
-        let administrator = [
-            ("objectClass", vec!["top", "organizationalRole", "simpleSecurityObject"]),
-            ("cn", vec!["admin"]),
-            ("description", vec!["The administrator"]),
-            // Replaced below. No password matches it.
-            (USER_PASSWORD, vec!["{SSHA}"]),
-        ];
-        self.ensure(core.own_add(ADMINISTRATOR_DN, &administrator)?)?;
-        let subject = Core::own_subject();
-        let modify = Modify::password(core, &subject, ADMINISTRATOR_DN, hashed)?;
-        self.now(Operation::Modify(modify))
-    }
-
-    /// Adds an entry unless it is there.
-    fn ensure(&self, add: Add) -> Result<()> {
-        match self.now(Operation::Add(add)) {
-            Err(failure) if failure.code == ResultCode::EntryAlreadyExists => Ok(()),
-            result => result,
-        }
-    }
-
-    fn now(&self, operation: Operation) -> Result<()> {
         let core = self.core.clone();
-        let job = move |write: &mut Write<'_>| operation.apply(&core, write);
-        self.store.write_now::<_, Failure>(job).map(drop)
+        let top = core.own_add(
+            SYSTEM_DN,
+            &[
+                ("objectClass", &["top", "applicationProcess"]),
+                ("cn", &["keyway"]),
+                ("description", &["The server's own entries"]),
+            ],
+        )?;
+        let administrator = core.own_add(
+            ADMINISTRATOR_DN,
+            &[
+                ("objectClass", &["top", "organizationalRole", "simpleSecurityObject"]),
+                ("cn", &["admin"]),
+                ("description", &["The administrator"]),
+                // Replaced below, in the same commit. No password matches it.
+                (USER_PASSWORD, &["{SSHA}"]),
+            ],
+        )?;
+        let subject = Core::own_subject();
+        let password = Modify::password(&core, &subject, ADMINISTRATOR_DN, hashed)?;
+        self.store.write_now(move |write| {
+            ensure(&core, write, &top)?;
+            ensure(&core, write, &administrator)?;
+            password.apply(&core, write).map(drop)
+        })
+    }
+}
+
+/// Adds an entry unless it is there.
+fn ensure(core: &Core, write: &mut Write<'_>, add: &Add) -> Result<()> {
+    match add.apply(core, write) {
+        Err(failure) if failure.code == ResultCode::EntryAlreadyExists => Ok(()),
+        result => result.map(drop),
     }
 }
 
@@ -66,13 +68,12 @@ impl Core {
         Subject::Administrator { dn: ADMINISTRATOR_DN.into(), id: EntryId::ROOT }
     }
 
-    fn own_add(&self, dn: &str, attributes: &[(&str, Vec<&str>)]) -> Result<Add> {
-        let attributes: Vec<(&str, Vec<Cow<'_, [u8]>>)> = attributes
-            .iter()
-            .map(|(name, values)| {
-                (*name, values.iter().map(|value| Cow::Borrowed(value.as_bytes())).collect())
-            })
-            .collect();
+    fn own_add(&self, dn: &str, attributes: &[(&str, &[&str])]) -> Result<Add> {
+        let bytes = |values: &[&str]| -> Vec<Cow<'_, [u8]>> {
+            values.iter().map(|value| Cow::Owned(value.as_bytes().to_vec())).collect()
+        };
+        let attributes: Vec<_> =
+            attributes.iter().map(|(name, values)| (*name, bytes(values))).collect();
         let given = attributes.iter().map(|(name, values)| (*name, values.as_slice()));
         let controls = RequestControls::default();
         Add::of(self, &Core::own_subject(), dn, given, Source::Client, &controls)

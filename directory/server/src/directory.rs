@@ -49,6 +49,7 @@ pub(crate) struct Core {
     administrator: Vec<u8>,
     clock: fn() -> SystemTime,
     contexts: RwLock<Arc<[Arc<NamingContext>]>>,
+    adding_context: Mutex<()>,
     names: Mutex<Vec<Names>>,
 }
 
@@ -126,6 +127,7 @@ impl Directory {
             announced: settings.announced,
             clock: settings.clock,
             contexts: RwLock::new(contexts.into()),
+            adding_context: Mutex::default(),
             names: Mutex::default(),
             administrator,
             schema,
@@ -188,14 +190,16 @@ impl Directory {
     /// `entryAlreadyExists` if a naming context is or holds this DN, or lies below it;
     /// `invalidDNSyntax`, `unwillingToPerform`, or the store's.
     pub fn add_naming_context(&self, dn: &str) -> Result<()> {
-        let core = self.core.clone();
+        let core = &*self.core;
         let name = Name::parse(&core.schema, dn)?;
         if name.is_root() || name.parts.iter().any(|part| part.component.is_none()) {
             let text = format!("\"{dn}\" cannot be the top of a naming context");
             return Err(Failure::new(ResultCode::UnwillingToPerform, text));
         }
-        // Held over the commit, so that of two contexts added at once none is forgotten.
-        let mut held = self.core.contexts.write().unwrap_or_else(PoisonError::into_inner);
+        // Held over the commit, so that of two contexts added at once none is forgotten. Those who
+        // only read do not wait.
+        let _turn = core.adding_context.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = core.contexts();
         let within = |one: &NamingContext| name.is_within(&one.name) || one.name.is_within(&name);
         if let Some(other) = held.iter().find(|one| within(one)) {
             let text = format!("\"{dn}\" overlaps the naming context \"{}\"", other.text);
@@ -210,7 +214,7 @@ impl Directory {
         let row = contexts_row(&contexts);
         self.store
             .write_now(move |write| Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?))?;
-        *held = contexts.into();
+        *core.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts.into();
         Ok(())
     }
 

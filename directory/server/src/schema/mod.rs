@@ -155,19 +155,6 @@ impl Schema {
         attribute.family.iter().filter_map(|position| self.attributes.get(*position))
     }
 
-    /// The type's supertypes, nearest first.
-    pub fn supertypes<'s>(
-        &'s self,
-        attribute: &'s AttributeType,
-    ) -> impl Iterator<Item = &'s AttributeType> {
-        let above = |below: &&'s AttributeType| self.supertype(below);
-        std::iter::successors(self.supertype(attribute), above)
-    }
-
-    fn supertype(&self, attribute: &AttributeType) -> Option<&AttributeType> {
-        self.attributes.get(attribute.sup?)
-    }
-
     /// A value in the form in which equal values are equal bytes; `None` if it is not valid.
     pub fn normalize(&self, rule: MatchingRule, value: &[u8]) -> Option<Vec<u8>> {
         rule.normalize(value, self)
