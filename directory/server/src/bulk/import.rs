@@ -78,7 +78,9 @@ pub struct ImportReport {
     pub records: u64,
     /// Records that were wrong.
     pub errors: u64,
-    /// The first of those, up to [`IMPORT_ERRORS_KEPT_MAX`].
+    /// Values that were left out, because they mean something only to the server that wrote them.
+    pub left_out: u64,
+    /// The first wrong records, up to [`IMPORT_ERRORS_KEPT_MAX`].
     pub first_errors: Vec<RecordError>,
 }
 
@@ -267,6 +269,7 @@ impl Import<'_> {
     /// Hands the group to the committer, after the one before has been answered.
     fn flush(&mut self) -> Result<(), ImportError> {
         let group = std::mem::take(&mut self.group);
+        self.report.left_out += group.left_out;
         self.group_bytes = 0;
         let records = Arc::new(group.finish()?);
         self.settle()?;

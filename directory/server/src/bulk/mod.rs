@@ -9,22 +9,3 @@ mod wait;
 
 pub use export::ExportError;
 pub use import::{ImportError, ImportOptions, ImportReport, Progress, RecordError, Unfinished};
-
-/// Attributes that mean something only to the server that wrote them. An import leaves them out.
-pub(crate) const IGNORED: &[&str] = &[
-    // OpenLDAP
-    "contextCSN",
-    "entryCSN",
-    "memberOf",
-    "pwdChangedTime",
-    // 389 Directory Server
-    "aci",
-    "entryId",
-    "modifyTimestampUsec",
-    "nsUniqueId",
-    "parentid",
-    // OpenDJ, PingDirectory
-    "ds-sync-generation-id",
-    "ds-sync-hist",
-    "ds-sync-state",
-];

@@ -5,7 +5,7 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, Directory};
 use crate::failure::{Failure, Result};
 use crate::names::{self, Name, Place};
-use crate::schema::OBJECT_CLASS;
+use crate::schema::{OBJECT_CLASS, base};
 use crate::write::{Add, Delete, Modify, Operation, Rename, Secrets, Source};
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
@@ -21,6 +21,35 @@ const POOL_PAUSE: Duration = Duration::from_millis(2);
 const CONTAINERS: &[&str] =
     &["country", "dcObject", "domain", "locality", "organization", "organizationalUnit"];
 
+/// Attributes that mean something only to the server that wrote them. They are left out. What
+/// locks an account is not among them: to leave that out would unlock it.
+const LEFT_OUT: &[&str] = &[
+    // OpenLDAP
+    "contextCSN",
+    "entryCSN",
+    "memberOf",
+    "pwdChangedTime",
+    "pwdFailureTime",
+    "pwdGraceUseTime",
+    "pwdHistory",
+    "pwdLastSuccess",
+    "pwdPolicySubentry",
+    // 389 Directory Server
+    "aci",
+    "entryId",
+    "nsIdleTimeout",
+    "nsLookThroughLimit",
+    "nsSizeLimit",
+    "nsTimeLimit",
+    "nsUniqueId",
+    "nscpEntryDN",
+    "parentid",
+    // OpenDJ, PingDirectory
+    "ds-sync-generation-id",
+    "ds-sync-hist",
+    "ds-sync-state",
+];
+
 /// A record that has been understood.
 pub(super) struct Prepared {
     pub line: u64,
@@ -34,6 +63,8 @@ pub(super) struct Group {
     records: Vec<Prepared>,
     /// Passwords that are being hashed, and the record they belong to.
     secrets: VecDeque<(usize, Secrets)>,
+    /// Values that mean nothing here.
+    pub left_out: u64,
 }
 
 impl Group {
@@ -47,9 +78,12 @@ impl Group {
     /// # Errors
     /// What is wrong with the record.
     pub fn take(&mut self, directory: &Directory, record: Record) -> Result<()> {
-        let Record { line, dn, kind } = record;
-        if let RecordKind::Content(lines) | RecordKind::Add(lines) = &kind {
+        let Record { line, dn, mut kind } = record;
+        if let RecordKind::Content(lines) | RecordKind::Add(lines) = &mut kind {
             ensure_context(directory, &dn, lines)?;
+            let given = lines.len();
+            lines.retain(|(description, _)| !is_left_out(description));
+            self.left_out += (given - lines.len()) as u64;
         }
         let mut operation = operation(&directory.core, &dn, kind)?;
         let secrets = loop {
@@ -125,6 +159,10 @@ fn operation(core: &Core, dn: &str, kind: RecordKind) -> Result<Operation> {
             Operation::Rename(Rename::new(core, &subject, &request, &controls)?)
         }
     })
+}
+
+fn is_left_out(description: &str) -> bool {
+    LEFT_OUT.iter().any(|name| name.eq_ignore_ascii_case(base(description)))
 }
 
 type Grouped = Vec<(String, Vec<Cow<'static, [u8]>>)>;

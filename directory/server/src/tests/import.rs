@@ -61,10 +61,12 @@ fn what_another_server_noted_is_kept_or_left_out() {
              createTimestamp: 20200101000000Z\ncreatorsName: cn=manager,dc=example,dc=com\n\
              modifyTimestamp: 20210101000000Z\nstructuralObjectClass: inetOrgPerson\n\
              entryCSN: 20220527120000.000000Z#000000#000#000000\naci: (something)\n\
+             nssizelimit: -1\nacI: (more)\n\
              entryDN: uid=else\nhasSubordinates: TRUE\nuserPassword: secret\n"
         )
     );
-    import(&fixture, &text, &ImportOptions::default()).unwrap();
+    let report = import(&fixture, &text, &ImportOptions::default()).unwrap();
+    assert_eq!((report.records, report.left_out), (3, 4));
     let found = fixture.read(&format!("uid=ada,{PEOPLE}"), &["*", "+"]);
     for (name, value) in [
         ("entryUUID", "597ae2f6-16a6-1027-98f4-d28b5365dc14"),
@@ -79,6 +81,52 @@ fn what_another_server_noted_is_kept_or_left_out() {
     }
     assert!(found.values("userPassword")[0].starts_with("{ARGON2}"));
     assert_eq!(found.values("entryCSN"), [""; 0]);
+}
+
+/// Spelled as trees of other servers are: blanks in names, names in lower case, tags of languages,
+/// an RDN that the attributes do not repeat.
+#[test]
+fn other_peoples_spelling() {
+    let fixture = empty(&settings());
+    let text = "\
+# A comment
+dn: o=\u{c7}\u{e9}lin\u{e9}
+objectclass: top
+objectclass: organization
+aci: (target = \"ldap:///o=x\")(targetattr !=
+  \"userPassword\")
+
+dn: ou=Groups, o=\u{c7}\u{e9}lin\u{e9}
+objectclass: organizationalunit
+
+dn: cn=Directory Administrators, ou=Groups, o=\u{c7}\u{e9}lin\u{e9}
+objectclass: groupofuniquenames
+ou: Groups
+cn: Administrators
+uniquemember: uid=ada, ou=People, o=\u{c7}\u{e9}lin\u{e9}
+
+dn: uid=ada, ou=GROUPS,  o=\u{e7}\u{e9}lin\u{e9}
+objectclass: inetOrgPerson
+cn: Ada
+cn;lang-FR: Ad\u{e8}le
+sn: Lovelace
+telephonenumber: +1 408 555 4798
+facsimiletelephonenumber: +1 408 555 9751
+roomnumber: 4612
+nsSizeLimit: -1
+";
+    let report = import(&fixture, text, &ImportOptions::default()).unwrap();
+    assert_eq!((report.records, report.left_out), (4, 2));
+    let everywhere = |filter: &'static str| {
+        fixture.search(&SearchRequest { base: "", ..request(filter) }).names()
+    };
+    assert_eq!(everywhere("(cn=directory administrators)"), ["Directory Administrators"]);
+    assert_eq!(everywhere("(cn=ad\u{c8}le)"), ["ada"]);
+    assert_eq!(
+        everywhere("(uniqueMember=UID=ada,ou=people,o=C\u{327}e\u{301}line\u{301})").len(),
+        1
+    );
+    assert_eq!(everywhere("(telephoneNumber=+14085554798)"), ["ada"]);
 }
 
 #[test]

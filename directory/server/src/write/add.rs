@@ -3,7 +3,6 @@
 use super::edit;
 use super::{Request, Stamp, WriteDone, asserted, check_rdn};
 use crate::access::{Rights, Subject};
-use crate::bulk::IGNORED;
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::Core;
@@ -13,7 +12,7 @@ use crate::names::{self, Name};
 use crate::operational::{
     CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
 };
-use crate::schema::{Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
+use crate::schema::{Attributes, OBJECT_CLASS, check_entry, complete_classes};
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
 use keyway_store::{Entry, EntryId, Key, Write};
@@ -121,9 +120,6 @@ fn take(
     values: &[Cow<'_, [u8]>],
     source: Source,
 ) -> Result<()> {
-    if source == Source::Export && IGNORED.iter().any(|one| one.eq_ignore_ascii_case(base(given))) {
-        return Ok(());
-    }
     let description = edit::describe(&core.schema, given)?;
     let attribute = description.attribute;
     match source {
