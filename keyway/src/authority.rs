@@ -49,7 +49,7 @@ pub fn identity(folder: &Folder, names: &[Name], now: Moment) -> Result<Identity
     let ca_text = folder.read(name::CA_CERTIFICATE)?;
     let ca = certificates(folder, name::CA_CERTIFICATE, &ca_text)?;
     if must_issue(folder, &ca, names, now)? {
-        issue(folder, names, now)?;
+        issue(folder, &ca, names, now)?;
     }
     let chain_text = folder.read(name::SERVER_CERTIFICATE)?;
     let mut authorities = RootCertStore::empty();
@@ -136,16 +136,22 @@ fn must_issue(
     let unreadable = || malformed(folder, name::SERVER_CERTIFICATE, "it is not a certificate");
     let certificate =
         chain.first().and_then(|der| Certificate::read(der)).ok_or_else(unreadable)?;
-    let ours = ca
-        .iter()
-        .filter_map(|der| Certificate::read(der))
-        .any(|ca| ca.subject == certificate.issuer);
+    let ours = is_issued_by(&certificate, ca);
     let expires = certificate.not_after < now.after_days(SERVER_DAYS_LEFT_MIN);
     let lacks_a_name = names.iter().any(|name| !certificate.names.contains(name));
     Ok(ours && (expires || lacks_a_name))
 }
 
-fn issue(folder: &Folder, names: &[Name], now: Moment) -> Result<(), Failure> {
+fn is_issued_by(certificate: &Certificate<'_>, ca: &[CertificateDer<'_>]) -> bool {
+    ca.iter().filter_map(|der| Certificate::read(der)).any(|ca| ca.subject == certificate.issuer)
+}
+
+fn issue(
+    folder: &Folder,
+    ca: &[CertificateDer<'_>],
+    names: &[Name],
+    now: Moment,
+) -> Result<(), Failure> {
     if !folder.has(name::CA_KEY) {
         let (key, pem) = (folder.file(name::CA_KEY), folder.file(name::SERVER_CERTIFICATE));
         return Err(Failure::new(format!(
@@ -165,6 +171,16 @@ fn issue(folder: &Folder, names: &[Name], now: Moment) -> Result<(), Failure> {
     let issuer = Issuer::new(authority(&ca_key, now), ca_key);
     let params = server(&server_key, names, now)?;
     let certificate = params.signed_by(&server_key, &issuer).map_err(cannot_issue)?;
+    if !Certificate::read(certificate.der()).is_some_and(|read| is_issued_by(&read, ca)) {
+        let why = format!(
+            "{} is not the key of the authority that Keyway made there; with an authority of your \
+             own, put a certificate of its in {} and the key in {}",
+            folder.file(name::CA_KEY).display(),
+            name::SERVER_CERTIFICATE,
+            name::SERVER_KEY
+        );
+        return Err(malformed(folder, name::CA_CERTIFICATE, why));
+    }
     folder.write(name::SERVER_CERTIFICATE, certificate.pem().as_bytes())
 }
 
@@ -305,6 +321,19 @@ mod tests {
             .unwrap();
         let identity = identity(&folder, &names(), NOW).unwrap();
         assert_eq!(identity.chain[0], *theirs.cert.der());
+    }
+
+    #[test]
+    fn an_authority_that_is_not_ours_issues_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = folder(&place);
+        identity(&folder, &names(), NOW).unwrap();
+        let theirs = rcgen::generate_simple_self_signed(["ca".to_owned()]).unwrap();
+        folder.write(name::CA_CERTIFICATE, theirs.cert.pem().as_bytes()).unwrap();
+        fs::remove_file(folder.file(name::SERVER_CERTIFICATE)).unwrap();
+        let failure = identity(&folder, &names(), NOW).err().unwrap();
+        assert!(failure.to_string().contains("ca.pem cannot be used"), "{failure}");
+        assert!(!folder.has(name::SERVER_CERTIFICATE));
     }
 
     #[test]

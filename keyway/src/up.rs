@@ -85,7 +85,10 @@ fn fill(
     let manner = |done| Manner { go_on: false, done, advice: "correct it and start again" };
     let unfinished = instance.unfinished()?.filter(|unfinished| unfinished.records > 0);
     match (source, unfinished) {
-        (Some(source), Some(unfinished)) if unfinished.source == source.path => {
+        // What came through a pipe may come through it another way the next time.
+        (Some(source), Some(unfinished))
+            if source.path == unfinished.source && source.path != "-" =>
+        {
             fill::ldif(instance, source, manner(unfinished.records))?;
         }
         (Some(source), None) if !instance.is_filled()? => {
