@@ -62,7 +62,7 @@ fn text(data: &Path, admin: &str, password: &str) -> String {
          loglevel 0\n\
          database mdb\n\
          suffix \"dc=example,dc=com\"\n\
-         rootdn \"{admin}\"\nrootpw {password}\n\
+         rootdn \"{admin}\"\nrootpw \"{password}\"\n\
          directory {data}\n\
          maxsize 8589934592\n\
          index objectClass eq\n\

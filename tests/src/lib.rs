@@ -55,9 +55,10 @@ pub fn keyway() -> &'static Path {
             .status()
             .expect("cargo runs");
         assert!(status.success(), "keyway does not build");
-        // A test binary is target/PROFILE/deps/NAME.
-        let this = std::env::current_exe().expect("this test's path");
-        let target = this.ancestors().nth(3).expect("the target folder");
+        // A test is target/PROFILE/deps/NAME, a benchmark target/PROFILE/NAME.
+        let this = std::env::current_exe().expect("this program's path");
+        let target = this.ancestors().find(|folder| folder.join("release").is_dir());
+        let target = target.expect("the target folder");
         target.join("release/keyway")
     })
 }
