@@ -105,12 +105,12 @@ impl Report {
                 (None, _) => "none yet".into(),
             };
             println!(
-                "{:<44} {:>10.2} {:>10.2}  {:<22} {:>6.2}× {:>6.0}%  {bar}",
+                "{:<44} {:>10.2} {:>10.2}  {:<22} {:>6}× {:>6.0}%  {bar}",
                 format!("{}, {}", c.claim, c.unit),
                 c.value,
                 c.peer_value,
                 c.peer,
-                c.ratio,
+                three_digits(c.ratio),
                 c.spread * 100.0,
             );
         }
@@ -149,6 +149,12 @@ fn commit() -> String {
     }
 }
 
+/// With three digits that mean something, so that a very small ratio is not shown as none.
+fn three_digits(value: f64) -> String {
+    let digits = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0);
+    format!("{value:.0$}", digits as usize)
+}
+
 /// The middle one, or the mean of the two in the middle; 0 of none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -163,6 +169,12 @@ pub fn median(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ratios_keep_three_digits() {
+        let shown = [0.000_307, 0.42, 2.386, 15.02, 1234.0].map(three_digits);
+        assert_eq!(shown, ["0.000307", "0.420", "2.39", "15.0", "1234"]);
+    }
 
     #[test]
     fn a_cost_half_the_peers_is_a_ratio_of_two() {

@@ -29,7 +29,11 @@ fn deny() -> Result<(), String> {
         }
         own
     };
-    sh(Command::new(program)
-        .current_dir(root())
-        .args(["--all-features", "check", "bans", "licenses", "sources"]))
+    sh(Command::new(program).current_dir(root()).args([
+        "--all-features",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ]))
 }
