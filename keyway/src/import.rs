@@ -36,6 +36,7 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
             "event": "imported",
             "records": report.records,
             "refused": report.errors,
+            "values_left_out": report.left_out,
             "skipped": done,
             "bytes": bytes,
             "seconds": seconds,
@@ -49,6 +50,13 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
             "imported {} records from {shown}{refused} ({seconds:.1} s)",
             grouped(report.records)
         ))?;
+        if report.left_out > 0 {
+            output::text(format_args!(
+                "left out {} values that mean something only to the server that wrote them \
+                 (access rules, limits, replication); access is set in keyway.toml",
+                grouped(report.left_out)
+            ))?;
+        }
     }
     Ok(report.errors == 0)
 }
