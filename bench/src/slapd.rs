@@ -18,10 +18,19 @@ pub struct Slapd {
     pub address: SocketAddr,
 }
 
-/// Its version, or why it cannot be had.
+/// Its version; installed first if it is not here and can be.
 pub fn version() -> Result<String, String> {
+    installed_version().or_else(|_| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        // It says itself what went wrong; what counts is whether slapd is here now.
+        let _ = Command::new(cargo).args(["xtask", "peers"]).status();
+        installed_version()
+    })
+}
+
+fn installed_version() -> Result<String, String> {
     let output = Command::new(PROGRAM).arg("-VV").output().map_err(|_| {
-        "slapd is not installed; `cargo xtask peers` installs it (Debian package slapd)".to_owned()
+        format!("{PROGRAM} is not here; install the Debian package slapd and run this again")
     })?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let words: Vec<&str> = text.split_whitespace().collect();
