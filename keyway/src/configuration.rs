@@ -10,7 +10,7 @@ use keyway_server::access::{Attributes, Rights, Rule, What, Who};
 use keyway_server::network;
 use keyway_server::password::Argon2Cost;
 use keyway_server::password::limits::{
-    ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_WORK_KIB_MAX,
+    ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
 };
 use keyway_server::schema::Schema;
 use raw::Raw;
@@ -157,7 +157,7 @@ fn password_cost(raw: &raw::Password) -> Result<Argon2Cost, Wrong> {
         let why = format!("it must be from {least} to {ARGON2_MEMORY_KIB_MAX}");
         return Err(wrong(&raw.memory_kib, why));
     }
-    let most = ARGON2_WORK_KIB_MAX / u64::from(cost.memory_kib);
+    let most = u64::from(ARGON2_PASSES_MAX).min(ARGON2_WORK_KIB_MAX / u64::from(cost.memory_kib));
     if !(1..=most).contains(&u64::from(cost.passes)) {
         let why = format!("it must be from 1 to {most} with this memory_kib");
         return Err(wrong(&raw.passes, why));
@@ -296,6 +296,7 @@ mod tests {
             ("[limits]\nconnections_max = -1", "line 2: connections_max: "),
             ("[password]\nscheme = \"md5\"", "line 2: scheme: new passwords are stored as"),
             ("[password]\npasses = 0", "line 2: passes: it must be from 1"),
+            ("[password]\nmemory_kib = 64\npasses = 65", "line 3: passes: it must be from 1 to 64"),
             ("[password]\nmemory_kib = 4", "line 2: memory_kib: it must be from 8"),
             ("[password]\nlanes = 99", "line 2: lanes: it must be from 1 to"),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),

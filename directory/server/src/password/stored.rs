@@ -160,6 +160,7 @@ fn pbkdf2_stored(
     derived(algorithm, Cost::Pbkdf2 { iterations }, salt, expected)
 }
 
+/// What passes here the engine takes: a stored value must never make a check fail.
 fn derived(
     algorithm: Algorithm,
     cost: Cost,
@@ -168,6 +169,12 @@ fn derived(
 ) -> Result<Stored<'static>, StoredError> {
     if expected.len() < DIGEST_BYTES_MIN {
         return Err(StoredError::Malformed("its hash is too short"));
+    }
+    if expected.len() > DERIVED_BYTES_MAX {
+        return Err(StoredError::Malformed("its hash is too long"));
+    }
+    if salt.len() > SALT_BYTES_MAX {
+        return Err(StoredError::Malformed("its salt is too long"));
     }
     Ok(Stored::Derived { algorithm, cost, salt, expected })
 }
@@ -229,6 +236,7 @@ fn argon2(rest: &str) -> Result<Stored<'static>, StoredError> {
         return Err(wrong);
     }
     let costly = memory_kib > ARGON2_MEMORY_KIB_MAX
+        || passes > ARGON2_PASSES_MAX
         || lanes > ARGON2_LANES_MAX
         || u64::from(memory_kib) * u64::from(passes) > ARGON2_WORK_KIB_MAX;
     if costly {
@@ -239,6 +247,9 @@ fn argon2(rest: &str) -> Result<Stored<'static>, StoredError> {
         return Err(wrong);
     }
     let (salt, expected) = (base64(salt)?, base64(hash)?);
+    if salt.len() < ARGON2_SALT_BYTES_MIN {
+        return Err(StoredError::Malformed("its salt is too short"));
+    }
     derived(algorithm, Cost::Argon2 { memory_kib, passes, lanes }, salt, expected)
 }
 

@@ -85,6 +85,24 @@ async fn any_value_of_several_will_do() {
 }
 
 #[tokio::test]
+async fn what_the_engine_would_refuse_spoils_no_check() {
+    let passwords = passwords();
+    let (hash, long) = ("A".repeat(43), "A".repeat(1400));
+    for value in [
+        format!("{{ARGON2}}$argon2id$v=19$m=64,t=65,p=1$c29tZXNhbHQ${hash}"),
+        format!("{{ARGON2}}$argon2id$v=19$m=64,t=1,p=1$c2FsdA${hash}"),
+        format!("{{ARGON2}}$argon2id$v=19$m=64,t=1,p=1${long}${hash}"),
+        format!("{{ARGON2}}$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ${long}"),
+        format!("{{PBKDF2-SHA256}}1${long}${hash}"),
+    ] {
+        assert!(classify(value.as_bytes()).is_err(), "{value}");
+        let values: [&[u8]; 2] = [FOREIGN[6].as_bytes(), value.as_bytes()];
+        assert!(checks(&passwords, b"secret password", &values).await, "{value}");
+        assert!(!checks(&passwords, b"x", &values[1..]).await, "{value}");
+    }
+}
+
+#[tokio::test]
 async fn new_values_are_salted_and_verify() {
     let passwords = passwords();
     let make =
