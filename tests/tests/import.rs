@@ -63,7 +63,9 @@ fn unpacked(package: &str) -> Option<std::path::PathBuf> {
     }
     std::fs::create_dir_all(&root).unwrap();
     let script = format!(
-        "cd '{}' && apt-get -q download {package} && dpkg-deb -x {package}_*.deb .",
+        "cd '{}' && {{ apt-get -q download {package} || \
+         {{ apt-get -q update && apt-get -q download {package}; }}; }} && \
+         dpkg-deb -x {package}_*.deb .",
         root.display()
     );
     let done = finish(Command::new("sh").args(["-c", &script]), "");
