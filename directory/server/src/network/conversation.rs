@@ -69,8 +69,10 @@ pub(super) struct Conversation {
     pub(super) ending: Option<Ending>,
     searches: VecDeque<(u32, Search)>,
     waiting: FuturesUnordered<Pin<Box<dyn Future<Output = Finished> + Send>>>,
-    /// The ids in `waiting` whose answer is still wanted.
-    wanted: Vec<u32>,
+    /// Those in `waiting` whose answer is still wanted.
+    wanted: Vec<Ticket>,
+    /// How many were ever put into `waiting`.
+    tickets: u64,
     /// A bind is among `waiting`: nothing else is taken meanwhile (RFC 4511 § 4.2.1).
     binding: bool,
     /// Length of the requests in `waiting`, and of the one being taken, in bytes.
@@ -80,9 +82,17 @@ pub(super) struct Conversation {
     work_left: usize,
 }
 
+/// Who waits. The number is never given twice: the message id of a request that was abandoned may
+/// be used again while its work still goes on (RFC 4511 § 4.1.1.1).
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Ticket {
+    id: u32,
+    number: u64,
+}
+
 /// A request that had to wait for something is done.
 struct Finished {
-    id: u32,
+    ticket: Ticket,
     request_bytes: usize,
     answer: Answer,
 }
@@ -108,6 +118,7 @@ impl Conversation {
             searches: VecDeque::new(),
             waiting: FuturesUnordered::new(),
             wanted: Vec::new(),
+            tickets: 0,
             binding: false,
             waiting_bytes: 0,
             request_bytes: 0,
@@ -335,10 +346,12 @@ impl Conversation {
         id: u32,
         work: impl Future<Output = Answer> + Send + 'static,
     ) {
-        self.wanted.push(id);
+        let ticket = Ticket { id, number: self.tickets };
+        self.tickets += 1;
+        self.wanted.push(ticket);
         let request_bytes = self.request_bytes;
         self.waiting_bytes += request_bytes;
-        let finished = async move { Finished { id, request_bytes, answer: work.await } };
+        let finished = async move { Finished { ticket, request_bytes, answer: work.await } };
         self.waiting.push(Box::pin(finished));
     }
 
@@ -364,13 +377,14 @@ impl Conversation {
     }
 
     fn finish(&mut self, finished: Finished) {
-        let Finished { id, request_bytes, answer } = finished;
+        let Finished { ticket, request_bytes, answer } = finished;
         self.waiting_bytes -= request_bytes;
         if let Answer::Bind { .. } = &answer {
             self.binding = false;
         }
-        let Some(position) = self.wanted.iter().position(|wanted| *wanted == id) else { return };
-        self.wanted.swap_remove(position);
+        let position = self.wanted.iter().position(|wanted| *wanted == ticket);
+        let Some(position) = position else { return };
+        let Ticket { id, .. } = self.wanted.swap_remove(position);
         match answer {
             Answer::Write { request, result: Ok(done) } => {
                 self.answer(id, request, LdapResult::success(), &done.response_controls);
@@ -420,7 +434,7 @@ impl Conversation {
     }
 
     fn is_in_flight(&self, id: u32) -> bool {
-        self.wanted.contains(&id) || self.searches.iter().any(|(other, _)| *other == id)
+        self.is_waiting(id) || self.searches.iter().any(|(other, _)| *other == id)
     }
 
     /// RFC 4511 § 4.11. A bind cannot be abandoned; a write that is on its way is done unanswered.
@@ -428,7 +442,7 @@ impl Conversation {
         self.shared.meters.abandon.increment();
         self.take_search(id);
         if !self.binding {
-            self.wanted.retain(|wanted| *wanted != id);
+            self.wanted.retain(|wanted| wanted.id != id);
         }
     }
 
@@ -441,7 +455,7 @@ impl Conversation {
 
     /// Whether something else than a search is under way by this id.
     pub(super) fn is_waiting(&self, id: u32) -> bool {
-        self.wanted.contains(&id)
+        self.wanted.iter().any(|wanted| wanted.id == id)
     }
 
     fn abandon_all(&mut self) {

@@ -84,6 +84,32 @@ async fn an_abandoned_request_is_not_answered() {
     assert_eq!(client.receive().await.id(), last);
 }
 
+/// The id is free again (RFC 4511 § 4.1.1.1), and the answer is that of its second user.
+#[tokio::test]
+async fn the_message_id_of_an_abandoned_request_can_be_used_again() {
+    let server = start_gated(Mode::Plain, Settings::default(), false).await;
+    let mut client = bound(&server).await;
+    let id = client.request(extended(PASSWORD_MODIFY, None)).await;
+    server.gate.arrived().await;
+    client.request(Op::AbandonRequest(id)).await;
+    assert_eq!(client.ask(who_am_i()).await.code(), ResultCode::Success);
+    // The one slow thread hashes this password after the first.
+    let change = Change {
+        operation: ChangeOperation::Replace,
+        attribute: Attribute {
+            description: "userPassword".into(),
+            values: vec![PASSWORD.as_bytes().into()],
+        },
+    };
+    let mut bytes = Vec::new();
+    let modify = Op::ModifyRequest(ModifyRequest { dn: FAST, changes: vec![change] });
+    keyway_codec::Message::new(id, modify).encode(&mut bytes);
+    client.send(&bytes).await;
+    server.gate.open();
+    let answer = client.receive().await;
+    assert_eq!((answer.id(), answer.message().op.tag()), (id, tag::MODIFY_RESPONSE));
+}
+
 #[tokio::test]
 async fn a_bind_cannot_be_abandoned() {
     let server = start_gated(Mode::Plain, Settings::default(), false).await;
