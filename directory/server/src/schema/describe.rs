@@ -1,7 +1,10 @@
 //! Attribute descriptions: a type and options (RFC 4512 § 2.5).
 
 use super::{AttributeType, Schema};
+use keyway_codec::syntax::Syntax;
 use std::borrow::Cow;
+
+const BINARY: &str = "binary";
 
 /// A type that is known, and options that are.
 #[derive(Clone)]
@@ -16,13 +19,19 @@ impl Schema {
     /// Understands a description such as `cn`, `2.5.4.3` or `cn;lang-de`.
     ///
     /// `None` if type or an option is not known: the RFC has the whole then treated as an unknown
-    /// type. Known options are `binary` (RFC 4522) and language tags (RFC 3866).
+    /// type. Known options are language tags (RFC 3866), and `binary` (RFC 4522) for the types that
+    /// are transferred so: it is no tag, and these have it whether it is written or not.
     pub fn describe(&self, description: &str) -> Option<Description<'_>> {
         let mut parts = description.split(';');
         let attribute = self.attribute(parts.next()?)?;
         let mut options = parts
             .map(|option| known_option(option).then(|| option.to_ascii_lowercase()))
             .collect::<Option<Vec<_>>>()?;
+        if is_transferred_as_binary(attribute.syntax()) {
+            options.push(BINARY.to_owned());
+        } else if options.iter().any(|option| option == BINARY) {
+            return None;
+        }
         options.sort_unstable();
         options.dedup();
         Some(Description { attribute, options })
@@ -40,8 +49,21 @@ impl<'s> Description<'s> {
     }
 }
 
+/// Whether values go under `;binary` only: RFC 4523 § 2 for certificates and what is near them,
+/// RFC 2798 § 2.8 and 2.9 for the inetOrgPerson attributes of the syntax Binary.
+fn is_transferred_as_binary(syntax: Syntax) -> bool {
+    matches!(
+        syntax,
+        Syntax::Certificate
+            | Syntax::CertificateList
+            | Syntax::CertificatePair
+            | Syntax::SupportedAlgorithm
+            | Syntax::Binary
+    )
+}
+
 fn known_option(option: &str) -> bool {
-    if option.eq_ignore_ascii_case("binary") {
+    if option.eq_ignore_ascii_case(BINARY) {
         return true;
     }
     match option.split_at_checked(5) {

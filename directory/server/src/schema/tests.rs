@@ -102,7 +102,12 @@ fn descriptions_have_one_spelling() {
         ("CN", Some("cn")),
         ("2.5.4.3", Some("cn")),
         ("commonName;LANG-de-AT;lang-EN;lang-en", Some("cn;lang-de-at;lang-en")),
+        // One set of values with the option and without (RFC 4522 § 3), and only where it belongs.
         ("userCertificate;Binary", Some("userCertificate;binary")),
+        ("2.5.4.36", Some("userCertificate;binary")),
+        ("userPKCS12", Some("userPKCS12;binary")),
+        ("cn;binary", None),
+        ("jpegPhoto;binary", None),
         ("cn;", None),
         ("cn;lang-", None),
         ("cn;lang-toolonglang", None),
