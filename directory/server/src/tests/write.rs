@@ -262,6 +262,28 @@ fn deletes() {
 }
 
 #[test]
+fn certificates_are_one_set_of_values_with_binary_and_without() {
+    let fixture = filled();
+    let certificate = "\u{30}\u{02}\u{05}\u{00}";
+    let stored = ["userCertificate;binary"];
+    for (given, otherwise) in
+        [("userCertificate", "usercertificate;BINARY"), ("2.5.4.36;binary", "2.5.4.36")]
+    {
+        fixture.modify(&ada(), vec![change(Do::Add, given, &[certificate])]).unwrap();
+        let again = fixture.modify(&ada(), vec![change(Do::Add, otherwise, &[certificate])]);
+        assert_eq!(code(again), AttributeOrValueExists);
+        for asked in ["userCertificate", "userCertificate;binary"] {
+            assert_eq!(fixture.read(&ada(), &[asked]).descriptions(), stored);
+            assert_eq!(fixture.names(&format!("({asked}=*)")), ["ada"]);
+        }
+        fixture.modify(&ada(), vec![change(Do::Delete, otherwise, &[])]).unwrap();
+        assert_eq!(fixture.names("(userCertificate=*)"), [""; 0]);
+    }
+    let unknown = fixture.modify(&ada(), vec![change(Do::Replace, "cn;binary", &["x"])]);
+    assert_eq!(code(unknown), UndefinedAttributeType);
+}
+
+#[test]
 fn renames() {
     let fixture = filled();
     fixture.rename(&ada(), "UID=countess", true, None).unwrap();
@@ -275,11 +297,15 @@ fn renames() {
     assert_eq!(found.values("uid"), ["countess"]);
     assert_eq!(found.values("cn"), ["Ada Lovelace", "Ada King"]);
     assert_eq!(found.values("entryDN"), [king.as_str()]);
-    // The same name, spelled otherwise.
+    // The same name, spelled otherwise: the value is spelled as the name unless the old one is kept.
+    fixture.rename(king, "cn=Ada KING", false, None).unwrap();
+    let found = fixture.read(king, &["cn"]);
+    assert_eq!(found.entries[0].0, format!("cn=Ada KING,{GROUPS}"));
+    assert_eq!(found.values("cn"), ["Ada Lovelace", "Ada King"]);
     fixture.rename(king, "cn=ADA  KING", true, None).unwrap();
     let found = fixture.read(king, &["cn"]);
     assert_eq!(found.entries[0].0, format!("cn=ADA  KING,{GROUPS}"));
-    assert_eq!(found.values("cn"), ["Ada Lovelace", "Ada King"]);
+    assert_eq!(found.values("cn"), ["Ada Lovelace", "ADA  KING"]);
     fixture.rename(GROUPS, "ou=teams", true, Some(PEOPLE)).unwrap();
     let moved = &format!("ou=teams,{PEOPLE}");
     assert_eq!(fixture.read(moved, &["+"]).values("numSubordinates"), ["4"]);

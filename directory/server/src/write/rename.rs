@@ -112,19 +112,18 @@ impl Rename {
         Ok((Entry { rdn, attributes }, removed, added))
     }
 
-    /// Removes the values of the old RDN that are not in the new one.
+    /// Removes the values of the old RDN that are not in the new one, in the same spelling: a new
+    /// spelling is to be stored too.
     fn remove_old(&self, core: &Core, old: &Rdn, attributes: &mut Attributes) -> Result<()> {
         let schema = &core.schema;
-        // The new RDN's values as an entry, to look the old ones up in.
-        let mut kept = Attributes::new();
+        let mut kept = Vec::new();
         for ava in &self.new_rdn.avas {
-            let name = edit::describe(schema, &ava.attribute)?.canonical().into_owned();
-            kept.push((name, vec![ava.value.clone()]));
+            kept.push((edit::describe(schema, &ava.attribute)?.canonical(), &ava.value));
         }
         for ava in &old.avas {
             let description = edit::describe(schema, &ava.attribute)?;
             let attribute = description.attribute;
-            if !edit::has_value(schema, &kept, attribute, &ava.value)
+            if !kept.contains(&(description.canonical(), &ava.value))
                 && edit::has_value(schema, attributes, attribute, &ava.value)
             {
                 edit::delete(schema, attributes, &description, std::slice::from_ref(&ava.value))?;
