@@ -230,9 +230,15 @@ impl Folder {
     /// As [`Folder::read`], and if others can read it.
     pub fn read_secret(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
         let path = self.file(name);
-        let metadata = fs::metadata(&path).map_err(|why| Failure::system("read", &path, &why))?;
+        let system = |why| Failure::system("read", &path, &why);
+        let file = File::open(&path).map_err(system)?;
+        let metadata = file.metadata().map_err(system)?;
         private(&path, metadata.mode(), "600")?;
-        self.read(name).map(Zeroizing::new)
+        // With room for all of it no copy is left behind where it outgrew its place.
+        let room = metadata.len().min(FILE_BYTES_MAX) as usize + 1;
+        let mut text = Zeroizing::new(String::with_capacity(room));
+        read_open(file, &path, &mut text)?;
+        Ok(text)
     }
 }
 
@@ -308,8 +314,13 @@ fn private(path: &Path, mode: u32, wanted: &str) -> Result<(), Failure> {
 fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     let file = File::open(path).map_err(|why| Failure::system("read", path, &why))?;
-    match file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text) {
-        Ok(bytes) if bytes as u64 <= FILE_BYTES_MAX => Ok(text),
+    read_open(file, path, &mut text)?;
+    Ok(text)
+}
+
+fn read_open(file: File, path: &Path, text: &mut String) -> Result<(), Failure> {
+    match file.take(FILE_BYTES_MAX + 1).read_to_string(text) {
+        Ok(bytes) if bytes as u64 <= FILE_BYTES_MAX => Ok(()),
         Ok(_) => Err(Failure::new(format!("{} is too long", path.display()))),
         Err(why) if why.kind() == ErrorKind::InvalidData => {
             Err(Failure::new(format!("{} is not text: {}", path.display(), plain(&why))))

@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 thread_local! {
     /// What a turn reads into, so that an idle connection holds no buffer. Wiped after use.
@@ -105,8 +105,8 @@ enum Next {
 struct Connection {
     stream: Stream,
     conversation: Conversation,
-    /// What was read and not taken.
-    input: Vec<u8>,
+    /// What was read and not taken; there may be passwords in it.
+    input: Zeroizing<Vec<u8>>,
     /// Why the conversation took no more of it.
     stopped: Stop,
     /// The peer sends no more.
@@ -127,7 +127,7 @@ impl Connection {
         Connection {
             stream,
             conversation,
-            input: Vec::new(),
+            input: Zeroizing::default(),
             stopped: Stop::Incomplete,
             end_of_input: false,
             unflushed: false,
@@ -233,23 +233,37 @@ impl Connection {
 
     fn received(&mut self, bytes: &[u8]) {
         if !self.input.is_empty() {
-            self.input.extend_from_slice(bytes);
+            self.keep(bytes);
             self.take_input();
             return;
         }
         let (taken, stopped) = self.conversation.receive(bytes);
         self.stopped = stopped;
-        self.input.extend_from_slice(bytes.get(taken..).unwrap_or_default());
+        self.keep(bytes.get(taken..).unwrap_or_default());
+    }
+
+    /// Appends to the input. What has outgrown its place is wiped there.
+    fn keep(&mut self, bytes: &[u8]) {
+        let wanted = self.input.len() + bytes.len();
+        if wanted > self.input.capacity() {
+            let mut larger = Vec::with_capacity(wanted.max(2 * self.input.capacity()));
+            larger.extend_from_slice(&self.input);
+            self.input = Zeroizing::new(larger);
+        }
+        self.input.extend_from_slice(bytes);
     }
 
     /// Offers what was read and not taken; says whether any of it was taken now.
     fn take_input(&mut self) -> bool {
         let (taken, stopped) = self.conversation.receive(&self.input);
         self.stopped = stopped;
-        if let Some(bytes) = self.input.get_mut(..taken) {
-            bytes.zeroize();
+        // What is left moves to the front; behind it nothing of what was there may stay.
+        let left = self.input.len() - taken;
+        self.input.copy_within(taken.., 0);
+        if let Some(behind) = self.input.get_mut(left..) {
+            behind.zeroize();
         }
-        self.input.drain(..taken);
+        self.input.truncate(left);
         if self.input.is_empty() {
             self.input.shrink_to(KEPT_BUFFER_BYTES_MAX);
         }
@@ -328,10 +342,10 @@ impl Connection {
         if self.conversation.ending != Some(Ending::Notice) || self.end_of_input {
             return Ok(());
         }
-        let mut dropped = [0; 4096];
+        let mut dropped = Zeroizing::new([0; 4096]);
         let mut left = LINGER_BYTES_MAX;
         while left > 0 {
-            match self.stream.read(&mut dropped).await? {
+            match self.stream.read(&mut *dropped).await? {
                 0 => break,
                 bytes => left = left.saturating_sub(bytes),
             }
