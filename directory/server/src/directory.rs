@@ -91,7 +91,7 @@ impl From<Failure> for OpenError {
 }
 
 /// What a bind needs to know of an entry.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Credentials {
     /// Whom the entry stands for.
     pub subject: Subject,

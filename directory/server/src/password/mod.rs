@@ -92,13 +92,22 @@ impl fmt::Display for StoredError {
 
 impl std::error::Error for StoredError {}
 
-/// What somebody gave as a value to store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What somebody gave as a value to store. `Debug` does not show it.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Given<'a> {
     /// A password, to be hashed before it is stored.
     Password(&'a [u8]),
     /// A value of a known scheme, fit to be stored as it is.
     Hashed,
+}
+
+impl fmt::Debug for Given<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Given::Password(_) => "Password(..)",
+            Given::Hashed => "Hashed",
+        })
+    }
 }
 
 /// Says whether a value given for `userPassword` is a password or is hashed already.

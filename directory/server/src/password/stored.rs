@@ -30,7 +30,8 @@ pub enum StoredError {
 }
 
 /// A stored value, understood.
-#[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
+#[derive(PartialEq, Eq)]
 pub(super) enum Stored<'a> {
     /// The password itself.
     Clear(&'a [u8]),
