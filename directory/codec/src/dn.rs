@@ -7,7 +7,7 @@ mod parse;
 
 use std::fmt::{self, Write};
 
-pub(crate) use parse::is_numeric_oid;
+pub(crate) use parse::{hex, is_numeric_oid};
 
 /// A distinguished name: RDNs from the entry itself upwards. Without any it is the root's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

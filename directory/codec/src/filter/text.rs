@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
+use crate::dn::hex;
 use crate::limits::{FILTER_DEPTH_MAX, FILTER_TERMS_MAX};
 
 use super::Filter;
@@ -255,10 +256,6 @@ impl<'a> Parser<'a> {
             _ => Err(self.wrong("two hexadecimal digits should follow '\\'")),
         }
     }
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|digit| digit as u8)
 }
 
 /// Appends `run`, and borrows it where nothing was there yet.
