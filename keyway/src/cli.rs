@@ -239,7 +239,9 @@ pub fn parse() -> Result<Option<Command>, Failure> {
                 Ok(None)
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-                Err(Failure::usage("a command is missing; keyway --help lists them"))
+                Err(Failure::usage(
+                    "a command is missing; keyway --help and keyway directory --help list them",
+                ))
             }
             _ => Err(Failure::usage(sentence(&error.to_string()))),
         },
