@@ -1,0 +1,7 @@
+//! Every bound of this room, named, with its unit.
+
+/// Longest message, and longest part of a MAC beside it, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 30;
+/// Most requests that are encrypted before the first of them is authenticated: so many that lanes
+/// seldom run empty, so few that small requests are still in the cache.
+pub const GROUP_JOBS_MAX: usize = 64;

@@ -1,0 +1,60 @@
+//! The plain room: what is right, in a form that can be read against the standards. Constant-time,
+//! since it has no tables. The compiler may use what vectors the processor has.
+
+mod aes;
+mod sha;
+
+pub(crate) use aes::substitute;
+pub(crate) use sha::{SHA256_CONSTANTS, compress};
+
+use crate::cbc::{self, Chains};
+use crate::hmac::{BLOCK_BYTES, Hash};
+use crate::kernel::{LANES, Room, States};
+use crate::stitch;
+
+/// The plain room.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+impl Room for Portable {
+    fn cbc<const ROUNDS: usize>(
+        self,
+        chains: &mut Chains,
+        data: &mut [&mut [u8]; LANES],
+        _blocks: usize,
+    ) {
+        for (at, data) in data.iter_mut().enumerate() {
+            let keys = chains.round_keys.each_ref().map(|keys| keys[at]);
+            for block in data.as_chunks_mut().0 {
+                let last = &mut chains.last[at];
+                *last = aes::encrypt(&keys[..=ROUNDS], aes::xor(*last, *block));
+                *block = *last;
+            }
+        }
+    }
+
+    fn stitch<const ROUNDS: usize>(
+        self,
+        chains: &mut Chains,
+        states: &mut States,
+        lanes: &mut [stitch::Lane<'_>; LANES],
+        steps: usize,
+    ) {
+        for step in 0..steps {
+            let mut data = lanes.each_mut().map(|lane| match lane.encrypted(step) {
+                Some(bytes) => bytes.as_mut_slice(),
+                None => &mut [],
+            });
+            self.cbc::<ROUNDS>(chains, &mut data, BLOCK_BYTES / cbc::BLOCK_BYTES);
+            let inputs = lanes.each_ref().map(|lane| match lane.hashed(step) {
+                Some(bytes) => bytes.as_slice(),
+                None => &[0; BLOCK_BYTES],
+            });
+            self.compress(Hash::Sha1, states, &inputs, 1);
+        }
+    }
+
+    fn compress(self, hash: Hash, states: &mut States, inputs: &[&[u8]; LANES], blocks: usize) {
+        compress(hash, &mut states.0, inputs, blocks);
+    }
+}

@@ -1,0 +1,102 @@
+//! The room of x86-64 with AVX-512 (F, BW) and VAES. All that is unsafe in this crate is here: calling
+//! code that needs these features, which only an [`Avx512`] can do; loads and stores, which take
+//! references; an empty `asm!` that keeps the compiler from reordering sums; and the cursors of
+//! `stitched`, two into each message.
+
+mod cbc;
+mod sha;
+mod stitched;
+
+use crate::cbc::Chains;
+use crate::hmac::Hash;
+use crate::kernel::{LANES, Room, States};
+use crate::stitch;
+use core::arch::x86_64::*;
+
+/// That the features are there: whoever has one may call what needs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    pub(crate) fn detect() -> Option<Self> {
+        extern crate std;
+        let there = std::is_x86_feature_detected!("avx512f")
+            && std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("vaes");
+        there.then_some(Self(()))
+    }
+}
+
+impl Room for Avx512 {
+    fn cbc<const ROUNDS: usize>(
+        self,
+        chains: &mut Chains,
+        data: &mut [&mut [u8]; LANES],
+        blocks: usize,
+    ) {
+        // SAFETY: `detect` has seen the features.
+        unsafe { cbc::run::<ROUNDS>(chains, data, blocks) }
+    }
+
+    fn stitch<const ROUNDS: usize>(
+        self,
+        chains: &mut Chains,
+        states: &mut States,
+        lanes: &mut [stitch::Lane<'_>; LANES],
+        steps: usize,
+    ) {
+        // SAFETY: `detect` has seen the features.
+        unsafe { stitched::run::<ROUNDS>(chains, states, lanes, steps) }
+    }
+
+    fn compress(self, hash: Hash, states: &mut States, inputs: &[&[u8]; LANES], blocks: usize) {
+        match hash {
+            // SAFETY: `detect` has seen the features.
+            Hash::Sha1 => unsafe { sha::sha1(states, inputs, blocks) },
+            // SAFETY: `detect` has seen the features.
+            Hash::Sha256 => unsafe { sha::sha256(states, inputs, blocks) },
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: the reference is good for 64 bytes, and the instruction asks for no alignment.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(bytes: &mut [u8; 64], value: __m512i) {
+    // SAFETY: the reference is good for 64 bytes, and the instruction asks for no alignment.
+    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_words(words: &[u32; LANES]) -> __m512i {
+    // SAFETY: the reference is good for 64 bytes, and the instruction asks for no alignment.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_words(words: &mut [u32; LANES], value: __m512i) {
+    // SAFETY: the reference is good for 64 bytes, and the instruction asks for no alignment.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), value) }
+}
+
+/// Transposes four by four 128-bit quarters.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transpose_quarters([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    let (ab_low, ab_high) = (_mm512_shuffle_i32x4(a, b, 0x44), _mm512_shuffle_i32x4(a, b, 0xee));
+    let (cd_low, cd_high) = (_mm512_shuffle_i32x4(c, d, 0x44), _mm512_shuffle_i32x4(c, d, 0xee));
+    [
+        _mm512_shuffle_i32x4(ab_low, cd_low, 0x88),
+        _mm512_shuffle_i32x4(ab_low, cd_low, 0xdd),
+        _mm512_shuffle_i32x4(ab_high, cd_high, 0x88),
+        _mm512_shuffle_i32x4(ab_high, cd_high, 0xdd),
+    ]
+}
