@@ -95,7 +95,7 @@ impl Compare<'_> {
             let text = format!("the value is no valid assertion for attribute {attribute}");
             return Err(Failure::new(ResultCode::InvalidAttributeSyntax, text));
         };
-        let evaluator = Evaluator { schema, view: &rights, right: Rights::COMPARE };
+        let evaluator = Evaluator::new(schema, &rights, Rights::COMPARE);
         if evaluator.matches(&matcher, entry)? == Truth::True {
             return Ok(true);
         }

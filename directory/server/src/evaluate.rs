@@ -6,6 +6,7 @@ use crate::failure::Result;
 use crate::filter::{Item, ItemScope, Matcher, Test};
 use crate::schema::{Schema, base, fits, has_options};
 use keyway_codec::dn::Dn;
+use std::cell::Cell;
 
 /// What a filter says of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +46,30 @@ pub struct Evaluator<'a> {
     pub view: &'a View<'a>,
     /// Which of them is needed.
     pub right: Rights,
+    work: Cell<usize>,
 }
+
+/// Bytes of a value that count as one more piece of work.
+const WORK_BYTES: usize = 64;
 
 impl<'a> Evaluator<'a> {
     /// For filters, which need the right to search.
     pub fn search(schema: &'a Schema, view: &'a View<'a>) -> Self {
-        Evaluator { schema, view, right: Rights::SEARCH }
+        Evaluator::new(schema, view, Rights::SEARCH)
+    }
+
+    /// For what needs this right.
+    pub fn new(schema: &'a Schema, view: &'a View<'a>, right: Rights) -> Self {
+        Evaluator { schema, view, right, work: Cell::new(0) }
+    }
+
+    /// Work done so far: tests put to entries and to their values, long values counting as more.
+    pub fn work(&self) -> usize {
+        self.work.get()
+    }
+
+    fn worked(&self, work: usize) {
+        self.work.set(self.work.get().saturating_add(work));
     }
 
     /// Whether the entry matches.
@@ -85,6 +104,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn item(&self, item: &Item, entry: &Candidate<'_, '_>) -> Result<Truth> {
+        self.worked(1);
         let mut found = match &item.scope {
             ItemScope::Type { name, .. } if !self.may(name, entry) => return Ok(Truth::Undefined),
             _ => Truth::False,
@@ -144,6 +164,7 @@ impl<'a> Evaluator<'a> {
             | Test::Before { rule, .. }
             | Test::AtMost { rule, .. } => *rule,
         };
+        self.worked(1 + value.len() / WORK_BYTES);
         let Some(held) = self.schema.normalize(rule, value) else { return Truth::Undefined };
         let passes = match test {
             Test::Present => true,

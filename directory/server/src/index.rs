@@ -243,13 +243,13 @@ impl Indexes {
         self.indexes.get(attribute)?.presence.then(|| presence_key(attribute))
     }
 
-    /// Lists that each hold all entries with such a part in a value, but for those in
-    /// [`Indexes::overlong`]. Empty if the part is too short or the attribute not indexed so.
-    pub fn containing(&self, attribute: &str, part: &[u8]) -> Vec<Key> {
+    /// At most `max` lists that each hold all entries with such a part in a value, but for those in
+    /// [`Indexes::overlong`]. None if the part is too short or the attribute not indexed so.
+    pub fn containing(&self, attribute: &str, part: &[u8], max: usize) -> Vec<Key> {
         if self.overlong(attribute).is_none() {
             return Vec::new();
         }
-        grams(part).map(|gram| gram_key(attribute, gram)).collect()
+        grams(part).take(max).map(|gram| gram_key(attribute, gram)).collect()
     }
 
     /// The list of entries with a value too long to be found by its parts.

@@ -31,6 +31,10 @@ pub const COUNT_MIN: usize = 512;
 /// Candidates that one step of a search looks at before it lets others run.
 pub const STEP_CANDIDATES_MAX: usize = 4_096;
 
+/// Tests of entries and values after which a step lets others run, however few candidates it has
+/// looked at: a filter may have thousands of terms.
+pub const STEP_TESTS_MAX: usize = 16 << 10;
+
 /// Candidates between two looks at the clock.
 pub const CLOCK_CANDIDATES: usize = 64;
 

@@ -208,8 +208,8 @@ impl Planner<'_> {
                 let overlong = self.indexes.overlong(name);
                 let parts = form(substrings, rule).then(|| initial.iter().chain(any).chain(last));
                 for part in parts.into_iter().flatten() {
-                    let keys = self.indexes.containing(name, part).into_iter().take(GRAMS_MAX);
-                    lookups.extend(keys.map(|key| Lookup {
+                    let keys = self.indexes.containing(name, part, GRAMS_MAX);
+                    lookups.extend(keys.into_iter().map(|key| Lookup {
                         lists: std::iter::once(key).chain(overlong.clone()).collect(),
                         ranges: Vec::new(),
                     }));

@@ -7,7 +7,9 @@
 
 use super::Shared;
 use super::answer::Outbox;
-use super::limits::{SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX, WORK_BYTES};
+use super::limits::{
+    REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX, WORK_BYTES,
+};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::{Failure, Search, Step, Subject, WriteDone};
 use futures_util::StreamExt;
@@ -22,6 +24,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio::task::block_in_place;
 use zeroize::Zeroizing;
 
 /// What the transport has to say for itself.
@@ -173,6 +176,10 @@ impl Conversation {
         self.work_left = self.work_left.saturating_sub(length / WORK_BYTES);
         self.request_bytes = length;
         match Message::decode(bytes) {
+            Ok(message) if length > REQUEST_BESIDE_OTHERS_BYTES_MAX => {
+                // The thread's other connections are taken over by another thread meanwhile.
+                block_in_place(|| self.dispatch(&message));
+            }
             Ok(message) => self.dispatch(&message),
             Err(error) => self.undecodable(bytes, &error),
         }
@@ -304,7 +311,12 @@ impl Conversation {
         let budget = self.room().min(SEARCH_STEP_BYTES);
         let shared = &self.shared;
         let sent = search.sent();
-        let step = search.step(&shared.directory, id, &mut self.outbox.bytes, budget);
+        let out = &mut self.outbox.bytes;
+        // The thread's other connections are taken over by another thread meanwhile.
+        let step = match search.is_long() {
+            true => block_in_place(|| search.step(&shared.directory, id, out, budget)),
+            false => search.step(&shared.directory, id, out, budget),
+        };
         shared.meters.entries_sent.add(u64::from(search.sent().wrapping_sub(sent)));
         match step {
             Step::More => {

@@ -49,6 +49,9 @@ impl Default for Limits {
 pub(super) const TURN_WORK_MAX: usize = 128;
 /// Bytes of a request that count as one more piece of work.
 pub(super) const WORK_BYTES: usize = 16 << 10;
+/// Longest request that is understood between others, in bytes: bringing values into their normal
+/// forms may take a microsecond for each of them.
+pub(super) const REQUEST_BESIDE_OTHERS_BYTES_MAX: usize = 64 << 10;
 /// What a step of a search that does not end it counts as: it may have looked at thousands of
 /// entries.
 pub(super) const SEARCH_STEP_WORK: usize = 16;

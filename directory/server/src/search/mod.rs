@@ -25,7 +25,7 @@ use crate::directory::{Core, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
 use crate::filter::Matcher;
-use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX};
+use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::plan::Source;
 use crate::schema::Attributes;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
@@ -47,6 +47,7 @@ pub struct Search {
     sent: u32,
     deadline: Option<SystemTime>,
     page: Option<Page>,
+    is_long: bool,
 }
 
 /// What is searched.
@@ -117,6 +118,11 @@ impl Search {
     /// How many entries it has returned so far, earlier pages included.
     pub(crate) fn sent(&self) -> u32 {
         self.sent
+    }
+
+    /// Whether its last step ended because it had looked at so much: the next may take as long.
+    pub(crate) fn is_long(&self) -> bool {
+        self.is_long
     }
 
     /// Goes on: appends encoded entries to `out` until some `budget_bytes` are used, or for some
@@ -205,7 +211,8 @@ impl Search {
                 let text = "the search took longer than it may";
                 return Ok(Pause::Limit(ResultCode::TimeLimitExceeded, text));
             }
-            if looked_at >= STEP_CANDIDATES_MAX || (looked_at > 0 && out.len() >= walk.end) {
+            self.is_long = looked_at >= STEP_CANDIDATES_MAX || evaluator.work() >= STEP_TESTS_MAX;
+            if self.is_long || (looked_at > 0 && out.len() >= walk.end) {
                 return Ok(Pause::Turn);
             }
             let Some(entry) = tree.entry(id)? else {

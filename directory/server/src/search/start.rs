@@ -73,6 +73,7 @@ impl Directory {
             sent,
             deadline: bounds.deadline,
             page,
+            is_long: false,
         })
     }
 }

@@ -395,3 +395,31 @@ fn the_subschema_is_one_that_can_be_read_back() {
     };
     assert_eq!(fixture.search(&by_rule).entries.len(), 1);
 }
+
+#[test]
+fn a_filter_of_thousands_of_terms_lets_others_run() {
+    let fixture = filled();
+    let terms: String = (0..4_000).map(|number| format!("(description=x{number})")).collect();
+    let mut search = {
+        let filter = format!("(|{terms}(objectClass=*))");
+        let (subject, controls) = (fixture.administrator(), RequestControls::default());
+        fixture.directory.search(&subject, &request(&filter), &controls).unwrap()
+    };
+    let (mut out, mut steps) = (Vec::new(), 1);
+    while let Step::More = search.step(&fixture.directory, 7, &mut out, usize::MAX) {
+        steps += 1;
+        assert!(search.is_long());
+    }
+    assert_eq!(decode(&out).len(), 20);
+    // Far fewer entries than a step may look at are far more tests than it may make.
+    assert!(steps >= 20 * 4_000 / crate::limits::STEP_TESTS_MAX);
+}
+
+#[test]
+fn a_piece_of_megabytes_is_looked_up_by_a_few_of_its_parts() {
+    let fixture = filled();
+    let piece = "ab".repeat(1 << 20);
+    let keys = fixture.directory.core.indexes.containing("cn", piece.as_bytes(), 16);
+    assert_eq!(keys.len(), 16);
+    assert_eq!(fixture.names(&format!("(cn=*{piece}*)")), [""; 0]);
+}
