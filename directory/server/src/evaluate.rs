@@ -6,6 +6,7 @@ use crate::failure::Result;
 use crate::filter::{Item, ItemScope, Matcher, Test};
 use crate::schema::{Schema, base, fits, has_options};
 use keyway_codec::dn::Dn;
+use memchr::memmem;
 use std::cell::Cell;
 
 /// What a filter says of an entry.
@@ -212,16 +213,40 @@ fn has_parts(value: &[u8], initial: Option<&[u8]>, any: &[Vec<u8>], last: Option
     let Some(rest) = value.strip_prefix(initial.unwrap_or_default()) else { return false };
     let Some(mut rest) = rest.strip_suffix(last.unwrap_or_default()) else { return false };
     for part in any {
-        let Some(at) = find(rest, part) else { return false };
+        let Some(at) = memmem::find(rest, part) else { return false };
         rest = rest.get(at + part.len()..).unwrap_or_default();
     }
     true
 }
 
-/// Where the part first occurs.
-fn find(value: &[u8], part: &[u8]) -> Option<usize> {
-    match part.first() {
-        None => Some(0),
-        Some(_) => value.windows(part.len()).position(|window| window == part),
+#[cfg(test)]
+mod tests {
+    use super::has_parts;
+
+    #[test]
+    fn parts_follow_each_other() {
+        let any = |parts: &[&str]| parts.iter().map(|part| part.as_bytes().to_vec()).collect();
+        let cases: &[(&[&str], bool)] = &[
+            (&[], true),
+            (&[""], true),
+            (&["ab", "ab"], true),
+            (&["aba", "ba"], false),
+            (&["abab", ""], true),
+            (&["c"], false),
+        ];
+        for (parts, expected) in cases {
+            let parts: Vec<Vec<u8>> = any(parts);
+            assert_eq!(has_parts(b"abab", None, &parts, None), *expected, "{parts:?}");
+        }
+        assert!(!has_parts(b"aba", Some(b"ab"), &[], Some(b"ba")));
+    }
+
+    #[test]
+    fn a_long_part_that_almost_occurs_everywhere_is_searched_for_in_one_pass() {
+        let value = vec![b'a'; 4 << 20];
+        let mut part = vec![b'a'; 2 << 20];
+        part.push(b'b');
+        // The naive search compares terabytes here.
+        assert!(!has_parts(&value, None, &[part], None));
     }
 }
