@@ -47,8 +47,11 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
             errors => format!(", refused {}", grouped(errors)),
         };
         output::text(format_args!(
-            "imported {} records from {shown}{refused} ({seconds:.1} s)",
-            grouped(report.records)
+            "imported {} from {shown}{refused} ({seconds:.1} s)",
+            match report.records {
+                1 => "1 record".to_owned(),
+                records => format!("{} records", grouped(records)),
+            }
         ))?;
         if report.left_out > 0 {
             output::text(format_args!(
