@@ -102,7 +102,8 @@ impl Server {
     /// If the system does not let a listener be set up.
     ///
     /// # Panics
-    /// Outside a tokio runtime with I/O and time enabled.
+    /// Outside a tokio runtime with I/O and time enabled. A runtime of one thread only is not
+    /// enough: a connection's long requests hand the thread's others over to another.
     pub fn start(
         directory: Arc<Directory>,
         listeners: Vec<Listener>,
