@@ -15,7 +15,7 @@ mod syntaxes;
 mod time;
 mod validate;
 
-pub use names::Descriptors;
+pub use names::{Descriptors, append_part};
 pub use prep::Part;
 pub use rules::{MatchingRule, RuleKind};
 pub use substrings::substring_assertion;

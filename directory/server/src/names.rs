@@ -9,6 +9,7 @@ use crate::operational::SUBSCHEMA_DN;
 use crate::schema::Schema;
 use keyway_codec::dn::{Dn, Rdn};
 use keyway_codec::message::ResultCode;
+use keyway_codec::syntax::append_part;
 use keyway_store::{EntryId, View};
 use std::sync::Arc;
 
@@ -108,8 +109,8 @@ impl NamePart {
         let component = known.then(|| {
             let mut component = Vec::new();
             for (name, value) in normal {
-                append(&mut component, name.as_bytes());
-                append(&mut component, &value);
+                append_part(&mut component, name.as_bytes());
+                append_part(&mut component, &value);
             }
             component
         });
@@ -122,21 +123,10 @@ fn invalid(text: &str, why: &str) -> Failure {
     Failure::new(ResultCode::InvalidDnSyntax, format!("\"{shown}\" is not a valid DN: {why}"))
 }
 
-/// Appends a length and the bytes, so that what is joined can only be taken apart in one way.
-fn append(out: &mut Vec<u8>, bytes: &[u8]) {
-    let mut length = bytes.len();
-    while length >= 0x80 {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
-    out.extend_from_slice(bytes);
-}
-
 fn joined(parts: &[NamePart]) -> Vec<u8> {
     let mut out = Vec::new();
     for part in parts {
-        append(&mut out, part.component.as_deref().unwrap_or(part.text.as_bytes()));
+        append_part(&mut out, part.component.as_deref().unwrap_or(part.text.as_bytes()));
     }
     out
 }

@@ -29,7 +29,7 @@ pub(super) fn distinguished_name(
     let dn = Dn::parse(str::from_utf8(value).ok()?).ok()?;
     let mut out = Vec::with_capacity(value.len() + 8);
     for rdn in &dn.rdns {
-        append(&mut out, &relative_name(rdn, names, nested)?);
+        append_part(&mut out, &relative_name(rdn, names, nested)?);
     }
     Some(out)
 }
@@ -50,14 +50,15 @@ fn relative_name(rdn: &Rdn, names: &dyn Descriptors, nested: usize) -> Option<Ve
     avas.dedup();
     let mut out = Vec::new();
     for (name, value) in avas {
-        append(&mut out, name.as_bytes());
-        append(&mut out, &value);
+        append_part(&mut out, name.as_bytes());
+        append_part(&mut out, &value);
     }
     Some(out)
 }
 
-/// Appends a length and the bytes, so that what is joined can only be taken apart in one way.
-fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+/// Appends a length (LEB128) and the bytes, so that what is joined can only be taken apart in one
+/// way: a normal form of several parts.
+pub fn append_part(out: &mut Vec<u8>, bytes: &[u8]) {
     let mut length = bytes.len();
     while length >= 0x80 {
         out.push(length as u8 | 0x80);
@@ -76,7 +77,7 @@ pub(super) fn name_and_uid(
     let (name, uid) = split_uid(value);
     let name = distinguished_name(name, names, nested)?;
     let mut out = Vec::with_capacity(name.len() + 2);
-    append(&mut out, &name);
+    append_part(&mut out, &name);
     if let Some(uid) = uid {
         out.extend_from_slice(&forms::bit_string(uid)?);
     }
