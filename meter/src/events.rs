@@ -58,7 +58,23 @@ pub const EVENTS: &[Event] = &[
     event("engine.{driver}.{algorithm}.operations", "operations", "requests run, failed ones too"),
     event("engine.{driver}.{algorithm}.bytes", "bytes", "that the requests worked on"),
     event("engine.{driver}.{algorithm}.errors", "operations", "requests that failed"),
-    event("engine.{driver}.{algorithm}.busy", "requests", "refused because the slow pool was full"),
+    event(
+        "engine.{driver}.{algorithm}.busy",
+        "requests",
+        "that found the driver or the slow pool full",
+    ),
+    event(
+        "engine.{driver}.{algorithm}.error.{error}",
+        "operations",
+        "requests that failed this way",
+    ),
+    event("client.{client}.operations", "operations", "requests run for one client"),
+    event("client.{client}.bytes", "bytes", "that one client's requests worked on"),
+    event(
+        "client.{client}.error.{error}",
+        "operations",
+        "one client's requests that failed this way",
+    ),
 ];
 
 #[cfg(test)]

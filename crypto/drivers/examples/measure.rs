@@ -2,7 +2,7 @@
 //! `cargo run --release -p keyway-drivers --example measure`.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use keyway_engine::{Algorithm, Key, Parameters};
+use keyway_engine::{Algorithm, Demand, Key, Parameters};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -15,8 +15,8 @@ const RUN_SEALS: u32 = 2_000;
 fn main() {
     let engine = keyway_drivers::engine();
     let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&KEY));
-    let open = |driver| engine.session(Parameters { driver, ..parameters }).expect("it is there");
-    let (session, null) = (open(None), open(Some("null")));
+    let open = |driver| engine.session(parameters.on(driver)).expect("it is there");
+    let (session, null) = (open(Demand::Any), open(Demand::Named("null")));
     let direct = UnboundKey::new(&AES_128_GCM, &KEY).expect("the key has the right length");
     let direct = LessSafeKey::new(direct);
     println!("AES-128-GCM seal, ns: best (median) of {RUNS} runs of {RUN_SEALS}");

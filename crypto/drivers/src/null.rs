@@ -1,7 +1,7 @@
 //! The driver that does nothing: what remains is the cost of everything around the cryptography.
 
 use keyway_engine::{
-    Algorithm, Driver, DriverSession, DriverStream, Error, Key, Request, Selection, TAG_BYTES,
+    Algorithm, Driver, DriverSession, DriverStream, Error, Request, Selection, Step, TAG_BYTES,
 };
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub fn null() -> Arc<dyn Driver> {
 struct Null;
 
 impl Driver for Null {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "null"
     }
 
@@ -27,12 +27,13 @@ impl Driver for Null {
         Selection::Named
     }
 
-    fn supports(&self, _: Algorithm) -> bool {
+    fn supports(&self, _: &[Algorithm]) -> bool {
         true
     }
 
-    fn open(&self, algorithm: Algorithm, _: Key<'_>) -> Result<Box<dyn DriverSession>, Error> {
-        Ok(Box::new(Session { public_key_bytes: algorithm.public_key_bytes() }))
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+        let public_key_bytes = steps.first().and_then(|step| step.algorithm.public_key_bytes());
+        Ok(Box::new(Session { public_key_bytes }))
     }
 
     fn stream(&self, _: Algorithm) -> Result<Box<dyn DriverStream>, Error> {
@@ -52,10 +53,16 @@ impl DriverSession for Session {
                 data.len()
             }
             Request::Open { data, .. } => data.len().saturating_sub(TAG_BYTES),
-            Request::Digest { out, .. }
+            Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => data.len(),
+            Request::Chain { length, .. } => *length,
+            Request::Compress { out, .. }
+            | Request::Decompress { out, .. }
+            | Request::Digest { out, .. }
             | Request::Mac { out, .. }
             | Request::Expand { out, .. }
             | Request::Agree { out, .. }
+            | Request::PublicEncrypt { out, .. }
+            | Request::PrivateDecrypt { out, .. }
             | Request::Random { out }
             | Request::Derive { out, .. } => zeros(out, usize::MAX),
             Request::PublicKey { out } => zeros(out, self.public_key_bytes.unwrap_or(usize::MAX)),

@@ -1,6 +1,6 @@
 //! The null driver: only for those who name it, and nothing but zeros.
 
-use keyway_engine::{Algorithm, Cost, Engine, Error, Key, Kind, Parameters, Request};
+use keyway_engine::{Algorithm, Cost, Demand, Engine, Error, Key, Kind, Parameters, Request};
 
 #[test]
 fn it_is_never_chosen() {
@@ -16,7 +16,7 @@ fn it_is_never_chosen() {
 fn it_takes_everything_when_it_is_named() {
     let engine = keyway_drivers::engine();
     for &algorithm in Algorithm::ALL {
-        let parameters = Parameters { algorithm, key: Key::None, driver: Some("null") };
+        let parameters = Parameters::new(algorithm, Key::None).on(Demand::Named("null"));
         let session = engine.session(parameters).unwrap();
         assert_eq!(session.driver(), "null");
         let mut out = vec![1; algorithm.output_bytes().unwrap_or(32)];

@@ -1,6 +1,13 @@
 //! The contract of those who do the work.
+//!
+//! A driver that computes on the caller's stack is two small traits: [`Driver`] says what it can do
+//! and opens sessions, [`DriverSession`] runs a request. One that works beside the caller (a device,
+//! a pool of threads) adds a third, [`DriverQueue`], one of which is made for each consumer's
+//! [`Queue`](crate::Queue): it takes tasks as long as it has room and hands them back when they are
+//! done.
 
-use crate::{Algorithm, Error, Key, Request};
+use crate::{Algorithm, Bell, Error, Request, Step, Task};
+use std::any::Any;
 
 /// Whether the scheduler may choose a driver by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +16,17 @@ pub enum Selection {
     Any,
     /// Only when the consumer names it: the null driver, a driver under test.
     Named,
+}
+
+/// Where a driver computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the processor of the thread that submits, in its time.
+    Caller,
+    /// On other processors of the host.
+    Host,
+    /// On a device.
+    Device,
 }
 
 /// Something that executes requests.
@@ -21,34 +39,91 @@ pub enum Selection {
 /// input; in the slow class a panic is caught and answered as [`Error::Driver`].
 pub trait Driver: Send + Sync {
     /// A short name for metrics and flags: lower-case letters, digits and dashes.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Whether the scheduler may choose it by itself.
     fn selection(&self) -> Selection {
         Selection::Any
     }
 
-    /// Whether it does this algorithm at all.
-    fn supports(&self, algorithm: Algorithm) -> bool;
+    /// Where it computes.
+    fn place(&self) -> Place {
+        Place::Caller
+    }
 
-    /// Opens a session. [`Error::Unsupported`] makes the scheduler try the next driver.
-    fn open(&self, algorithm: Algorithm, key: Key<'_>) -> Result<Box<dyn DriverSession>, Error>;
+    /// How many requests it works on at the same time, for the scheduler's arithmetic; at least 1.
+    fn parallel(&self) -> usize {
+        1
+    }
+
+    /// Whether it does these steps in one request: one algorithm, or the whole of a chain, in the
+    /// order of protecting. Chains that no driver does whole, the engine runs step by step.
+    fn supports(&self, steps: &[Algorithm]) -> bool;
+
+    /// Opens a session for steps that it supports. [`Error::Unsupported`] makes the scheduler try
+    /// the next driver, [`Error::Gone`] says that this one is dead.
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error>;
 
     /// Starts a hash that is fed in pieces.
-    fn stream(&self, algorithm: Algorithm) -> Result<Box<dyn DriverStream>, Error>;
+    fn stream(&self, algorithm: Algorithm) -> Result<Box<dyn DriverStream>, Error> {
+        Err(Error::Unsupported(algorithm))
+    }
+
+    /// Makes a queue for one consumer's thread. `None`, for drivers that compute on the caller's
+    /// stack: then the engine runs each task as it is submitted. `bell` is rung when something was
+    /// finished that nobody polled for.
+    fn queue(&self, bell: &Bell) -> Option<Box<dyn DriverQueue>> {
+        let _ = bell;
+        None
+    }
 }
 
-/// A driver's side of a session: a key ready for use.
-pub trait DriverSession: Send + Sync {
-    /// Executes one request now, on this stack, and returns the bytes it put out: for
+/// A driver's side of a session: a key ready for use. Used by all threads at once.
+pub trait DriverSession: Any + Send + Sync {
+    /// Executes one request before it returns, and returns the bytes it put out: for
     /// [`Request::Seal`] and [`Request::Open`] the length of the text without the tag, for
-    /// [`Request::Encapsulate`] that of the ciphertext, for [`Request::Verify`] 0, else what was
-    /// written to `out`.
+    /// [`Request::Encapsulate`] that of the ciphertext, for [`Request::Chain`] that of the message,
+    /// for [`Request::Verify`] 0, for ciphers the text's, else what was written to `out`.
+    ///
+    /// A driver whose work is done elsewhere waits for it. One that has died answers
+    /// [`Error::Gone`] if it left the request's buffers as they were.
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error>;
 
     /// Longest signature [`Request::Sign`] can put out, in bytes; 0 where the key cannot sign.
     fn signature_bytes_max(&self) -> usize {
         0
+    }
+}
+
+/// How a queue stands after it was offered tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// It took them all, and would take more.
+    Open,
+    /// It is full: what it left stays with the engine, which offers it again after the next poll.
+    Busy,
+    /// The driver is dead. What it had accepted comes out of [`DriverQueue::poll`], finished,
+    /// failed or given back.
+    Gone,
+}
+
+/// A driver's end of one consumer's queue. Used by one thread at a time.
+///
+/// Every task that was taken comes out of [`poll`](DriverQueue::poll) exactly once, after
+/// [`Task::run`] or [`Task::complete`] or, untouched, [`Task::give_back`]. Neither call waits.
+pub trait DriverQueue: Send {
+    /// Takes tasks from the front of `tasks`, as many as there is room for. Each is bound to a
+    /// session of this driver ([`Task::state`]). `more` says that the consumer will submit again
+    /// at once, so that a batch may wait for its rest; without it nothing may wait for company.
+    fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow;
+
+    /// Moves what has been finished to the end of `done`.
+    fn poll(&mut self, done: &mut Vec<Box<Task>>);
+
+    /// Nanoseconds until the next poll can find something, where that is known and nobody will
+    /// ring the bell.
+    fn due(&self) -> Option<u64> {
+        None
     }
 }
 

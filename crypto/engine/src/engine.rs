@@ -1,21 +1,25 @@
 //! The engine: drivers, a scheduler and the slow pool behind one cheap handle.
 
-use crate::scheduler::Scheduler;
+use crate::costs::Linear;
+use crate::lane::{Lane, Work};
+use crate::registry::Registry;
 use crate::slow::SlowPool;
 use crate::{
-    Algorithm, Class, Derivation, Done, Driver, Error, Key, Parameters, Request, Session, Stream,
+    Algorithm, Demand, Derivation, Done, Driver, Error, Key, Operation, Parameters, Place, Queue,
+    Request, Selection, Session, Stream, Task, learn, limits,
 };
 use std::sync::{Arc, OnceLock};
+use zeroize::Zeroizing;
 
 /// The handle a consumer keeps. Clones share everything; all methods may be called by any thread.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    scheduler: Scheduler,
-    slow: SlowPool,
+pub(crate) struct Inner {
+    pub registry: Arc<Registry>,
+    pub slow: SlowPool,
     /// Sessions without a key, one an algorithm, opened when first used.
     keyless: [OnceLock<Session>; Algorithm::COUNT],
 }
@@ -25,10 +29,15 @@ pub struct Builder {
     drivers: Vec<Arc<dyn Driver>>,
     slow_threads: usize,
     slow_depth: usize,
+    legacy: bool,
+    sample: u32,
 }
 
+/// One request in so many is timed, unless the builder is told otherwise.
+const SAMPLE: u32 = 1024;
+
 impl Builder {
-    /// Registers a driver; the first registered is preferred.
+    /// Registers a driver. Among drivers of the same cost the first registered is preferred.
     #[must_use]
     pub fn driver(mut self, driver: Arc<dyn Driver>) -> Self {
         self.drivers.push(driver);
@@ -44,11 +53,30 @@ impl Builder {
         self
     }
 
-    /// Starts the pool and hands out the engine.
+    /// Allows legacy algorithms ([`Algorithm::is_legacy`]). Default: no.
+    #[must_use]
+    pub fn legacy(mut self, allowed: bool) -> Self {
+        self.legacy = allowed;
+        self
+    }
+
+    /// Times one request in so many, rounded up to a power of two; 0 for none. Default: 1,024.
+    #[must_use]
+    pub fn sample(mut self, every: u32) -> Self {
+        self.sample = rounded(every);
+        self
+    }
+
+    /// Starts the pool and hands out the engine. Of two drivers of one name the second is left
+    /// out, and so are those beyond [`DRIVERS_MAX`](limits::DRIVERS_MAX).
     pub fn build(self) -> Engine {
+        let registry = Arc::new(Registry::new(self.legacy, self.sample));
+        for driver in self.drivers {
+            let _ = registry.register(driver);
+        }
         Engine {
             inner: Arc::new(Inner {
-                scheduler: Scheduler::new(self.drivers),
+                registry,
                 slow: SlowPool::new(self.slow_threads, self.slow_depth),
                 keyless: [const { OnceLock::new() }; Algorithm::COUNT],
             }),
@@ -56,28 +84,71 @@ impl Builder {
     }
 }
 
+fn rounded(every: u32) -> u32 {
+    if every == 0 { 0 } else { every.checked_next_power_of_two().unwrap_or(1 << 31) }
+}
+
 impl Engine {
     /// An engine with no driver yet.
     pub fn builder() -> Builder {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Builder { drivers: Vec::new(), slow_threads: threads, slow_depth: 32 * threads }
+        Builder {
+            drivers: Vec::new(),
+            slow_threads: threads,
+            slow_depth: 32 * threads,
+            legacy: false,
+            sample: SAMPLE,
+        }
     }
 
-    /// Opens a session on the driver that was named, or on the one the scheduler picks.
+    /// Registers a driver, at any time; sessions that are open use it from their next request on.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] if a driver of that name is there, or as many as an engine holds.
+    pub fn register(&self, driver: Arc<dyn Driver>) -> Result<(), Error> {
+        self.inner.registry.register(driver)
+    }
+
+    /// Unregisters a driver, at any time, and says whether there was one of that name. What it has
+    /// accepted it finishes; sessions go elsewhere with their next request. The driver is dropped
+    /// with the last session that it served.
+    pub fn unregister(&self, driver: &str) -> bool {
+        self.inner.registry.unregister(driver)
+    }
+
+    /// Unregisters one algorithm of a driver; says whether there is such a driver.
+    pub fn unregister_algorithm(&self, driver: &str, algorithm: Algorithm) -> bool {
+        self.inner.registry.set_algorithm(driver, algorithm, false)
+    }
+
+    /// Registers an algorithm of a driver again; says whether there is such a driver.
+    pub fn register_algorithm(&self, driver: &str, algorithm: Algorithm) -> bool {
+        self.inner.registry.set_algorithm(driver, algorithm, true)
+    }
+
+    /// Times one request in so many from now on, rounded up to a power of two; 0 for none.
+    pub fn set_sample(&self, every: u32) {
+        self.inner.registry.set_sample(rounded(every));
+    }
+
+    /// Opens a session.
     ///
     /// # Errors
     /// [`Error::InvalidKey`] if the key does not fit, [`Error::Unsupported`] or
-    /// [`Error::NoSuchDriver`] if nobody can do it.
+    /// [`Error::NoSuchDriver`] if nobody can do it, [`Error::Disabled`] for a legacy algorithm.
     pub fn session(&self, parameters: Parameters<'_>) -> Result<Session, Error> {
-        self.inner
-            .scheduler
-            .place(&parameters, |lane| Session::open(lane, parameters.algorithm, parameters.key))
+        Session::open(&self.inner.registry, parameters)
+    }
+
+    /// A queue for the thread that will own it, with room for so many requests (1 to
+    /// [`QUEUE_DEPTH_MAX`](limits::QUEUE_DEPTH_MAX)) that were accepted and not handed back.
+    pub fn queue(&self, depth: usize) -> Queue {
+        Queue::new(self, depth.clamp(1, limits::QUEUE_DEPTH_MAX))
     }
 
     /// Starts a hash that is fed in pieces.
     pub fn stream(&self, algorithm: Algorithm) -> Result<Stream, Error> {
-        let parameters = Parameters::new(algorithm, Key::None);
-        self.inner.scheduler.place(&parameters, |lane| Stream::open(lane, algorithm))
+        Stream::open(&self.inner.registry, algorithm)
     }
 
     /// Runs a request that needs no key: a digest, random bytes, a verification, an encapsulation,
@@ -108,20 +179,73 @@ impl Engine {
     /// [`Error::Busy`] if the bounded queue is full, [`Error::InvalidRequest`] if the derivation
     /// is not one or breaks a limit; `done` is then dropped uncalled.
     pub fn submit(&self, derivation: Derivation, done: Done) -> Result<(), Error> {
-        debug_assert_eq!(derivation.algorithm.class(), Class::Slow);
         derivation.check()?;
-        let session = self.keyless(derivation.algorithm)?.clone();
-        let meters = session.meters();
-        let result = self.inner.slow.submit(session, derivation, done);
-        if result == Err(Error::Busy) {
-            meters.busy.increment();
-        }
-        result
+        let Derivation { algorithm, cost, password, salt, output_bytes } = derivation;
+        let session = self.keyless(algorithm)?;
+        let out = Zeroizing::new(vec![0; output_bytes]);
+        let task = Task::new(session, Operation::Derive { cost, password, salt, out });
+        let deliver = Box::new(move |task: Box<Task>| {
+            let Task { operation, result, .. } = *task;
+            done(match (result, operation) {
+                (Ok(_), Operation::Derive { out, .. }) => Ok(out),
+                (Ok(_), _) => Err(Error::Closed),
+                (Err(error), _) => Err(error),
+            });
+        });
+        self.inner.slow.submit(task, deliver).map_err(|(task, error)| {
+            if error == Error::Busy {
+                session.inner().count_busy();
+            }
+            drop(task);
+            error
+        })
     }
 
-    /// The registered drivers, in order of preference.
-    pub fn drivers(&self) -> impl Iterator<Item = &dyn Driver> {
-        self.inner.scheduler.drivers().map(|driver| &**driver)
+    /// Whether the scheduler has a driver to choose for these steps.
+    pub fn offers(&self, steps: &[Algorithm]) -> bool {
+        !self.inner.registry.fitting(steps, Demand::Any).0.is_empty()
+    }
+
+    /// What is registered, in order of registration.
+    pub fn drivers(&self) -> Vec<DriverReport> {
+        self.inner.registry.lanes().iter().map(|lane| DriverReport::new(lane)).collect()
+    }
+
+    /// What is known of every driver's costs: of all that was in use where there was a choice, and
+    /// with `all` of everything that can be measured, which takes a moment.
+    pub fn costs(&self, all: bool) -> Vec<CostReport> {
+        let lanes = self.inner.registry.lanes();
+        if all {
+            for lane in &lanes {
+                for algorithm in Algorithm::ALL {
+                    if lane.supports(&[*algorithm]) {
+                        learn::show(&self.inner.registry, lane, *algorithm);
+                    }
+                }
+            }
+        }
+        let report = |lane: &Arc<Lane>| {
+            let works = lane.works();
+            let known = works.into_iter().filter(|work| work.costs.is_learned());
+            known.map(|work| CostReport::new(lane, &work)).collect::<Vec<_>>()
+        };
+        lanes.iter().chain([&self.inner.registry.chain]).flat_map(report).collect()
+    }
+
+    /// Sets by hand what a driver's work is taken to cost; measurements no longer change it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDriver`] if no driver of that name is registered.
+    pub fn set_cost(
+        &self,
+        driver: &str,
+        steps: &[Algorithm],
+        alone: Linear,
+        together: Linear,
+    ) -> Result<(), Error> {
+        let lane = self.inner.registry.named(driver).ok_or(Error::NoSuchDriver)?;
+        lane.work(steps).costs.fix(alone, together);
+        Ok(())
     }
 
     fn keyless(&self, algorithm: Algorithm) -> Result<&Session, Error> {
@@ -131,5 +255,68 @@ impl Engine {
         }
         let session = self.session(Parameters::new(algorithm, Key::None))?;
         Ok(cell.get_or_init(|| session))
+    }
+}
+
+/// What one registered driver says of itself.
+#[derive(Clone, Debug)]
+pub struct DriverReport {
+    /// Its name.
+    pub name: String,
+    /// Where it computes.
+    pub place: Place,
+    /// Whether it is chosen without being named.
+    pub selection: Selection,
+    /// Whether it has queues of its own.
+    pub queued: bool,
+    /// Requests it works on at a time.
+    pub parallel: u64,
+    /// The algorithms it does, without those that were unregistered.
+    pub algorithms: Vec<Algorithm>,
+    /// Nanoseconds of work that it is reckoned to have before it.
+    pub backlog: u64,
+}
+
+impl DriverReport {
+    fn new(lane: &Lane) -> Self {
+        let does = |algorithm: &Algorithm| lane.supports(&[*algorithm]);
+        DriverReport {
+            name: lane.name.clone(),
+            place: lane.place,
+            selection: lane.selection,
+            queued: lane.queued,
+            parallel: lane.parallel,
+            algorithms: Algorithm::ALL.iter().copied().filter(does).collect(),
+            backlog: lane.backlog.load(std::sync::atomic::Ordering::Relaxed),
+        }
+    }
+}
+
+/// What one driver's work is taken to cost.
+#[derive(Clone, Debug)]
+pub struct CostReport {
+    /// The driver.
+    pub driver: String,
+    /// The algorithm, or the steps of a chain joined by `+`.
+    pub work: String,
+    /// A lone request, until its result is there.
+    pub alone: Linear,
+    /// One of many.
+    pub together: Linear,
+    /// By what factor later measurements differ, for each size class: up to 64 bytes, each next
+    /// one four times as long, the last without end. First of lone requests, then of many.
+    pub corrections: [Vec<f32>; 2],
+}
+
+impl CostReport {
+    fn new(lane: &Lane, work: &Work) -> Self {
+        let [(alone, first), (together, second)] = work.costs.show();
+        CostReport {
+            driver: lane.name.clone(),
+            work: work.label.clone(),
+            alone,
+            together,
+            corrections: [first.to_vec(), second.to_vec()],
+        }
     }
 }

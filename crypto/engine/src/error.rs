@@ -8,6 +8,8 @@ use std::fmt;
 pub enum Error {
     /// No driver does this algorithm with this kind of key.
     Unsupported(Algorithm),
+    /// A legacy algorithm that this engine was not told to do.
+    Disabled(Algorithm),
     /// The driver that was named is not there.
     NoSuchDriver,
     /// The key is malformed, of the wrong length or too weak.
@@ -18,8 +20,13 @@ pub enum Error {
     Authentication,
     /// The bounded queue is full; try again later.
     Busy,
+    /// The key has been used as often as it may be: make a new one.
+    Exhausted(&'static str),
     /// The engine is shutting down.
     Closed,
+    /// From a driver to the engine: it is gone, and the request was not begun. The engine runs it
+    /// elsewhere; a consumer sees this only where there is no elsewhere.
+    Gone,
     /// The driver failed.
     Driver {
         /// Which one.
@@ -49,13 +56,31 @@ impl Error {
     pub fn blame(&self) -> Blame {
         match self {
             Error::Unsupported(_)
+            | Error::Disabled(_)
             | Error::NoSuchDriver
             | Error::InvalidKey(_)
             | Error::InvalidRequest(_) => Blame::Caller,
             Error::Authentication => Blame::Peer,
-            Error::Busy => Blame::Limit,
+            Error::Busy | Error::Exhausted(_) => Blame::Limit,
             Error::Closed => Blame::System,
-            Error::Driver { .. } => Blame::Driver,
+            Error::Driver { .. } | Error::Gone => Blame::Driver,
+        }
+    }
+
+    /// Its name in the meters.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Error::Unsupported(_) => "unsupported",
+            Error::Disabled(_) => "disabled",
+            Error::NoSuchDriver => "no-such-driver",
+            Error::InvalidKey(_) => "invalid-key",
+            Error::InvalidRequest(_) => "invalid-request",
+            Error::Authentication => "authentication",
+            Error::Busy => "busy",
+            Error::Exhausted(_) => "exhausted",
+            Error::Closed => "closed",
+            Error::Driver { .. } => "driver",
+            Error::Gone => "gone",
         }
     }
 }
@@ -64,11 +89,17 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Unsupported(algorithm) => write!(f, "no driver does {algorithm} this way"),
+            Error::Disabled(algorithm) => write!(
+                f,
+                "{algorithm} is a legacy algorithm and off; enable it where the engine is made"
+            ),
             Error::NoSuchDriver => f.write_str("no driver of that name is registered"),
             Error::InvalidKey(why) => write!(f, "the key cannot be used: {why}"),
             Error::InvalidRequest(why) => write!(f, "the request cannot be run: {why}"),
             Error::Authentication => f.write_str("authentication failed"),
             Error::Busy => f.write_str("the engine is busy; try again later"),
+            Error::Exhausted(why) => write!(f, "the key is used up: {why}; make a new one"),
+            Error::Gone => f.write_str("the driver is gone and no other can take its place"),
             Error::Closed => f.write_str("the engine is shutting down"),
             Error::Driver { driver, why } => write!(f, "driver {driver} failed: {why}"),
         }

@@ -16,19 +16,41 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
+mod append;
+mod bell;
+mod chain;
+mod clock;
+mod costs;
 mod driver;
 mod engine;
 mod error;
+mod lane;
+mod learn;
 pub mod limits;
+mod operation;
+mod parameters;
+mod queue;
+mod registry;
 mod request;
+mod sampling;
 mod scheduler;
 mod session;
 mod slow;
+mod task;
 
-pub use algorithm::{Algorithm, Class, Kind};
-pub use driver::{Driver, DriverSession, DriverStream, Selection};
-pub use engine::{Builder, Engine};
+pub use algorithm::{Algorithm, Class, Kind, Unknown};
+pub use bell::Bell;
+pub use chain::run_chain;
+pub use costs::Linear;
+pub use driver::{Driver, DriverQueue, DriverSession, DriverStream, Flow, Place, Selection};
+pub use engine::{Builder, CostReport, DriverReport, Engine};
 pub use error::{Blame, Error};
-pub use request::{Cost, Derivation, Key, NONCE_BYTES, Parameters, Request, TAG_BYTES};
+pub use operation::Operation;
+pub use parameters::{Demand, Key, Nonces, Parameters, Step, Usage};
+pub use queue::Queue;
+pub use request::{
+    Cost, Derivation, Direction, IV_BYTES_MAX, Iv, NONCE_BYTES, Part, Request, TAG_BYTES,
+};
 pub use session::{Session, Stream};
 pub use slow::Done;
+pub use task::Task;

@@ -1,5 +1,7 @@
 //! Every bound of this room, named, with its unit.
 
+use std::time::Duration;
+
 /// Largest single data buffer a request may carry, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 1 << 30;
 /// Largest secret a key derivation may return, in bytes.
@@ -20,5 +22,24 @@ pub const ARGON2_LANES_MAX: u32 = 64;
 pub const SHA_CRYPT_ROUNDS_MIN: u32 = 1_000;
 /// See [`SHA_CRYPT_ROUNDS_MIN`].
 pub const SHA_CRYPT_ROUNDS_MAX: u32 = 9_999_999;
-/// Most drivers one engine holds.
-pub const DRIVERS_MAX: usize = 16;
+/// Most memory scrypt may take, in bytes: 1 GiB.
+pub const SCRYPT_MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// Largest scrypt block size `r`.
+pub const SCRYPT_R_MAX: u32 = 64;
+/// Largest scrypt parallelisation `p`.
+pub const SCRYPT_P_MAX: u32 = 64;
+/// Most drivers one engine holds at a time.
+pub const DRIVERS_MAX: usize = 32;
+/// Most steps of a chain.
+pub const CHAIN_STEPS_MAX: usize = 4;
+/// Shortest tag a chain may cut a MAC to, in bytes (SP 800-107 § 5.3.3 asks for 32 bits at least,
+/// IPsec uses 96).
+pub const CHAIN_TAG_BYTES_MIN: usize = 4;
+/// Most requests one queue may have accepted and not yet handed back.
+pub const QUEUE_DEPTH_MAX: usize = 65_536;
+/// How often one session may be bound anew, because drivers came or went while it was used.
+pub const REBINDS_MAX: usize = 1 << 16;
+/// How long a waiting queue polls before it sleeps; about what a wake-up costs.
+pub const SPIN: Duration = Duration::from_micros(20);
+/// How long a queue that is dropped waits for what drivers have begun.
+pub const CLOSE: Duration = Duration::from_secs(5);

@@ -1,68 +1,64 @@
-//! What a consumer hands over: parameters that open a session, requests that run on it.
+//! What a consumer asks for: one operation, on his own stack.
 
-use crate::{Algorithm, Error, Kind, limits};
-use std::fmt;
+use crate::{Algorithm, Class, Error, Kind, limits};
+use std::ops::Range;
 use zeroize::Zeroizing;
 
 /// Nonce length of every AEAD here, in bytes.
 pub const NONCE_BYTES: usize = 12;
 /// Tag length of every AEAD here, in bytes.
 pub const TAG_BYTES: usize = 16;
+/// Longest initialisation vector of a cipher, in bytes; [`Algorithm::iv_bytes`] says how many of
+/// them count.
+pub const IV_BYTES_MAX: usize = 16;
 
-/// What a session is opened with. The driver copies what it needs; the caller may wipe his.
-#[derive(Clone, Copy)]
-pub struct Parameters<'a> {
-    /// What the session does.
-    pub algorithm: Algorithm,
-    /// Under which key.
-    pub key: Key<'a>,
-    /// Demand this driver by name; `None` leaves the choice to the scheduler.
-    pub driver: Option<&'a str>,
+/// Which way a chain is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// In the session's order: compress, encrypt, write tags.
+    Protect,
+    /// Backwards: check tags, decrypt, decompress.
+    Unprotect,
 }
 
-impl<'a> Parameters<'a> {
-    /// Parameters that leave the choice of driver to the scheduler.
-    pub fn new(algorithm: Algorithm, key: Key<'a>) -> Self {
-        Parameters { algorithm, key, driver: None }
-    }
-}
-
-/// Where a session's key comes from.
-#[derive(Clone, Copy)]
-pub enum Key<'a> {
-    /// No key: hashes, random bytes, verification, encapsulation, password hashing.
-    None,
-    /// The key itself: AEAD, MAC, or an HKDF pseudo-random key.
-    Secret(&'a [u8]),
-    /// HKDF-Extract of these (RFC 5869 § 2.2).
-    Extract {
-        /// The salt; empty stands for a string of zeros.
-        salt: &'a [u8],
-        /// The input keying material.
-        secret: &'a [u8],
+/// What one step of a chain works on. Positions count in the request's `data`.
+///
+/// Compression changes the length of its text; what lies behind the text moves up or down with its
+/// end, and so do the positions of the other parts: those of the parts that come after it when
+/// protecting are given as if nothing had been compressed, those of a request that unprotects as
+/// they are before it is decompressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Encrypts or decrypts `text` in place.
+    Cipher {
+        /// Where its initialisation vector is.
+        iv: Iv,
+        /// The text; a multiple of [`Algorithm::block_bytes`].
+        text: Range<usize>,
     },
-    /// A fresh key pair, whose private half never leaves the driver.
-    Generate,
-    /// A private key as PKCS#8 (RFC 5208, RFC 5958), DER.
-    Pkcs8(&'a [u8]),
-    /// An RSA private key as PKCS#1 (RFC 8017), DER.
-    Pkcs1(&'a [u8]),
-    /// An elliptic-curve private key as SEC 1 (RFC 5915), DER.
-    Sec1(&'a [u8]),
+    /// Authenticates `over` and writes the tag, or checks it. A tag shorter than
+    /// [`Algorithm::output_bytes`] is the front of the whole one; at least
+    /// [`CHAIN_TAG_BYTES_MIN`](limits::CHAIN_TAG_BYTES_MIN) bytes.
+    Mac {
+        /// What is authenticated.
+        over: Range<usize>,
+        /// Where the tag lies; not within `over`.
+        tag: Range<usize>,
+    },
+    /// Compresses or decompresses `text`.
+    Compression {
+        /// The text.
+        text: Range<usize>,
+    },
 }
 
-impl fmt::Debug for Key<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Key::None => "None",
-            Key::Secret(_) => "Secret(..)",
-            Key::Extract { .. } => "Extract(..)",
-            Key::Generate => "Generate",
-            Key::Pkcs8(_) => "Pkcs8(..)",
-            Key::Pkcs1(_) => "Pkcs1(..)",
-            Key::Sec1(_) => "Sec1(..)",
-        })
-    }
+/// Where a cipher's initialisation vector is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Iv {
+    /// Here; of a shorter one, the first bytes.
+    Given([u8; IV_BYTES_MAX]),
+    /// In the data, at this position; the consumer put it there.
+    At(usize),
 }
 
 /// How much work a password derivation is made to cost.
@@ -81,6 +77,15 @@ pub enum Cost {
         passes: u32,
         /// Lanes, at least 1.
         lanes: u32,
+    },
+    /// scrypt (RFC 7914 § 2).
+    Scrypt {
+        /// The binary logarithm of the cost parameter N.
+        log_n: u8,
+        /// Block size.
+        r: u32,
+        /// Parallelisation.
+        p: u32,
     },
     /// SHA-crypt.
     ShaCrypt {
@@ -110,6 +115,45 @@ pub enum Request<'a> {
         aad: &'a [u8],
         /// Ciphertext and then tag in; the plaintext is all but the last [`TAG_BYTES`].
         data: &'a mut [u8],
+    },
+    /// Encrypt `data` in place with a cipher.
+    Encrypt {
+        /// [`Algorithm::iv_bytes`] of it count.
+        iv: &'a [u8; IV_BYTES_MAX],
+        /// A multiple of [`Algorithm::block_bytes`].
+        data: &'a mut [u8],
+    },
+    /// Decrypt `data` in place with a cipher.
+    Decrypt {
+        /// As it was encrypted.
+        iv: &'a [u8; IV_BYTES_MAX],
+        /// A multiple of [`Algorithm::block_bytes`].
+        data: &'a mut [u8],
+    },
+    /// Compress.
+    Compress {
+        /// The text.
+        data: &'a [u8],
+        /// Room for the result; too little is an error.
+        out: &'a mut [u8],
+    },
+    /// Decompress.
+    Decompress {
+        /// What was compressed.
+        data: &'a [u8],
+        /// Room for the text; too little is an error, so that no bomb goes off.
+        out: &'a mut [u8],
+    },
+    /// All of a chain's steps.
+    Chain {
+        /// Which way.
+        direction: Direction,
+        /// The message, and room behind it if a step makes it longer.
+        data: &'a mut [u8],
+        /// Length of the message in `data`; `run` returns its length afterwards.
+        length: usize,
+        /// What each step works on, in the session's order.
+        parts: &'a [Part],
     },
     /// Hash the parts one after the other.
     Digest {
@@ -148,7 +192,7 @@ pub enum Request<'a> {
     Encapsulate {
         /// The peer's encapsulation key.
         peer: &'a [u8],
-        /// For the peer; 1,088 bytes with ML-KEM-768.
+        /// For the peer; [`Algorithm::ciphertext_bytes`].
         ciphertext: &'a mut [u8],
         /// For us.
         secret: &'a mut [u8],
@@ -176,6 +220,22 @@ pub enum Request<'a> {
         /// The signature.
         signature: &'a [u8],
     },
+    /// Encrypt a short message to the holder of the private key.
+    PublicEncrypt {
+        /// An RSAPublicKey (RFC 8017 § A.1.1), DER.
+        public_key: &'a [u8],
+        /// The message.
+        message: &'a [u8],
+        /// Room for as many bytes as the modulus has.
+        out: &'a mut [u8],
+    },
+    /// Decrypt what was encrypted to this session's key.
+    PrivateDecrypt {
+        /// From the peer.
+        ciphertext: &'a [u8],
+        /// Room for as many bytes as the modulus has.
+        out: &'a mut [u8],
+    },
     /// Random bytes fit for keys.
     Random {
         /// Filled wholly.
@@ -198,12 +258,19 @@ impl Request<'_> {
     /// Bytes worked on, for the meters.
     pub fn bytes(&self) -> usize {
         match self {
-            Request::Seal { data, .. } => data.len(),
+            Request::Seal { data, .. }
+            | Request::Encrypt { data, .. }
+            | Request::Decrypt { data, .. } => data.len(),
+            Request::Compress { data, .. } | Request::Decompress { data, .. } => data.len(),
+            Request::Chain { length, .. } => *length,
             Request::Open { data, .. } => data.len().saturating_sub(TAG_BYTES),
             Request::Digest { data, .. } | Request::Mac { data, .. } => {
                 data.iter().map(|part| part.len()).sum()
             }
-            Request::Sign { message, .. } | Request::Verify { message, .. } => message.len(),
+            Request::Sign { message, .. }
+            | Request::Verify { message, .. }
+            | Request::PublicEncrypt { message, .. } => message.len(),
+            Request::PrivateDecrypt { ciphertext, .. } => ciphertext.len(),
             Request::Expand { out, .. } | Request::Random { out } | Request::Derive { out, .. } => {
                 out.len()
             }
@@ -214,42 +281,118 @@ impl Request<'_> {
         }
     }
 
+    /// Which class it runs in where the engine chooses; a request run on the caller's own stack is
+    /// the caller's concern.
+    pub fn class(&self, algorithm: Algorithm) -> Class {
+        use Algorithm::*;
+        let slow = match self {
+            Request::Derive { .. } | Request::PrivateDecrypt { .. } => true,
+            Request::Sign { .. } => {
+                !matches!(algorithm, Ed25519 | EcdsaP256Sha256 | EcdsaP256Sha384 | EcdsaP384Sha256)
+            }
+            Request::Agree { .. } => matches!(algorithm, Ffdhe2048 | Ffdhe3072 | Ffdhe4096),
+            _ => false,
+        };
+        if slow { Class::Slow } else { Class::Fast }
+    }
+
     /// Refuses what no driver could do, so that drivers need not each check it.
     #[inline]
     pub(crate) fn check(&self, algorithm: Algorithm) -> Result<(), Error> {
+        let exact = |kind, length: usize| {
+            algorithm.kind() == kind && algorithm.output_bytes() == Some(length)
+        };
+        let cipher = |data: &[u8]| {
+            algorithm.kind() == Kind::Cipher
+                && data.len() <= limits::REQUEST_BYTES_MAX
+                && data.len().is_multiple_of(algorithm.block_bytes())
+                && (data.len() >= 16
+                    || !matches!(algorithm, Algorithm::Aes128Xts | Algorithm::Aes256Xts))
+        };
+        let text = |bytes: usize| {
+            algorithm.kind() == Kind::Aead
+                && bytes <= limits::REQUEST_BYTES_MAX
+                && (bytes == 0
+                    || !matches!(algorithm, Algorithm::Aes128Gmac | Algorithm::Aes256Gmac))
+        };
         let fits = match self {
-            Request::Seal { data, .. } => {
-                algorithm.kind() == Kind::Aead && data.len() <= limits::REQUEST_BYTES_MAX
-            }
+            Request::Seal { data, .. } => text(data.len()),
             Request::Open { data, .. } => {
-                if data.len() < TAG_BYTES {
+                let Some(bytes) = data.len().checked_sub(TAG_BYTES) else {
                     return Err(Error::Authentication);
-                }
-                algorithm.kind() == Kind::Aead && data.len() <= limits::REQUEST_BYTES_MAX
+                };
+                text(bytes)
             }
-            Request::Digest { out, .. } => {
-                algorithm.kind() == Kind::Hash && algorithm.output_bytes() == Some(out.len())
+            Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => cipher(data),
+            Request::Compress { data, out } | Request::Decompress { data, out } => {
+                algorithm.kind() == Kind::Compression
+                    && data.len().max(out.len()) <= limits::REQUEST_BYTES_MAX
             }
-            Request::Mac { out, .. } => {
-                algorithm.kind() == Kind::Mac && algorithm.output_bytes() == Some(out.len())
-            }
+            Request::Chain { .. } => false,
+            Request::Digest { out, .. } => exact(Kind::Hash, out.len()),
+            Request::Mac { out, .. } => exact(Kind::Mac, out.len()),
             Request::Expand { .. } => algorithm.kind() == Kind::Hkdf,
-            Request::PublicKey { .. } => {
-                matches!(algorithm.kind(), Kind::Exchange | Kind::Kem | Kind::Signature)
+            Request::PublicKey { .. } => matches!(
+                algorithm.kind(),
+                Kind::Exchange | Kind::Kem | Kind::Signature | Kind::Encryption
+            ),
+            Request::Agree { out, .. } => exact(Kind::Exchange, out.len()),
+            Request::Encapsulate { secret, ciphertext, .. } => {
+                exact(Kind::Kem, secret.len())
+                    && algorithm.ciphertext_bytes() == Some(ciphertext.len())
             }
-            Request::Agree { out, .. } => {
-                algorithm.kind() == Kind::Exchange && algorithm.output_bytes() == Some(out.len())
-            }
-            Request::Encapsulate { secret, .. } | Request::Decapsulate { secret, .. } => {
-                algorithm.kind() == Kind::Kem && algorithm.output_bytes() == Some(secret.len())
-            }
+            Request::Decapsulate { secret, .. } => exact(Kind::Kem, secret.len()),
             Request::Sign { .. } | Request::Verify { .. } => algorithm.kind() == Kind::Signature,
+            Request::PublicEncrypt { .. } | Request::PrivateDecrypt { .. } => {
+                algorithm.kind() == Kind::Encryption
+            }
             Request::Random { .. } => algorithm.kind() == Kind::Random,
             Request::Derive { cost, password, salt, out } => {
                 return check_derivation(algorithm, *cost, password, salt, out.len());
             }
         };
         if fits { Ok(()) } else { Err(Error::InvalidRequest("it does not fit the algorithm")) }
+    }
+
+    /// The same for a session that does these steps.
+    pub(crate) fn check_chain(&self, steps: &[Algorithm]) -> Result<(), Error> {
+        let Request::Chain { data, length, parts, .. } = self else {
+            return Err(Error::InvalidRequest("this session takes chains only"));
+        };
+        if *length > data.len() || data.len() > limits::REQUEST_BYTES_MAX {
+            return Err(Error::InvalidRequest("the message is longer than its buffer"));
+        }
+        if parts.len() != steps.len() {
+            return Err(Error::InvalidRequest("a chain has one part for each step"));
+        }
+        let within = |range: &Range<usize>| range.start <= range.end && range.end <= *length;
+        for (part, algorithm) in parts.iter().zip(steps) {
+            let fits = match (part, algorithm.kind()) {
+                (Part::Cipher { iv, text }, Kind::Cipher) => {
+                    let there = match iv {
+                        Iv::Given(_) => true,
+                        Iv::At(at) => {
+                            at.checked_add(algorithm.iv_bytes()).is_some_and(|end| end <= *length)
+                        }
+                    };
+                    there && within(text)
+                }
+                (Part::Mac { over, tag }, Kind::Mac) => {
+                    let whole = algorithm.output_bytes().unwrap_or(0);
+                    let apart = tag.start >= over.end || tag.end <= over.start;
+                    within(over)
+                        && within(tag)
+                        && apart
+                        && (limits::CHAIN_TAG_BYTES_MIN..=whole).contains(&tag.len())
+                }
+                (Part::Compression { text }, Kind::Compression) => within(text),
+                _ => return Err(Error::InvalidRequest("a part is another kind of step's")),
+            };
+            if !fits {
+                return Err(Error::InvalidRequest("a part reaches out of the message"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -290,6 +433,13 @@ fn check_derivation(
             within(lanes, 1, limits::ARGON2_LANES_MAX)
                 && within(passes, 1, limits::ARGON2_PASSES_MAX)
                 && within(memory_kib, 8 * lanes, limits::ARGON2_MEMORY_KIB_MAX)
+        }
+        (Scrypt, Cost::Scrypt { log_n, r, p }) => {
+            // 128 r (N + p) bytes of memory, 128 r N p of work (RFC 7914 § 2 and 6).
+            within(u32::from(log_n), 1, 30)
+                && within(r, 1, limits::SCRYPT_R_MAX)
+                && within(p, 1, limits::SCRYPT_P_MAX)
+                && (u64::from(r) << log_n) <= limits::SCRYPT_MEMORY_BYTES_MAX / 128
         }
         (Sha256Crypt | Sha512Crypt, Cost::ShaCrypt { rounds }) => {
             within(rounds, limits::SHA_CRYPT_ROUNDS_MIN, limits::SHA_CRYPT_ROUNDS_MAX)

@@ -1,68 +1,212 @@
 //! What a consumer holds: a session, or a hash fed in pieces.
+//!
+//! A session is *virtual*: it owns its parameters and key, and what drivers know of it hangs below
+//! as *bindings*, one for each driver it was ever placed on. When drivers come or go (the registry's
+//! epoch changes) the session makes a new *table* of the bindings to choose from. Bindings and
+//! tables never move and are freed with the session, so that the way of a request through them
+//! needs no lock and no count of references.
 
-use crate::scheduler::{Lane, Meters};
-use crate::{Algorithm, DriverSession, DriverStream, Error, Key, NONCE_BYTES, Request, TAG_BYTES};
-use std::sync::Arc;
+use crate::append::Append;
+use crate::chain::Stepwise;
+use crate::costs::Company;
+use crate::lane::{Client, Lane, Work};
+use crate::parameters::{Nonces, OwnedKey, Parameters, Usage};
+use crate::registry::Registry;
+use crate::{
+    Algorithm, Demand, DriverSession, DriverStream, Error, Key, Kind, NONCE_BYTES, Request, Step,
+    TAG_BYTES, clock, learn, sampling, scheduler,
+};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A key in a driver, ready for requests. Cheap to clone; shared by threads freely.
+/// A key, ready for requests wherever the engine likes best. Cheap to clone; shared by threads
+/// freely.
 ///
-/// The handle gives no way back to the key. Dropping the last clone makes the driver forget it.
+/// The handle gives no way back to the key. Dropping the last clone makes the engine and all
+/// drivers forget it.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
 }
 
-struct Inner {
-    algorithm: Algorithm,
-    driver: &'static str,
-    meters: Meters,
-    state: Box<dyn DriverSession>,
+pub(crate) struct Inner {
+    /// No other session of this process has it.
+    pub id: u64,
+    registry: Arc<Registry>,
+    /// For sessions that do one thing.
+    algorithm: Option<Algorithm>,
+    /// Whether every request takes the long way: chains, counted keys, nonces of the session's own.
+    guarded: bool,
+    pub ordered: bool,
+    algorithms: Vec<Algorithm>,
+    keys: Vec<OwnedKey>,
+    demand: OwnedDemand,
+    nonces: Nonces,
+    usage: Usage,
+    sealed: AtomicU64,
+    forged: AtomicU64,
+    pub client: Option<Client>,
+    bindings: Append<Binding>,
+    tables: Append<Table>,
+    current: AtomicUsize,
+    /// Held while a table is made.
+    making: Mutex<()>,
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Where the scheduler puts a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice {
+    pub binding: u32,
+    /// Nanoseconds that it is expected to occupy the driver.
+    pub service: u32,
+    /// Whether there was nothing to choose.
+    pub sole: bool,
+}
+
+enum OwnedDemand {
+    Any,
+    Software,
+    Hardware,
+    Named(String),
+    /// This lane and no other, for measuring it.
+    Lane(Arc<Lane>),
+}
+
+/// What one driver knows of a session.
+pub(crate) struct Binding {
+    pub lane: Arc<Lane>,
+    pub work: Arc<Work>,
+    /// Opened when it is first used.
+    state: OnceLock<Result<Box<dyn DriverSession>, Error>>,
+}
+
+/// The choice there was at some epoch.
+struct Table {
+    epoch: u64,
+    /// The only candidate, or the first.
+    first: u32,
+    candidates: Vec<u32>,
 }
 
 impl Session {
-    pub(crate) fn open(lane: &Lane, algorithm: Algorithm, key: Key<'_>) -> Result<Self, Error> {
-        let meters = lane.meters(algorithm);
-        let state = lane.driver.open(algorithm, key);
-        if matches!(key, Key::Generate | Key::Extract { .. }) {
-            // Opening such a session is cryptographic work, so it counts as an operation.
-            meters.count(0, &state);
+    pub(crate) fn open(
+        registry: &Arc<Registry>,
+        parameters: Parameters<'_>,
+    ) -> Result<Self, Error> {
+        let demand = match parameters.demand {
+            Demand::Any => OwnedDemand::Any,
+            Demand::Software => OwnedDemand::Software,
+            Demand::Hardware => OwnedDemand::Hardware,
+            Demand::Named(name) => OwnedDemand::Named(name.to_owned()),
+        };
+        Self::open_for(registry, parameters, demand)
+    }
+
+    /// On this lane and no other.
+    pub(crate) fn open_on(
+        registry: &Arc<Registry>,
+        parameters: Parameters<'_>,
+        lane: &Arc<Lane>,
+    ) -> Result<Self, Error> {
+        Self::open_for(registry, parameters, OwnedDemand::Lane(lane.clone()))
+    }
+
+    fn open_for(
+        registry: &Arc<Registry>,
+        parameters: Parameters<'_>,
+        demand: OwnedDemand,
+    ) -> Result<Self, Error> {
+        parameters.check()?;
+        let steps = parameters.steps();
+        for step in steps {
+            registry.allows(step.algorithm)?;
         }
-        let state = state?;
-        Ok(Session {
-            inner: Arc::new(Inner { algorithm, driver: lane.driver.name(), meters, state }),
-        })
+        let algorithm = match steps {
+            [step] => Some(step.algorithm),
+            _ => None,
+        };
+        let guarded = algorithm.is_none()
+            || parameters.nonces != Nonces::Given
+            || parameters.usage != Usage::UNLIMITED
+            || parameters.client.is_some();
+        let inner = Inner {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            registry: registry.clone(),
+            algorithm,
+            guarded,
+            ordered: parameters.ordered,
+            algorithms: steps.iter().map(|step| step.algorithm).collect(),
+            keys: steps.iter().map(|step| OwnedKey::new(step.key)).collect(),
+            demand,
+            nonces: parameters.nonces,
+            usage: parameters.usage,
+            sealed: AtomicU64::new(0),
+            forged: AtomicU64::new(0),
+            client: parameters.client.map(Client::new),
+            bindings: Append::new(),
+            tables: Append::new(),
+            current: AtomicUsize::new(0),
+            making: Mutex::new(()),
+        };
+        inner.first_table()?;
+        Ok(Session { inner: Arc::new(inner) })
     }
 
-    /// What it was opened for.
+    /// What it was opened for; of a chain, its first step.
     pub fn algorithm(&self) -> Algorithm {
-        self.inner.algorithm
+        // A session has at least one step.
+        self.inner.algorithms.first().copied().unwrap_or(Algorithm::Random)
     }
 
-    /// The driver it landed on.
-    pub fn driver(&self) -> &'static str {
-        self.inner.driver
+    /// All its steps, in the order of protecting.
+    pub fn algorithms(&self) -> &[Algorithm] {
+        &self.inner.algorithms
     }
 
-    pub(crate) fn meters(&self) -> Meters {
-        self.inner.meters
+    /// The driver it would run on were there nothing to choose: the only candidate, or the first
+    /// that was registered.
+    pub fn driver(&self) -> &str {
+        let first = self.inner.table().map_or(0, |table| table.first);
+        self.inner.binding(first).map_or("", |binding| &binding.lane.name)
     }
 
-    /// Runs one request on this stack and returns the bytes it put out (see
-    /// [`DriverSession::run`]).
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    #[inline]
+    pub(crate) fn state(&self, binding: u32) -> Option<&dyn DriverSession> {
+        self.inner.binding(binding)?.state()
+    }
+
+    /// Runs one request before it returns, and returns the bytes it put out (see
+    /// [`DriverSession::run`]): on this stack, unless the scheduler expects another driver to
+    /// finish it earlier.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] if the request does not fit the algorithm,
-    /// [`Error::Authentication`] if a tag or signature does not check, else the driver's.
+    /// [`Error::Authentication`] if a tag or signature does not check, [`Error::Exhausted`] if the
+    /// key is used up, else the driver's.
     #[inline]
     pub fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         let inner = &*self.inner;
-        let bytes = request.bytes();
-        let result = match request.check(inner.algorithm) {
-            Ok(()) => inner.state.run(request),
-            Err(error) => Err(error),
-        };
-        inner.meters.count(bytes, &result);
-        result
+        if let Some((binding, state)) = inner.sole()
+            && let Some(algorithm) = inner.algorithm
+            && !sampling::due(inner.registry.sample())
+        {
+            let bytes = request.bytes();
+            let result = match request.check(algorithm) {
+                Ok(()) => state.run(request),
+                Err(error) => Err(error),
+            };
+            if result != Err(Error::Gone) {
+                binding.work.count(bytes, &result);
+                return result;
+            }
+        }
+        inner.run(request)
     }
 
     /// Encrypts `data` in place and returns its tag.
@@ -78,6 +222,22 @@ impl Session {
         Ok(tag)
     }
 
+    /// Encrypts `data` in place under a nonce that the session makes, and returns nonce and tag.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] if the session was not opened with
+    /// [`Nonces::Counter`](crate::Nonces::Counter), [`Error::Exhausted`] if there is no nonce left.
+    pub fn seal_next(
+        &self,
+        aad: &[u8],
+        data: &mut [u8],
+    ) -> Result<([u8; NONCE_BYTES], [u8; TAG_BYTES]), Error> {
+        let (nonce, mut tag) = (self.inner.next_nonce()?, [0; TAG_BYTES]);
+        let request = &mut Request::Seal { nonce: &nonce, aad, data, tag: &mut tag };
+        self.inner.run_checked(request, true)?;
+        Ok((nonce, tag))
+    }
+
     /// Checks and decrypts ciphertext and tag in place, and returns the plaintext's length.
     #[inline]
     pub fn open_in_place(
@@ -91,7 +251,7 @@ impl Session {
 
     /// The public half of the session's key.
     pub fn public_key(&self) -> Result<Vec<u8>, Error> {
-        let room = self.inner.algorithm.public_key_bytes().unwrap_or(PUBLIC_KEY_BYTES_MAX);
+        let room = self.algorithm().public_key_bytes().unwrap_or(PUBLIC_KEY_BYTES_MAX);
         let mut out = vec![0; room];
         let used = self.run(&mut Request::PublicKey { out: &mut out })?;
         out.truncate(used);
@@ -100,33 +260,423 @@ impl Session {
 
     /// Signs the whole message.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
-        let mut out = vec![0; self.inner.state.signature_bytes_max()];
+        let mut out = vec![0; self.signature_bytes_max()];
         let used = self.run(&mut Request::Sign { message, out: &mut out })?;
         out.truncate(used);
         Ok(out)
     }
+
+    /// Longest signature of the session's key, in bytes; 0 where it cannot sign.
+    pub fn signature_bytes_max(&self) -> usize {
+        let first = self.inner.table().map_or(0, |table| table.first);
+        self.state(first).map_or(0, DriverSession::signature_bytes_max)
+    }
 }
 
-/// Room for the longest public key of a signature algorithm: RSA with 8,192 bits, with its DER.
-const PUBLIC_KEY_BYTES_MAX: usize = 1_100;
+/// Room for the longest public key of a signature algorithm: ML-DSA-87.
+const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
+
+impl Inner {
+    #[inline]
+    pub fn binding(&self, index: u32) -> Option<&Binding> {
+        self.bindings.get(index as usize)
+    }
+
+    /// The steps with their keys.
+    fn steps(&self) -> Vec<Step<'_>> {
+        let pairs = self.algorithms.iter().zip(&self.keys);
+        pairs.map(|(algorithm, key)| Step { algorithm: *algorithm, key: key.view() }).collect()
+    }
+
+    /// The binding of a session that has no choice and nothing to count, if its table is of today.
+    #[inline]
+    pub fn sole(&self) -> Option<(&Binding, &dyn DriverSession)> {
+        if self.guarded {
+            return None;
+        }
+        let table = self.tables.get(self.current.load(Ordering::Acquire))?;
+        if table.epoch != self.registry.epoch() || table.candidates.len() != 1 {
+            return None;
+        }
+        let binding = self.binding(table.first)?;
+        Some((binding, binding.state()?))
+    }
+
+    /// The long way: whatever [`Session::run`] did not settle.
+    #[cold]
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        let bytes = request.bytes();
+        let result = self.check(request).and_then(|()| self.admit(request));
+        match result {
+            Ok(()) => self.run_checked(request, false),
+            Err(error) => {
+                self.count_refusal(bytes, error);
+                Err(error)
+            }
+        }
+    }
+
+    pub fn count_busy_at(&self, binding: u32) {
+        if let Some(binding) = self.binding(binding) {
+            binding.work.busy.increment();
+        }
+    }
+
+    /// Counts a refusal by a full queue.
+    pub fn count_busy(&self) {
+        let first = self.table().map_or(0, |table| table.first);
+        if let Some(binding) = self.binding(first) {
+            binding.work.busy.increment();
+        }
+    }
+
+    /// Counts a request that no driver saw.
+    pub fn count_refusal(&self, bytes: usize, error: Error) {
+        let first = self.table().map_or(0, |table| table.first);
+        if let Some(binding) = self.binding(first) {
+            binding.work.count::<()>(bytes, &Err(error));
+        }
+        if let Some(client) = &self.client {
+            client.count(bytes, &Err(error));
+        }
+    }
+
+    fn run_checked(&self, request: &mut Request<'_>, nonce_is_ours: bool) -> Result<usize, Error> {
+        let bytes = request.bytes();
+        if nonce_is_ours {
+            self.check(request)?;
+            self.count_seal()?;
+        }
+        loop {
+            let Choice { binding, service, .. } = self.pick(bytes, Company::Alone, 0.0)?;
+            let Some(binding) = self.binding(binding) else { return Err(Error::Gone) };
+            let Some(state) = binding.state() else { continue };
+            let shared = !binding.lane.on_caller;
+            if shared {
+                binding.lane.load(service);
+            }
+            let begun = clock::now();
+            let result = state.run(request);
+            let took = clock::now() - begun;
+            if shared {
+                binding.lane.unload(service);
+            }
+            if result == Err(Error::Gone) {
+                self.registry.bury(&binding.lane);
+                continue;
+            }
+            binding.work.count(bytes, &result);
+            if result.is_ok() {
+                binding.work.costs.observe(Company::Alone, bytes, took);
+            }
+            self.settle(bytes, matches!(request, Request::Open { .. }), &result);
+            return result;
+        }
+    }
+
+    /// Whether the request is one for this session.
+    #[inline]
+    pub fn check(&self, request: &Request<'_>) -> Result<(), Error> {
+        match self.algorithm {
+            Some(algorithm) => request.check(algorithm),
+            None => request.check_chain(&self.algorithms),
+        }
+    }
+
+    /// Whether a request with a given nonce may use the key, and counts it.
+    fn admit(&self, request: &Request<'_>) -> Result<(), Error> {
+        if self.usage == Usage::UNLIMITED && self.nonces == Nonces::Given {
+            return Ok(());
+        }
+        match request {
+            Request::Seal { .. } if self.nonces != Nonces::Given => Err(Error::InvalidRequest(
+                "this session makes its own nonces: seal with `seal_next` or through a queue",
+            )),
+            Request::Seal { .. } => self.count_seal(),
+            Request::Open { .. } => self.admit_open(),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn is_guarded(&self) -> bool {
+        self.guarded
+    }
+
+    pub fn makes_nonces(&self) -> bool {
+        self.nonces != Nonces::Given
+    }
+
+    pub fn count_seal(&self) -> Result<(), Error> {
+        // A session with its own nonces has counted with the nonce.
+        if self.usage.seals_max == u64::MAX || self.makes_nonces() {
+            return Ok(());
+        }
+        take(&self.sealed, self.usage.seals_max).map(drop)
+    }
+
+    pub fn admit_open(&self) -> Result<(), Error> {
+        if self.forged.load(Ordering::Relaxed) >= self.usage.forgeries_max {
+            return Err(Error::Exhausted("too many texts under it were not authentic"));
+        }
+        Ok(())
+    }
+
+    pub fn next_nonce(&self) -> Result<[u8; NONCE_BYTES], Error> {
+        let Nonces::Counter(mut nonce) = self.nonces else {
+            return Err(Error::InvalidRequest("this session is told its nonces"));
+        };
+        let number = take(&self.sealed, self.usage.seals_max)?;
+        for (byte, count) in nonce[NONCE_BYTES - 8..].iter_mut().zip(number.to_be_bytes()) {
+            *byte ^= count;
+        }
+        Ok(nonce)
+    }
+
+    /// After a request that went the long way: counts forgeries and the client's share.
+    pub fn settle(&self, bytes: usize, opening: bool, result: &Result<usize, Error>) {
+        if opening && *result == Err(Error::Authentication) {
+            self.forged.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(client) = &self.client {
+            client.count(bytes, result);
+        }
+    }
+
+    /// The candidate with the earliest predicted finish, and the nanoseconds it will be occupied.
+    /// `ahead` is what the caller's own processor has to do first.
+    pub fn pick(&self, bytes: usize, company: Company, ahead: f64) -> Result<Choice, Error> {
+        let table = self.table()?;
+        if let [only] = *table.candidates {
+            let binding = self.binding(only).ok_or(Error::Gone)?;
+            if binding.state().is_some() {
+                let service = binding.work.costs.predict(Company::Together, bytes);
+                return Ok(Choice { binding: only, service: service as u32, sole: true });
+            }
+        }
+        let choice = table.candidates.iter().filter_map(|index| {
+            let binding = self.binding(*index)?;
+            binding.lane.is_alive().then_some(())?;
+            // One that could not be opened is none.
+            if let Some(Err(_)) = binding.state.get() {
+                return None;
+            }
+            let (alone, together) = (
+                binding.work.costs.predict(Company::Alone, bytes),
+                binding.work.costs.predict(Company::Together, bytes),
+            );
+            let finish = scheduler::finish(
+                scheduler::Place { on_caller: binding.lane.on_caller, wait: binding.lane.wait() },
+                alone,
+                together,
+                company,
+                ahead,
+            );
+            Some((finish, *index, together as u32))
+        });
+        let best = choice.min_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        let Some((_, index, service)) = best else {
+            return Err(self.nobody(table));
+        };
+        match self.open_binding(index) {
+            Ok(()) => Ok(Choice { binding: index, service, sole: false }),
+            Err(Error::Gone) => {
+                if let Some(binding) = self.binding(index) {
+                    self.registry.bury(&binding.lane);
+                }
+                self.pick(bytes, company, ahead)
+            }
+            // It is none from now on; the others remain.
+            Err(_) if table.candidates.len() > 1 => self.pick(bytes, company, ahead),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Why there is no candidate.
+    fn nobody(&self, table: &Table) -> Error {
+        let failed = |index: &u32| match self.binding(*index)?.state.get()? {
+            Err(error) => Some(*error),
+            Ok(_) => None,
+        };
+        table.candidates.iter().find_map(failed).unwrap_or(Error::Gone)
+    }
+
+    /// Today's table.
+    fn table(&self) -> Result<&Table, Error> {
+        let current = self.tables.get(self.current.load(Ordering::Acquire));
+        match current {
+            Some(table) if table.epoch == self.registry.epoch() => Ok(table),
+            _ => self.new_table(),
+        }
+    }
+
+    #[cold]
+    fn new_table(&self) -> Result<&Table, Error> {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let epoch = self.registry.epoch();
+        if let Some(table) = self.tables.get(self.current.load(Ordering::Acquire))
+            && table.epoch == epoch
+        {
+            return Ok(table);
+        }
+        let bound_once = self.keys.iter().any(|key| matches!(key, OwnedKey::Generate));
+        let (lanes, _) = self.lanes();
+        let mut candidates = Vec::new();
+        for lane in lanes {
+            let known = self.bindings.iter().position(|known| Arc::ptr_eq(&known.lane, &lane));
+            // A generated key is where it was made and nowhere else.
+            match known {
+                Some(index) => candidates.push(index as u32),
+                None if !bound_once => candidates.push(self.bind(lane)?),
+                None => {}
+            }
+        }
+        self.set_table(epoch, candidates)
+    }
+
+    fn set_table(&self, epoch: u64, candidates: Vec<u32>) -> Result<&Table, Error> {
+        if let [_, _, ..] = *candidates {
+            for index in &candidates {
+                if let Some(binding) = self.binding(*index) {
+                    learn::once(&self.registry, binding, &self.algorithms);
+                }
+            }
+        }
+        let table = Table { epoch, first: candidates.first().copied().unwrap_or(0), candidates };
+        let Ok(index) = self.tables.push(table) else { return Err(WORN) };
+        self.current.store(index, Ordering::Release);
+        self.tables.get(index).ok_or(WORN)
+    }
+
+    fn bind(&self, lane: Arc<Lane>) -> Result<u32, Error> {
+        let work = lane.work(&self.algorithms);
+        let binding = Binding { lane, work, state: OnceLock::new() };
+        self.bindings.push(binding).map(|index| index as u32).map_err(|_| WORN)
+    }
+
+    /// The lanes to choose from, and whether the demand can be met by anybody at all.
+    fn lanes(&self) -> (Vec<Arc<Lane>>, bool) {
+        if let OwnedDemand::Lane(lane) = &self.demand {
+            let open = lane.driver.is_none() || lane.is_alive();
+            return (open.then(|| lane.clone()).into_iter().collect(), true);
+        }
+        let (mut lanes, known) = self.registry.fitting(&self.algorithms, self.demand.view());
+        if self.algorithm.is_none() && (lanes.is_empty() || self.demand.view() == Demand::Any) {
+            lanes.push(self.registry.chain.clone());
+        }
+        (lanes, known)
+    }
+
+    /// Offers the key to the lanes in order, until one does not decline it as unsupported.
+    fn first_table(&self) -> Result<(), Error> {
+        let epoch = self.registry.epoch();
+        let (lanes, known) = self.lanes();
+        let generated = self.keys.iter().any(|key| matches!(key, OwnedKey::Generate));
+        let mut candidates = Vec::new();
+        let mut refused = None;
+        for lane in lanes {
+            if candidates.is_empty() {
+                let index = self.bind(lane)?;
+                match self.open_binding(index) {
+                    Ok(()) => candidates.push(index),
+                    Err(Error::Unsupported(algorithm)) => {
+                        refused = Some(Error::Unsupported(algorithm));
+                    }
+                    Err(Error::Gone) => {}
+                    Err(error) => return Err(error),
+                }
+            } else if !generated {
+                candidates.push(self.bind(lane)?);
+            }
+        }
+        if candidates.is_empty() {
+            return Err(match (known, refused) {
+                (false, _) => Error::NoSuchDriver,
+                (_, Some(error)) => error,
+                _ => Error::Unsupported(
+                    self.algorithms.first().copied().unwrap_or(Algorithm::Random),
+                ),
+            });
+        }
+        self.set_table(epoch, candidates).map(drop)
+    }
+
+    fn open_binding(&self, index: u32) -> Result<(), Error> {
+        let binding = self.binding(index).ok_or(WORN)?;
+        let state = binding.state.get_or_init(|| {
+            let steps = self.steps();
+            let state = match &binding.lane.driver {
+                Some(driver) => driver.open(&steps),
+                None => Stepwise::open(&self.registry, &steps, self.demand.view())
+                    .map(|steps| Box::new(steps) as Box<dyn DriverSession>),
+            };
+            if let [Step { key: Key::Generate | Key::Extract { .. }, .. }] = steps[..] {
+                // Opening such a session is cryptographic work, so it counts as an operation.
+                binding.work.count(0, &state);
+            }
+            state
+        });
+        state.as_ref().map(drop).map_err(|error| *error)
+    }
+}
+
+impl OwnedDemand {
+    fn view(&self) -> Demand<'_> {
+        match self {
+            OwnedDemand::Any | OwnedDemand::Lane(_) => Demand::Any,
+            OwnedDemand::Software => Demand::Software,
+            OwnedDemand::Hardware => Demand::Hardware,
+            OwnedDemand::Named(name) => Demand::Named(name),
+        }
+    }
+}
+
+const WORN: Error = Error::Exhausted("drivers came and went more often than a session can follow");
+
+impl Binding {
+    #[inline]
+    pub fn state(&self) -> Option<&dyn DriverSession> {
+        match self.state.get()? {
+            Ok(state) => Some(&**state),
+            Err(_) => None,
+        }
+    }
+}
+
+/// Takes the next number, if it is below the limit.
+fn take(counter: &AtomicU64, limit: u64) -> Result<u64, Error> {
+    let next = |count: u64| (count < limit).then_some(count + 1);
+    counter
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+        .map_err(|_| Error::Exhausted("it has sealed as many texts as it may"))
+}
 
 /// A hash fed in pieces, for those who do not have the message at once (a TLS transcript).
 pub struct Stream {
     algorithm: Algorithm,
-    meters: Meters,
+    work: Arc<Work>,
     state: Box<dyn DriverStream>,
 }
 
 impl Stream {
-    pub(crate) fn open(lane: &Lane, algorithm: Algorithm) -> Result<Self, Error> {
-        let state = lane.driver.stream(algorithm)?;
-        Ok(Stream { algorithm, meters: lane.meters(algorithm), state })
+    pub(crate) fn open(registry: &Registry, algorithm: Algorithm) -> Result<Self, Error> {
+        debug_assert_eq!(algorithm.kind(), Kind::Hash);
+        let (lanes, _) = registry.fitting(&[algorithm], Demand::Any);
+        for lane in lanes {
+            let Some(driver) = &lane.driver else { continue };
+            match driver.stream(algorithm) {
+                Err(Error::Unsupported(_) | Error::Gone) => {}
+                state => {
+                    return Ok(Stream { algorithm, work: lane.work(&[algorithm]), state: state? });
+                }
+            }
+        }
+        Err(Error::Unsupported(algorithm))
     }
 
     /// Takes the next piece; one operation in the meters.
     pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
         let result = self.state.update(data);
-        self.meters.count(data.len(), &result);
+        self.work.count(data.len(), &result);
         result
     }
 
@@ -134,9 +684,9 @@ impl Stream {
     pub fn fork(&self) -> Result<Stream, Error> {
         let state = self.state.fork();
         if state.is_err() {
-            self.meters.count(0, &state);
+            self.work.count(0, &state);
         }
-        Ok(Stream { algorithm: self.algorithm, meters: self.meters, state: state? })
+        Ok(Stream { algorithm: self.algorithm, work: self.work.clone(), state: state? })
     }
 
     /// The digest, into exactly [`Algorithm::output_bytes`]; one operation in the meters.
@@ -145,7 +695,7 @@ impl Stream {
             return Err(Error::InvalidRequest("the digest has another length"));
         }
         let result = self.state.finish(out);
-        self.meters.count(0, &result);
+        self.work.count(0, &result);
         result
     }
 }

@@ -3,7 +3,7 @@
 //! Submitting never waits. A full queue answers *busy*, and what was accepted is completed exactly
 //! once: with its result, or with [`Error::Closed`] when the pool shuts down first.
 
-use crate::{Derivation, Error, Request, Session};
+use crate::{Error, Task};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,11 +30,14 @@ struct Queue {
     closed: bool,
 }
 
+/// A task, and what is done with it afterwards.
 struct Job {
-    session: Session,
-    derivation: Derivation,
-    done: Done,
+    task: Box<Task>,
+    deliver: Deliver,
 }
+
+/// What is called with a finished task, on the pool's thread.
+pub(crate) type Deliver = Box<dyn FnOnce(Box<Task>) + Send>;
 
 impl SlowPool {
     /// `threads` workers and room for `depth` requests that wait for one of them.
@@ -49,20 +52,16 @@ impl SlowPool {
         SlowPool { shared, workers }
     }
 
-    pub fn submit(
-        &self,
-        session: Session,
-        derivation: Derivation,
-        done: Done,
-    ) -> Result<(), Error> {
+    /// The task comes back if it was not accepted.
+    pub fn submit(&self, task: Box<Task>, deliver: Deliver) -> Result<(), (Box<Task>, Error)> {
         let mut queue = self.shared.lock();
         if queue.closed {
-            return Err(Error::Closed);
+            return Err((task, Error::Closed));
         }
         if queue.waiting.len() >= self.shared.depth || self.workers.is_empty() {
-            return Err(Error::Busy);
+            return Err((task, Error::Busy));
         }
-        queue.waiting.push_back(Job { session, derivation, done });
+        queue.waiting.push_back(Job { task, deliver });
         drop(queue);
         self.shared.arrived.notify_one();
         Ok(())
@@ -75,14 +74,15 @@ impl Shared {
     }
 
     fn work(&self) {
-        while let Some(job) = self.next() {
-            let Job { session, derivation, done } = job;
-            let driver = session.driver();
-            let result = catch_unwind(AssertUnwindSafe(|| run(&session, &derivation)))
-                .unwrap_or(Err(Error::Driver { driver, why: "it panicked" }));
-            drop((session, derivation));
+        while let Some(Job { mut task, deliver }) = self.next() {
+            task.begin();
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                let Task { session, operation, .. } = &mut *task;
+                operation.with(|request| session.run(request))
+            }));
+            task.complete(result.unwrap_or(Err(PANICKED)));
             // A consumer's panic is not the pool's: the worker goes on.
-            let _ = catch_unwind(AssertUnwindSafe(|| done(result)));
+            let _ = catch_unwind(AssertUnwindSafe(|| deliver(task)));
         }
     }
 
@@ -98,16 +98,7 @@ impl Shared {
     }
 }
 
-fn run(session: &Session, derivation: &Derivation) -> Result<Zeroizing<Vec<u8>>, Error> {
-    let mut out = Zeroizing::new(vec![0; derivation.output_bytes]);
-    session.run(&mut Request::Derive {
-        cost: derivation.cost,
-        password: &derivation.password,
-        salt: &derivation.salt,
-        out: &mut out,
-    })?;
-    Ok(out)
-}
+const PANICKED: Error = Error::Driver { driver: "in the slow class", why: "it panicked" };
 
 impl Drop for SlowPool {
     fn drop(&mut self) {
@@ -117,8 +108,9 @@ impl Drop for SlowPool {
             std::mem::take(&mut queue.waiting)
         };
         self.shared.arrived.notify_all();
-        for job in abandoned {
-            (job.done)(Err(Error::Closed));
+        for Job { mut task, deliver } in abandoned {
+            task.complete(Err(Error::Closed));
+            deliver(task);
         }
         let this = thread::current().id();
         for worker in self.workers.drain(..) {

@@ -1,8 +1,8 @@
 //! The engine's promises, shown with drivers made for the purpose: no cryptography here.
 
 use keyway_engine::{
-    Algorithm, Cost, Derivation, Driver, DriverSession, DriverStream, Engine, Error, Key,
-    Parameters, Request, Selection,
+    Algorithm, Cost, Demand, Derivation, Driver, DriverSession, DriverStream, Engine, Error, Key,
+    Parameters, Request, Selection, Step,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
@@ -56,7 +56,7 @@ impl DriverStream for Sum {
 }
 
 impl Driver for Scripted {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.name
     }
 
@@ -64,13 +64,13 @@ impl Driver for Scripted {
         self.selection
     }
 
-    fn supports(&self, algorithm: Algorithm) -> bool {
-        self.only.is_none_or(|only| only == algorithm)
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        self.only.is_none_or(|only| steps == [only])
     }
 
-    fn open(&self, _: Algorithm, key: Key<'_>) -> Result<Box<dyn DriverSession>, Error> {
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         self.opened.fetch_add(1, Ordering::Relaxed);
-        match key {
+        match steps[0].key {
             Key::Secret([]) => Err(Error::InvalidKey("empty")),
             Key::Pkcs1(_) => Err(Error::Unsupported(Algorithm::RsaPkcs1Sha256)),
             _ => Ok(Box::new(State(self.act.clone()))),
@@ -122,12 +122,15 @@ fn the_first_fitting_driver_is_chosen_and_a_named_one_obeyed() {
     assert_eq!(random_byte(&engine), 3);
     let open = |driver| {
         let key = Key::None;
-        engine.session(Parameters { algorithm: Algorithm::Random, key, driver })
+        engine.session(Parameters::new(Algorithm::Random, key).on(driver))
     };
-    assert_eq!(open(Some("test-shy")).unwrap().driver(), "test-shy");
-    assert_eq!(open(Some("test-narrow")).err(), Some(Error::Unsupported(Algorithm::Random)));
-    assert_eq!(open(Some("nobody")).err(), Some(Error::NoSuchDriver));
-    assert_eq!(open(None).unwrap().driver(), "test-any");
+    assert_eq!(open(Demand::Named("test-shy")).unwrap().driver(), "test-shy");
+    assert_eq!(
+        open(Demand::Named("test-narrow")).err(),
+        Some(Error::Unsupported(Algorithm::Random))
+    );
+    assert_eq!(open(Demand::Named("nobody")).err(), Some(Error::NoSuchDriver));
+    assert_eq!(open(Demand::Any).unwrap().driver(), "test-any");
 }
 
 #[test]
@@ -137,7 +140,9 @@ fn a_bad_key_is_the_callers_fault_and_is_not_tried_elsewhere() {
         .driver(Arc::new(Scripted::new("test-first", fill(0))))
         .driver(second.clone())
         .build();
-    let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[]));
+    let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[0; 17]));
+    assert!(matches!(engine.session(parameters), Err(Error::InvalidKey(_))));
+    let parameters = Parameters::new(Algorithm::HmacSha256, Key::Secret(&[]));
     assert_eq!(engine.session(parameters).err(), Some(Error::InvalidKey("empty")));
     assert_eq!(second.opened.load(Ordering::Relaxed), 0);
     let parameters = Parameters::new(Algorithm::RsaPkcs1Sha256, Key::Pkcs1(&[]));

@@ -30,7 +30,7 @@ mod verify;
 
 pub use config::{ConfigError, client_config, server_config};
 
-use keyway_engine::{Algorithm, Engine, Selection};
+use keyway_engine::{Algorithm, Engine};
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;
 
@@ -58,8 +58,5 @@ fn leak<T>(value: T) -> &'static T {
 
 /// Whether the scheduler has a driver for this to choose.
 fn offers(engine: &Engine, algorithm: Algorithm) -> bool {
-    let may = |driver: &dyn keyway_engine::Driver| {
-        driver.selection() == Selection::Any && driver.supports(algorithm)
-    };
-    engine.drivers().any(may)
+    engine.offers(&[algorithm])
 }

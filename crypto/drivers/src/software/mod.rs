@@ -13,7 +13,7 @@ mod password;
 mod random;
 mod signature;
 
-use keyway_engine::{Algorithm, Driver, DriverSession, DriverStream, Error, Key, Kind, Request};
+use keyway_engine::{Algorithm, Driver, DriverSession, DriverStream, Error, Kind, Request, Step};
 use std::sync::Arc;
 
 const NAME: &str = "software";
@@ -32,11 +32,12 @@ pub fn software() -> Arc<dyn Driver> {
 struct Software;
 
 impl Driver for Software {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
-    fn supports(&self, algorithm: Algorithm) -> bool {
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        let [algorithm] = *steps else { return false };
         match algorithm.kind() {
             Kind::Aead => aead::named(algorithm).is_some(),
             Kind::Hash => digest::named(algorithm).is_some(),
@@ -47,10 +48,14 @@ impl Driver for Software {
             Kind::Signature => signature::named(algorithm).is_some(),
             Kind::Random => true,
             Kind::Password => password::named(algorithm).is_some(),
+            Kind::Cipher | Kind::Compression | Kind::Encryption => false,
         }
     }
 
-    fn open(&self, algorithm: Algorithm, key: Key<'_>) -> Result<Box<dyn DriverSession>, Error> {
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+        let [Step { algorithm, key }] = *steps else {
+            return Err(Error::InvalidRequest("chains are run step by step here"));
+        };
         match algorithm.kind() {
             Kind::Aead => aead::open(algorithm, key),
             Kind::Hash => digest::open(algorithm, key),
@@ -61,6 +66,9 @@ impl Driver for Software {
             Kind::Signature => signature::open(algorithm, key),
             Kind::Random => random::open(algorithm, key),
             Kind::Password => password::open(algorithm, key),
+            Kind::Cipher | Kind::Compression | Kind::Encryption => {
+                Err(Error::Unsupported(algorithm))
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! A driver around software that writes down every operation and fails those it is told to.
 
-use keyway_engine::{Algorithm, Driver, DriverSession, DriverStream, Engine, Error, Key, Request};
+use keyway_engine::{
+    Algorithm, Driver, DriverSession, DriverStream, Engine, Error, Key, Request, Step,
+};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -87,15 +89,16 @@ impl Probe {
 }
 
 impl Driver for Probe {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "probe"
     }
 
-    fn supports(&self, algorithm: Algorithm) -> bool {
-        !self.without.contains(&algorithm) && self.software.supports(algorithm)
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        !steps.iter().any(|step| self.without.contains(step)) && self.software.supports(steps)
     }
 
-    fn open(&self, algorithm: Algorithm, key: Key<'_>) -> Result<Box<dyn DriverSession>, Error> {
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+        let Step { algorithm, key } = steps[0];
         match key {
             // The engine opens these once in its life; that is no operation.
             Key::None => {}
@@ -103,7 +106,7 @@ impl Driver for Probe {
             Key::Extract { .. } => self.step(Op::Extract, algorithm)?,
             _ => self.step(Op::Open, algorithm)?,
         }
-        let inner = self.software.open(algorithm, key)?;
+        let inner = self.software.open(steps)?;
         Ok(Box::new(Session { probe: self.clone(), algorithm, inner }))
     }
 
@@ -135,7 +138,7 @@ impl DriverSession for Session {
             Request::Sign { .. } => Op::Sign,
             Request::Verify { .. } => Op::Verify,
             Request::Random { .. } => Op::Random,
-            Request::Derive { .. } => panic!("TLS derives nothing from passwords"),
+            _ => panic!("TLS asks for nothing else"),
         };
         self.probe.step(op, self.algorithm)?;
         self.inner.run(request)

@@ -273,9 +273,9 @@ impl Slow {
             Cost::ShaCrypt { rounds } => {
                 u64::from(rounds) * password.len() as u64 <= SHA_CRYPT_WORK_BYTES_MAX
             }
-            // HMAC pads its key with zeros: to PBKDF2 a password and the same followed by NUL
+            // HMAC pads its key with zeros: to PBKDF2, and scrypt on it, a password and the same followed by NUL
             // are one. It is not the same password.
-            Cost::Pbkdf2 { .. } => password.last() != Some(&0),
+            Cost::Pbkdf2 { .. } | Cost::Scrypt { .. } => password.last() != Some(&0),
             Cost::Argon2 { .. } => true,
         }
     }

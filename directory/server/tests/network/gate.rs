@@ -1,7 +1,7 @@
 //! A driver whose password derivations wait at a gate, so that a test decides when they end.
 
 use keyway_engine::{
-    Algorithm, Class, Driver, DriverSession, DriverStream, Engine, Error, Key, Request,
+    Algorithm, Driver, DriverSession, DriverStream, Engine, Error, Kind, Request, Step,
 };
 use std::sync::{Arc, Condvar, Mutex};
 use tokio::sync::Semaphore;
@@ -52,19 +52,19 @@ struct GatedSession {
 }
 
 impl Driver for Gated {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "gated"
     }
 
-    fn supports(&self, algorithm: Algorithm) -> bool {
-        self.software.supports(algorithm)
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        self.software.supports(steps)
     }
 
-    fn open(&self, algorithm: Algorithm, key: Key<'_>) -> Result<Box<dyn DriverSession>, Error> {
-        let software = self.software.open(algorithm, key)?;
-        Ok(match algorithm.class() {
-            Class::Slow => Box::new(GatedSession { gate: self.gate.clone(), software }),
-            Class::Fast => software,
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+        let software = self.software.open(steps)?;
+        Ok(match steps[0].algorithm.kind() {
+            Kind::Password => Box::new(GatedSession { gate: self.gate.clone(), software }),
+            _ => software,
         })
     }
 

@@ -1,0 +1,88 @@
+//! A list that only grows, read without a lock.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Places in the first chunk, which lies in the list itself; each further chunk doubles.
+const FIRST: usize = 2;
+const CHUNKS: usize = 16;
+
+/// Room for `FIRST * 2^16` values. Values never move and are freed with the list. Pushing is for
+/// one thread at a time, which the caller sees to.
+pub(crate) struct Append<T> {
+    first: [OnceLock<T>; FIRST],
+    chunks: [OnceLock<Box<[OnceLock<T>]>>; CHUNKS],
+    length: AtomicUsize,
+}
+
+impl<T> Append<T> {
+    pub fn new() -> Self {
+        Append {
+            first: [const { OnceLock::new() }; FIRST],
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            length: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        match self.first.get(index) {
+            Some(cell) => cell.get(),
+            None => self.beyond(index)?.get(),
+        }
+    }
+
+    /// The index of the value, or the value again if there is no more room.
+    pub fn push(&self, value: T) -> Result<usize, T> {
+        let index = self.length.load(Ordering::Acquire);
+        let cell = match self.first.get(index) {
+            Some(cell) => cell,
+            None => {
+                let Some((chunk, _)) = Self::place(index) else { return Err(value) };
+                let length = FIRST << (chunk + 1);
+                self.chunks[chunk].get_or_init(|| (0..length).map(|_| OnceLock::new()).collect());
+                match self.beyond(index) {
+                    Some(cell) => cell,
+                    None => return Err(value),
+                }
+            }
+        };
+        cell.set(value)?;
+        self.length.store(index + 1, Ordering::Release);
+        Ok(index)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.length.load(Ordering::Acquire)).filter_map(|index| self.get(index))
+    }
+
+    fn beyond(&self, index: usize) -> Option<&OnceLock<T>> {
+        let (chunk, offset) = Self::place(index)?;
+        self.chunks.get(chunk)?.get()?.get(offset)
+    }
+
+    /// Chunk and offset of an index that is not in the first places.
+    fn place(index: usize) -> Option<(usize, usize)> {
+        let chunk = ((index / FIRST) + 1).ilog2() as usize;
+        let offset = index - FIRST * ((1 << chunk) - 1);
+        (1..=CHUNKS).contains(&chunk).then_some((chunk - 1, offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_everything_where_it_was_put() {
+        let list = Append::new();
+        for value in 0..5_000 {
+            assert_eq!(list.push(value), Ok(value));
+        }
+        for index in 0..5_000 {
+            assert_eq!(list.get(index), Some(&index));
+        }
+        assert_eq!(list.get(5_000), None);
+        assert!(list.iter().copied().eq(0..5_000));
+    }
+}

@@ -1,0 +1,189 @@
+//! A chain, step by step.
+
+use crate::parameters::Parameters;
+use crate::registry::Registry;
+use crate::session::Session;
+use crate::{Algorithm, Demand, Direction, DriverSession, Error, Iv, Kind, Part, Request, Step};
+use std::ops::Range;
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroize;
+
+/// Longest tag of a MAC, in bytes.
+const MAC_BYTES_MAX: usize = 64;
+
+/// Runs a chain request one step after another, `run` being asked to do step `index`. For drivers
+/// that do chains whole only sometimes, and for the engine where none does.
+///
+/// On a wrong tag nothing is decrypted, or, where the MAC lies inside the encryption, what was
+/// decrypted is wiped.
+///
+/// # Errors
+/// Those of `run`, [`Error::Authentication`], and [`Error::InvalidRequest`] where a compression
+/// leaves parts that no longer fit.
+pub fn run_chain(
+    request: &mut Request<'_>,
+    steps: &[Algorithm],
+    mut run: impl FnMut(usize, &mut Request<'_>) -> Result<usize, Error>,
+) -> Result<usize, Error> {
+    let Request::Chain { direction, data, length, parts } = request else {
+        return Err(Error::InvalidRequest("this session takes chains only"));
+    };
+    let mut message = Message { data, length: *length, moves: Vec::new() };
+    match direction {
+        Direction::Protect => {
+            for (index, (part, algorithm)) in parts.iter().zip(steps).enumerate() {
+                message.step(part, *algorithm, *direction, |request| run(index, request))?;
+            }
+        }
+        Direction::Unprotect => {
+            let mut opened = false;
+            for (index, (part, algorithm)) in parts.iter().zip(steps).enumerate().rev() {
+                let result =
+                    message.step(part, *algorithm, *direction, |request| run(index, request));
+                if let Err(error) = result {
+                    if opened {
+                        message.data.zeroize();
+                    }
+                    return Err(error);
+                }
+                opened |= algorithm.kind() != Kind::Mac;
+            }
+        }
+    }
+    Ok(message.length)
+}
+
+struct Message<'a> {
+    data: &'a mut [u8],
+    length: usize,
+    /// Ends of texts that changed their length, and by how much.
+    moves: Vec<(usize, isize)>,
+}
+
+impl Message<'_> {
+    fn step(
+        &mut self,
+        part: &Part,
+        algorithm: Algorithm,
+        direction: Direction,
+        run: impl FnOnce(&mut Request<'_>) -> Result<usize, Error>,
+    ) -> Result<(), Error> {
+        match part {
+            Part::Cipher { iv, text } => {
+                let iv = match iv {
+                    Iv::Given(iv) => *iv,
+                    Iv::At(at) => {
+                        let at = self.moved(*at);
+                        let mut iv = [0; crate::IV_BYTES_MAX];
+                        let bytes = algorithm.iv_bytes();
+                        let there = self.data.get(at..at + bytes).ok_or(OUTSIDE)?;
+                        iv[..bytes].copy_from_slice(there);
+                        iv
+                    }
+                };
+                let text = self.range(text)?;
+                let data = self.data.get_mut(text).ok_or(OUTSIDE)?;
+                if !data.len().is_multiple_of(algorithm.block_bytes()) {
+                    return Err(Error::InvalidRequest("the cipher's text is not whole blocks"));
+                }
+                run(&mut match direction {
+                    Direction::Protect => Request::Encrypt { iv: &iv, data },
+                    Direction::Unprotect => Request::Decrypt { iv: &iv, data },
+                })?;
+            }
+            Part::Mac { over, tag } => {
+                let (over, tag) = (self.range(over)?, self.range(tag)?);
+                let mut whole = [0; MAC_BYTES_MAX];
+                let bytes = algorithm.output_bytes().unwrap_or(0).min(MAC_BYTES_MAX);
+                let out = &mut whole[..bytes];
+                run(&mut Request::Mac { data: &[self.data.get(over).ok_or(OUTSIDE)?], out })?;
+                let place = self.data.get_mut(tag).ok_or(OUTSIDE)?;
+                let made = whole.get(..place.len()).ok_or(OUTSIDE)?;
+                let same = match direction {
+                    Direction::Protect => {
+                        place.copy_from_slice(made);
+                        true
+                    }
+                    Direction::Unprotect => made.ct_eq(place).into(),
+                };
+                whole.zeroize();
+                if !same {
+                    return Err(Error::Authentication);
+                }
+            }
+            Part::Compression { text } => {
+                let text = self.range(text)?;
+                let room = self.data.len() - self.length + text.len();
+                let mut result = vec![0; room];
+                let (data, out) = (self.data.get(text.clone()).ok_or(OUTSIDE)?, &mut result[..]);
+                let bytes = run(&mut match direction {
+                    Direction::Protect => Request::Compress { data, out },
+                    Direction::Unprotect => Request::Decompress { data, out },
+                })?;
+                self.replace(text, &result[..bytes.min(room)]);
+                result.zeroize();
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts `new`, which fits, where `text` was, and moves what lies behind.
+    fn replace(&mut self, text: Range<usize>, new: &[u8]) {
+        self.data.copy_within(text.end..self.length, text.start + new.len());
+        self.data[text.start..text.start + new.len()].copy_from_slice(new);
+        let by = new.len() as isize - text.len() as isize;
+        let length = self.length.saturating_add_signed(by);
+        if let Some(rest) = self.data.get_mut(length..self.length) {
+            rest.zeroize();
+        }
+        self.length = length;
+        self.moves.push((text.end, by));
+    }
+
+    /// Where a position of the request is now.
+    fn moved(&self, position: usize) -> usize {
+        let shift = |at: usize, (end, by): &(usize, isize)| {
+            if at >= *end { at.saturating_add_signed(*by) } else { at }
+        };
+        self.moves.iter().fold(position, shift)
+    }
+
+    fn range(&self, range: &Range<usize>) -> Result<Range<usize>, Error> {
+        let range = self.moved(range.start)..self.moved(range.end);
+        if range.start <= range.end && range.end <= self.length { Ok(range) } else { Err(OUTSIDE) }
+    }
+}
+
+const OUTSIDE: Error = Error::InvalidRequest("a part reaches out of the message");
+
+/// A session whose steps are sessions of their own, each wherever the scheduler likes it best.
+pub(crate) struct Stepwise {
+    algorithms: Vec<Algorithm>,
+    sessions: Vec<Session>,
+}
+
+impl Stepwise {
+    pub fn open(
+        registry: &Arc<Registry>,
+        steps: &[Step<'_>],
+        demand: Demand<'_>,
+    ) -> Result<Self, Error> {
+        let open = |step: &Step<'_>| {
+            Session::open(registry, Parameters::new(step.algorithm, step.key).on(demand))
+        };
+        Ok(Stepwise {
+            algorithms: steps.iter().map(|step| step.algorithm).collect(),
+            sessions: steps.iter().map(open).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl DriverSession for Stepwise {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        run_chain(request, &self.algorithms, |index, request| match self.sessions.get(index) {
+            Some(session) => session.run(request),
+            None => Err(OUTSIDE),
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! A registered driver, as the engine sees it.
+
+use crate::costs::Costs;
+use crate::{Algorithm, Driver, Error, Place, Selection};
+use keyway_meter::{Counter, counter};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+/// The name of the lane that runs chains step by step on other lanes.
+pub(crate) const CHAIN: &str = "chain";
+
+/// One registration of a driver. A driver that is registered again gets a new lane.
+pub(crate) struct Lane {
+    pub name: String,
+    /// `None` for the engine's own runner of chains.
+    pub driver: Option<Arc<dyn Driver>>,
+    pub place: Place,
+    pub selection: Selection,
+    /// Whether it has queues of its own; otherwise it computes on the caller's stack.
+    pub queued: bool,
+    /// Whether the work takes the caller's own time, queue or not.
+    pub on_caller: bool,
+    pub parallel: u64,
+    alive: AtomicBool,
+    /// Algorithms that were unregistered from it.
+    withdrawn: RwLock<Vec<Algorithm>>,
+    /// Predicted nanoseconds of what it has accepted and not finished, from all queues.
+    pub backlog: AtomicU64,
+    singles: [OnceLock<Arc<Work>>; Algorithm::COUNT],
+    chains: Mutex<HashMap<Vec<Algorithm>, Arc<Work>>>,
+}
+
+impl Lane {
+    pub fn new(driver: Arc<dyn Driver>) -> Self {
+        let queued = driver.queue(&crate::Bell::new()).is_some();
+        let (name, place) = (driver.name().to_owned(), driver.place());
+        let lane = Self::bare(name, Some(driver.clone()), place, driver.selection());
+        let parallel = driver.parallel().max(1) as u64;
+        Lane { queued, on_caller: place == Place::Caller, parallel, ..lane }
+    }
+
+    pub fn chain() -> Self {
+        Self::bare(CHAIN.to_owned(), None, Place::Caller, Selection::Any)
+    }
+
+    fn bare(
+        name: String,
+        driver: Option<Arc<dyn Driver>>,
+        place: Place,
+        selection: Selection,
+    ) -> Self {
+        Lane {
+            name,
+            driver,
+            place,
+            selection,
+            queued: false,
+            on_caller: true,
+            parallel: 1,
+            alive: AtomicBool::new(true),
+            withdrawn: RwLock::default(),
+            backlog: AtomicU64::new(0),
+            singles: [const { OnceLock::new() }; Algorithm::COUNT],
+            chains: Mutex::default(),
+        }
+    }
+
+    /// Whether it is registered and its driver was not seen to die.
+    #[inline]
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire)
+    }
+
+    /// Says whether it was alive before.
+    pub fn end(&self) -> bool {
+        self.alive.swap(false, Ordering::AcqRel)
+    }
+
+    pub fn withdraw(&self, algorithm: Algorithm) {
+        let mut withdrawn = self.withdrawn.write().unwrap_or_else(PoisonError::into_inner);
+        if !withdrawn.contains(&algorithm) {
+            withdrawn.push(algorithm);
+        }
+    }
+
+    pub fn restore(&self, algorithm: Algorithm) {
+        let mut withdrawn = self.withdrawn.write().unwrap_or_else(PoisonError::into_inner);
+        withdrawn.retain(|gone| *gone != algorithm);
+    }
+
+    pub fn supports(&self, steps: &[Algorithm]) -> bool {
+        let Some(driver) = &self.driver else { return false };
+        let withdrawn = self.withdrawn.read().unwrap_or_else(PoisonError::into_inner);
+        self.is_alive()
+            && !steps.iter().any(|step| withdrawn.contains(step))
+            && driver.supports(steps)
+    }
+
+    /// Meters and costs of these steps here, made when they are first used.
+    pub fn work(&self, steps: &[Algorithm]) -> Arc<Work> {
+        match steps {
+            [step] => {
+                self.singles[*step as usize].get_or_init(|| Work::new(&self.name, steps)).clone()
+            }
+            _ => {
+                let mut chains = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
+                let new = || Work::new(&self.name, steps);
+                chains.entry(steps.to_vec()).or_insert_with(new).clone()
+            }
+        }
+    }
+
+    /// Those works that were ever used, with their steps' name.
+    pub fn works(&self) -> Vec<Arc<Work>> {
+        let chains = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
+        let singles = self.singles.iter().filter_map(|cell| cell.get().cloned());
+        singles.chain(chains.values().cloned()).collect()
+    }
+
+    /// Reckons with so many nanoseconds more.
+    pub fn load(&self, nanoseconds: u32) {
+        self.backlog.fetch_add(u64::from(nanoseconds), Ordering::Relaxed);
+    }
+
+    /// The same nanoseconds, when the work is done.
+    pub fn unload(&self, nanoseconds: u32) {
+        self.backlog.fetch_sub(u64::from(nanoseconds), Ordering::Relaxed);
+    }
+
+    /// Nanoseconds that a newcomer waits for those before it.
+    pub fn wait(&self) -> f64 {
+        self.backlog.load(Ordering::Relaxed) as f64 / self.parallel as f64
+    }
+}
+
+/// The name of steps: an algorithm's, or those of a chain joined by `+`.
+pub(crate) fn label(steps: &[Algorithm]) -> String {
+    let names: Vec<_> = steps.iter().map(|step| step.name()).collect();
+    names.join("+")
+}
+
+/// What is known of one lane and one algorithm or chain.
+pub(crate) struct Work {
+    pub label: String,
+    lane: String,
+    pub operations: Counter,
+    pub bytes: Counter,
+    pub errors: Counter,
+    pub busy: Counter,
+    pub costs: Costs,
+}
+
+impl Work {
+    fn new(lane: &str, steps: &[Algorithm]) -> Arc<Self> {
+        let label = label(steps);
+        let counter = |what| counter(&format!("engine.{lane}.{label}.{what}"));
+        Arc::new(Work {
+            operations: counter("operations"),
+            bytes: counter("bytes"),
+            errors: counter("errors"),
+            busy: counter("busy"),
+            costs: Costs::default(),
+            lane: lane.to_owned(),
+            label,
+        })
+    }
+
+    /// Counts one finished request.
+    #[inline]
+    pub fn count<T>(&self, bytes: usize, result: &Result<T, Error>) {
+        self.operations.increment();
+        self.bytes.add(bytes as u64);
+        if let Err(error) = result {
+            self.count_error(error);
+        }
+    }
+
+    #[cold]
+    pub fn count_error(&self, error: &Error) {
+        self.errors.increment();
+        counter(&format!("engine.{}.{}.error.{}", self.lane, self.label, error.name())).increment();
+    }
+}
+
+/// What is counted for one client.
+#[derive(Clone)]
+pub(crate) struct Client {
+    name: String,
+    operations: Counter,
+    bytes: Counter,
+}
+
+impl Client {
+    pub fn new(name: &str) -> Self {
+        let counter = |what| counter(&format!("client.{name}.{what}"));
+        Client { operations: counter("operations"), bytes: counter("bytes"), name: name.to_owned() }
+    }
+
+    pub fn count(&self, bytes: usize, result: &Result<usize, Error>) {
+        self.operations.increment();
+        self.bytes.add(bytes as u64);
+        if let Err(error) = result {
+            counter(&format!("client.{}.error.{}", self.name, error.name())).increment();
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What a session is opened with.
+
+use crate::{Algorithm, Error, Kind, limits};
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// One thing that a session does, and the key it does it with.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// What is done.
+    pub algorithm: Algorithm,
+    /// Under which key.
+    pub key: Key<'a>,
+}
+
+/// What a session is opened with. The engine keeps a copy, wiped when the session ends, so that it
+/// can open the session anew in another driver; the caller may wipe his.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters<'a> {
+    steps: Steps<'a>,
+    /// Who may do the work.
+    pub demand: Demand<'a>,
+    /// Whether the results of this session leave a [`Queue`](crate::Queue) in the order in which
+    /// they went in.
+    pub ordered: bool,
+    /// Who makes the nonces.
+    pub nonces: Nonces,
+    /// How often the key may be used.
+    pub usage: Usage,
+    /// Whom the work is for, in the meters: a short name of lower-case letters, digits and dashes.
+    pub client: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Steps<'a> {
+    One([Step<'a>; 1]),
+    Chain(&'a [Step<'a>]),
+}
+
+impl<'a> Parameters<'a> {
+    /// A session that does one thing, with the choice of driver left to the scheduler.
+    pub fn new(algorithm: Algorithm, key: Key<'a>) -> Self {
+        Self::of(Steps::One([Step { algorithm, key }]))
+    }
+
+    /// A session that does several things in one request ([`Request::Chain`]), in this order when
+    /// it protects and backwards when it unprotects: ciphers, MACs and compression, 2 to
+    /// [`CHAIN_STEPS_MAX`](limits::CHAIN_STEPS_MAX) of them.
+    ///
+    /// [`Request::Chain`]: crate::Request::Chain
+    pub fn chain(steps: &'a [Step<'a>]) -> Self {
+        Self::of(Steps::Chain(steps))
+    }
+
+    fn of(steps: Steps<'a>) -> Self {
+        Parameters {
+            steps,
+            demand: Demand::Any,
+            ordered: false,
+            nonces: Nonces::Given,
+            usage: Usage::UNLIMITED,
+            client: None,
+        }
+    }
+
+    /// Demands who does the work.
+    #[must_use]
+    pub fn on(self, demand: Demand<'a>) -> Self {
+        Parameters { demand, ..self }
+    }
+
+    /// Has the results leave a queue in the order in which they went in.
+    #[must_use]
+    pub fn ordered(self) -> Self {
+        Parameters { ordered: true, ..self }
+    }
+
+    /// Says who makes the nonces.
+    #[must_use]
+    pub fn nonces(self, nonces: Nonces) -> Self {
+        Parameters { nonces, ..self }
+    }
+
+    /// Limits how often the key may be used.
+    #[must_use]
+    pub fn usage(self, usage: Usage) -> Self {
+        Parameters { usage, ..self }
+    }
+
+    /// Says whom the work is for, in the meters.
+    #[must_use]
+    pub fn client(self, client: &'a str) -> Self {
+        Parameters { client: Some(client), ..self }
+    }
+
+    /// What the session does, in the order of protecting.
+    pub fn steps(&self) -> &[Step<'a>] {
+        match &self.steps {
+            Steps::One(step) => step,
+            Steps::Chain(steps) => steps,
+        }
+    }
+
+    /// Refuses what no driver could do.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if let Steps::Chain(steps) = self.steps {
+            let chained = |step: &Step<'_>| {
+                matches!(step.algorithm.kind(), Kind::Cipher | Kind::Mac | Kind::Compression)
+            };
+            if !(2..=limits::CHAIN_STEPS_MAX).contains(&steps.len()) || !steps.iter().all(chained) {
+                return Err(Error::InvalidRequest(
+                    "a chain has 2 to 4 steps, each a cipher, a MAC or a compression",
+                ));
+            }
+        }
+        for Step { algorithm, key } in self.steps() {
+            if let (Some(expected), Key::Secret(secret)) = (algorithm.key_bytes(), key)
+                && secret.len() != expected
+            {
+                return Err(Error::InvalidKey("it is not as long as the algorithm's keys are"));
+            }
+        }
+        let sealing = matches!(self.steps(), [step] if step.algorithm.kind() == Kind::Aead);
+        if !sealing && self.nonces != Nonces::Given {
+            return Err(Error::InvalidRequest("only an AEAD session makes its own nonces"));
+        }
+        if !sealing && self.usage != Usage::UNLIMITED {
+            return Err(Error::InvalidRequest("only an AEAD session has a usage limit"));
+        }
+        Ok(())
+    }
+}
+
+/// Who may do the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Demand<'a> {
+    /// Whoever the scheduler picks.
+    #[default]
+    Any,
+    /// Only drivers that compute on the host's processors.
+    Software,
+    /// Only devices.
+    Hardware,
+    /// Only the driver of this name.
+    Named(&'a str),
+}
+
+/// Who makes the nonces of an AEAD session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nonces {
+    /// The consumer, who never repeats one under one key.
+    Given,
+    /// The session: these twelve bytes, their last eight xored with a counter that starts at 0 (as
+    /// RFC 8446 § 5.3 does it). It cannot repeat one; all clones count together.
+    Counter([u8; 12]),
+}
+
+/// How often an AEAD key may be used. Past a limit the session answers [`Error::Exhausted`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Most seals.
+    pub seals_max: u64,
+    /// Most failed opens.
+    pub forgeries_max: u64,
+}
+
+impl Usage {
+    /// No limit; the consumer counts for himself.
+    pub const UNLIMITED: Usage = Usage { seals_max: u64::MAX, forgeries_max: u64::MAX };
+    /// AES-GCM in QUIC: 2^23 packets sealed, 2^52 failed (RFC 9001 § 6.6).
+    pub const QUIC_AES_GCM: Usage = Usage { seals_max: 1 << 23, forgeries_max: 1 << 52 };
+    /// AES-CCM in QUIC: 2^21.5 of either (RFC 9001 § 6.6).
+    pub const QUIC_AES_CCM: Usage = Usage { seals_max: 2_965_820, forgeries_max: 2_965_820 };
+    /// ChaCha20-Poly1305 in QUIC: 2^36 failed (RFC 9001 § 6.6).
+    pub const QUIC_CHACHA20: Usage = Usage { seals_max: u64::MAX, forgeries_max: 1 << 36 };
+    /// GCM with random nonces: 2^32 seals (SP 800-38D § 8.3).
+    pub const RANDOM_NONCES: Usage = Usage { seals_max: 1 << 32, forgeries_max: u64::MAX };
+}
+
+/// Where a session's key comes from.
+#[derive(Clone, Copy)]
+pub enum Key<'a> {
+    /// No key: hashes, random bytes, verification, encapsulation, password hashing, compression.
+    None,
+    /// The key itself: AEAD, cipher, MAC, or an HKDF pseudo-random key.
+    Secret(&'a [u8]),
+    /// HKDF-Extract of these (RFC 5869 § 2.2).
+    Extract {
+        /// The salt; empty stands for a string of zeros.
+        salt: &'a [u8],
+        /// The input keying material.
+        secret: &'a [u8],
+    },
+    /// A fresh key pair, whose private half never leaves the driver: when that driver goes, the
+    /// key goes with it.
+    Generate,
+    /// A private key as PKCS#8 (RFC 5208, RFC 5958), DER.
+    Pkcs8(&'a [u8]),
+    /// An RSA private key as PKCS#1 (RFC 8017), DER.
+    Pkcs1(&'a [u8]),
+    /// An elliptic-curve private key as SEC 1 (RFC 5915), DER.
+    Sec1(&'a [u8]),
+}
+
+impl fmt::Debug for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Key::None => "None",
+            Key::Secret(_) => "Secret(..)",
+            Key::Extract { .. } => "Extract(..)",
+            Key::Generate => "Generate",
+            Key::Pkcs8(_) => "Pkcs8(..)",
+            Key::Pkcs1(_) => "Pkcs1(..)",
+            Key::Sec1(_) => "Sec1(..)",
+        })
+    }
+}
+
+/// A session's own copy of a key.
+pub(crate) enum OwnedKey {
+    None,
+    Secret(Zeroizing<Vec<u8>>),
+    Extract { salt: Vec<u8>, secret: Zeroizing<Vec<u8>> },
+    Generate,
+    Pkcs8(Zeroizing<Vec<u8>>),
+    Pkcs1(Zeroizing<Vec<u8>>),
+    Sec1(Zeroizing<Vec<u8>>),
+}
+
+impl OwnedKey {
+    pub fn new(key: Key<'_>) -> Self {
+        let own = |bytes: &[u8]| Zeroizing::new(bytes.to_vec());
+        match key {
+            Key::None => OwnedKey::None,
+            Key::Secret(secret) => OwnedKey::Secret(own(secret)),
+            Key::Extract { salt, secret } => {
+                OwnedKey::Extract { salt: salt.to_vec(), secret: own(secret) }
+            }
+            Key::Generate => OwnedKey::Generate,
+            Key::Pkcs8(der) => OwnedKey::Pkcs8(own(der)),
+            Key::Pkcs1(der) => OwnedKey::Pkcs1(own(der)),
+            Key::Sec1(der) => OwnedKey::Sec1(own(der)),
+        }
+    }
+
+    pub fn view(&self) -> Key<'_> {
+        match self {
+            OwnedKey::None => Key::None,
+            OwnedKey::Secret(secret) => Key::Secret(secret),
+            OwnedKey::Extract { salt, secret } => Key::Extract { salt, secret },
+            OwnedKey::Generate => Key::Generate,
+            OwnedKey::Pkcs8(der) => Key::Pkcs8(der),
+            OwnedKey::Pkcs1(der) => Key::Pkcs1(der),
+            OwnedKey::Sec1(der) => Key::Sec1(der),
+        }
+    }
+}

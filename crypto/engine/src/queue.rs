@@ -1,0 +1,495 @@
+//! A queue: one thread submits many requests and collects them as they are done.
+//!
+//! No lock and no counter that another thread touches lies on its path, until a task goes to a
+//! driver that works beside the caller. A task is *accepted* as long as fewer than `depth` are, and
+//! an accepted one comes back exactly once, whatever becomes of its driver. One that finds its
+//! driver full stays here, in order, and is offered again; one whose driver died before it began is
+//! placed anew.
+
+use crate::costs::Company;
+use crate::lane::Lane;
+use crate::{
+    Bell, Class, DriverQueue, Engine, Error, Flow, Operation, Task, clock, limits, sampling,
+};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Requests that go together at least for them to be reckoned as many.
+const COMPANY_MIN: usize = 4;
+
+/// Submits and collects. It belongs to one thread at a time.
+pub struct Queue {
+    engine: Engine,
+    depth: usize,
+    /// Accepted and not handed back.
+    in_flight: usize,
+    ends: Vec<End>,
+    /// Slow tasks that found the pool full.
+    slow_waiting: VecDeque<Box<Task>>,
+    slow_in_flight: usize,
+    slow_done: Arc<Mutex<Vec<Box<Task>>>>,
+    /// Finished, and not yet collected.
+    done: Vec<Box<Task>>,
+    /// What a driver handed over last; empty between calls, kept for its room.
+    found: Vec<Box<Task>>,
+    orders: HashMap<u64, Order>,
+    each: Option<Each>,
+    /// Nanoseconds of work placed on this thread and not yet done.
+    ahead: f64,
+    bell: Bell,
+    last: Last,
+}
+
+type Each = Box<dyn FnMut(Box<Task>) + Send>;
+
+/// This queue's way to one lane.
+struct End {
+    lane: Arc<Lane>,
+    /// `None` where the tasks run as they are pushed.
+    queue: Option<Box<dyn DriverQueue>>,
+    /// Placed there and not yet taken.
+    batch: Vec<Box<Task>>,
+    /// Taken and not yet back.
+    in_flight: usize,
+}
+
+/// Where the last task went, for the next that is of the same session and has no choice.
+#[derive(Default)]
+struct Last {
+    session: u64,
+    epoch: u64,
+    end: usize,
+    binding: u32,
+}
+
+/// The order of one session.
+#[derive(Default)]
+struct Order {
+    entered: u64,
+    left: u64,
+    parked: BTreeMap<u64, Box<Task>>,
+}
+
+impl Queue {
+    pub(crate) fn new(engine: &Engine, depth: usize) -> Self {
+        Queue {
+            engine: engine.clone(),
+            depth,
+            in_flight: 0,
+            ends: Vec::new(),
+            slow_waiting: VecDeque::new(),
+            slow_in_flight: 0,
+            slow_done: Arc::default(),
+            done: Vec::new(),
+            found: Vec::new(),
+            orders: HashMap::new(),
+            each: None,
+            ahead: 0.0,
+            bell: Bell::new(),
+            last: Last::default(),
+        }
+    }
+
+    /// Has every finished task handed to `each` at once, within `submit`, `poll` or `wait`, rather
+    /// than collected.
+    pub fn on_completion(&mut self, each: impl FnMut(Box<Task>) + Send + 'static) {
+        self.each = Some(Box::new(each));
+    }
+
+    /// Accepts tasks from the front of `tasks`, as many as there is room for, and returns their
+    /// number; the others stay where they are, the caller's. `more` says that the caller will
+    /// submit again at once, so that a batch may wait for its rest.
+    ///
+    /// An accepted task that cannot be done comes back with its error like any other.
+    pub fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> usize {
+        let accepted = tasks.len().min(self.depth - self.in_flight);
+        let company =
+            if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
+        let sample = self.engine.inner.registry.sample();
+        let epoch = self.engine.inner.registry.epoch();
+        self.in_flight += accepted;
+        for mut task in tasks.drain(..accepted) {
+            task.stamps.submitted = if sampling::due(sample) { clock::now() } else { 0 };
+            task.stamps.started = 0;
+            task.waited = false;
+            match self.admit(&mut task) {
+                Ok(()) => self.place(task, company, epoch),
+                Err(error) => {
+                    task.session.inner().count_refusal(task.operation.bytes(), error);
+                    task.result = Err(error);
+                    self.deliver(task);
+                }
+            }
+        }
+        self.push(more);
+        accepted
+    }
+
+    /// The same for one task, which comes back if there is no room.
+    ///
+    /// # Errors
+    /// The task, if as many are in flight as the queue takes.
+    pub fn submit_one(&mut self, task: Box<Task>, more: bool) -> Result<(), Box<Task>> {
+        if self.in_flight >= self.depth {
+            return Err(task);
+        }
+        let mut one = mem::take(&mut self.found);
+        one.push(task);
+        self.submit(&mut one, more);
+        self.found = one;
+        Ok(())
+    }
+
+    /// Moves what is finished to the end of `done` and returns how many that were. Never waits.
+    pub fn poll(&mut self, done: &mut Vec<Box<Task>>) -> usize {
+        self.gather();
+        let found = self.done.len();
+        self.in_flight -= found;
+        done.append(&mut self.done);
+        found
+    }
+
+    /// Like [`Queue::poll`], but waits until something is finished or the time is over. It polls for
+    /// [`SPIN`](limits::SPIN) and then sleeps.
+    pub fn wait(&mut self, done: &mut Vec<Box<Task>>, most: Duration) -> usize {
+        let before = self.in_flight;
+        let begun = clock::now();
+        let most = most.as_nanos().min(u128::from(u64::MAX / 2)) as u64;
+        loop {
+            let found = self.poll(done);
+            let passed = clock::now() - begun;
+            if found > 0 || self.in_flight < before || self.in_flight == 0 || passed >= most {
+                return before - self.in_flight;
+            }
+            if passed < limits::SPIN.as_nanos() as u64 {
+                std::hint::spin_loop();
+                continue;
+            }
+            let dues = self.ends.iter().filter(|end| end.in_flight > 0);
+            let due = dues.filter_map(|end| end.queue.as_ref()?.due()).min().unwrap_or(u64::MAX);
+            let nap = due.min(most - passed);
+            let bell = self.bell.clone();
+            bell.listen(Duration::from_nanos(nap), || {
+                self.gather();
+                !self.done.is_empty() || self.in_flight < before
+            });
+        }
+    }
+
+    /// Accepted tasks that have not been handed back.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Room for further tasks.
+    pub fn room(&self) -> usize {
+        self.depth - self.in_flight
+    }
+
+    /// Checks a task and, where the session counts its uses, counts this one.
+    #[inline]
+    fn admit(&mut self, task: &mut Task) -> Result<(), Error> {
+        let Task { session, operation, order, .. } = task;
+        let inner = session.inner();
+        if inner.ordered {
+            let line = self.orders.entry(inner.id).or_default();
+            *order = line.entered;
+            line.entered += 1;
+        }
+        operation.with(|request| inner.check(request))?;
+        if inner.is_guarded() {
+            match operation {
+                Operation::Seal { nonce, .. } if inner.makes_nonces() => {
+                    *nonce = inner.next_nonce()?;
+                }
+                Operation::Seal { .. } => inner.count_seal()?,
+                Operation::Open { .. } => inner.admit_open()?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts an admitted task where it will be finished first.
+    #[inline]
+    fn place(&mut self, mut task: Box<Task>, company: Company, epoch: u64) {
+        let inner = task.session.inner();
+        if inner.id == self.last.session && epoch == self.last.epoch {
+            task.binding = self.last.binding;
+            self.ends[self.last.end].batch.push(task);
+            return;
+        }
+        self.choose(task, company, epoch);
+    }
+
+    fn choose(&mut self, mut task: Box<Task>, company: Company, epoch: u64) {
+        let Task { session, operation, .. } = &mut *task;
+        let (inner, algorithm) = (session.inner(), session.algorithm());
+        if operation.class(algorithm) == Class::Slow {
+            self.slow_waiting.push_back(task);
+            return;
+        }
+        let picked = inner.pick(operation.bytes(), company, self.ahead);
+        let lane = picked.and_then(|picked| {
+            let binding = inner.binding(picked.binding).ok_or(Error::Gone)?;
+            Ok((picked, binding.lane.clone()))
+        });
+        match lane {
+            Ok((picked, lane)) => {
+                let end = self.end(&lane);
+                task.binding = picked.binding;
+                task.predicted = picked.service;
+                if lane.on_caller {
+                    self.ahead += f64::from(picked.service);
+                    if picked.sole && algorithm.kind().is_fast() {
+                        let (session, binding) = (task.session.inner().id, picked.binding);
+                        self.last = Last { session, epoch, end, binding };
+                        task.predicted = 0;
+                    }
+                } else {
+                    lane.load(task.predicted);
+                }
+                self.ends[end].batch.push(task);
+            }
+            Err(error) => {
+                inner.count_refusal(operation.bytes(), error);
+                task.result = Err(error);
+                self.deliver(task);
+            }
+        }
+    }
+
+    /// The index of this queue's end of that lane.
+    fn end(&mut self, lane: &Arc<Lane>) -> usize {
+        if let Some(end) = self.ends.iter().position(|end| Arc::ptr_eq(&end.lane, lane)) {
+            return end;
+        }
+        let queue = lane.driver.as_ref().and_then(|driver| driver.queue(&self.bell));
+        self.ends.push(End { lane: lane.clone(), queue, batch: Vec::new(), in_flight: 0 });
+        self.ends.len() - 1
+    }
+
+    /// Hands what was placed to the drivers: first to those that work beside this thread, so that
+    /// they do so while it works itself.
+    fn push(&mut self, more: bool) {
+        self.ahead = 0.0;
+        for beside in [true, false] {
+            for index in 0..self.ends.len() {
+                if self.ends[index].lane.on_caller != beside && !self.ends[index].batch.is_empty() {
+                    self.push_end(index, more);
+                }
+            }
+        }
+        if !self.slow_waiting.is_empty() {
+            self.push_slow();
+        }
+    }
+
+    fn push_end(&mut self, index: usize, more: bool) {
+        let end = &mut self.ends[index];
+        let Some(queue) = &mut end.queue else {
+            let mut batch = mem::take(&mut end.batch);
+            for task in &mut batch {
+                task.run();
+            }
+            self.settle(&mut batch);
+            self.ends[index].batch = batch;
+            return;
+        };
+        let offered = end.batch.len();
+        let flow = queue.submit(&mut end.batch, more);
+        end.in_flight += offered - end.batch.len();
+        match flow {
+            Flow::Open => {}
+            Flow::Busy => {
+                for task in end.batch.iter_mut().filter(|task| !task.waited) {
+                    task.waited = true;
+                    task.session.inner().count_busy_at(task.binding);
+                }
+            }
+            Flow::Gone => {
+                let mut batch = mem::take(&mut end.batch);
+                for task in &mut batch {
+                    task.give_back();
+                }
+                self.settle(&mut batch);
+            }
+        }
+    }
+
+    fn push_slow(&mut self) {
+        while let Some(task) = self.slow_waiting.pop_front() {
+            let (finished, bell) = (self.slow_done.clone(), self.bell.clone());
+            let deliver = Box::new(move |task| {
+                finished.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+                bell.ring();
+            });
+            match self.engine.inner.slow.submit(task, deliver) {
+                Ok(()) => self.slow_in_flight += 1,
+                Err((mut task, Error::Busy)) => {
+                    if !mem::replace(&mut task.waited, true) {
+                        task.session.inner().count_busy();
+                    }
+                    self.slow_waiting.push_front(task);
+                    return;
+                }
+                Err((mut task, error)) => {
+                    task.result = Err(error);
+                    self.deliver(task);
+                }
+            }
+        }
+    }
+
+    /// Collects from all drivers, and offers again what had to wait.
+    fn gather(&mut self) {
+        let mut found = mem::take(&mut self.found);
+        for index in 0..self.ends.len() {
+            let end = &mut self.ends[index];
+            if let Some(queue) = &mut end.queue
+                && end.in_flight > 0
+            {
+                queue.poll(&mut found);
+                end.in_flight -= found.len();
+                if !found.is_empty() {
+                    self.settle(&mut found);
+                }
+            }
+        }
+        self.found = found;
+        if self.slow_in_flight > 0 {
+            let finished = mem::take(&mut *lock(&self.slow_done));
+            self.slow_in_flight -= finished.len();
+            for task in finished {
+                self.deliver(task);
+            }
+        }
+        let waits = |end: &End| !end.batch.is_empty();
+        if !self.slow_waiting.is_empty() || self.ends.iter().any(waits) {
+            self.push(false);
+        }
+        self.forget_the_dead();
+    }
+
+    /// Takes tasks out of ends whose lanes were unregistered, and lets go of those that are empty.
+    fn forget_the_dead(&mut self) {
+        for index in (0..self.ends.len()).rev() {
+            if self.ends[index].lane.is_alive() {
+                continue;
+            }
+            let mut batch = mem::take(&mut self.ends[index].batch);
+            if self.ends[index].in_flight == 0 {
+                self.ends.swap_remove(index);
+                self.last = Last::default();
+            }
+            for task in &mut batch {
+                task.give_back();
+            }
+            self.settle(&mut batch);
+        }
+    }
+
+    /// What becomes of tasks that a driver handed over.
+    fn settle(&mut self, tasks: &mut Vec<Box<Task>>) {
+        let mut again = Vec::new();
+        for task in tasks.drain(..) {
+            let inner = task.session.inner();
+            let Some(binding) = inner.binding(task.binding) else { continue };
+            if !binding.lane.on_caller {
+                binding.lane.unload(task.predicted);
+            }
+            if task.given_back {
+                self.engine.inner.registry.bury(&binding.lane);
+                again.push(task);
+                continue;
+            }
+            let bytes = task.operation.bytes();
+            binding.work.count(bytes, &task.result);
+            if inner.is_guarded() {
+                let opening = matches!(task.operation, Operation::Open { .. });
+                inner.settle(bytes, opening, &task.result);
+            }
+            self.deliver(task);
+        }
+        if !again.is_empty() {
+            let epoch = self.engine.inner.registry.epoch();
+            for task in again {
+                self.place(task, Company::Alone, epoch);
+            }
+            self.push(false);
+        }
+    }
+
+    /// Hands a finished task over, when its session's order allows.
+    #[inline]
+    fn deliver(&mut self, task: Box<Task>) {
+        if task.session.inner().ordered {
+            self.deliver_in_order(task);
+        } else {
+            self.hand_over(task);
+        }
+    }
+
+    fn deliver_in_order(&mut self, task: Box<Task>) {
+        let id = task.session.inner().id;
+        let Some(line) = self.orders.get_mut(&id) else { return self.hand_over(task) };
+        line.parked.insert(task.order, task);
+        let mut ready = Vec::new();
+        while let Some(task) = line.parked.remove(&line.left) {
+            line.left += 1;
+            ready.push(task);
+        }
+        if line.left == line.entered {
+            self.orders.remove(&id);
+        }
+        for task in ready {
+            self.hand_over(task);
+        }
+    }
+
+    #[inline]
+    fn hand_over(&mut self, task: Box<Task>) {
+        match &mut self.each {
+            Some(each) => {
+                self.in_flight -= 1;
+                each(task);
+            }
+            None => self.done.push(task),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Queue {
+    /// With [`Queue::on_completion`], every accepted task is still handed over: those that no driver
+    /// has begun with [`Error::Closed`], the others when they are done or
+    /// [`CLOSE`](limits::CLOSE) is over. Without, nobody can collect them any more.
+    fn drop(&mut self) {
+        if self.each.is_none() {
+            return;
+        }
+        let mut waiting: Vec<_> = self.slow_waiting.drain(..).collect();
+        for end in &mut self.ends {
+            for task in end.batch.drain(..) {
+                if !end.lane.on_caller {
+                    end.lane.unload(task.predicted);
+                }
+                waiting.push(task);
+            }
+        }
+        for mut task in waiting {
+            task.result = Err(Error::Closed);
+            self.deliver(task);
+        }
+        let begun = clock::now();
+        let mut none = Vec::new();
+        while self.in_flight > 0 && clock::now() - begun < limits::CLOSE.as_nanos() as u64 {
+            self.wait(&mut none, limits::CLOSE);
+        }
+    }
+}

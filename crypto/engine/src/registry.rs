@@ -1,0 +1,125 @@
+//! The drivers there are at this moment.
+
+use crate::lane::Lane;
+use crate::{Algorithm, Demand, Driver, Error, Place, Selection, limits};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+pub(crate) struct Registry {
+    /// Changes whenever a lane comes or goes, so that sessions look again.
+    epoch: AtomicU64,
+    /// One in so many requests is timed; 0 for none. A power of two.
+    sample: AtomicU32,
+    legacy: AtomicBool,
+    lanes: RwLock<Vec<Arc<Lane>>>,
+    /// Where chains go that no driver does whole.
+    pub chain: Arc<Lane>,
+}
+
+impl Registry {
+    pub fn new(legacy: bool, sample: u32) -> Self {
+        Registry {
+            epoch: AtomicU64::new(1),
+            sample: AtomicU32::new(sample),
+            legacy: AtomicBool::new(legacy),
+            lanes: RwLock::default(),
+            chain: Arc::new(Lane::chain()),
+        }
+    }
+
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub fn sample(&self) -> u32 {
+        self.sample.load(Ordering::Relaxed)
+    }
+
+    pub fn set_sample(&self, every: u32) {
+        self.sample.store(every, Ordering::Relaxed);
+    }
+
+    pub fn allows(&self, algorithm: Algorithm) -> Result<(), Error> {
+        if algorithm.is_legacy() && !self.legacy.load(Ordering::Relaxed) {
+            return Err(Error::Disabled(algorithm));
+        }
+        Ok(())
+    }
+
+    pub fn register(&self, driver: Arc<dyn Driver>) -> Result<(), Error> {
+        let lane = Arc::new(Lane::new(driver));
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        if lanes.iter().any(|other| other.name == lane.name) || lane.name == crate::lane::CHAIN {
+            return Err(Error::InvalidRequest("a driver of that name is registered"));
+        }
+        if lanes.len() >= limits::DRIVERS_MAX {
+            return Err(Error::InvalidRequest("there are as many drivers as an engine holds"));
+        }
+        lanes.push(lane);
+        drop(lanes);
+        self.changed();
+        Ok(())
+    }
+
+    /// Says whether there was one.
+    pub fn unregister(&self, name: &str) -> bool {
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = lanes.iter().position(|lane| lane.name == name) else { return false };
+        let lane = lanes.remove(index);
+        drop(lanes);
+        lane.end();
+        self.changed();
+        true
+    }
+
+    /// The lane's driver has died.
+    pub fn bury(&self, lane: &Arc<Lane>) {
+        if lane.end() {
+            let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+            lanes.retain(|other| !Arc::ptr_eq(other, lane));
+            drop(lanes);
+            self.changed();
+        }
+    }
+
+    /// Says whether there is such a driver.
+    pub fn set_algorithm(&self, name: &str, algorithm: Algorithm, registered: bool) -> bool {
+        let Some(lane) = self.named(name) else { return false };
+        if registered {
+            lane.restore(algorithm);
+        } else {
+            lane.withdraw(algorithm);
+        }
+        self.changed();
+        true
+    }
+
+    pub fn named(&self, name: &str) -> Option<Arc<Lane>> {
+        self.lanes().into_iter().find(|lane| lane.name == name)
+    }
+
+    /// In the order of registration.
+    pub fn lanes(&self) -> Vec<Arc<Lane>> {
+        self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Those that may do these steps, and whether the demand can be met by anybody at all.
+    pub fn fitting(&self, steps: &[Algorithm], demand: Demand<'_>) -> (Vec<Arc<Lane>>, bool) {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        let fits = |lane: &&Arc<Lane>| match demand {
+            Demand::Named(name) => lane.name == name,
+            Demand::Any => lane.selection == Selection::Any,
+            Demand::Software => lane.selection == Selection::Any && lane.place != Place::Device,
+            Demand::Hardware => lane.selection == Selection::Any && lane.place == Place::Device,
+        };
+        let fitting: Vec<_> = lanes.iter().filter(fits).cloned().collect();
+        let known = !fitting.is_empty() || !matches!(demand, Demand::Named(_));
+        (fitting.into_iter().filter(|lane| lane.supports(steps)).collect(), known)
+    }
+
+    fn changed(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+}
