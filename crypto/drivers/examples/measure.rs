@@ -1,8 +1,8 @@
-//! Measures what the engine adds to a sealed record, next to the library called directly:
-//! `cargo run --release -p keyway-drivers --example measure`.
+//! Measures what the engine adds to a sealed record, next to the library called directly, and what
+//! a queue adds: `cargo run --release -p keyway-drivers --example measure`.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use keyway_engine::{Algorithm, Demand, Key, Parameters};
+use keyway_engine::{Algorithm, Demand, Engine, Key, Operation, Parameters, Session, Task};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -43,6 +43,35 @@ fn main() {
         });
         println!("{bytes:>8} {library:>18} {engine:>18} {null:>18}");
     }
+    println!("The same through a queue, ns for one request, 64 bytes");
+    println!("{:>8} {:>18} {:>18}", "flying", "engine", "engine, null");
+    for flying in [1, 4, 32] {
+        let mut times = [const { Vec::new() }; 2];
+        for _ in 0..RUNS {
+            times[0].push(time_queue(&engine, &session, flying));
+            times[1].push(time_queue(&engine, &null, flying));
+        }
+        let [engine, null] = times.map(|mut runs| {
+            runs.sort_by(f64::total_cmp);
+            format!("{:.1} ({:.1})", runs[0], runs[RUNS / 2])
+        });
+        println!("{flying:>8} {engine:>18} {null:>18}");
+    }
+}
+
+/// Nanoseconds of one seal, when so many go through a queue and back together.
+fn time_queue(engine: &Engine, session: &Session, flying: usize) -> f64 {
+    let seal =
+        || Operation::Seal { nonce: [0; 12], aad: AAD.to_vec(), data: vec![0; 64], tag: [0; 16] };
+    let mut queue = engine.queue(flying);
+    let mut tasks: Vec<_> = (0..flying).map(|_| Task::new(session, seal())).collect();
+    let rounds = RUN_SEALS as usize / flying;
+    let start = Instant::now();
+    for _ in 0..rounds {
+        black_box(queue.submit(black_box(&mut tasks), false));
+        black_box(queue.poll(black_box(&mut tasks)));
+    }
+    start.elapsed().as_secs_f64() * 1e9 / (rounds * flying) as f64
 }
 
 /// Nanoseconds of one seal.

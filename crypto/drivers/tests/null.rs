@@ -1,72 +1,189 @@
-//! The null driver: only for those who name it, and nothing but zeros.
+//! The null driver: only for those who name it, and nothing but zeros, directly and through a queue.
 
-use keyway_engine::{Algorithm, Cost, Demand, Engine, Error, Key, Kind, Parameters, Request};
+use keyway_engine::{
+    Algorithm, Cost, Demand, Direction, Engine, Error, Iv, Key, Kind, Operation, Parameters, Part,
+    Queue, Session, Step, Task,
+};
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+fn engine() -> Engine {
+    Engine::builder().driver(keyway_drivers::null()).legacy(true).slow_pool(1, 8).build()
+}
+
+fn open(engine: &Engine, algorithm: Algorithm) -> Session {
+    let parameters = Parameters::new(algorithm, Key::None).on(Demand::Named("null"));
+    let session = engine.session(parameters).unwrap();
+    assert_eq!(session.driver(), "null");
+    session
+}
+
+/// Every operation of an algorithm, with room full of ones, and how many bytes it puts out.
+fn operations(algorithm: Algorithm) -> Vec<(Operation, usize)> {
+    let bytes = algorithm.output_bytes().unwrap_or(32);
+    let ones = |bytes| vec![1_u8; bytes];
+    let secret = |bytes| Zeroizing::new(ones(bytes));
+    let public = Operation::PublicKey { out: ones(2048) };
+    let public = (public, algorithm.public_key_bytes().unwrap_or(2048));
+    match algorithm.kind() {
+        Kind::Aead => {
+            // GMAC takes no text.
+            let gmac = matches!(algorithm, Algorithm::Aes128Gmac | Algorithm::Aes256Gmac);
+            let text = if gmac { 0 } else { 27 };
+            let seal =
+                Operation::Seal { nonce: [0; 12], aad: vec![], data: ones(text), tag: [1; 16] };
+            let open = Operation::Open { nonce: [0; 12], aad: vec![], data: ones(text + 16) };
+            vec![(seal, text), (open, text)]
+        }
+        Kind::Cipher => vec![
+            (Operation::Encrypt { iv: [0; 16], data: ones(48) }, 48),
+            (Operation::Decrypt { iv: [0; 16], data: ones(48) }, 48),
+        ],
+        Kind::Compression => vec![
+            (Operation::Compress { data: ones(48), out: ones(50) }, 50),
+            (Operation::Decompress { data: ones(48), out: ones(50) }, 50),
+        ],
+        Kind::Hash => vec![(Operation::Digest { data: vec![], out: ones(bytes) }, bytes)],
+        Kind::Mac => vec![(Operation::Mac { data: vec![], out: ones(bytes) }, bytes)],
+        Kind::Hkdf => vec![(Operation::Expand { info: vec![], out: secret(bytes) }, bytes)],
+        Kind::Exchange => {
+            vec![public, (Operation::Agree { peer: vec![], out: secret(bytes) }, bytes)]
+        }
+        Kind::Kem => {
+            let ciphertext = algorithm.ciphertext_bytes().unwrap();
+            let encapsulate = Operation::Encapsulate {
+                peer: vec![],
+                ciphertext: ones(ciphertext),
+                secret: secret(bytes),
+            };
+            let decapsulate = Operation::Decapsulate { ciphertext: vec![], secret: secret(bytes) };
+            vec![public, (encapsulate, ciphertext), (decapsulate, bytes)]
+        }
+        Kind::Signature => {
+            let verify =
+                Operation::Verify { public_key: vec![], message: vec![], signature: vec![] };
+            vec![public, (Operation::Sign { message: vec![], out: ones(64) }, 64), (verify, 0)]
+        }
+        Kind::Encryption => {
+            let encrypt =
+                Operation::PublicEncrypt { public_key: vec![], message: vec![], out: ones(256) };
+            let decrypt = Operation::PrivateDecrypt { ciphertext: vec![], out: secret(256) };
+            vec![public, (encrypt, 256), (decrypt, 256)]
+        }
+        Kind::Random => vec![(Operation::Random { out: secret(bytes) }, bytes)],
+        Kind::Password => {
+            let cost = match algorithm {
+                Algorithm::Argon2id | Algorithm::Argon2i => {
+                    Cost::Argon2 { memory_kib: 8, passes: 1, lanes: 1 }
+                }
+                Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => Cost::ShaCrypt { rounds: 1_000 },
+                Algorithm::Scrypt => Cost::Scrypt { log_n: 1, r: 1, p: 1 },
+                _ => Cost::Pbkdf2 { iterations: 1 },
+            };
+            let (password, salt) = (secret(0), vec![]);
+            vec![(Operation::Derive { cost, password, salt, out: secret(bytes) }, bytes)]
+        }
+    }
+}
+
+/// Whether all that was put out is zeros, so many bytes of it, and the data are as they were.
+fn is_done(operation: &Operation, used: usize) -> bool {
+    let zeros = |out: &[u8], used: usize| {
+        out[..used].iter().all(|byte| *byte == 0) && out[used..].iter().all(|byte| *byte == 1)
+    };
+    match operation {
+        Operation::Seal { data, tag, .. } => zeros(data, 0) && zeros(tag, 16),
+        Operation::Open { data, .. }
+        | Operation::Encrypt { data, .. }
+        | Operation::Decrypt { data, .. }
+        | Operation::Chain { data, .. } => zeros(data, 0),
+        Operation::Compress { out, .. }
+        | Operation::Decompress { out, .. }
+        | Operation::Digest { out, .. }
+        | Operation::Mac { out, .. }
+        | Operation::PublicKey { out }
+        | Operation::Sign { out, .. }
+        | Operation::PublicEncrypt { out, .. } => zeros(out, used),
+        Operation::Expand { out, .. }
+        | Operation::Agree { out, .. }
+        | Operation::PrivateDecrypt { out, .. }
+        | Operation::Random { out }
+        | Operation::Derive { out, .. } => zeros(out, used),
+        Operation::Encapsulate { ciphertext, secret, .. } => {
+            zeros(ciphertext, used) && zeros(secret, 32)
+        }
+        Operation::Decapsulate { secret, .. } => zeros(secret, used),
+        Operation::Verify { .. } => used == 0,
+    }
+}
 
 #[test]
 fn it_is_never_chosen() {
-    let engine = Engine::builder().driver(keyway_drivers::null()).build();
+    let engine = engine();
     for &algorithm in Algorithm::ALL {
         let parameters = Parameters::new(algorithm, Key::None);
         assert_eq!(engine.session(parameters).err(), Some(Error::Unsupported(algorithm)));
-        assert_eq!(engine.stream(algorithm).err(), Some(Error::Unsupported(algorithm)));
+        if algorithm.kind() == Kind::Hash {
+            assert_eq!(engine.stream(algorithm).err(), Some(Error::Unsupported(algorithm)));
+        }
     }
 }
 
 #[test]
 fn it_takes_everything_when_it_is_named() {
-    let engine = keyway_drivers::engine();
+    let engine = engine();
     for &algorithm in Algorithm::ALL {
-        let parameters = Parameters::new(algorithm, Key::None).on(Demand::Named("null"));
-        let session = engine.session(parameters).unwrap();
-        assert_eq!(session.driver(), "null");
-        let mut out = vec![1; algorithm.output_bytes().unwrap_or(32)];
-        let used = match algorithm.kind() {
-            Kind::Aead => {
-                let mut data = *b"some text and sixteen bytes";
-                assert_eq!(session.seal(&[0; 12], b"", &mut data), Ok([0; 16]));
-                assert_eq!(session.open_in_place(&[0; 12], b"", &mut data), Ok(11));
-                assert_eq!(&data, b"some text and sixteen bytes");
-                continue;
-            }
-            Kind::Hash => session.run(&mut Request::Digest { data: &[], out: &mut out }),
-            Kind::Mac => session.run(&mut Request::Mac { data: &[], out: &mut out }),
-            Kind::Hkdf => session.run(&mut Request::Expand { info: &[], out: &mut out }),
-            Kind::Exchange => {
-                let share = vec![0; algorithm.public_key_bytes().unwrap()];
-                assert_eq!(session.public_key(), Ok(share));
-                session.run(&mut Request::Agree { peer: b"", out: &mut out })
-            }
-            Kind::Kem => {
-                let request = &mut Request::Encapsulate {
-                    peer: b"",
-                    ciphertext: &mut [1; 1088],
-                    secret: &mut out,
-                };
-                assert_eq!(session.run(request), Ok(1088));
-                session.run(&mut Request::Decapsulate { ciphertext: b"", secret: &mut out })
-            }
-            Kind::Signature => {
-                let signature = &session.sign(b"message").unwrap();
-                assert_eq!(signature, &[0; 64]);
-                let request = &mut Request::Verify { public_key: b"", message: b"", signature };
-                assert_eq!(session.run(request), Ok(0));
-                continue;
-            }
-            Kind::Random => session.run(&mut Request::Random { out: &mut out }),
-            Kind::Password => {
-                let cost = match algorithm {
-                    Algorithm::Argon2id | Algorithm::Argon2i => {
-                        Cost::Argon2 { memory_kib: 8, passes: 1, lanes: 1 }
-                    }
-                    Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => {
-                        Cost::ShaCrypt { rounds: 1_000 }
-                    }
-                    _ => Cost::Pbkdf2 { iterations: 1 },
-                };
-                session.run(&mut Request::Derive { cost, password: b"", salt: b"", out: &mut out })
-            }
-        };
-        assert_eq!(used, Ok(out.len()), "{algorithm}");
-        assert!(out.iter().all(|byte| *byte == 0), "{algorithm}");
+        let session = open(&engine, algorithm);
+        for (mut operation, bytes) in operations(algorithm) {
+            let used = operation.with(|request| session.run(request));
+            assert_eq!(used, Ok(bytes), "{algorithm}");
+            assert!(is_done(&operation, bytes), "{algorithm}");
+        }
     }
+}
+
+#[test]
+fn it_does_the_same_through_a_queue() {
+    let engine = engine();
+    let (mut tasks, mut expected) = (Vec::new(), Vec::new());
+    for &algorithm in Algorithm::ALL {
+        let session = open(&engine, algorithm);
+        for (operation, bytes) in operations(algorithm) {
+            tasks.push(Task::tagged(&session, operation, expected.len() as u64));
+            expected.push(bytes);
+        }
+    }
+    let chain = [
+        Step { algorithm: Algorithm::Aes128Cbc, key: Key::None },
+        Step { algorithm: Algorithm::HmacSha1, key: Key::None },
+    ];
+    let parameters = Parameters::chain(&chain).on(Demand::Named("null"));
+    let session = engine.session(parameters).unwrap();
+    let parts = vec![
+        Part::Cipher { iv: Iv::Given([0; 16]), text: 0..16 },
+        Part::Mac { over: 0..16, tag: 16..28 },
+    ];
+    let (direction, data) = (Direction::Unprotect, vec![1; 28]);
+    let operation = Operation::Chain { direction, data, length: 28, parts };
+    tasks.push(Task::tagged(&session, operation, expected.len() as u64));
+    expected.push(28);
+
+    let mut queue = engine.queue(expected.len());
+    assert_eq!(queue.submit(&mut tasks, false), expected.len());
+    let mut done = collect(&mut queue);
+    done.sort_by_key(|task| task.user);
+    assert!(done.iter().map(|task| task.user).eq(0..expected.len() as u64));
+    for (task, bytes) in done.iter().zip(expected) {
+        let algorithm = task.session().algorithm();
+        assert_eq!(task.result(), Ok(bytes), "{algorithm}");
+        assert!(is_done(&task.operation, bytes), "{algorithm}");
+    }
+}
+
+fn collect(queue: &mut Queue) -> Vec<Box<Task>> {
+    let mut done = Vec::new();
+    while queue.in_flight() > 0 {
+        assert!(queue.wait(&mut done, Duration::from_secs(60)) > 0, "nothing comes back");
+    }
+    done
 }
