@@ -1,12 +1,13 @@
 //! The engine: drivers, a scheduler and the slow pool behind one cheap handle.
 
+use crate::carrier::{Carrier, Pending, Refused};
 use crate::costs::Linear;
 use crate::lane::{Lane, Work};
 use crate::registry::Registry;
 use crate::slow::SlowPool;
 use crate::{
-    Algorithm, Demand, Derivation, Done, Driver, Error, Key, Operation, Parameters, Place, Queue,
-    Request, Selection, Session, Stream, Task, learn, limits,
+    Algorithm, Class, Demand, Derivation, Done, Driver, Error, Key, Operation, Parameters, Place,
+    Queue, Request, Selection, Session, Stream, Task, learn, limits,
 };
 use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;
@@ -18,8 +19,10 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    pub registry: Arc<Registry>,
-    pub slow: SlowPool,
+    registry: Arc<Registry>,
+    /// Before the pool, which it hands tasks to: fields are dropped in this order.
+    carrier: OnceLock<Carrier>,
+    slow: Arc<SlowPool>,
     /// Sessions without a key, one an algorithm, opened when first used.
     keyless: [OnceLock<Session>; Algorithm::COUNT],
 }
@@ -77,7 +80,8 @@ impl Builder {
         Engine {
             inner: Arc::new(Inner {
                 registry,
-                slow: SlowPool::new(self.slow_threads, self.slow_depth),
+                carrier: OnceLock::new(),
+                slow: Arc::new(SlowPool::new(self.slow_threads, self.slow_depth)),
                 keyless: [const { OnceLock::new() }; Algorithm::COUNT],
             }),
         }
@@ -143,7 +147,7 @@ impl Engine {
     /// A queue for the thread that will own it, with room for so many requests (1 to
     /// [`QUEUE_DEPTH_MAX`](limits::QUEUE_DEPTH_MAX)) that were accepted and not handed back.
     pub fn queue(&self, depth: usize) -> Queue {
-        Queue::new(self, depth.clamp(1, limits::QUEUE_DEPTH_MAX))
+        Queue::on(&self.inner.registry, &self.inner.slow, depth.clamp(1, limits::QUEUE_DEPTH_MAX))
     }
 
     /// Starts a hash that is fed in pieces.
@@ -199,6 +203,57 @@ impl Engine {
             drop(task);
             error
         })
+    }
+
+    /// Starts a task whose end is awaited, on any executor. Work that the scheduler puts on the
+    /// caller's processor is done before this returns; nothing else waits.
+    ///
+    /// ```
+    /// # async fn run(engine: &keyway_engine::Engine) -> Result<(), keyway_engine::Error> {
+    /// use keyway_engine::{Algorithm, Key, Operation, Parameters, Task};
+    ///
+    /// let session = engine.session(Parameters::new(Algorithm::Sha256, Key::None))?;
+    /// let digest = Operation::Digest { data: b"abc".to_vec(), out: vec![0; 32] };
+    /// let task = engine.start(Task::new(&session, digest)).map_err(|refused| refused.error)?.await;
+    /// task.result()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The task with [`Error::Busy`] if as many as
+    /// [`CARRIED_MAX`](limits::CARRIED_MAX) are under way or the slow pool is full.
+    pub fn start(&self, mut task: Box<Task>) -> Result<Pending, Refused> {
+        let (pending, slot) = Pending::new();
+        let algorithm = task.session.algorithm();
+        if task.operation.class(algorithm) == Class::Slow {
+            let deliver = Box::new(move |task| slot.fill(task));
+            return match self.inner.slow.submit(task, deliver) {
+                Ok(()) => Ok(pending),
+                Err((task, error)) => {
+                    task.session.inner().count_busy();
+                    Err(Refused { task, error })
+                }
+            };
+        }
+        let Task { session, operation, .. } = &*task;
+        if session.inner().runs_here(operation.bytes()) {
+            let admitted = task.admit();
+            let Task { session, operation, .. } = &mut *task;
+            let result = match admitted {
+                Ok(()) => operation.with(|request| session.inner().run_admitted(request)),
+                Err(error) => {
+                    session.inner().count_refusal(operation.bytes(), error);
+                    Err(error)
+                }
+            };
+            task.complete(result);
+            slot.fill(task);
+            return Ok(pending);
+        }
+        task.slot = Some(slot);
+        let carrier = || Carrier::new(&self.inner.registry, &self.inner.slow);
+        self.inner.carrier.get_or_init(carrier).submit(task)?;
+        Ok(pending)
     }
 
     /// Whether the scheduler has a driver to choose for these steps.

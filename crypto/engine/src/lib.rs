@@ -18,6 +18,7 @@
 mod algorithm;
 mod append;
 mod bell;
+mod carrier;
 mod chain;
 mod clock;
 mod costs;
@@ -36,10 +37,12 @@ mod sampling;
 mod scheduler;
 mod session;
 mod slow;
+mod spread;
 mod task;
 
 pub use algorithm::{Algorithm, Class, Kind, Unknown};
 pub use bell::Bell;
+pub use carrier::{Pending, Refused};
 pub use chain::run_chain;
 pub use costs::Linear;
 pub use driver::{Driver, DriverQueue, DriverSession, DriverStream, Flow, Place, Selection};
@@ -53,4 +56,5 @@ pub use request::{
 };
 pub use session::{Session, Stream};
 pub use slow::Done;
+pub use spread::Spread;
 pub use task::Task;

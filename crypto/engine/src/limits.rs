@@ -43,3 +43,5 @@ pub const REBINDS_MAX: usize = 1 << 16;
 pub const SPIN: Duration = Duration::from_micros(20);
 /// How long a queue that is dropped waits for what drivers have begun.
 pub const CLOSE: Duration = Duration::from_secs(5);
+/// Most requests that are awaited at a time beside those of the slow class.
+pub const CARRIED_MAX: usize = 4_096;

@@ -39,7 +39,7 @@ enum Steps<'a> {
 
 impl<'a> Parameters<'a> {
     /// A session that does one thing, with the choice of driver left to the scheduler.
-    pub fn new(algorithm: Algorithm, key: Key<'a>) -> Self {
+    pub const fn new(algorithm: Algorithm, key: Key<'a>) -> Self {
         Self::of(Steps::One([Step { algorithm, key }]))
     }
 
@@ -48,11 +48,11 @@ impl<'a> Parameters<'a> {
     /// [`CHAIN_STEPS_MAX`](limits::CHAIN_STEPS_MAX) of them.
     ///
     /// [`Request::Chain`]: crate::Request::Chain
-    pub fn chain(steps: &'a [Step<'a>]) -> Self {
+    pub const fn chain(steps: &'a [Step<'a>]) -> Self {
         Self::of(Steps::Chain(steps))
     }
 
-    fn of(steps: Steps<'a>) -> Self {
+    const fn of(steps: Steps<'a>) -> Self {
         Parameters {
             steps,
             demand: Demand::Any,
@@ -65,31 +65,31 @@ impl<'a> Parameters<'a> {
 
     /// Demands who does the work.
     #[must_use]
-    pub fn on(self, demand: Demand<'a>) -> Self {
+    pub const fn on(self, demand: Demand<'a>) -> Self {
         Parameters { demand, ..self }
     }
 
     /// Has the results leave a queue in the order in which they went in.
     #[must_use]
-    pub fn ordered(self) -> Self {
+    pub const fn ordered(self) -> Self {
         Parameters { ordered: true, ..self }
     }
 
     /// Says who makes the nonces.
     #[must_use]
-    pub fn nonces(self, nonces: Nonces) -> Self {
+    pub const fn nonces(self, nonces: Nonces) -> Self {
         Parameters { nonces, ..self }
     }
 
     /// Limits how often the key may be used.
     #[must_use]
-    pub fn usage(self, usage: Usage) -> Self {
+    pub const fn usage(self, usage: Usage) -> Self {
         Parameters { usage, ..self }
     }
 
     /// Says whom the work is for, in the meters.
     #[must_use]
-    pub fn client(self, client: &'a str) -> Self {
+    pub const fn client(self, client: &'a str) -> Self {
         Parameters { client: Some(client), ..self }
     }
 

@@ -8,20 +8,24 @@
 
 use crate::costs::Company;
 use crate::lane::Lane;
-use crate::{
-    Bell, Class, DriverQueue, Engine, Error, Flow, Operation, Task, clock, limits, sampling,
-};
+use crate::registry::Registry;
+use crate::slow::SlowPool;
+use crate::{Bell, Class, DriverQueue, Error, Flow, Operation, Task, clock, limits, sampling};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Longest sleep without a look, in nanoseconds, should a driver forget the bell.
+const NAP: u64 = 50_000_000;
 
 /// Requests that go together at least for them to be reckoned as many.
 const COMPANY_MIN: usize = 4;
 
 /// Submits and collects. It belongs to one thread at a time.
 pub struct Queue {
-    engine: Engine,
+    registry: Arc<Registry>,
+    slow: Arc<SlowPool>,
     depth: usize,
     /// Accepted and not handed back.
     in_flight: usize,
@@ -73,9 +77,10 @@ struct Order {
 }
 
 impl Queue {
-    pub(crate) fn new(engine: &Engine, depth: usize) -> Self {
+    pub(crate) fn on(registry: &Arc<Registry>, slow: &Arc<SlowPool>, depth: usize) -> Self {
         Queue {
-            engine: engine.clone(),
+            registry: registry.clone(),
+            slow: slow.clone(),
             depth,
             in_flight: 0,
             ends: Vec::new(),
@@ -107,14 +112,17 @@ impl Queue {
         let accepted = tasks.len().min(self.depth - self.in_flight);
         let company =
             if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
-        let sample = self.engine.inner.registry.sample();
-        let epoch = self.engine.inner.registry.epoch();
+        let sample = self.registry.sample();
+        let epoch = self.registry.epoch();
         self.in_flight += accepted;
         for mut task in tasks.drain(..accepted) {
             task.stamps.submitted = if sampling::due(sample) { clock::now() } else { 0 };
             task.stamps.started = 0;
             task.waited = false;
-            match self.admit(&mut task) {
+            if task.session.inner().ordered {
+                self.enter(&mut task);
+            }
+            match task.admit() {
                 Ok(()) => self.place(task, company, epoch),
                 Err(error) => {
                     task.session.inner().count_refusal(task.operation.bytes(), error);
@@ -152,15 +160,41 @@ impl Queue {
     }
 
     /// Like [`Queue::poll`], but waits until something is finished or the time is over. It polls for
-    /// [`SPIN`](limits::SPIN) and then sleeps.
+    /// [`SPIN`](limits::SPIN) and then sleeps. Returns how many were handed back, by
+    /// [`Queue::on_completion`] too.
     pub fn wait(&mut self, done: &mut Vec<Box<Task>>, most: Duration) -> usize {
+        self.wait_while_idle(done, most, || false)
+    }
+
+    /// The same, ended also by `news`, which is asked again when the bell rings; with nothing in
+    /// flight it waits for news alone.
+    pub(crate) fn wait_or(
+        &mut self,
+        done: &mut Vec<Box<Task>>,
+        most: Duration,
+        news: impl Fn() -> bool,
+    ) {
+        if self.in_flight > 0 {
+            self.wait_while_idle(done, most, news);
+        } else if !news() {
+            let bell = self.bell.clone();
+            bell.listen(most, news);
+        }
+    }
+
+    fn wait_while_idle(
+        &mut self,
+        done: &mut Vec<Box<Task>>,
+        most: Duration,
+        news: impl Fn() -> bool,
+    ) -> usize {
         let before = self.in_flight;
         let begun = clock::now();
         let most = most.as_nanos().min(u128::from(u64::MAX / 2)) as u64;
         loop {
-            let found = self.poll(done);
+            self.poll(done);
             let passed = clock::now() - begun;
-            if found > 0 || self.in_flight < before || self.in_flight == 0 || passed >= most {
+            if self.in_flight < before || self.in_flight == 0 || passed >= most || news() {
                 return before - self.in_flight;
             }
             if passed < limits::SPIN.as_nanos() as u64 {
@@ -169,13 +203,17 @@ impl Queue {
             }
             let dues = self.ends.iter().filter(|end| end.in_flight > 0);
             let due = dues.filter_map(|end| end.queue.as_ref()?.due()).min().unwrap_or(u64::MAX);
-            let nap = due.min(most - passed);
+            let nap = Duration::from_nanos(due.min(most - passed).min(NAP));
             let bell = self.bell.clone();
-            bell.listen(Duration::from_nanos(nap), || {
+            bell.listen(nap, || {
                 self.gather();
-                !self.done.is_empty() || self.in_flight < before
+                !self.done.is_empty() || self.in_flight < before || news()
             });
         }
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// Accepted tasks that have not been handed back.
@@ -188,28 +226,11 @@ impl Queue {
         self.depth - self.in_flight
     }
 
-    /// Checks a task and, where the session counts its uses, counts this one.
-    #[inline]
-    fn admit(&mut self, task: &mut Task) -> Result<(), Error> {
-        let Task { session, operation, order, .. } = task;
-        let inner = session.inner();
-        if inner.ordered {
-            let line = self.orders.entry(inner.id).or_default();
-            *order = line.entered;
-            line.entered += 1;
-        }
-        operation.with(|request| inner.check(request))?;
-        if inner.is_guarded() {
-            match operation {
-                Operation::Seal { nonce, .. } if inner.makes_nonces() => {
-                    *nonce = inner.next_nonce()?;
-                }
-                Operation::Seal { .. } => inner.count_seal()?,
-                Operation::Open { .. } => inner.admit_open()?,
-                _ => {}
-            }
-        }
-        Ok(())
+    /// Gives a task its place in its session's order.
+    fn enter(&mut self, task: &mut Task) {
+        let line = self.orders.entry(task.session.inner().id).or_default();
+        task.order = line.entered;
+        line.entered += 1;
     }
 
     /// Puts an admitted task where it will be finished first.
@@ -326,7 +347,7 @@ impl Queue {
                 finished.lock().unwrap_or_else(PoisonError::into_inner).push(task);
                 bell.ring();
             });
-            match self.engine.inner.slow.submit(task, deliver) {
+            match self.slow.submit(task, deliver) {
                 Ok(()) => self.slow_in_flight += 1,
                 Err((mut task, Error::Busy)) => {
                     if !mem::replace(&mut task.waited, true) {
@@ -401,7 +422,7 @@ impl Queue {
                 binding.lane.unload(task.predicted);
             }
             if task.given_back {
-                self.engine.inner.registry.bury(&binding.lane);
+                self.registry.bury(&binding.lane);
                 again.push(task);
                 continue;
             }
@@ -414,7 +435,7 @@ impl Queue {
             self.deliver(task);
         }
         if !again.is_empty() {
-            let epoch = self.engine.inner.registry.epoch();
+            let epoch = self.registry.epoch();
             for task in again {
                 self.place(task, Company::Alone, epoch);
             }
@@ -488,7 +509,8 @@ impl Drop for Queue {
         }
         let begun = clock::now();
         let mut none = Vec::new();
-        while self.in_flight > 0 && clock::now() - begun < limits::CLOSE.as_nanos() as u64 {
+        let most = limits::CLOSE.as_nanos() as u64;
+        while self.in_flight > 0 && clock::now() - begun < most {
             self.wait(&mut none, limits::CLOSE);
         }
     }

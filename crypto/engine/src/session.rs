@@ -234,7 +234,8 @@ impl Session {
     ) -> Result<([u8; NONCE_BYTES], [u8; TAG_BYTES]), Error> {
         let (nonce, mut tag) = (self.inner.next_nonce()?, [0; TAG_BYTES]);
         let request = &mut Request::Seal { nonce: &nonce, aad, data, tag: &mut tag };
-        self.inner.run_checked(request, true)?;
+        self.inner.check(request)?;
+        self.inner.run_admitted(request)?;
         Ok((nonce, tag))
     }
 
@@ -308,7 +309,7 @@ impl Inner {
         let bytes = request.bytes();
         let result = self.check(request).and_then(|()| self.admit(request));
         match result {
-            Ok(()) => self.run_checked(request, false),
+            Ok(()) => self.run_admitted(request),
             Err(error) => {
                 self.count_refusal(bytes, error);
                 Err(error)
@@ -341,12 +342,9 @@ impl Inner {
         }
     }
 
-    fn run_checked(&self, request: &mut Request<'_>, nonce_is_ours: bool) -> Result<usize, Error> {
+    /// Runs a request that was checked and counted.
+    pub fn run_admitted(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         let bytes = request.bytes();
-        if nonce_is_ours {
-            self.check(request)?;
-            self.count_seal()?;
-        }
         loop {
             let Choice { binding, service, .. } = self.pick(bytes, Company::Alone, 0.0)?;
             let Some(binding) = self.binding(binding) else { return Err(Error::Gone) };
@@ -407,8 +405,7 @@ impl Inner {
     }
 
     pub fn count_seal(&self) -> Result<(), Error> {
-        // A session with its own nonces has counted with the nonce.
-        if self.usage.seals_max == u64::MAX || self.makes_nonces() {
+        if self.usage.seals_max == u64::MAX {
             return Ok(());
         }
         take(&self.sealed, self.usage.seals_max).map(drop)
@@ -489,6 +486,14 @@ impl Inner {
             Err(_) if table.candidates.len() > 1 => self.pick(bytes, company, ahead),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a lone request of so many bytes would run on this stack.
+    pub fn runs_here(&self, bytes: usize) -> bool {
+        let choice = self.pick(bytes, Company::Alone, 0.0);
+        choice.is_ok_and(|choice| {
+            self.binding(choice.binding).is_some_and(|binding| binding.lane.on_caller)
+        })
     }
 
     /// Why there is no candidate.

@@ -1,8 +1,10 @@
 //! A request on its way through a queue.
 
+use crate::carrier::Slot;
 use crate::session::Session;
 use crate::{DriverSession, Error, Operation, clock};
 use std::any::Any;
+use std::sync::Arc;
 
 /// An operation on a session, with its buffers, its result and whatever number the consumer wants
 /// back with it. A box of it goes into a [`Queue`](crate::Queue) and comes out again, and may go in
@@ -25,6 +27,8 @@ pub struct Task {
     /// Its place in the session's order.
     pub(crate) order: u64,
     pub(crate) stamps: Stamps,
+    /// Where its future waits for it.
+    pub(crate) slot: Option<Arc<Slot>>,
 }
 
 /// When a task passed which stage, in nanoseconds of the engine's clock; 0 where nobody looked.
@@ -49,6 +53,7 @@ impl Task {
             predicted: 0,
             order: 0,
             stamps: Stamps::default(),
+            slot: None,
         })
     }
 
@@ -76,6 +81,24 @@ impl Task {
     #[inline]
     pub fn result(&self) -> Result<usize, Error> {
         self.result
+    }
+
+    /// Checks it and, where the session counts its uses, counts this one.
+    #[inline]
+    pub(crate) fn admit(&mut self) -> Result<(), Error> {
+        let inner = self.session.inner();
+        self.operation.with(|request| inner.check(request))?;
+        if inner.is_guarded() {
+            match &mut self.operation {
+                Operation::Seal { nonce, .. } if inner.makes_nonces() => {
+                    *nonce = inner.next_nonce()?;
+                }
+                Operation::Seal { .. } => inner.count_seal()?,
+                Operation::Open { .. } => inner.admit_open()?,
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// For drivers: the state their session has for this task, and what is to be done.
