@@ -280,7 +280,10 @@ mod tests {
 
     fn counts(at: Instant, values: &[(&str, u64)]) -> Counts {
         let counters = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        Counts::new(Snapshot { pid: 1, started_unix_ms: 0, counters }, at)
+        Counts::new(
+            Snapshot { pid: 1, started_unix_ms: 0, counters, histograms: Vec::new() },
+            at,
+        )
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Measures what a counter costs: `cargo run --release -p keyway-meter --example measure`.
+//! Measures what counters and histograms cost: `cargo run --release -p keyway-meter --example measure`.
 
-use keyway_meter::counter;
+use keyway_meter::{counter, histogram};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -12,6 +12,12 @@ fn main() {
     best("increment", || {
         for _ in 0..ADDITIONS {
             black_box(counter).increment();
+        }
+    });
+    let histogram = histogram("engine.measure.measure.run");
+    best("record", || {
+        for n in 0..ADDITIONS {
+            black_box(histogram).record(black_box(u64::from(n & 0xffff)));
         }
     });
     let plain = std::sync::atomic::AtomicU64::new(0);
@@ -26,6 +32,7 @@ fn main() {
         }
     });
     assert_eq!(counter.value(), u64::from(ADDITIONS) * RUNS as u64);
+    assert_eq!(histogram.read().count, u64::from(ADDITIONS) * RUNS as u64);
 }
 
 fn best(what: &str, run: impl Fn()) {

@@ -1,6 +1,6 @@
 //! Counters and the shards that threads add to.
 
-use crate::layout::{self, Shard, at};
+use crate::layout::{self, Cells, Name, Shard, at};
 use crate::limits::{COUNTERS_MAX, SHARDS};
 use crate::{EVENTS, Error, page};
 use std::cell::Cell;
@@ -20,15 +20,22 @@ pub struct Counter {
 /// This process's page.
 static PAGE: OnceLock<Page> = OnceLock::new();
 
-struct Page {
-    header: &'static layout::Header,
-    directory: &'static [layout::Name],
+pub(crate) struct Page {
+    counter_names: Names,
     shards: &'static [Shard],
     /// The shard that threads without one of their own share.
     shared: &'static Shard,
-    names: Mutex<HashMap<String, usize>>,
     /// A bit for each shard that no thread owns; the shared one's is never set.
     free: AtomicU64,
+    pub histogram_names: Names,
+    pub histograms: &'static [Cells],
+}
+
+/// A part of the page that gives indexes to names.
+pub(crate) struct Names {
+    slots: &'static [Name],
+    in_use: &'static AtomicU64,
+    indexes: Mutex<HashMap<String, usize>>,
 }
 
 const _: () = assert!(SHARDS >= 2 && SHARDS <= u64::BITS as usize);
@@ -64,13 +71,13 @@ pub fn open(path: Option<&Path>) -> Result<(), Error> {
 /// counter is one named `overflow`.
 ///
 /// # Panics
-/// In debug builds, if the name is not covered by [`EVENTS`].
+/// In debug builds, if the name is not covered by a counter in [`EVENTS`].
 pub fn counter(name: &str) -> Counter {
     debug_assert!(
-        EVENTS.iter().any(|event| event.covers(name)),
+        EVENTS.iter().filter(|event| !event.is_histogram()).any(|event| event.covers(name)),
         "counter {name} is not in keyway_meter::EVENTS: add it there"
     );
-    Counter { index: page().index(name) }
+    Counter { index: page().counter_names.index(name) }
 }
 
 impl Counter {
@@ -148,7 +155,7 @@ impl Drop for Claim {
     }
 }
 
-fn page() -> &'static Page {
+pub(crate) fn page() -> &'static Page {
     PAGE.get_or_init(Page::on_heap)
 }
 
@@ -159,39 +166,24 @@ impl Page {
 
     /// Makes a page of words that are all zero.
     fn new(words: &'static [AtomicU64]) -> Page {
-        let Some((header, directory, shards)) = layout::parts(words) else {
+        let Some(parts) = layout::parts(words) else {
             unreachable!("a page is made at its full size")
         };
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        layout::stamp(header, std::process::id(), started.as_millis() as u64);
-        let page = Page {
-            header,
-            directory,
-            shards,
-            shared: &shards[SHARDS - 1],
-            names: Mutex::default(),
+        layout::stamp(parts.header, std::process::id(), started.as_millis() as u64);
+        let names = |slots, in_use: usize| {
+            let names = Names { slots, in_use: &parts.header[in_use], indexes: Mutex::default() };
+            names.index(layout::OVERFLOW);
+            names
+        };
+        Page {
+            counter_names: names(parts.counter_names, at::COUNTERS_IN_USE),
+            shards: parts.shards,
+            shared: &parts.shards[SHARDS - 1],
             free: AtomicU64::new((1 << (SHARDS - 1)) - 1),
-        };
-        page.index(layout::OVERFLOW);
-        page
-    }
-
-    /// The index of the counter of that name, made if need be; 0, which is the overflow, if it
-    /// cannot be.
-    fn index(&self, name: &str) -> usize {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = names.get(name) {
-            return *index;
+            histogram_names: names(parts.histogram_names, at::HISTOGRAMS_IN_USE),
+            histograms: parts.histograms,
         }
-        let index = names.len();
-        let Some(slot) = self.directory.get(index).filter(|_| layout::is_name(name.as_bytes()))
-        else {
-            return 0;
-        };
-        layout::write_name(slot, name);
-        self.header[at::NAMES_IN_USE].store(index as u64 + 1, Release);
-        names.insert(name.to_owned(), index);
-        index
     }
 
     fn take_shard(&self) -> Option<usize> {
@@ -203,6 +195,24 @@ impl Page {
 
     fn return_shard(&self, index: usize) {
         self.free.fetch_or(1 << index, AcqRel);
+    }
+}
+
+impl Names {
+    /// The index of that name, given to it if need be; 0, which is the overflow's, if it cannot be.
+    pub fn index(&self, name: &str) -> usize {
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = indexes.get(name) {
+            return *index;
+        }
+        let index = indexes.len();
+        let Some(slot) = self.slots.get(index).filter(|_| layout::is_name(name.as_bytes())) else {
+            return 0;
+        };
+        layout::write_name(slot, name);
+        self.in_use.store(index as u64 + 1, Release);
+        indexes.insert(name.to_owned(), index);
+        index
     }
 }
 

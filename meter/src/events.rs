@@ -1,18 +1,23 @@
 //! The one list of what is counted.
 
-/// Something that is counted.
+/// Something that is counted, or whose values are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The counter's name. A part in braces stands for any one part (`{driver}`, `{algorithm}`).
+    /// The counter's or histogram's name. A part in braces stands for any one part (`{driver}`, `{algorithm}`).
     pub name: &'static str,
-    /// What one of it is.
+    /// What one of it is; `ns`, nanoseconds, makes it a histogram.
     pub unit: &'static str,
     /// What it says, in one line.
     pub help: &'static str,
 }
 
 impl Event {
-    /// Whether a counter of this name counts this event.
+    /// Whether a histogram keeps its values; otherwise a counter counts it.
+    pub fn is_histogram(&self) -> bool {
+        self.unit == "ns"
+    }
+
+    /// Whether a counter or histogram of this name is of this event.
     pub fn covers(&self, name: &str) -> bool {
         let (mut pattern, mut parts) = (self.name.split('.'), name.split('.'));
         loop {
@@ -34,7 +39,7 @@ const fn event(name: &'static str, unit: &'static str, help: &'static str) -> Ev
     Event { name, unit, help }
 }
 
-/// Everything that is counted, in the order in which people want to read it.
+/// Everything that is counted or recorded, in the order in which people want to read it.
 pub const EVENTS: &[Event] = &[
     event("ldap.connection.opened", "connections", "accepted from clients"),
     event("ldap.connection.closed", "connections", "ended, by whichever side"),
@@ -68,6 +73,9 @@ pub const EVENTS: &[Event] = &[
         "operations",
         "requests that failed this way",
     ),
+    event("engine.{driver}.{algorithm}.queue", "ns", "from submission to start, of a sample"),
+    event("engine.{driver}.{algorithm}.run", "ns", "from start to finish, of a sample"),
+    event("engine.{driver}.{algorithm}.deliver", "ns", "from finish to hand-over, of a sample"),
     event("client.{client}.operations", "operations", "requests run for one client"),
     event("client.{client}.bytes", "bytes", "that one client's requests worked on"),
     event(

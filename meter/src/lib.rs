@@ -1,23 +1,29 @@
-//! Counters that cost an instruction or two to add to, and nothing to be watched.
+//! Counters that cost an instruction or two to add to, histograms for what is sampled, and nothing
+//! to pay for being watched.
 //!
-//! A process has one page of counters. It lives in a file ([`open`]) that other processes map
+//! A process has one page of both. It lives in a file ([`open`]) that other processes map
 //! read-only ([`Reader`]), or on the heap while nobody asked for a file. Every thread adds to a
 //! shard of its own, so that no counter is a cache line that two processors fight over; whoever
-//! reads sums the shards.
+//! reads sums the shards. Histograms have no shards: what goes into them is sampled.
 //!
 //! ```
 //! let searches = keyway_meter::counter("ldap.search");
 //! searches.increment();
 //! assert_eq!(searches.value(), 1);
+//!
+//! let queued = keyway_meter::histogram("engine.software.aes-128-gcm.queue");
+//! queued.record(1_200);
+//! assert_eq!((queued.read().count, queued.read().percentile(99.0)), (1, 1_200));
 //! ```
 //!
 //! What may not enter: clocks beyond the start stamp, formatting, anything that allocates or waits
-//! when a counter is added to, and events that are not in [`EVENTS`].
+//! when a counter or histogram is added to, and events that are not in [`EVENTS`].
 #![deny(unsafe_code)]
 
 mod counter;
 mod error;
 mod events;
+mod histogram;
 mod layout;
 pub mod limits;
 #[allow(unsafe_code)]
@@ -27,4 +33,5 @@ mod reader;
 pub use counter::{Counter, counter, open};
 pub use error::{Error, Fault};
 pub use events::{EVENTS, Event};
+pub use histogram::{Distribution, Histogram, histogram};
 pub use reader::{Reader, Snapshot};

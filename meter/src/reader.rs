@@ -1,16 +1,15 @@
 //! Looking at a page from another process.
 
 use crate::layout::{self, at};
-use crate::limits::{COUNTERS_MAX, PAGE_BYTES, SHARDS};
+use crate::limits::{COUNTERS_MAX, HISTOGRAMS_MAX, SHARDS};
 use crate::page::Mapping;
-use crate::{Error, Fault};
+use crate::{Distribution, Error, Fault};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Acquire;
 
 /// Another process's page, mapped read-only: looking costs the process that counts nothing.
 pub struct Reader {
@@ -19,7 +18,7 @@ pub struct Reader {
     mapping: Mapping,
 }
 
-/// What a page showed at one moment.
+/// What a page showed at one moment, or what came in between two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The process that counts.
@@ -28,6 +27,8 @@ pub struct Snapshot {
     pub started_unix_ms: u64,
     /// Names and values, in the order in which the counters were made.
     pub counters: Vec<(String, u64)>,
+    /// Names and values, in the order in which the histograms were made.
+    pub histograms: Vec<(String, Distribution)>,
 }
 
 impl Reader {
@@ -58,7 +59,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Reads all counters. Each value is exact; they are not all of the same instant.
+    /// Reads all counters and histograms. Each value is exact; they are not all of the same
+    /// instant, nor are a histogram's count and sum.
     ///
     /// # Errors
     /// [`Error::Page`] if the page is not what it was when it was opened.
@@ -73,7 +75,8 @@ impl Reader {
         if metadata.len() < words.len() as u64 * 8 {
             return Err(fault(Fault::Damaged("the file has shrunk")));
         }
-        Snapshot::read(words).map_err(fault)
+        // Acquire: what a number counts (names, recorded values) was written before it.
+        Snapshot::read(|index| Some(words.get(index)?.load(Acquire))).map_err(fault)
     }
 
     /// Whether the process that counts still runs.
@@ -98,49 +101,100 @@ impl Snapshot {
     /// # Errors
     /// The [`Fault`] that makes it unreadable. No input makes it panic.
     pub fn from_bytes(bytes: &[u8]) -> Result<Snapshot, Fault> {
-        let bytes = bytes.get(..PAGE_BYTES).unwrap_or(bytes);
-        let word = |chunk: &[u8; 8]| AtomicU64::new(u64::from_ne_bytes(*chunk));
-        let words: Vec<_> = bytes.as_chunks().0.iter().map(word).collect();
-        Snapshot::read(&words)
+        Snapshot::read(|index| {
+            let word = bytes.get(8 * index..)?.first_chunk()?;
+            Some(u64::from_ne_bytes(*word))
+        })
     }
 
     /// The value of the counter of that name, if there is one.
     pub fn value(&self, name: &str) -> Option<u64> {
-        self.counters.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
+        find(&self.counters, name).copied()
     }
 
-    fn read(words: &[AtomicU64]) -> Result<Snapshot, Fault> {
-        let word = |index| words.get(index).map(|word: &AtomicU64| word.load(Relaxed));
+    /// The values of the histogram of that name, if there is one.
+    pub fn histogram(&self, name: &str) -> Option<&Distribution> {
+        find(&self.histograms, name)
+    }
+
+    /// What came in since an earlier look at the same page: the counters' differences, and the
+    /// values recorded.
+    pub fn since(&self, earlier: &Snapshot) -> Snapshot {
+        // Names are only ever added, so a name stays where it is.
+        fn pairs<'a, T>(
+            now: &'a [(String, T)],
+            before: &'a [(String, T)],
+        ) -> impl Iterator<Item = (&'a String, &'a T, Option<&'a T>)> {
+            now.iter().enumerate().map(|(index, (name, value))| {
+                let before = before.get(index).filter(|(other, _)| other == name);
+                (name, value, before.map(|(_, value)| value))
+            })
+        }
+        let counters = pairs(&self.counters, &earlier.counters)
+            .map(|(name, now, before)| (name.clone(), now.saturating_sub(*before.unwrap_or(&0))));
+        let histograms = pairs(&self.histograms, &earlier.histograms).map(|(name, now, before)| {
+            (name.clone(), before.map_or_else(|| now.clone(), |before| now.since(before)))
+        });
+        Snapshot {
+            pid: self.pid,
+            started_unix_ms: self.started_unix_ms,
+            counters: counters.collect(),
+            histograms: histograms.collect(),
+        }
+    }
+
+    /// Reads a page, given its words: those that there are.
+    fn read(word: impl Fn(usize) -> Option<u64>) -> Result<Snapshot, Fault> {
         if word(at::MAGIC) != Some(layout::MAGIC) {
             return Err(Fault::NotAPage);
         }
+        let too_short = Fault::Damaged("it is too short");
         match word(at::VERSION) {
             Some(layout::VERSION) => {}
             Some(found) => return Err(Fault::OtherVersion { found, ours: layout::VERSION }),
-            None => return Err(Fault::Damaged("it is too short")),
+            None => return Err(too_short),
         }
-        let Some((header, directory, shards)) = layout::parts(words) else {
-            return Err(Fault::Damaged("it is too short"));
-        };
-        if word(at::COUNTERS) != Some(COUNTERS_MAX as u64)
-            || word(at::SHARDS) != Some(SHARDS as u64)
-        {
+        if word(layout::PAGE_WORDS - 1).is_none() {
+            return Err(too_short);
+        }
+        // From here on every word is there.
+        let word = |index| word(index).unwrap_or_default();
+        if layout::DIMENSIONS.iter().any(|(at, dimension)| word(*at) != *dimension as u64) {
             return Err(Fault::Damaged("its version has other dimensions"));
         }
-        let pid = u32::try_from(header[at::PID].load(Relaxed));
-        // Acquire: the names that the count covers were written before it.
-        let used = usize::try_from(header[at::NAMES_IN_USE].load(Acquire));
-        let (Ok(pid), Ok(used @ 1..=COUNTERS_MAX)) = (pid, used) else {
+        let pid = u32::try_from(word(at::PID));
+        let counters = usize::try_from(word(at::COUNTERS_IN_USE));
+        let histograms = usize::try_from(word(at::HISTOGRAMS_IN_USE));
+        let (Ok(pid), Ok(counters @ 1..=COUNTERS_MAX), Ok(histograms @ 1..=HISTOGRAMS_MAX)) =
+            (pid, counters, histograms)
+        else {
             return Err(Fault::Damaged("a number in its header is out of range"));
         };
-        let mut counters = Vec::with_capacity(used);
-        for (index, slot) in directory.iter().take(used).enumerate() {
-            let name = layout::read_name(slot).ok_or(Fault::Damaged("a counter has no name"))?;
-            let add = |sum: u64, shard: &layout::Shard| {
-                sum.wrapping_add(shard.get(index).map_or(0, |slot| slot.load(Relaxed)))
+        let name = |part: usize, index: usize| {
+            let slot = part + index * layout::NAME_WORDS;
+            layout::read_name(std::array::from_fn(|at| word(slot + at)))
+                .ok_or(Fault::Damaged("a counter or histogram has no name"))
+        };
+        let counter = |index: usize| {
+            let add = |sum: u64, shard: usize| {
+                sum.wrapping_add(word(layout::SHARDS_AT + shard * COUNTERS_MAX + index))
             };
-            counters.push((name, shards.iter().fold(0, add)));
-        }
-        Ok(Snapshot { pid, started_unix_ms: header[at::STARTED_UNIX_MS].load(Relaxed), counters })
+            Ok((name(layout::COUNTER_NAMES, index)?, (0..SHARDS).fold(0, add)))
+        };
+        let histogram = |index: usize| {
+            let cells = layout::HISTOGRAMS_AT + index * layout::HISTOGRAM_WORDS;
+            let values = Distribution::read(|at| word(cells + at));
+            Ok((name(layout::HISTOGRAM_NAMES, index)?, values))
+        };
+        Ok(Snapshot {
+            pid,
+            started_unix_ms: word(at::STARTED_UNIX_MS),
+            counters: (0..counters).map(counter).collect::<Result<_, _>>()?,
+            histograms: (0..histograms).map(histogram).collect::<Result<_, _>>()?,
+        })
     }
+}
+
+fn find<'a, T>(named: &'a [(String, T)], name: &str) -> Option<&'a T> {
+    named.iter().find(|(other, _)| other == name).map(|(_, value)| value)
 }
