@@ -2,11 +2,12 @@
 //!
 //! Every benchmark alternates between Keyway and its peers, takes medians, prints a table with the
 //! ratios and, with `--json FILE`, writes them as a list of claims (see [`report`]). The machine is
-//! assumed to be shared: what is compared is processor time per operation, not wall time. Nothing
-//! here is linked into the product.
+//! assumed to be shared: what is compared is processor time an operation, or the best of many short
+//! runs by turns. Nothing here is linked into the product.
 #![forbid(unsafe_code)]
 
 mod echo;
+mod engine;
 mod process;
 mod report;
 mod skeleton;
@@ -24,6 +25,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Benchmark {
+    /// The engine: calls, queues, batches, balancing, overload, beside the libraries and DPDK
+    Engine(engine::Arguments),
     /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
     Skeleton(skeleton::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
@@ -33,6 +36,7 @@ enum Benchmark {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().benchmark {
+        Benchmark::Engine(arguments) => engine::run(&arguments),
         Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };

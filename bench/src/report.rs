@@ -45,7 +45,56 @@ impl Claim {
             ratio,
             bar: None,
             holds: None,
-            spread: (high - low) / ratio,
+            spread: if ratio == 0.0 { 0.0 } else { (high - low) / ratio },
+        }
+    }
+
+    /// Compares rates (more is better) measured in the same rounds.
+    pub fn rate(claim: &str, unit: &'static str, ours: &[f64], peer: &str, theirs: &[f64]) -> Self {
+        let swapped = Claim::cost(claim, unit, theirs, peer, ours);
+        Claim { value: swapped.peer_value, peer_value: swapped.value, ..swapped }
+    }
+
+    /// Compares costs with the most they may be.
+    pub fn at_most(claim: &str, unit: &'static str, ours: &[f64], limit: f64) -> Self {
+        Claim::cost(claim, unit, ours, "the most it may be", &vec![limit; ours.len()]).demand(1.0)
+    }
+
+    /// Demands this ratio.
+    #[must_use]
+    pub fn demand(self, bar: f64) -> Self {
+        Claim { bar: Some(bar), holds: Some(self.ratio >= bar), ..self }
+    }
+}
+
+/// Figures beside the claims.
+#[derive(Serialize)]
+pub struct Table {
+    /// What they are, with their unit.
+    pub title: String,
+    /// The columns' names.
+    pub header: Vec<String>,
+    /// One text for each column.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(title: &str, header: &[&str]) -> Self {
+        let header = header.iter().map(|name| (*name).to_owned()).collect();
+        Table { title: title.into(), header, rows: Vec::new() }
+    }
+
+    fn print(&self) {
+        println!("\n{}", self.title);
+        let lines = || std::iter::once(&self.header).chain(&self.rows);
+        let width = |column: usize| {
+            lines().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
+        };
+        let widths: Vec<_> = (0..self.header.len()).map(|c| width(c).unwrap_or(0)).collect();
+        for line in lines() {
+            let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+            println!("  {}", cells.collect::<Vec<_>>().join("  "));
         }
     }
 }
@@ -59,6 +108,7 @@ pub struct Report {
     peers: Vec<String>,
     settings: serde_json::Value,
     claims: Vec<Claim>,
+    tables: Vec<Table>,
 }
 
 #[derive(Serialize)]
@@ -77,8 +127,10 @@ impl Report {
         peers: Vec<String>,
         settings: serde_json::Value,
         claims: Vec<Claim>,
+        tables: Vec<Table>,
     ) -> Self {
-        Report { benchmark, machine: Machine::here(), commit: commit(), peers, settings, claims }
+        let (machine, commit) = (Machine::here(), commit());
+        Report { benchmark, machine, commit, peers, settings, claims, tables }
     }
 
     /// Prints the table, and writes the JSON if a file is named.
@@ -95,7 +147,7 @@ impl Report {
         println!("{} × {}, {} MiB, Linux {}", m.cores, m.processor, m.memory_mib, m.kernel);
         println!("load average {}; peers: {}\n", m.load_average, self.peers.join(", "));
         println!(
-            "{:<44} {:>10} {:>10}  {:<22} {:>7} {:>7}  bar",
+            "{:<52} {:>10} {:>10}  {:<22} {:>7} {:>7}  bar",
             "claim", "Keyway", "peer", "", "ratio", "spread"
         );
         for c in &self.claims {
@@ -105,7 +157,7 @@ impl Report {
                 (None, _) => "none yet".into(),
             };
             println!(
-                "{:<44} {:>10.2} {:>10.2}  {:<22} {:>6}× {:>6.0}%  {bar}",
+                "{:<52} {:>10.2} {:>10.2}  {:<22} {:>6}× {:>6.0}%  {bar}",
                 format!("{}, {}", c.claim, c.unit),
                 c.value,
                 c.peer_value,
@@ -114,6 +166,7 @@ impl Report {
                 c.spread * 100.0,
             );
         }
+        self.tables.iter().for_each(Table::print);
         println!("\nratio: how many times better Keyway is; above 1 favours Keyway");
     }
 }
@@ -181,5 +234,13 @@ mod tests {
         let claim = Claim::cost("x", "us", &[1.0, 2.0, 3.0], "p", &[2.0, 4.0, 6.0]);
         assert_eq!((claim.value, claim.peer_value, claim.ratio), (2.0, 4.0, 2.0));
         assert_eq!((claim.spread, claim.bar, claim.holds), (0.0, None, None));
+    }
+
+    #[test]
+    fn half_the_peers_rate_is_a_ratio_of_a_half_and_misses_a_bar_of_one() {
+        let claim = Claim::rate("x", "Mbit/s", &[1.0, 2.0], "p", &[2.0, 4.0]).demand(1.0);
+        assert_eq!((claim.value, claim.peer_value, claim.ratio), (1.5, 3.0, 0.5));
+        assert_eq!(claim.holds, Some(false));
+        assert_eq!(Claim::at_most("x", "ns", &[14.0, 15.0], 15.0).holds, Some(true));
     }
 }

@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         "entries": arguments.entries, "rounds": arguments.rounds,
         "seconds": arguments.seconds, "clients": arguments.clients,
     });
-    Report::new("skeleton", peers, settings, claims).finish(arguments.json.as_deref())
+    Report::new("skeleton", peers, settings, claims, Vec::new()).finish(arguments.json.as_deref())
 }
 
 /// Keyway as a user starts it, on a fresh data folder.

@@ -26,6 +26,8 @@ pub const TEST: &[Peer] = &[
 pub const BENCH: &[Peer] = &[
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
     peer("ldap-utils", &["ldapsearch", "-VV"]),
+    peer("dpdk-dev", &["test", "-x", "/usr/bin/dpdk-test-crypto-perf"]),
+    peer("openssl", &["openssl", "version"]),
 ];
 
 /// Installs what is missing, with Debian's package manager and as root (or with a sudo that asks

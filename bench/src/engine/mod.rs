@@ -1,0 +1,112 @@
+//! The engine: what its calls and queues cost beside the libraries and DPDK, and what batches,
+//! balancing, overload and two classes gain.
+//!
+//! Seven claims, one file each. Both sides of a comparison run by turns for a fraction of a
+//! millisecond, and a round's figure is the best of such runs: what neighbours on a shared machine
+//! take is no property of either side. What is reported is the median of the rounds.
+
+mod classes;
+mod dpdk;
+mod null_operation;
+mod records;
+
+use crate::report::{Claim, Report, Table};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What can be asked of this benchmark.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only these claims, 1 to 7, with commas between them
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=7))]
+    only: Vec<u8>,
+    /// Rounds of what is compared by turns
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Requests of the trial by fire (claim 6)
+    #[arg(long, default_value_t = 1_000_000)]
+    requests: u64,
+    /// Seed of the trial by fire
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the claims to this file as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Draw pictures into this folder
+    #[arg(long)]
+    svg: Option<PathBuf>,
+}
+
+/// What a claim's file hands back.
+#[derive(Default)]
+struct Findings {
+    claims: Vec<Claim>,
+    tables: Vec<Table>,
+}
+
+type Measure = fn(&Arguments, &ProgressBar) -> Result<Findings, String>;
+
+const CLAIMS: [(&str, Measure); 3] = [
+    ("1 null operation", null_operation::measure),
+    ("2 AES-128-GCM by direct call", records::measure),
+    ("7 fast beside slow", classes::measure),
+];
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    let begun = Instant::now();
+    let progress = ProgressBar::new(0);
+    let style = "{elapsed:>4} {bar:24} {pos}/{len} {msg}";
+    progress.set_style(ProgressStyle::with_template(style).map_err(|why| why.to_string())?);
+    progress.enable_steady_tick(Duration::from_millis(200));
+    let mut all = Findings::default();
+    for (name, measure) in CLAIMS {
+        let number = name.as_bytes()[0] - b'0';
+        if !arguments.only.is_empty() && !arguments.only.contains(&number) {
+            continue;
+        }
+        progress.set_message(name);
+        let found = measure(arguments, &progress).map_err(|why| format!("claim {name}: {why}"))?;
+        all.claims.extend(found.claims);
+        all.tables.extend(found.tables);
+    }
+    progress.finish_and_clear();
+    let peers = vec![
+        "aws-lc-rs".to_owned(),
+        dpdk::version().unwrap_or_else(|| "DPDK is not installed (Debian: dpdk-dev)".into()),
+    ];
+    let settings = serde_json::json!({
+        "only": arguments.only, "rounds": arguments.rounds, "requests": arguments.requests,
+        "seed": arguments.seed, "seconds": begun.elapsed().as_secs(),
+    });
+    let report = Report::new("engine", peers, settings, all.claims, all.tables);
+    report.finish(arguments.json.as_deref())?;
+    println!("{} s in all", begun.elapsed().as_secs());
+    Ok(())
+}
+
+/// What each side takes: the best of so many short runs by turns.
+fn best(runs: usize, sides: &mut [&mut dyn FnMut() -> f64]) -> Vec<f64> {
+    let mut best = vec![f64::MAX; sides.len()];
+    for _ in 0..runs {
+        for (best, side) in best.iter_mut().zip(sides.iter_mut()) {
+            *best = best.min(side());
+        }
+    }
+    best
+}
+
+/// Nanoseconds of one of so many calls.
+fn time(calls: usize, mut call: impl FnMut()) -> f64 {
+    let begun = Instant::now();
+    for _ in 0..calls {
+        call();
+    }
+    begun.elapsed().as_secs_f64() * 1e9 / calls as f64
+}
+
+/// Column `index` of rounds of figures.
+fn column(rounds: &[Vec<f64>], index: usize) -> Vec<f64> {
+    rounds.iter().map(|round| round[index]).collect()
+}
