@@ -1,5 +1,6 @@
 //! The list of algorithms: what each is called, what it is for, which class it runs in.
 
+use crate::limits;
 use std::fmt;
 
 /// What an algorithm does, which decides the [`Request`](crate::Request)s that fit it.
@@ -215,6 +216,15 @@ algorithms! {
 impl Algorithm {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
+
+    /// Whether it is an AEAD that seals a text of so many bytes.
+    #[inline]
+    pub(crate) const fn takes_text(self, bytes: usize) -> bool {
+        let gmac = matches!(self, Algorithm::Aes128Gmac | Algorithm::Aes256Gmac);
+        matches!(self.kind(), Kind::Aead)
+            && bytes <= limits::REQUEST_BYTES_MAX
+            && (!gmac || bytes == 0)
+    }
 
     /// Whether an engine refuses it unless it was enabled.
     pub const fn is_legacy(self) -> bool {

@@ -10,7 +10,10 @@ use crate::costs::Company;
 use crate::lane::Lane;
 use crate::registry::Registry;
 use crate::slow::SlowPool;
-use crate::{Bell, Class, DriverQueue, Error, Flow, Operation, Task, clock, limits, sampling};
+use crate::task::{Stamps, mark};
+use crate::{
+    Algorithm, Bell, Class, DriverQueue, Error, Flow, Operation, Task, clock, limits, sampling,
+};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +47,8 @@ pub struct Queue {
     ahead: f64,
     bell: Bell,
     last: Last,
+    /// The epoch at which all ends were last seen to be alive.
+    epoch: u64,
 }
 
 type Each = Box<dyn FnMut(Box<Task>) + Send>;
@@ -60,12 +65,18 @@ struct End {
 }
 
 /// Where the last task went, for the next that is of the same session and has no choice.
-#[derive(Default)]
 struct Last {
     session: u64,
     epoch: u64,
     end: usize,
+    algorithm: Algorithm,
     binding: u32,
+}
+
+impl Last {
+    /// No session has this number.
+    const NONE: Last =
+        Last { session: 0, epoch: 0, end: 0, algorithm: Algorithm::Random, binding: 0 };
 }
 
 /// The order of one session.
@@ -93,7 +104,8 @@ impl Queue {
             each: None,
             ahead: 0.0,
             bell: Bell::new(),
-            last: Last::default(),
+            last: Last::NONE,
+            epoch: 0,
         }
     }
 
@@ -110,29 +122,65 @@ impl Queue {
     /// An accepted task that cannot be done comes back with its error like any other.
     pub fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> usize {
         let accepted = tasks.len().min(self.depth - self.in_flight);
-        let company =
-            if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
-        let sample = self.registry.sample();
-        let epoch = self.registry.epoch();
+        if accepted == 0 {
+            return 0;
+        }
         self.in_flight += accepted;
-        for mut task in tasks.drain(..accepted) {
-            task.stamps.submitted = if sampling::due(sample) { clock::now() } else { 0 };
-            task.stamps.started = 0;
-            task.waited = false;
-            if task.session.inner().ordered {
-                self.enter(&mut task);
+        let sampled = sampling::due(self.registry.sample(), accepted);
+        let alike = if sampled { 0 } else { self.follow(&mut tasks[..accepted]) };
+        if alike == tasks.len() {
+            self.ends[self.last.end].batch.append(tasks);
+        } else {
+            if alike > 0 {
+                self.ends[self.last.end].batch.extend(tasks.drain(..alike));
             }
-            match task.admit() {
-                Ok(()) => self.place(task, company, epoch),
-                Err(error) => {
-                    task.session.inner().count_refusal(task.operation.bytes(), error);
-                    task.result = Err(error);
-                    self.deliver(task);
-                }
-            }
+            self.submit_mixed(tasks.drain(..accepted - alike), accepted, more, sampled);
         }
         self.push(more);
         accepted
+    }
+
+    /// How many of these go the way of the last one, without further thought.
+    #[inline]
+    fn follow(&self, tasks: &mut [Box<Task>]) -> usize {
+        let Last { session, epoch, algorithm, binding, .. } = self.last;
+        if epoch != self.registry.epoch() {
+            return 0;
+        }
+        let follow = |task: &mut Box<Task>| task.follow(session, algorithm, binding);
+        tasks.iter_mut().position(|task| !follow(task)).unwrap_or(tasks.len())
+    }
+
+    fn submit_mixed(
+        &mut self,
+        tasks: impl Iterator<Item = Box<Task>>,
+        accepted: usize,
+        more: bool,
+        mut sampled: bool,
+    ) {
+        let company =
+            if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
+        for mut task in tasks {
+            if task.session.inner().ordered {
+                self.enter(&mut task);
+            }
+            let admitted = task.admit();
+            if mem::take(&mut sampled) {
+                task.marks |= mark::SAMPLED;
+                task.stamps = Stamps { submitted: clock::now(), ..Stamps::default() };
+            }
+            match admitted {
+                Ok(()) => self.place(task, company),
+                Err(error) => self.refuse(task, error),
+            }
+        }
+    }
+
+    /// Hands back a task that no driver saw.
+    fn refuse(&mut self, mut task: Box<Task>, error: Error) {
+        task.session.inner().count_refusal(task.bytes, error);
+        task.result = Err(error);
+        self.deliver(task);
     }
 
     /// The same for one task, which comes back if there is no room.
@@ -234,52 +282,35 @@ impl Queue {
     }
 
     /// Puts an admitted task where it will be finished first.
-    #[inline]
-    fn place(&mut self, mut task: Box<Task>, company: Company, epoch: u64) {
-        let inner = task.session.inner();
-        if inner.id == self.last.session && epoch == self.last.epoch {
-            task.binding = self.last.binding;
-            self.ends[self.last.end].batch.push(task);
-            return;
-        }
-        self.choose(task, company, epoch);
-    }
-
-    fn choose(&mut self, mut task: Box<Task>, company: Company, epoch: u64) {
-        let Task { session, operation, .. } = &mut *task;
+    fn place(&mut self, mut task: Box<Task>, company: Company) {
+        let Task { session, operation, bytes, .. } = &mut *task;
         let (inner, algorithm) = (session.inner(), session.algorithm());
         if operation.class(algorithm) == Class::Slow {
             self.slow_waiting.push_back(task);
             return;
         }
-        let picked = inner.pick(operation.bytes(), company, self.ahead);
-        let lane = picked.and_then(|picked| {
+        let epoch = self.registry.epoch();
+        let picked = inner.pick(*bytes, company, self.ahead).and_then(|picked| {
             let binding = inner.binding(picked.binding).ok_or(Error::Gone)?;
             Ok((picked, binding.lane.clone()))
         });
-        match lane {
-            Ok((picked, lane)) => {
-                let end = self.end(&lane);
-                task.binding = picked.binding;
-                task.predicted = picked.service;
-                if lane.on_caller {
-                    self.ahead += f64::from(picked.service);
-                    if picked.sole && algorithm.kind().is_fast() {
-                        let (session, binding) = (task.session.inner().id, picked.binding);
-                        self.last = Last { session, epoch, end, binding };
-                        task.predicted = 0;
-                    }
-                } else {
-                    lane.load(task.predicted);
-                }
-                self.ends[end].batch.push(task);
-            }
-            Err(error) => {
-                inner.count_refusal(operation.bytes(), error);
-                task.result = Err(error);
-                self.deliver(task);
-            }
+        let (picked, lane) = match picked {
+            Ok(picked) => picked,
+            Err(error) => return self.refuse(task, error),
+        };
+        let plain = picked.sole && lane.on_caller && inner.is_plain() && algorithm.kind().is_fast();
+        let session = inner.id;
+        task.binding = picked.binding;
+        task.predicted = picked.service;
+        let end = self.end(&lane);
+        if plain {
+            self.last = Last { session, epoch, end, algorithm, binding: picked.binding };
+        } else if lane.on_caller {
+            self.ahead += f64::from(picked.service);
+        } else {
+            lane.load(picked.service);
         }
+        self.ends[end].batch.push(task);
     }
 
     /// The index of this queue's end of that lane.
@@ -325,8 +356,8 @@ impl Queue {
         match flow {
             Flow::Open => {}
             Flow::Busy => {
-                for task in end.batch.iter_mut().filter(|task| !task.waited) {
-                    task.waited = true;
+                for task in end.batch.iter_mut().filter(|task| !task.is_marked(mark::WAITED)) {
+                    task.marks |= mark::WAITED;
                     task.session.inner().count_busy_at(task.binding);
                 }
             }
@@ -350,7 +381,8 @@ impl Queue {
             match self.slow.submit(task, deliver) {
                 Ok(()) => self.slow_in_flight += 1,
                 Err((mut task, Error::Busy)) => {
-                    if !mem::replace(&mut task.waited, true) {
+                    if !task.is_marked(mark::WAITED) {
+                        task.marks |= mark::WAITED;
                         task.session.inner().count_busy();
                     }
                     self.slow_waiting.push_front(task);
@@ -387,15 +419,18 @@ impl Queue {
                 self.deliver(task);
             }
         }
-        let waits = |end: &End| !end.batch.is_empty();
-        if !self.slow_waiting.is_empty() || self.ends.iter().any(waits) {
+        if !self.slow_waiting.is_empty() || self.ends.iter().any(|end| !end.batch.is_empty()) {
             self.push(false);
         }
-        self.forget_the_dead();
+        if self.epoch != self.registry.epoch() {
+            self.forget_the_dead();
+        }
     }
 
     /// Takes tasks out of ends whose lanes were unregistered, and lets go of those that are empty.
+    #[cold]
     fn forget_the_dead(&mut self) {
+        self.epoch = self.registry.epoch();
         for index in (0..self.ends.len()).rev() {
             if self.ends[index].lane.is_alive() {
                 continue;
@@ -403,7 +438,10 @@ impl Queue {
             let mut batch = mem::take(&mut self.ends[index].batch);
             if self.ends[index].in_flight == 0 {
                 self.ends.swap_remove(index);
-                self.last = Last::default();
+                self.last = Last::NONE;
+            } else {
+                // It is looked at again when it has finished what it has.
+                self.epoch = 0;
             }
             for task in &mut batch {
                 task.give_back();
@@ -413,7 +451,38 @@ impl Queue {
     }
 
     /// What becomes of tasks that a driver handed over.
+    #[inline]
     fn settle(&mut self, tasks: &mut Vec<Box<Task>>) {
+        if self.each.is_none() && self.count_alike(tasks) {
+            self.done.append(tasks);
+        } else {
+            self.settle_mixed(tasks);
+        }
+    }
+
+    /// Counts tasks of one plain session that all went well; says whether they are that.
+    #[inline]
+    fn count_alike(&self, tasks: &[Box<Task>]) -> bool {
+        let Last { session, binding, .. } = self.last;
+        let mut bytes = 0;
+        for task in tasks {
+            let inner = task.session.inner();
+            if inner.id != session || task.binding != binding || task.marks != 0 {
+                return false;
+            }
+            if task.result.is_err() {
+                return false;
+            }
+            bytes += task.bytes;
+        }
+        let Some(task) = tasks.first() else { return true };
+        let Some(binding) = task.session.inner().binding(binding) else { return false };
+        binding.work.operations.add(tasks.len() as u64);
+        binding.work.bytes.add(bytes as u64);
+        true
+    }
+
+    fn settle_mixed(&mut self, tasks: &mut Vec<Box<Task>>) {
         let mut again = Vec::new();
         for task in tasks.drain(..) {
             let inner = task.session.inner();
@@ -421,23 +490,22 @@ impl Queue {
             if !binding.lane.on_caller {
                 binding.lane.unload(task.predicted);
             }
-            if task.given_back {
+            if task.is_marked(mark::GIVEN_BACK) {
                 self.registry.bury(&binding.lane);
                 again.push(task);
                 continue;
             }
-            let bytes = task.operation.bytes();
-            binding.work.count(bytes, &task.result);
-            if inner.is_guarded() {
+            binding.work.count(task.bytes, &task.result);
+            if !inner.is_plain() {
                 let opening = matches!(task.operation, Operation::Open { .. });
-                inner.settle(bytes, opening, &task.result);
+                inner.settle(task.bytes, opening, &task.result);
             }
             self.deliver(task);
         }
         if !again.is_empty() {
-            let epoch = self.registry.epoch();
-            for task in again {
-                self.place(task, Company::Alone, epoch);
+            for mut task in again {
+                task.marks &= !mark::GIVEN_BACK;
+                self.place(task, Company::Alone);
             }
             self.push(false);
         }

@@ -309,19 +309,13 @@ impl Request<'_> {
                 && (data.len() >= 16
                     || !matches!(algorithm, Algorithm::Aes128Xts | Algorithm::Aes256Xts))
         };
-        let text = |bytes: usize| {
-            algorithm.kind() == Kind::Aead
-                && bytes <= limits::REQUEST_BYTES_MAX
-                && (bytes == 0
-                    || !matches!(algorithm, Algorithm::Aes128Gmac | Algorithm::Aes256Gmac))
-        };
         let fits = match self {
-            Request::Seal { data, .. } => text(data.len()),
+            Request::Seal { data, .. } => algorithm.takes_text(data.len()),
             Request::Open { data, .. } => {
                 let Some(bytes) = data.len().checked_sub(TAG_BYTES) else {
                     return Err(Error::Authentication);
                 };
-                text(bytes)
+                algorithm.takes_text(bytes)
             }
             Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => cipher(data),
             Request::Compress { data, out } | Request::Decompress { data, out } => {

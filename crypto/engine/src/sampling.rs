@@ -6,13 +6,14 @@ thread_local! {
     static TICK: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether this request is one of them. `every` is a power of two, or 0 for none.
+/// Whether one of these requests is due. `every` is a power of two, or 0 for none.
 #[inline]
-pub(crate) fn due(every: u32) -> bool {
+pub(crate) fn due(every: u32, requests: usize) -> bool {
     if every == 0 {
         return false;
     }
-    let tick = TICK.get().wrapping_add(1);
-    TICK.set(tick);
-    tick & (every - 1) == 0
+    let before = TICK.get();
+    let after = before.wrapping_add(requests as u32);
+    TICK.set(after);
+    (before ^ after) & !(every - 1) != 0
 }

@@ -194,7 +194,7 @@ impl Session {
         let inner = &*self.inner;
         if let Some((binding, state)) = inner.sole()
             && let Some(algorithm) = inner.algorithm
-            && !sampling::due(inner.registry.sample())
+            && !sampling::due(inner.registry.sample(), 1)
         {
             let bytes = request.bytes();
             let result = match request.check(algorithm) {
@@ -398,6 +398,11 @@ impl Inner {
 
     pub fn is_guarded(&self) -> bool {
         self.guarded
+    }
+
+    /// Whether nothing but the request itself decides what becomes of it.
+    pub fn is_plain(&self) -> bool {
+        !self.guarded && !self.ordered
     }
 
     pub fn makes_nonces(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::carrier::Slot;
 use crate::session::Session;
-use crate::{DriverSession, Error, Operation, clock};
+use crate::{Algorithm, DriverSession, Error, Operation, clock};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -16,12 +16,11 @@ pub struct Task {
     pub operation: Operation,
     pub(crate) session: Session,
     pub(crate) result: Result<usize, Error>,
-    /// Whether a driver gave it back without having begun it.
-    pub(crate) given_back: bool,
-    /// Whether it was counted as having found its driver full.
-    pub(crate) waited: bool,
+    pub(crate) marks: u8,
     /// Which of the session's bindings it was placed on.
     pub(crate) binding: u32,
+    /// Bytes to be worked on, known once it was admitted.
+    pub(crate) bytes: usize,
     /// Nanoseconds that the scheduler reckons with.
     pub(crate) predicted: u32,
     /// Its place in the session's order.
@@ -31,7 +30,18 @@ pub struct Task {
     pub(crate) slot: Option<Arc<Slot>>,
 }
 
-/// When a task passed which stage, in nanoseconds of the engine's clock; 0 where nobody looked.
+/// What is to be remembered of a task on its way.
+pub(crate) mod mark {
+    /// Its stages are timed.
+    pub const SAMPLED: u8 = 1;
+    /// It was counted as having found its driver full.
+    pub const WAITED: u8 = 2;
+    /// A driver gave it back without having begun it.
+    pub const GIVEN_BACK: u8 = 4;
+}
+
+/// When a task whose stages are timed passed which, in nanoseconds of the engine's clock; 0 where
+/// its driver did not say.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Stamps {
     pub submitted: u64,
@@ -47,8 +57,8 @@ impl Task {
             operation,
             session: session.clone(),
             result: Err(Error::InvalidRequest("it has not been run")),
-            given_back: false,
-            waited: false,
+            marks: 0,
+            bytes: 0,
             binding: 0,
             predicted: 0,
             order: 0,
@@ -83,9 +93,30 @@ impl Task {
         self.result
     }
 
+    /// Admits it to the binding that another task of its session was just placed on, provided that
+    /// the session is a plain one; says whether that could be done.
+    #[inline]
+    pub(crate) fn follow(&mut self, session: u64, algorithm: Algorithm, binding: u32) -> bool {
+        if self.session.inner().id != session {
+            return false;
+        }
+        let fits = match &self.operation {
+            // What there is most of does without the way over a request.
+            Operation::Seal { data, .. } => algorithm.takes_text(data.len()),
+            _ => self.operation.with(|request| request.check(algorithm)).is_ok(),
+        };
+        self.marks = 0;
+        self.bytes = self.operation.bytes();
+        self.binding = binding;
+        self.predicted = 0;
+        fits
+    }
+
     /// Checks it and, where the session counts its uses, counts this one.
     #[inline]
     pub(crate) fn admit(&mut self) -> Result<(), Error> {
+        self.marks = 0;
+        self.bytes = self.operation.bytes();
         let inner = self.session.inner();
         self.operation.with(|request| inner.check(request))?;
         if inner.is_guarded() {
@@ -129,7 +160,7 @@ impl Task {
     /// For drivers: the work begins now. Only the profile is interested.
     #[inline]
     pub fn begin(&mut self) {
-        if self.stamps.submitted != 0 {
+        if self.is_marked(mark::SAMPLED) {
             self.stamps.started = clock::now();
         }
     }
@@ -137,11 +168,24 @@ impl Task {
     /// For drivers: the work has ended so. [`Error::Gone`] says that it was not begun.
     #[inline]
     pub fn complete(&mut self, result: Result<usize, Error>) {
-        self.given_back = result == Err(Error::Gone);
         self.result = result;
-        if self.stamps.submitted != 0 {
+        if result.is_err() || self.marks != 0 {
+            self.complete_marked();
+        }
+    }
+
+    fn complete_marked(&mut self) {
+        if self.result == Err(Error::Gone) {
+            self.marks |= mark::GIVEN_BACK;
+        }
+        if self.is_marked(mark::SAMPLED) {
             self.stamps.finished = clock::now();
         }
+    }
+
+    #[inline]
+    pub(crate) fn is_marked(&self, mark: u8) -> bool {
+        self.marks & mark != 0
     }
 
     /// For drivers: the work was not begun and the buffers are untouched; the engine runs it
