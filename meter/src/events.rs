@@ -1,9 +1,10 @@
-//! The one list of what is counted.
+//! The one list of what is counted or recorded.
 
 /// Something that is counted, or whose values are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The counter's or histogram's name. A part in braces stands for any one part (`{driver}`, `{algorithm}`).
+    /// The counter's or histogram's name. A part in braces stands for any one part (`{driver}`,
+    /// `{algorithm}`).
     pub name: &'static str,
     /// What one of it is; `ns`, nanoseconds, makes it a histogram.
     pub unit: &'static str,
