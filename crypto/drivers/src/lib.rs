@@ -1,8 +1,8 @@
 //! What executes requests.
 //!
 //! [`software`] does every algorithm of the engine, with AWS-LC and, for what that has not,
-//! RustCrypto's Argon2 and SHA-crypt. [`null`] does nothing at all, quickly: it is there to measure
-//! what everything around the cryptography costs, and only those who name it get it.
+//! RustCrypto's libraries. [`null`] does nothing at all, quickly: it is there to measure what
+//! everything around the cryptography costs, and only those who name it get it.
 //!
 //! What may not enter: a choice between drivers (that is the scheduler's), queues, I/O.
 #![forbid(unsafe_code)]

@@ -1,20 +1,33 @@
 //! Diffie-Hellman.
 
-use super::{Opened, failed, misfit, opened, put};
+use super::{Opened, failed, ffdh, misfit, opened, put};
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, agree};
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 
-pub(super) fn named(algorithm: Algorithm) -> Option<&'static agreement::Algorithm> {
+/// What an algorithm is to the libraries.
+pub(super) enum Named {
+    Curve(&'static agreement::Algorithm),
+    /// In [`ffdh`], which knows them by name.
+    Field,
+}
+
+pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
+    use Algorithm::*;
     match algorithm {
-        Algorithm::X25519 => Some(&agreement::X25519),
-        Algorithm::EcdhP256 => Some(&agreement::ECDH_P256),
-        Algorithm::EcdhP384 => Some(&agreement::ECDH_P384),
+        X25519 => Some(Named::Curve(&agreement::X25519)),
+        EcdhP256 => Some(Named::Curve(&agreement::ECDH_P256)),
+        EcdhP384 => Some(Named::Curve(&agreement::ECDH_P384)),
+        Ffdhe2048 | Ffdhe3072 | Ffdhe4096 => Some(Named::Field),
         _ => None,
     }
 }
 
 pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
-    let named = named(algorithm).ok_or(Error::Unsupported(algorithm))?;
+    let named = match named(algorithm) {
+        Some(Named::Curve(named)) => named,
+        Some(Named::Field) => return ffdh::open(algorithm, key),
+        None => return Err(Error::Unsupported(algorithm)),
+    };
     let key = match key {
         Key::Generate => PrivateKey::generate(named).map_err(|_| failed("no key was generated"))?,
         Key::Secret(raw) => PrivateKey::from_private_key(named, raw)

@@ -6,7 +6,9 @@ use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 
 pub(super) fn named(algorithm: Algorithm) -> Option<&'static kem::Algorithm> {
     match algorithm {
+        Algorithm::MlKem512 => Some(&kem::ML_KEM_512),
         Algorithm::MlKem768 => Some(&kem::ML_KEM_768),
+        Algorithm::MlKem1024 => Some(&kem::ML_KEM_1024),
         _ => None,
     }
 }

@@ -5,7 +5,9 @@
 
 mod aead;
 mod digest;
+mod encryption;
 mod exchange;
+mod ffdh;
 mod hkdf;
 mod kem;
 mod mac;
@@ -20,11 +22,16 @@ const NAME: &str = "software";
 
 /// A driver, `software`, that does every algorithm.
 ///
-/// It takes these keys: a secret for AEAD and MAC; a secret or an extraction for HKDF; a generated
-/// key or a raw private one (RFC 7748 § 5, SEC 1 § 2.3.7, FIPS 203 § 7.1) for exchange and
-/// encapsulation; none, PKCS#8, PKCS#1, SEC 1 or, but for RSA, a generated one for signatures,
-/// where RSA keys have 2,048 to 8,192 bits; none for the rest. Every other pair is
-/// [`Error::Unsupported`].
+/// It takes these keys; every other pair is [`Error::Unsupported`].
+/// - AEAD, MAC: a secret. HKDF: a secret or an extraction.
+/// - Exchange: a generated key or a raw one (RFC 7748 § 5; SEC 1 § 2.3.7; for ffdhe groups a
+///   big-endian exponent of 29, 35 or 41 bytes at least, after the group, and 48 at most).
+/// - Encapsulation: none, a generated key or a raw one (FIPS 203 § 7.1).
+/// - Signatures: none; ECDSA PKCS#8, SEC 1 or a generated one; EdDSA and ML-DSA PKCS#8 or a
+///   generated one; RSA PKCS#8 or PKCS#1, of 2,048 to 8,192 bits.
+/// - Encryption: none, or as for RSA signatures. RSAES-PKCS1-v1_5 is deliberately not offered: its
+///   padding is an oracle.
+/// - The rest: none.
 pub fn software() -> Arc<dyn Driver> {
     Arc::new(Software)
 }
@@ -46,9 +53,10 @@ impl Driver for Software {
             Kind::Exchange => exchange::named(algorithm).is_some(),
             Kind::Kem => kem::named(algorithm).is_some(),
             Kind::Signature => signature::named(algorithm).is_some(),
+            Kind::Encryption => encryption::named(algorithm).is_some(),
             Kind::Random => true,
             Kind::Password => password::named(algorithm).is_some(),
-            Kind::Cipher | Kind::Compression | Kind::Encryption => false,
+            Kind::Cipher | Kind::Compression => false,
         }
     }
 
@@ -64,11 +72,10 @@ impl Driver for Software {
             Kind::Exchange => exchange::open(algorithm, key),
             Kind::Kem => kem::open(algorithm, key),
             Kind::Signature => signature::open(algorithm, key),
+            Kind::Encryption => encryption::open(algorithm, key),
             Kind::Random => random::open(algorithm, key),
             Kind::Password => password::open(algorithm, key),
-            Kind::Cipher | Kind::Compression | Kind::Encryption => {
-                Err(Error::Unsupported(algorithm))
-            }
+            Kind::Cipher | Kind::Compression => Err(Error::Unsupported(algorithm)),
         }
     }
 

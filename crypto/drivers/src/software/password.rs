@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 pub(super) enum Named {
     Pbkdf2(pbkdf2::Algorithm),
     Argon2(argon2::Algorithm),
+    Scrypt,
     Sha256Crypt,
     Sha512Crypt,
 }
@@ -23,6 +24,7 @@ pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
         Algorithm::Pbkdf2Sha512 => Some(Named::Pbkdf2(pbkdf2::PBKDF2_HMAC_SHA512)),
         Algorithm::Argon2id => Some(Named::Argon2(argon2::Algorithm::Argon2id)),
         Algorithm::Argon2i => Some(Named::Argon2(argon2::Algorithm::Argon2i)),
+        Algorithm::Scrypt => Some(Named::Scrypt),
         Algorithm::Sha256Crypt => Some(Named::Sha256Crypt),
         Algorithm::Sha512Crypt => Some(Named::Sha512Crypt),
         _ => None,
@@ -56,6 +58,13 @@ impl DriverSession for Session {
                 Argon2::new(named, Version::V0x13, params)
                     .hash_password_into(password, salt, out)
                     .map_err(argon2_error)?;
+                Ok(out.len())
+            }
+            (Named::Scrypt, Cost::Scrypt { log_n, r, p }) => {
+                let params = scrypt::Params::new(log_n, r, p)
+                    .map_err(|_| Error::InvalidRequest("the cost is outside its limits"))?;
+                scrypt::scrypt(password, salt, &params, out)
+                    .map_err(|_| Error::InvalidRequest("the output length is wrong"))?;
                 Ok(out.len())
             }
             (Named::Sha256Crypt, Cost::ShaCrypt { rounds }) => {

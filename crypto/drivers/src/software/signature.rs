@@ -5,8 +5,8 @@ use aws_lc_rs::error::{KeyRejected, Unspecified};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{
-    self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RsaEncoding,
-    UnparsedPublicKey, VerificationAlgorithm,
+    self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, PqdsaKeyPair,
+    PqdsaSigningAlgorithm, RsaEncoding, UnparsedPublicKey, VerificationAlgorithm,
 };
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 
@@ -14,9 +14,19 @@ use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     verification: &'static dyn VerificationAlgorithm,
-    /// Length of the public key in bytes, where it is one number.
-    public_key_bytes: Option<usize>,
+    public_key: PublicKey,
     signing: Option<Signing>,
+}
+
+/// How public keys are encoded.
+#[derive(Clone, Copy)]
+enum PublicKey {
+    /// An uncompressed point of so many bytes.
+    Point(usize),
+    /// So many bytes.
+    Raw(usize),
+    /// An RSAPublicKey.
+    Rsa,
 }
 
 #[derive(Clone, Copy)]
@@ -25,17 +35,23 @@ enum Signing {
     Ecdsa(&'static EcdsaSigningAlgorithm, usize),
     Ed25519,
     Rsa(&'static dyn RsaEncoding),
+    MlDsa(&'static PqdsaSigningAlgorithm),
 }
 
 pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
     use Algorithm::*;
     let p256 = Signing::Ecdsa(&signature::ECDSA_P256_SHA256_ASN1_SIGNING, 72);
     let p384 = Signing::Ecdsa(&signature::ECDSA_P384_SHA384_ASN1_SIGNING, 104);
-    let ecdsa = |verification, public_key_bytes, signing| {
-        Some(Named { verification, public_key_bytes: Some(public_key_bytes), signing })
+    let ecdsa = |verification, point, signing| {
+        Some(Named { verification, public_key: PublicKey::Point(point), signing })
     };
     let rsa = |verification, encoding| {
-        Some(Named { verification, public_key_bytes: None, signing: Some(Signing::Rsa(encoding)) })
+        let signing = Some(Signing::Rsa(encoding));
+        Some(Named { verification, public_key: PublicKey::Rsa, signing })
+    };
+    let ml_dsa = |verification, named: &'static PqdsaSigningAlgorithm| {
+        let public_key = PublicKey::Raw(named.public_key_len());
+        Some(Named { verification, public_key, signing: Some(Signing::MlDsa(named)) })
     };
     match algorithm {
         EcdsaP256Sha256 => ecdsa(&signature::ECDSA_P256_SHA256_ASN1, 65, Some(p256)),
@@ -44,7 +60,7 @@ pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
         EcdsaP384Sha384 => ecdsa(&signature::ECDSA_P384_SHA384_ASN1, 97, Some(p384)),
         Ed25519 => Some(Named {
             verification: &signature::ED25519,
-            public_key_bytes: Some(32),
+            public_key: PublicKey::Raw(32),
             signing: Some(Signing::Ed25519),
         }),
         RsaPkcs1Sha256 => rsa(&signature::RSA_PKCS1_2048_8192_SHA256, &signature::RSA_PKCS1_SHA256),
@@ -53,6 +69,9 @@ pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
         RsaPssSha256 => rsa(&signature::RSA_PSS_2048_8192_SHA256, &signature::RSA_PSS_SHA256),
         RsaPssSha384 => rsa(&signature::RSA_PSS_2048_8192_SHA384, &signature::RSA_PSS_SHA384),
         RsaPssSha512 => rsa(&signature::RSA_PSS_2048_8192_SHA512, &signature::RSA_PSS_SHA512),
+        MlDsa44 => ml_dsa(&signature::ML_DSA_44, &signature::ML_DSA_44_SIGNING),
+        MlDsa65 => ml_dsa(&signature::ML_DSA_65, &signature::ML_DSA_65_SIGNING),
+        MlDsa87 => ml_dsa(&signature::ML_DSA_87, &signature::ML_DSA_87_SIGNING),
         _ => None,
     }
 }
@@ -70,6 +89,7 @@ enum Signer {
     Ecdsa(EcdsaKeyPair, usize),
     Ed25519(Ed25519KeyPair),
     Rsa(rsa::KeyPair, &'static dyn RsaEncoding),
+    MlDsa(PqdsaKeyPair),
 }
 
 impl Signer {
@@ -103,6 +123,12 @@ impl Signer {
             (Some(Signing::Rsa(encoding)), Key::Pkcs1(der)) => {
                 Signer::Rsa(rsa::KeyPair::from_der(der).map_err(rejected)?, encoding)
             }
+            (Some(Signing::MlDsa(named)), Key::Generate) => {
+                Signer::MlDsa(PqdsaKeyPair::generate(named).map_err(not_generated)?)
+            }
+            (Some(Signing::MlDsa(named)), Key::Pkcs8(der)) => {
+                Signer::MlDsa(PqdsaKeyPair::from_pkcs8(named, der).map_err(rejected)?)
+            }
             _ => return Err(Error::Unsupported(algorithm)),
         })
     }
@@ -112,6 +138,7 @@ impl Signer {
             Signer::Ecdsa(_, most) => *most,
             Signer::Ed25519(_) => 64,
             Signer::Rsa(pair, _) => pair.public_modulus_len(),
+            Signer::MlDsa(pair) => pair.algorithm().signature_len(),
         }
     }
 
@@ -120,6 +147,7 @@ impl Signer {
             Signer::Ecdsa(pair, _) => put(pair.public_key().as_ref(), out),
             Signer::Ed25519(pair) => put(pair.public_key().as_ref(), out),
             Signer::Rsa(pair, _) => put(pair.public_key().as_ref(), out),
+            Signer::MlDsa(pair) => put(pair.public_key().as_ref(), out),
         }
     }
 
@@ -137,6 +165,11 @@ impl Signer {
                 pair.sign(*encoding, &SystemRandom::new(), message, room).map_err(not_signed)?;
                 Ok(room.len())
             }
+            Signer::MlDsa(pair) => {
+                let room = out.get_mut(..pair.algorithm().signature_len());
+                let room = room.ok_or(Error::InvalidRequest("there is too little room"))?;
+                pair.sign(message, room).map_err(not_signed)
+            }
         }
     }
 }
@@ -153,10 +186,10 @@ impl Session {
 
     /// Whether a public key is in the one encoding that is allowed; the library takes others.
     fn is_public_key(&self, key: &[u8]) -> bool {
-        match self.named.public_key_bytes {
-            Some(32) => key.len() == 32,
-            Some(point) => key.len() == point && key.first() == Some(&4),
-            None => true,
+        match self.named.public_key {
+            PublicKey::Point(bytes) => key.len() == bytes && key.first() == Some(&4),
+            PublicKey::Raw(bytes) => key.len() == bytes,
+            PublicKey::Rsa => true,
         }
     }
 }

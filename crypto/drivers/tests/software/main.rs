@@ -1,5 +1,7 @@
 //! The software driver, through the engine, against other people's vectors and against misuse.
 
+mod encryption;
+mod ffdh;
 mod misuse;
 mod signing;
 mod vectors;

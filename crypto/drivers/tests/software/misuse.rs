@@ -152,7 +152,12 @@ fn keys_that_do_not_fit_are_refused() {
                 (Kind::Mac, Key::Secret(_)) => algorithm.key_bytes().is_none(),
                 (Kind::Signature, Key::Generate) => matches!(
                     algorithm,
-                    Algorithm::EcdsaP256Sha256 | Algorithm::EcdsaP384Sha384 | Algorithm::Ed25519
+                    Algorithm::EcdsaP256Sha256
+                        | Algorithm::EcdsaP384Sha384
+                        | Algorithm::Ed25519
+                        | Algorithm::MlDsa44
+                        | Algorithm::MlDsa65
+                        | Algorithm::MlDsa87
                 ),
                 _ => false,
             };

@@ -5,6 +5,7 @@ use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der, Pkcs8V1Der};
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
+    ML_DSA_44_SIGNING, ML_DSA_65_SIGNING, ML_DSA_87_SIGNING, PqdsaKeyPair,
 };
 use keyway_engine::{Algorithm, Error, Key, Request};
 
@@ -36,7 +37,14 @@ fn signs(algorithm: Algorithm, key: Key<'_>) {
 
 #[test]
 fn generated_keys_sign() {
-    for algorithm in [Algorithm::EcdsaP256Sha256, Algorithm::EcdsaP384Sha384, Algorithm::Ed25519] {
+    for algorithm in [
+        Algorithm::EcdsaP256Sha256,
+        Algorithm::EcdsaP384Sha384,
+        Algorithm::Ed25519,
+        Algorithm::MlDsa44,
+        Algorithm::MlDsa65,
+        Algorithm::MlDsa87,
+    ] {
         signs(algorithm, Key::Generate);
     }
 }
@@ -76,6 +84,34 @@ fn ed25519_keys_sign_with_and_without_their_public_half() {
     spoiled[last] ^= 1;
     let inconsistent = open(Algorithm::Ed25519, Key::Pkcs8(&spoiled));
     assert!(matches!(inconsistent, Err(Error::InvalidKey(_))));
+}
+
+#[test]
+fn ml_dsa_keys_sign() {
+    // Lengths of public key and signature: FIPS 204 table 2.
+    let named = [
+        (Algorithm::MlDsa44, &ML_DSA_44_SIGNING, 1312, 2420),
+        (Algorithm::MlDsa65, &ML_DSA_65_SIGNING, 1952, 3309),
+        (Algorithm::MlDsa87, &ML_DSA_87_SIGNING, 2592, 4627),
+    ];
+    for (algorithm, signing, public_key_bytes, signature_bytes) in named {
+        let pair = PqdsaKeyPair::generate(signing).unwrap();
+        let pkcs8 = pair.to_pkcs8v1().unwrap();
+        signs(algorithm, Key::Pkcs8(pkcs8.as_ref()));
+        let session = open(algorithm, Key::Pkcs8(pkcs8.as_ref())).unwrap();
+        assert_eq!(session.public_key().unwrap().len(), public_key_bytes);
+        assert_eq!(session.signature_bytes_max(), signature_bytes);
+        let signature = session.sign(b"message").unwrap();
+        assert_eq!(signature.len(), signature_bytes);
+        assert_ne!(signature, session.sign(b"message").unwrap(), "it is hedged");
+        for (other, ..) in named.iter().filter(|other| other.0 != algorithm) {
+            let wrong = open(*other, Key::Pkcs8(pkcs8.as_ref()));
+            assert!(matches!(wrong, Err(Error::InvalidKey(_))));
+        }
+        for key in [Key::Secret(&[7; 32]), Key::Pkcs1(pkcs8.as_ref()), Key::Sec1(pkcs8.as_ref())] {
+            assert!(matches!(open(algorithm, key), Err(Error::Unsupported(_))));
+        }
+    }
 }
 
 #[test]

@@ -293,6 +293,37 @@ fn pbkdf2_of_rfc_6070_and_rfc_7914() {
 /// The vectors of RFC 9106 need a key and associated data, which no stored password value has;
 /// these are of the reference implementation.
 #[test]
+fn scrypt_of_rfc_7914() {
+    // The fourth vector of § 12 takes 1 GiB.
+    let vectors: [(&[u8], &[u8], Cost, &str); 3] = [
+        (
+            b"",
+            b"",
+            Cost::Scrypt { log_n: 4, r: 1, p: 1 },
+            "77d6576238657b203b19ca42c18a0497f16b4844e3074ae8dfdffa3fede21442
+             fcd0069ded0948f8326a753a0fc81f17e8d3e0fb2e0d3628cf35e20c38d18906",
+        ),
+        (
+            b"password",
+            b"NaCl",
+            Cost::Scrypt { log_n: 10, r: 8, p: 16 },
+            "fdbabe1c9d3472007856e7190d01e9fe7c6ad7cbc8237830e77376634b373162
+             2eaf30d92e22a3886ff109279d9830dac727afb94a83ee6d8360cbdfa2cc0640",
+        ),
+        (
+            b"pleaseletmein",
+            b"SodiumChloride",
+            Cost::Scrypt { log_n: 14, r: 8, p: 1 },
+            "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2
+             d5432955613f0fcf62d49705242a9af9e61e85dc0d651e40dfcf017b45575887",
+        ),
+    ];
+    for (password, salt, cost, expected) in vectors {
+        assert_eq!(derive(Algorithm::Scrypt, cost, password, salt, 64), hex(expected));
+    }
+}
+
+#[test]
 fn argon2_of_its_reference() {
     let cost = |lanes| Cost::Argon2 { memory_kib: 256, passes: 2, lanes };
     let vectors = [

