@@ -1,0 +1,279 @@
+//! AES-CBC and HMAC of many requests at a time.
+//!
+//! CBC encryption and hashing are chains of steps that wait for each other, so one request leaves
+//! most of a wide processor idle; the kernel fills it with requests of other lanes. That pays from
+//! about four requests of one kind on. What comes alone, what decrypts, and what is laid out as the
+//! kernel cannot take it, is done as the `software` driver does it, step by step.
+
+use crate::software;
+use keyway_engine::{
+    Algorithm, Bell, Direction, Driver, DriverQueue, DriverSession, Error, Flow, Iv, Key,
+    Operation, Part, Request, Step, Task, run_chain,
+};
+use keyway_kernel::{CbcKey, Cipher, Hash, HmacKey, Job, Kernel, Mac};
+use std::array;
+use std::sync::Arc;
+
+const NAME: &str = "multibuffer";
+
+/// Most requests that are gathered before they are worked on.
+const GROUP: usize = 32;
+/// What a request costs beside its message, in bytes: keys, padding, the outer hash.
+const FIXED_BYTES: usize = 128;
+
+/// A driver, `multibuffer`, for AES-128/256-CBC, for HMAC with SHA-1 or SHA-256, and for chains of
+/// the first and the second (encrypt-then-MAC: RFC 4303, RFC 7366), that works on up to 16 requests
+/// of a queue at the same time; [`Direction::Unprotect`] and lone requests are done like the
+/// `software` driver does them. `None` where the processor has nothing to gain from it.
+///
+/// It computes on the submitting thread, and keeps what was submitted with `more` until there are
+/// 32 requests or the queue is polled.
+pub fn multibuffer() -> Option<Arc<dyn Driver>> {
+    Kernel::detect().map(multibuffer_on)
+}
+
+/// The same with this kernel, be it worth it or not: for tests.
+pub fn multibuffer_on(kernel: Kernel) -> Arc<dyn Driver> {
+    Arc::new(Multibuffer { kernel, software: software() })
+}
+
+struct Multibuffer {
+    kernel: Kernel,
+    software: Arc<dyn Driver>,
+}
+
+impl Driver for Multibuffer {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        Kind::of(steps).is_some() && steps.iter().all(|step| self.software.supports(&[*step]))
+    }
+
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+        let algorithms: Vec<_> = steps.iter().map(|step| step.algorithm).collect();
+        let kind = Kind::of(&algorithms).ok_or(Error::InvalidRequest("not such a chain"))?;
+        let software =
+            steps.iter().map(|step| self.software.open(&[*step])).collect::<Result<_, _>>()?;
+        let mut session = Session { kind, cipher: None, mac: None, algorithms, software };
+        for Step { algorithm, key } in steps {
+            let Key::Secret(key) = key else { return Err(Error::Unsupported(*algorithm)) };
+            match algorithm {
+                Algorithm::HmacSha1 => session.mac = Some(HmacKey::new(Hash::Sha1, key)),
+                Algorithm::HmacSha256 => session.mac = Some(HmacKey::new(Hash::Sha256, key)),
+                _ => session.cipher = Some(cbc_key(key)?),
+            }
+        }
+        Ok(Box::new(session))
+    }
+
+    fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
+        let (waiting, finished) = (Vec::with_capacity(GROUP), Vec::new());
+        Some(Box::new(Queue { kernel: self.kernel, waiting, finished }))
+    }
+}
+
+fn cbc_key(key: &[u8]) -> Result<CbcKey, Error> {
+    match (key.try_into(), key.try_into()) {
+        (Ok(key), _) => Ok(CbcKey::aes128(key)),
+        (_, Ok(key)) => Ok(CbcKey::aes256(key)),
+        _ => Err(Error::InvalidKey("it is not as long as the algorithm's keys are")),
+    }
+}
+
+/// What the lanes of a batch have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    cipher: Option<Algorithm>,
+    mac: Option<Algorithm>,
+}
+
+impl Kind {
+    fn of(steps: &[Algorithm]) -> Option<Self> {
+        let is_cipher = |step| matches!(step, Algorithm::Aes128Cbc | Algorithm::Aes256Cbc);
+        let is_mac = |step| matches!(step, Algorithm::HmacSha1 | Algorithm::HmacSha256);
+        match *steps {
+            [cipher, mac] if is_cipher(cipher) && is_mac(mac) => {
+                Some(Kind { cipher: Some(cipher), mac: Some(mac) })
+            }
+            [step] if is_cipher(step) => Some(Kind { cipher: Some(step), mac: None }),
+            [step] if is_mac(step) => Some(Kind { cipher: None, mac: Some(step) }),
+            _ => None,
+        }
+    }
+}
+
+struct Session {
+    kind: Kind,
+    cipher: Option<CbcKey>,
+    mac: Option<HmacKey>,
+    algorithms: Vec<Algorithm>,
+    /// The same steps, each as the software driver does it.
+    software: Vec<Box<dyn DriverSession>>,
+}
+
+impl DriverSession for Session {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        if let [only] = &*self.software {
+            return only.run(request);
+        }
+        run_chain(request, &self.algorithms, |index, request| match self.software.get(index) {
+            Some(step) => step.run(request),
+            None => Err(Error::InvalidRequest("a chain has one part for each step")),
+        })
+    }
+}
+
+impl Session {
+    /// The operation as the kernel takes it, and the bytes it puts out; `None` if it is not for the
+    /// kernel.
+    fn job<'t>(&'t self, operation: &'t mut Operation) -> Option<(Job<'t>, usize)> {
+        match operation {
+            Operation::Chain { direction: Direction::Protect, data, length, parts } => {
+                let [Part::Cipher { iv, text }, Part::Mac { over, tag }] = &**parts else {
+                    return None;
+                };
+                let iv = match iv {
+                    Iv::Given(iv) => *iv,
+                    Iv::At(at) => *data.get(*at..)?.first_chunk()?,
+                };
+                if !text.len().is_multiple_of(16) || tag.start < text.end.max(over.end) {
+                    return None;
+                }
+                let (message, rest) = data.split_at_mut_checked(tag.start)?;
+                let cipher = Cipher { key: self.cipher.as_ref()?, iv, range: text.clone() };
+                let (key, tag) = (self.mac.as_ref()?, rest.get_mut(..tag.len())?);
+                let mac = Mac { key, range: over.clone(), front: &[], back: &[], tag };
+                Some((Job { message, cipher: Some(cipher), mac: Some(mac) }, *length))
+            }
+            Operation::Encrypt { iv, data } => {
+                let (key, range, bytes) = (self.cipher.as_ref()?, 0..data.len(), data.len());
+                let cipher = Cipher { key, iv: *iv, range };
+                Some((Job { message: data, cipher: Some(cipher), mac: None }, bytes))
+            }
+            Operation::Mac { data, out } => {
+                let (key, range, bytes) = (self.mac.as_ref()?, 0..data.len(), out.len());
+                let mac = Mac { key, range, front: &[], back: &[], tag: out };
+                Some((Job { message: data, cipher: None, mac: Some(mac) }, bytes))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A consumer's queue: what waits for company, and what is done.
+struct Queue {
+    kernel: Kernel,
+    waiting: Vec<Waiting>,
+    finished: Vec<Box<Task>>,
+}
+
+struct Waiting {
+    /// `None` for one that is not for the kernel.
+    kind: Option<Kind>,
+    /// Bytes of the message.
+    bytes: usize,
+    task: Box<Task>,
+}
+
+impl DriverQueue for Queue {
+    fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow {
+        while !tasks.is_empty() {
+            let room = GROUP - self.waiting.len();
+            self.waiting.extend(tasks.drain(..room.min(tasks.len())).map(Waiting::new));
+            if self.waiting.len() == GROUP {
+                self.work();
+            }
+        }
+        if !more {
+            self.work();
+        }
+        Flow::Open
+    }
+
+    fn poll(&mut self, done: &mut Vec<Box<Task>>) {
+        self.work();
+        done.append(&mut self.finished);
+    }
+}
+
+impl Queue {
+    /// Does all that waits.
+    fn work(&mut self) {
+        // Lanes are of one kind, and all go as far as the shortest.
+        self.waiting.sort_unstable_by_key(|waiting| (waiting.kind, waiting.bytes));
+        for alike in self.waiting.chunk_by_mut(|one, other| one.kind == other.kind) {
+            let (together, alone) = alike.split_at_mut(company(alike));
+            if !together.is_empty() {
+                seal(self.kernel, together);
+            }
+            alone.iter_mut().for_each(|waiting| waiting.task.run());
+        }
+        self.finished.extend(self.waiting.drain(..).map(|waiting| waiting.task));
+    }
+}
+
+impl Waiting {
+    fn new(mut task: Box<Task>) -> Self {
+        let parts = task.parts_as::<Session>();
+        let fitting = parts.and_then(|(session, operation)| {
+            session.job(operation).map(|(job, _)| (session.kind, job.message.len()))
+        });
+        let (kind, bytes) = fitting.map_or((None, 0), |(kind, bytes)| (Some(kind), bytes));
+        Waiting { kind, bytes, task }
+    }
+}
+
+/// How many from the front are done sooner together than one after another. Lanes take as long as
+/// the longest of them does, and that takes as long as so many of its length one after another.
+fn company(alike: &[Waiting]) -> usize {
+    let enough = match alike.first().and_then(|first| first.kind) {
+        None => return 0,
+        Some(kind) => match (kind.cipher, kind.mac) {
+            (_, None) => 3,
+            (Some(_), Some(Algorithm::HmacSha1)) => 4,
+            (None, Some(Algorithm::HmacSha256)) => 9,
+            _ => 5,
+        },
+    };
+    let work = |waiting: &Waiting| waiting.bytes + FIXED_BYTES;
+    let mut all: usize = alike.iter().map(work).sum();
+    let mut number = alike.len();
+    for longest in alike.iter().rev().map(work) {
+        if all >= enough * longest {
+            break;
+        }
+        all -= longest;
+        number -= 1;
+    }
+    number
+}
+
+/// Takes at most [`GROUP`] of one kind through the kernel.
+fn seal(kernel: Kernel, together: &mut [Waiting]) {
+    let number = together.len();
+    let mut made = 0;
+    let mut results = [0; GROUP];
+    let mut jobs = array::from_fn(|_| Job { message: &mut [], cipher: None, mac: None });
+    for ((Waiting { task, .. }, job), result) in
+        together.iter_mut().zip(&mut jobs).zip(&mut results)
+    {
+        task.begin();
+        let parts = task.parts_as::<Session>();
+        if let Some(new) = parts.and_then(|(session, operation)| session.job(operation)) {
+            (*job, *result) = new;
+            made += 1;
+        }
+    }
+    let jobs: &mut [Job<'_>; GROUP] = &mut jobs;
+    let sealed = made == number && kernel.seal(&mut jobs[..number]).is_ok();
+    for (Waiting { task, .. }, bytes) in together.iter_mut().zip(results) {
+        if sealed {
+            task.complete(Ok(bytes));
+        } else {
+            // The kernel touched nothing.
+            task.run();
+        }
+    }
+}
