@@ -195,16 +195,26 @@ fn shares_that_are_none_fail_authentication() {
             assert_eq!(agree(&session, &share), Err(Error::Authentication), "off the curve");
         }
     }
-    let session = open(Algorithm::MlKem768, Key::Generate).unwrap();
-    for length in [0, 1087, 1089] {
-        let ciphertext = &vec![0; length][..];
-        let request = &mut Request::Decapsulate { ciphertext, secret: &mut [0; 32] };
-        assert_eq!(session.run(request), Err(Error::Authentication));
+    for algorithm in [Algorithm::MlKem512, Algorithm::MlKem768, Algorithm::MlKem1024] {
+        let session = open(algorithm, Key::Generate).unwrap();
+        let bytes = algorithm.ciphertext_bytes().unwrap();
+        for length in [0, bytes - 1, bytes + 1] {
+            let ciphertext = &vec![0; length][..];
+            let request = &mut Request::Decapsulate { ciphertext, secret: &mut [0; 32] };
+            assert_eq!(session.run(request), Err(Error::Authentication));
+        }
+        let peer = &session.public_key().unwrap();
+        let encapsulate = |peer: &[u8], room: usize| {
+            let ciphertext = &mut vec![0; room][..];
+            session.run(&mut Request::Encapsulate { peer, ciphertext, secret: &mut [0; 32] })
+        };
+        let too_little = encapsulate(peer, bytes - 1);
+        assert!(matches!(too_little, Err(Error::InvalidRequest(_))));
+        // The wrong length, and coefficients that are not below the modulus.
+        for other in [&peer[1..], &vec![0xff; peer.len()]] {
+            assert_eq!(encapsulate(other, bytes), Err(Error::Authentication));
+        }
     }
-    let peer = &session.public_key().unwrap();
-    let request =
-        &mut Request::Encapsulate { peer, ciphertext: &mut [0; 1087], secret: &mut [0; 32] };
-    assert!(matches!(session.run(request), Err(Error::InvalidRequest(_))), "too little room");
 }
 
 #[test]
@@ -290,6 +300,14 @@ proptest! {
             }
             let (public_key, signature) = noise.split_at(cut.min(noise.len()));
             let request = &mut Request::Verify { public_key, message: b"", signature };
+            prop_assert_eq!(ENGINE.run(algorithm, request), Err(Error::Authentication));
+        }
+        for algorithm in algorithms().into_iter().filter(|a| a.kind() == Kind::Encryption) {
+            for key in [Key::Pkcs8(&noise), Key::Pkcs1(&noise)] {
+                prop_assert!(open(algorithm, key).is_err());
+            }
+            let out = &mut [0; 1024];
+            let request = &mut Request::PublicEncrypt { public_key: &noise, message: b"", out };
             prop_assert_eq!(ENGINE.run(algorithm, request), Err(Error::Authentication));
         }
     }

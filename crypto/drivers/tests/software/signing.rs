@@ -8,6 +8,7 @@ use aws_lc_rs::signature::{
     ML_DSA_44_SIGNING, ML_DSA_65_SIGNING, ML_DSA_87_SIGNING, PqdsaKeyPair,
 };
 use keyway_engine::{Algorithm, Error, Key, Request};
+use proptest::prelude::*;
 
 /// Signs and verifies, and checks that nothing else verifies.
 fn signs(algorithm: Algorithm, key: Key<'_>) {
@@ -35,17 +36,46 @@ fn signs(algorithm: Algorithm, key: Key<'_>) {
     assert!(matches!(session.run(no_room), Err(Error::InvalidRequest(_))));
 }
 
+/// The algorithms whose keys the driver generates.
+const GENERATED: [Algorithm; 6] = [
+    Algorithm::EcdsaP256Sha256,
+    Algorithm::EcdsaP384Sha384,
+    Algorithm::Ed25519,
+    Algorithm::MlDsa44,
+    Algorithm::MlDsa65,
+    Algorithm::MlDsa87,
+];
+
 #[test]
 fn generated_keys_sign() {
-    for algorithm in [
-        Algorithm::EcdsaP256Sha256,
-        Algorithm::EcdsaP384Sha384,
-        Algorithm::Ed25519,
-        Algorithm::MlDsa44,
-        Algorithm::MlDsa65,
-        Algorithm::MlDsa87,
-    ] {
+    for algorithm in GENERATED {
         signs(algorithm, Key::Generate);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_was_changed_does_not_verify(
+        mut message in proptest::collection::vec(any::<u8>(), 1..300),
+        at: prop::sample::Index,
+        bit in 0..8u8,
+    ) {
+        for algorithm in GENERATED {
+            let session = open(algorithm, Key::Generate).unwrap();
+            let public = session.public_key().unwrap();
+            let mut signature = session.sign(&message).unwrap();
+            prop_assert_eq!(verify(algorithm, &public, &message, &signature), Ok(()));
+            let other = open(algorithm, Key::Generate).unwrap().public_key().unwrap();
+            let authentication = Err(Error::Authentication);
+            prop_assert_eq!(verify(algorithm, &other, &message, &signature), authentication);
+            *at.get_mut(&mut message) ^= 1u8 << bit;
+            prop_assert_eq!(verify(algorithm, &public, &message, &signature), authentication);
+            *at.get_mut(&mut message) ^= 1u8 << bit;
+            *at.get_mut(&mut signature) ^= 1u8 << bit;
+            prop_assert_eq!(verify(algorithm, &public, &message, &signature), authentication);
+        }
     }
 }
 
