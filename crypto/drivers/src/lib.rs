@@ -5,15 +5,27 @@
 //! the processor is wide enough. [`null`] does nothing at all, quickly: it is there to measure what
 //! everything around the cryptography costs, and only those who name it get it.
 //!
+//! [`pool`] has another driver's requests run by threads of its own, on processors of their own;
+//! [`queued2003`] does so the way it was done in 2003, to measure against; [`fault`] fails as
+//! planned, to test with.
+//!
 //! What may not enter: a choice between drivers (that is the scheduler's), queues, I/O.
 #![forbid(unsafe_code)]
 
+mod fault;
+mod handover;
 mod multibuffer;
 mod null;
+mod owned;
+mod pool;
+mod queued2003;
 mod software;
 
+pub use fault::{FaultHandle, Plan, fault};
 pub use multibuffer::{multibuffer, multibuffer_on};
 pub use null::null;
+pub use pool::{Pool, pool};
+pub use queued2003::queued2003;
 pub use software::software;
 
 use keyway_engine::Engine;

@@ -1,0 +1,113 @@
+//! How the systems of 2003 dispatched, as a baseline to measure against: every request is put on a
+//! queue, a thread takes it from there and has it done, a second thread delivers it. Two thread
+//! switches for a request, and nobody looks on: who has nothing to do sleeps at once.
+
+use crate::handover::{End, Line, State, deliver, join};
+use keyway_engine::{
+    Algorithm, Bell, Driver, DriverQueue, DriverSession, DriverStream, Error, Place, Selection,
+    Step, limits,
+};
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+const NAME: &str = "queued2003";
+
+/// A driver, `queued2003`, that has `inner`'s requests run by one dispatch thread and delivered by
+/// one return thread, in the order in which they came: a lone caller is woken by the return thread,
+/// a queue's bell is rung by it. A thread that is woken takes what waits. A hash that is fed in
+/// pieces is `inner`'s.
+///
+/// The scheduler never chooses it; it serves those who name it.
+///
+/// # Errors
+/// The system starts no more threads.
+pub fn queued2003(inner: Arc<dyn Driver>) -> io::Result<Arc<dyn Driver>> {
+    let line = || Line::new(limits::QUEUE_DEPTH_MAX, 1, Duration::ZERO);
+    let (requests, returns) = (line(), line());
+    // From here on its drop ends what has been started.
+    let mut driver = Queued2003 {
+        inner,
+        requests: requests.clone(),
+        returns: returns.clone(),
+        dispatch: Vec::new(),
+        deliver: Vec::new(),
+    };
+    let spawn = |name: &str| thread::Builder::new().name(format!("2003-{name}"));
+    let to = returns.clone();
+    driver.dispatch.push(spawn("dispatch").spawn(move || dispatch_all(&requests, &to))?);
+    driver.deliver.push(spawn("return").spawn(move || deliver_all(&returns))?);
+    Ok(Arc::new(driver))
+}
+
+fn dispatch_all(requests: &Line, returns: &Line) {
+    let mut jobs = Vec::new();
+    while requests.take(&mut jobs) {
+        for mut job in jobs.drain(..) {
+            job.run(NAME);
+            if let Err(job) = returns.send(job) {
+                deliver(&mut vec![job]);
+            }
+        }
+    }
+}
+
+fn deliver_all(returns: &Line) {
+    let mut jobs = Vec::new();
+    while returns.take(&mut jobs) {
+        deliver(&mut jobs);
+    }
+}
+
+struct Queued2003 {
+    inner: Arc<dyn Driver>,
+    requests: Arc<Line>,
+    returns: Arc<Line>,
+    /// The dispatch thread.
+    dispatch: Vec<JoinHandle<()>>,
+    /// The return thread.
+    deliver: Vec<JoinHandle<()>>,
+}
+
+impl Driver for Queued2003 {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::Named
+    }
+
+    fn place(&self) -> Place {
+        Place::Host
+    }
+
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        self.inner.supports(steps)
+    }
+
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+        Ok(Box::new(State::new(self.inner.open(steps)?, &self.requests)))
+    }
+
+    fn stream(&self, algorithm: Algorithm) -> Result<Box<dyn DriverStream>, Error> {
+        self.inner.stream(algorithm)
+    }
+
+    fn queue(&self, bell: &Bell) -> Option<Box<dyn DriverQueue>> {
+        Some(Box::new(End::new(&self.requests, bell)))
+    }
+}
+
+impl Drop for Queued2003 {
+    /// What waits is given back, what runs is finished and delivered.
+    fn drop(&mut self) {
+        let mut left = self.requests.close();
+        left.iter_mut().for_each(|job| job.give_back());
+        deliver(&mut left);
+        join(&mut self.dispatch);
+        deliver(&mut self.returns.close());
+        join(&mut self.deliver);
+    }
+}
