@@ -1,0 +1,776 @@
+//! Work to be done and what has to come of it: keys, operations, and the judgement on results.
+
+use crate::{Bench, Stop, vectors};
+use fastrand::Rng;
+use keyway_engine::{
+    Algorithm, Cost, Demand, Direction, Error, IV_BYTES_MAX, Iv, Key, Kind, Operation, Parameters,
+    Part, Session, Step, TAG_BYTES,
+};
+use std::ops::Range;
+use zeroize::Zeroizing;
+
+/// Keys for tests only, made with OpenSSL.
+const RSA_2048: &[u8] = include_bytes!("../keys/rsa-2048.pkcs8");
+const P256: &[u8] = include_bytes!("../keys/p256.pkcs8");
+const P384: &[u8] = include_bytes!("../keys/p384.pkcs8");
+const ED25519: &[u8] = include_bytes!("../keys/ed25519.pkcs8");
+
+/// An algorithm, or the steps of a chain.
+pub(crate) struct Work {
+    pub steps: Vec<Algorithm>,
+}
+
+impl Work {
+    pub fn new(steps: &[Algorithm]) -> Work {
+        Work { steps: steps.to_vec() }
+    }
+
+    pub fn label(&self) -> String {
+        let names: Vec<_> = self.steps.iter().map(|step| step.name()).collect();
+        names.join("+")
+    }
+
+    /// `None` for a chain.
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        match *self.steps {
+            [algorithm] => Some(algorithm),
+            _ => None,
+        }
+    }
+
+    /// Whether one request takes so long that few have to do.
+    pub fn is_heavy(&self) -> bool {
+        self.algorithm().is_some_and(|algorithm| {
+            !algorithm.kind().is_fast() || matches!(algorithm.kind(), Kind::Kem)
+        })
+    }
+}
+
+/// A key that can be used twice.
+pub(crate) enum OwnKey {
+    None,
+    Secret(Vec<u8>),
+    Extract(Vec<u8>, Vec<u8>),
+    Generate,
+    Pkcs8(&'static [u8]),
+}
+
+impl OwnKey {
+    pub fn view(&self) -> Key<'_> {
+        match self {
+            OwnKey::None => Key::None,
+            OwnKey::Secret(secret) => Key::Secret(secret),
+            OwnKey::Extract(salt, secret) => Key::Extract { salt, secret },
+            OwnKey::Generate => Key::Generate,
+            OwnKey::Pkcs8(der) => Key::Pkcs8(der),
+        }
+    }
+}
+
+pub(crate) fn bytes(rng: &mut Rng, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    rng.fill(&mut bytes);
+    bytes
+}
+
+/// Keys that fit, the best for comparing first; a driver need not take more than one of them.
+pub(crate) fn keys(algorithm: Algorithm, rng: &mut Rng) -> Vec<OwnKey> {
+    use Algorithm::*;
+    use OwnKey::*;
+    if let Some(length) = algorithm.key_bytes() {
+        return vec![Secret(bytes(rng, length))];
+    }
+    match algorithm {
+        // Around the block of the hash, where HMAC begins to hash its key.
+        HmacSha1 | HmacSha256 | HmacSha384 | HmacSha512 => {
+            let lengths = [1, 16, 20, 32, 48, 63, 64, 65, 127, 128, 129, 200];
+            let length = lengths[rng.usize(..lengths.len())];
+            vec![Secret(bytes(rng, length))]
+        }
+        HkdfSha256 | HkdfSha384 if rng.bool() => {
+            vec![Secret(bytes(rng, algorithm.output_bytes().unwrap_or(32)))]
+        }
+        HkdfSha256 | HkdfSha384 => {
+            let (salt, secret) = (rng.usize(..80), rng.usize(1..100));
+            vec![Extract(bytes(rng, salt), bytes(rng, secret))]
+        }
+        X25519 | EcdhP256 | EcdhP384 => {
+            let mut scalar = bytes(rng, algorithm.output_bytes().unwrap_or(32));
+            // Below the order of every group here, and not zero.
+            scalar[0] = scalar[0] & 0x7f | 1;
+            vec![Secret(scalar), Generate]
+        }
+        EcdsaP256Sha256 | EcdsaP256Sha384 => vec![Pkcs8(P256), Generate, None],
+        EcdsaP384Sha256 | EcdsaP384Sha384 => vec![Pkcs8(P384), Generate, None],
+        Ed25519 => vec![Pkcs8(ED25519), Generate, None],
+        MlDsa44 | MlDsa65 | MlDsa87 => vec![Generate, None],
+        _ => match algorithm.kind() {
+            Kind::Signature | Kind::Encryption => vec![Pkcs8(RSA_2048), None],
+            Kind::Exchange => vec![Generate],
+            Kind::Kem => vec![Generate, None],
+            _ => vec![None],
+        },
+    }
+}
+
+/// The same session twice: on the driver under test and on the reference.
+pub(crate) struct Pair {
+    pub subject: Session,
+    pub reference: Session,
+    /// Whether the subject has a private key.
+    pub private: bool,
+    /// Whether both have the same key.
+    pub shared: bool,
+}
+
+impl Bench {
+    pub fn rng(&self, work: &Work) -> Rng {
+        let steps = work.steps.iter();
+        let name = steps.fold(7u64, |seed, step| seed.wrapping_mul(131) + *step as u64);
+        Rng::with_seed(self.plan.seed ^ name << 32)
+    }
+
+    pub fn pair(&self, work: &Work, rng: &mut Rng) -> Result<Pair, Stop> {
+        let open = |parameters: Parameters<'_>| self.subject_engine.session(parameters);
+        self.pair_on(work, rng, Demand::Named(self.driver.name()), &open)
+    }
+
+    /// A pair whose subject is opened by `open`.
+    pub fn pair_on(
+        &self,
+        work: &Work,
+        rng: &mut Rng,
+        demand: Demand<'_>,
+        open: &dyn Fn(Parameters<'_>) -> Result<Session, Error>,
+    ) -> Result<Pair, Stop> {
+        if let [algorithm] = *work.steps {
+            let mut refused = Error::Unsupported(algorithm);
+            for key in keys(algorithm, rng) {
+                match open(Parameters::new(algorithm, key.view()).on(demand)) {
+                    Ok(subject) => return self.beside(subject, algorithm, &key, rng),
+                    Err(error @ Error::Unsupported(_)) => refused = error,
+                    Err(error) => {
+                        return Err(Stop::fail(format!("{:?}", key.view()), error.to_string()));
+                    }
+                }
+            }
+            let why = format!("it says that it does {algorithm}, and opens no session");
+            return Err(Stop::fail(refused.to_string(), why));
+        }
+        let keys: Vec<_> = work.steps.iter().flat_map(|step| keys(*step, rng)).collect();
+        let pairs = work.steps.iter().zip(&keys);
+        let steps: Vec<_> =
+            pairs.map(|(algorithm, key)| Step { algorithm: *algorithm, key: key.view() }).collect();
+        let subject = open(Parameters::chain(&steps).on(demand));
+        let subject = subject.map_err(|error| Stop::fail("opening", error.to_string()))?;
+        let named = Demand::Named(self.reference.name());
+        let reference = self.reference_engine.session(Parameters::chain(&steps).on(named));
+        let reference = reference.map_err(|_| no_reference())?;
+        Ok(Pair { subject, reference, private: true, shared: true })
+    }
+
+    fn beside(
+        &self,
+        subject: Session,
+        algorithm: Algorithm,
+        key: &OwnKey,
+        rng: &mut Rng,
+    ) -> Result<Pair, Stop> {
+        let named = Demand::Named(self.reference.name());
+        let open = |key: &OwnKey| {
+            let parameters = Parameters::new(algorithm, key.view()).on(named);
+            self.reference_engine.session(parameters).ok()
+        };
+        let private = !matches!(key, OwnKey::None);
+        let same = open(key).filter(|_| private || keys(algorithm, rng).len() == 1);
+        let shared = same.is_some() && !matches!(key, OwnKey::Generate);
+        let reference = same.or_else(|| keys(algorithm, rng).iter().find_map(open));
+        Ok(Pair { subject, reference: reference.ok_or_else(no_reference)?, private, shared })
+    }
+}
+
+fn no_reference() -> Stop {
+    Stop::Skip("the reference does not do it".into())
+}
+
+/// One operation and what has to come of it.
+pub(crate) struct Job {
+    pub what: String,
+    pub operation: Operation,
+    pub expect: Expect,
+}
+
+type Proof = Box<dyn Fn(&Operation, usize) -> bool + Send + Sync>;
+
+pub(crate) enum Expect {
+    /// These bytes.
+    Same { outputs: Vec<Vec<u8>>, result: usize },
+    /// A refusal, and nothing of this text at this position.
+    Refused { never: Vec<u8>, at: usize },
+    /// What this finds good.
+    Proved(Proof),
+}
+
+impl Job {
+    fn same(what: &str, reference: &Session, operation: Operation) -> Result<Job, Stop> {
+        let (done, result) = by(reference, what, operation.clone())?;
+        let outputs = outputs(&done, result).iter().map(|out| out.to_vec()).collect();
+        Ok(Job { what: what.into(), operation, expect: Expect::Same { outputs, result } })
+    }
+
+    fn refused(what: &str, operation: Operation, never: &[u8], at: usize) -> Job {
+        let never = never.to_vec();
+        Job { what: what.into(), operation, expect: Expect::Refused { never, at } }
+    }
+
+    fn proved(
+        what: &str,
+        operation: Operation,
+        proof: impl Fn(&Operation, usize) -> bool + Send + Sync + 'static,
+    ) -> Job {
+        Job { what: what.into(), operation, expect: Expect::Proved(Box::new(proof)) }
+    }
+
+    /// A sentence about the operation, for reports.
+    pub fn case(&self) -> String {
+        format!("{}, {} bytes", self.what, self.operation.bytes())
+    }
+
+    /// Whether that is what had to come of it.
+    pub fn judge(&self, done: &Operation, result: Result<usize, Error>) -> Result<(), Stop> {
+        self.verdict(done, result).map_err(|why| Stop::fail(self.case(), why))
+    }
+
+    fn verdict(&self, done: &Operation, result: Result<usize, Error>) -> Result<(), String> {
+        match (&self.expect, result) {
+            (Expect::Refused { never, at }, Err(error)) => {
+                use keyway_engine::Blame;
+                if !matches!(error.blame(), Blame::Peer | Blame::Caller) {
+                    return Err(format!("it refused, but with: {error}"));
+                }
+                let left = match done {
+                    Operation::Open { data, .. } | Operation::Chain { data, .. } => data,
+                    _ => return Ok(()),
+                };
+                let left = left.get(*at..).unwrap_or(&[]);
+                let leaked = never.chunks_exact(16).zip(left.chunks(16)).any(|(a, b)| a == b);
+                if leaked { Err("plaintext is left after a refusal".into()) } else { Ok(()) }
+            }
+            (Expect::Refused { .. }, Ok(_)) => Err("it took what had to be refused".into()),
+            (_, Err(error)) => Err(format!("it failed: {error}")),
+            (Expect::Same { outputs: expected, result: wanted }, Ok(result)) => {
+                if result != *wanted {
+                    return Err(format!("it says {result} bytes, which are {wanted}"));
+                }
+                let found = outputs(done, result);
+                let same = found.len() == expected.len()
+                    && found.iter().zip(expected).all(|(found, wanted)| found == wanted);
+                if same { Ok(()) } else { Err("the bytes are wrong".into()) }
+            }
+            (Expect::Proved(proof), Ok(result)) => {
+                if proof(done, result) {
+                    Ok(())
+                } else {
+                    Err("the reference does not accept the result".into())
+                }
+            }
+        }
+    }
+}
+
+/// What an operation put out.
+pub(crate) fn outputs(operation: &Operation, result: usize) -> Vec<&[u8]> {
+    let front = |out: &'_ [u8]| result.min(out.len());
+    match operation {
+        Operation::Seal { data, tag, .. } => vec![data, tag],
+        Operation::Open { data, .. } | Operation::Chain { data, .. } => vec![&data[..front(data)]],
+        Operation::Encrypt { data, .. } | Operation::Decrypt { data, .. } => vec![data],
+        Operation::Compress { out, .. }
+        | Operation::Decompress { out, .. }
+        | Operation::PublicKey { out }
+        | Operation::Sign { out, .. }
+        | Operation::PublicEncrypt { out, .. } => vec![&out[..front(out)]],
+        Operation::PrivateDecrypt { out, .. } => vec![&out[..front(out)]],
+        Operation::Digest { out, .. } | Operation::Mac { out, .. } => vec![out],
+        Operation::Expand { out, .. }
+        | Operation::Agree { out, .. }
+        | Operation::Random { out }
+        | Operation::Derive { out, .. } => vec![out],
+        Operation::Encapsulate { ciphertext, secret, .. } => vec![ciphertext, secret],
+        Operation::Decapsulate { secret, .. } => vec![secret],
+        Operation::Verify { .. } => vec![],
+    }
+}
+
+/// Has the reference do it, which must not fail.
+fn by(
+    reference: &Session,
+    what: &str,
+    mut operation: Operation,
+) -> Result<(Operation, usize), Stop> {
+    let result = operation.with(|request| reference.run(request));
+    let case = || format!("{what}, {} bytes", operation.bytes());
+    match result {
+        Ok(result) => Ok((operation, result)),
+        Err(error) => Err(Stop::fail(case(), format!("the reference failed: {error}"))),
+    }
+}
+
+/// As [`by`], with what it put out first.
+fn made(reference: &Session, what: &str, operation: Operation) -> Result<Vec<u8>, Stop> {
+    let (done, result) = by(reference, what, operation)?;
+    Ok(outputs(&done, result).first().map(|out| out.to_vec()).unwrap_or_default())
+}
+
+fn public_key(session: &Session, whose: &str) -> Result<Vec<u8>, Stop> {
+    session
+        .public_key()
+        .map_err(|error| Stop::fail(format!("{whose} public key"), error.to_string()))
+}
+
+fn flip(rng: &mut Rng, bytes: &mut [u8]) {
+    if !bytes.is_empty() {
+        bytes[rng.usize(..bytes.len())] ^= 1 << rng.u8(..8);
+    }
+}
+
+fn zeros(length: usize) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(vec![0; length])
+}
+
+/// Text that can be compressed a little.
+fn text(rng: &mut Rng, length: usize) -> Vec<u8> {
+    (0..length).map(|_| if rng.u8(..4) == 0 { rng.u8(..) } else { b'a' + rng.u8(..3) }).collect()
+}
+
+/// Everything that can be done with such sessions and so many bytes.
+pub(crate) fn jobs(
+    bench: &Bench,
+    pair: &Pair,
+    work: &Work,
+    rng: &mut Rng,
+    size: usize,
+) -> Result<Vec<Job>, Stop> {
+    let [algorithm] = *work.steps else { return chain(pair, work, rng, size) };
+    let (reference, output) = (&pair.reference, algorithm.output_bytes().unwrap_or(0));
+    match algorithm.kind() {
+        Kind::Aead => aead(reference, algorithm, rng, size),
+        Kind::Cipher => {
+            let mut iv = [0; IV_BYTES_MAX];
+            rng.fill(&mut iv);
+            if rng.u8(..4) == 0 {
+                // A counter about to overflow.
+                iv[4..].fill(0xff);
+            }
+            let least =
+                if algorithm.iv_bytes() == 16 && algorithm.block_bytes() == 1 { 16 } else { 0 };
+            let data = bytes(rng, size.next_multiple_of(algorithm.block_bytes()).max(least));
+            let decrypt = Operation::Decrypt { iv, data: data.clone() };
+            Ok(vec![
+                Job::same("encrypt", reference, Operation::Encrypt { iv, data })?,
+                Job::same("decrypt", reference, decrypt)?,
+            ])
+        }
+        Kind::Compression => {
+            let (data, room) = (text(rng, size), 2 * size + 1024);
+            let compress = Operation::Compress { data: data.clone(), out: vec![0; room] };
+            let small = made(reference, "compress", compress.clone())?;
+            let (inverse, original) = (reference.clone(), data.clone());
+            let proof = move |done: &Operation, result: usize| {
+                let Operation::Compress { out, .. } = done else { return false };
+                let data = out[..result.min(out.len())].to_vec();
+                let back = Operation::Decompress { data, out: vec![0; original.len()] };
+                made(&inverse, "decompress", back).is_ok_and(|data| data == original)
+            };
+            let decompress =
+                |room| Operation::Decompress { data: small.clone(), out: vec![0; room] };
+            let mut jobs = vec![
+                Job::proved("compress", compress, proof),
+                Job::same("decompress", reference, decompress(size))?,
+                Job::same("decompress with room", reference, decompress(room))?,
+            ];
+            if size > 0 {
+                let bomb = decompress(size - 1);
+                jobs.push(Job::refused("decompress without room", bomb, &[], 0));
+                let cramped = Operation::Compress { data, out: vec![0; 1.min(size / 64)] };
+                jobs.push(Job::refused("compress without room", cramped, &[], 0));
+            }
+            Ok(jobs)
+        }
+        Kind::Hash => {
+            let digest = Operation::Digest { data: bytes(rng, size), out: vec![0; output] };
+            Ok(vec![Job::same("digest", reference, digest)?])
+        }
+        Kind::Mac => {
+            let mac = Operation::Mac { data: bytes(rng, size), out: vec![0; output] };
+            Ok(vec![Job::same("mac", reference, mac)?])
+        }
+        Kind::Hkdf => {
+            let info = rng.usize(..200);
+            let most = 255 * output;
+            let expand = Operation::Expand { info: bytes(rng, info), out: zeros(size.min(most)) };
+            let much = Operation::Expand { info: Vec::new(), out: zeros(most + 1) };
+            Ok(vec![
+                Job::same("expand", reference, expand)?,
+                Job::refused("expand too much", much, &[], 0),
+            ])
+        }
+        Kind::Exchange => exchange(bench, pair, algorithm, rng),
+        Kind::Kem => kem(bench, pair, algorithm, rng),
+        Kind::Signature => signature(pair, algorithm, rng, size),
+        Kind::Encryption => encryption(pair, algorithm, rng, size),
+        Kind::Random => {
+            let random = Operation::Random { out: zeros(size) };
+            Ok(vec![Job::proved("random", random, move |done, result| {
+                let Operation::Random { out } = done else { return false };
+                result == size && (size < 16 || out.chunks_exact(16).all(|part| part != [0; 16]))
+            })])
+        }
+        Kind::Password => {
+            let lanes = rng.u32(1..3);
+            let cost = match algorithm {
+                Algorithm::Scrypt => {
+                    Cost::Scrypt { log_n: rng.u8(1..7), r: rng.u32(1..9), p: lanes }
+                }
+                Algorithm::Argon2id | Algorithm::Argon2i => {
+                    Cost::Argon2 { memory_kib: rng.u32(16..80), passes: rng.u32(1..3), lanes }
+                }
+                Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => {
+                    Cost::ShaCrypt { rounds: rng.u32(1_000..1_100) }
+                }
+                _ => Cost::Pbkdf2 { iterations: rng.u32(1..20) },
+            };
+            let out = zeros(if output > 0 { output } else { 4 + size % 96 });
+            let password = Zeroizing::new(bytes(rng, size % 150));
+            let salt = (0..16).map(|_| rng.alphanumeric() as u8).collect();
+            let derive = Operation::Derive { cost, password, salt, out };
+            Ok(vec![Job::same("derive", reference, derive)?])
+        }
+    }
+}
+
+fn aead(
+    reference: &Session,
+    algorithm: Algorithm,
+    rng: &mut Rng,
+    size: usize,
+) -> Result<Vec<Job>, Stop> {
+    let gmac = matches!(algorithm, Algorithm::Aes128Gmac | Algorithm::Aes256Gmac);
+    let (aad, data) = if gmac { (size, 0) } else { (rng.usize(..48), size) };
+    let (aad, data) = (bytes(rng, aad), bytes(rng, data));
+    let mut nonce = [0; 12];
+    rng.fill(&mut nonce);
+    let seal = Operation::Seal { nonce, aad: aad.clone(), data: data.clone(), tag: [0; TAG_BYTES] };
+    let (done, result) = by(reference, "seal", seal.clone())?;
+    let sealed = outputs(&done, result).concat();
+    let open = |nonce, aad: &[u8], sealed: &[u8]| Operation::Open {
+        nonce,
+        aad: aad.to_vec(),
+        data: sealed.to_vec(),
+    };
+    let (mut bad, mut bad_tag, mut bad_aad, mut bad_nonce) =
+        (sealed.clone(), sealed.clone(), aad.clone(), nonce);
+    flip(rng, &mut bad);
+    flip(rng, &mut bad_tag[data.len()..]);
+    bad_aad.push(0);
+    flip(rng, &mut bad_nonce);
+    Ok(vec![
+        Job::same("seal", reference, seal)?,
+        Job::same("open", reference, open(nonce, &aad, &sealed))?,
+        Job::refused("open a damaged text", open(nonce, &aad, &bad), &data, 0),
+        Job::refused("open with a damaged tag", open(nonce, &aad, &bad_tag), &data, 0),
+        Job::refused("open with other AAD", open(nonce, &bad_aad, &sealed), &data, 0),
+        Job::refused("open with another nonce", open(bad_nonce, &aad, &sealed), &data, 0),
+        Job::refused("open less than a tag", open(nonce, &aad, &sealed[..15]), &[], 0),
+    ])
+}
+
+/// Where the parts of a chain's message lie: a header, perhaps the initialisation vector, the text,
+/// what is put behind it.
+struct Layout {
+    iv: Iv,
+    text: Range<usize>,
+    tag: Range<usize>,
+    end: usize,
+}
+
+impl Layout {
+    fn parts(&self, steps: &[Algorithm], moved: isize) -> Vec<Part> {
+        let move_end = |at: usize| at.saturating_add_signed(moved);
+        let text = self.text.start..move_end(self.text.end);
+        let tag = move_end(self.tag.start)..move_end(self.tag.end);
+        let mac_first = steps.first().is_some_and(|step| step.kind() == Kind::Mac);
+        let part = |step: &Algorithm| match step.kind() {
+            Kind::Compression => Part::Compression { text: text.clone() },
+            Kind::Mac => Part::Mac { over: 0..tag.start, tag: tag.clone() },
+            // A MAC that is made first is encrypted with the text, and with the padding.
+            _ if mac_first => Part::Cipher { iv: self.iv, text: text.start..move_end(self.end) },
+            _ => Part::Cipher { iv: self.iv, text: text.clone() },
+        };
+        steps.iter().map(part).collect()
+    }
+}
+
+fn chain(pair: &Pair, work: &Work, rng: &mut Rng, size: usize) -> Result<Vec<Job>, Stop> {
+    let find = |kind| work.steps.iter().copied().find(|step| step.kind() == kind);
+    let (Some(cipher), Some(mac)) = (find(Kind::Cipher), find(Kind::Mac)) else {
+        return Err(Stop::Skip("a chain without cipher or MAC".into()));
+    };
+    let compressed = find(Kind::Compression).is_some();
+    let mac_first = work.steps.first() == Some(&mac);
+    let whole = mac.output_bytes().unwrap_or(0);
+    let tag = if rng.bool() { whole } else { 12 };
+    let block = cipher.block_bytes();
+    let header = rng.usize(..24);
+    let mut random_iv = [0; IV_BYTES_MAX];
+    rng.fill(&mut random_iv);
+    let (iv, start) = match rng.bool() {
+        true => (Iv::At(header), header + cipher.iv_bytes()),
+        false => (Iv::Given(random_iv), header),
+    };
+    // The cipher's text is whole blocks, with the tag in it where that is made first.
+    let size = if compressed { size.max(1) } else { size };
+    let size = if mac_first { size } else { size.next_multiple_of(block) };
+    let layout_end = start + size + tag;
+    let end = if mac_first { start + (size + tag).next_multiple_of(block) } else { layout_end };
+    let layout = Layout { iv, text: start..start + size, tag: start + size..layout_end, end };
+    let mut data = bytes(rng, end);
+    data[layout.text.clone()].copy_from_slice(&text(rng, size));
+    data.resize(end + if compressed { size + 1024 } else { 0 }, 0);
+    let original = data[..layout.text.end].to_vec();
+    let plain = original[start..].to_vec();
+    let protect = Operation::Chain {
+        direction: Direction::Protect,
+        data: data.clone(),
+        length: end,
+        parts: layout.parts(&work.steps, 0),
+    };
+    let (done, length) = by(&pair.reference, "protect", protect.clone())?;
+    let sealed = outputs(&done, length).concat();
+    let room = data.len();
+    let steps = work.steps.clone();
+    let unprotect = move |sealed: &[u8]| {
+        let mut data = sealed.to_vec();
+        data.resize(room.max(sealed.len()), 0);
+        let parts = layout.parts(&steps, sealed.len() as isize - end as isize);
+        Operation::Chain { direction: Direction::Unprotect, data, length: sealed.len(), parts }
+    };
+    let mut damaged = sealed.clone();
+    // Somewhere that the tag covers or is; padding is nobody's.
+    let covered = sealed.len() - (end - layout_end);
+    // In a cipher's chain before a MAC a changed block changes the padding behind it, no more.
+    let covered = if mac_first { covered.min(start + size) } else { covered };
+    flip(rng, &mut damaged[..covered]);
+    let changed = damaged != sealed;
+    let mut jobs = vec![Job::same("unprotect", &pair.reference, unprotect(&sealed))?];
+    if changed {
+        let damaged = unprotect(&damaged);
+        jobs.push(Job::refused("unprotect what was damaged", damaged, &plain, start));
+    }
+    jobs.push(if compressed {
+        let reference = pair.reference.clone();
+        Job::proved("protect", protect, move |done, result| {
+            let sealed = outputs(done, result).concat();
+            let back = made(&reference, "unprotect", unprotect(&sealed));
+            back.is_ok_and(|back| back.starts_with(&original))
+        })
+    } else {
+        Job::same("protect", &pair.reference, protect)?
+    });
+    Ok(jobs)
+}
+
+fn exchange(
+    bench: &Bench,
+    pair: &Pair,
+    algorithm: Algorithm,
+    rng: &mut Rng,
+) -> Result<Vec<Job>, Stop> {
+    let room = algorithm.public_key_bytes().unwrap_or(0);
+    let out = || zeros(algorithm.output_bytes().unwrap_or(0));
+    let named = Demand::Named(bench.reference.name());
+    let peer = Parameters::new(algorithm, Key::Generate).on(named);
+    let peer = bench.reference_engine.session(peer).map_err(|_| no_reference())?;
+    let (ours, theirs) = (public_key(&pair.subject, "its")?, public_key(&peer, "the peer's")?);
+    let secret = made(&peer, "agree", Operation::Agree { peer: ours, out: out() })?;
+    let agree = |peer: Vec<u8>| Operation::Agree { peer, out: out() };
+    let result = secret.len();
+    let expect = Expect::Same { outputs: vec![secret], result };
+    let mut bad = theirs.clone();
+    let long = [&theirs[..], &[0]].concat();
+    if algorithm == Algorithm::X25519 {
+        bad.fill(0);
+    } else if room == theirs.len() && theirs.first() == Some(&4) {
+        // Off the curve, unless by a chance of 2^-128.
+        bad[1 + rng.usize(..room - 1)] ^= 1 << rng.u8(..8);
+    } else {
+        // RFC 7919 § 5.1: more than 1, less than p - 1.
+        bad.fill(if rng.bool() { 0 } else { 0xff });
+    }
+    let mut jobs = vec![
+        Job { what: "agree".into(), operation: agree(theirs.clone()), expect },
+        Job::refused("agree with no share", agree(bad), &[], 0),
+        Job::refused("agree with a share too long", agree(long), &[], 0),
+        Job::refused("agree with a share cut short", agree(theirs[..room - 1].to_vec()), &[], 0),
+    ];
+    if pair.shared {
+        let show = Operation::PublicKey { out: vec![0; room] };
+        jobs.push(Job::same("public key", &pair.reference, show)?);
+    }
+    Ok(jobs)
+}
+
+fn kem(bench: &Bench, pair: &Pair, algorithm: Algorithm, rng: &mut Rng) -> Result<Vec<Job>, Stop> {
+    let (sealed, shared) =
+        (algorithm.ciphertext_bytes().unwrap_or(0), algorithm.output_bytes().unwrap_or(0));
+    let encapsulate = |peer: &[u8]| Operation::Encapsulate {
+        peer: peer.to_vec(),
+        ciphertext: vec![0; sealed],
+        secret: zeros(shared),
+    };
+    let decapsulate = move |ciphertext: &[u8]| Operation::Decapsulate {
+        ciphertext: ciphertext.to_vec(),
+        secret: zeros(shared),
+    };
+    let named = Demand::Named(bench.reference.name());
+    let peer = Parameters::new(algorithm, Key::Generate).on(named);
+    let peer = bench.reference_engine.session(peer).map_err(|_| no_reference())?;
+    let theirs = public_key(&peer, "the peer's")?;
+    // FIPS 203 § 7.2: coefficients of 12 bits that are not below q.
+    let mut bad = theirs.clone();
+    bad[..3].fill(0xff);
+    let opened = peer.clone();
+    let mut jobs = vec![
+        Job::proved("encapsulate", encapsulate(&theirs), move |done, _| {
+            let Operation::Encapsulate { ciphertext, secret, .. } = done else { return false };
+            made(&opened, "decapsulate", decapsulate(ciphertext)).is_ok_and(|made| made == **secret)
+        }),
+        Job::refused("encapsulate to no key", encapsulate(&bad), &[], 0),
+        Job::refused("encapsulate to a cut key", encapsulate(&theirs[1..]), &[], 0),
+    ];
+    if pair.private {
+        let ours = public_key(&pair.subject, "its")?;
+        let (done, result) = by(&pair.reference, "encapsulate", encapsulate(&ours))?;
+        let parts: Vec<_> = outputs(&done, result).iter().map(|part| part.to_vec()).collect();
+        let [ciphertext, secret] = &parts[..] else { return Err(no_reference()) };
+        let expect = Expect::Same { outputs: vec![secret.clone()], result: shared };
+        let (what, operation) = ("decapsulate".into(), decapsulate(ciphertext));
+        jobs.push(Job { what, operation, expect });
+        // Implicit rejection (FIPS 203 § 6.3): a secret, but another.
+        let (mut damaged, secret) = (ciphertext.clone(), secret.clone());
+        flip(rng, &mut damaged);
+        let other = move |done: &Operation, result| *outputs(done, result)[0] != *secret;
+        jobs.push(Job::proved("decapsulate what was damaged", decapsulate(&damaged), other));
+        let cut = decapsulate(&ciphertext[1..]);
+        jobs.push(Job::refused("decapsulate what was cut", cut, &[], 0));
+    }
+    Ok(jobs)
+}
+
+fn signature(
+    pair: &Pair,
+    algorithm: Algorithm,
+    rng: &mut Rng,
+    size: usize,
+) -> Result<Vec<Job>, Stop> {
+    let reference = &pair.reference;
+    let message = bytes(rng, size);
+    let verify = |public_key: &[u8], message: &[u8], signature: &[u8]| Operation::Verify {
+        public_key: public_key.to_vec(),
+        message: message.to_vec(),
+        signature: signature.to_vec(),
+    };
+    let room = reference.signature_bytes_max();
+    let (key, message, good) = if room > 0 {
+        let sign = Operation::Sign { message: message.clone(), out: vec![0; room] };
+        (public_key(reference, "the reference's")?, message, made(reference, "sign", sign)?)
+    } else if let Some(published) = vectors::signed(algorithm) {
+        // Nobody signs with it.
+        published
+    } else {
+        return Err(Stop::Skip("neither the reference nor a vector has a signature".into()));
+    };
+    let (mut bad, mut cut) = (good.clone(), good.clone());
+    flip(rng, &mut bad);
+    cut.pop();
+    let other = [&message[..], b"!"].concat();
+    let mut jobs = vec![
+        Job::same("verify", reference, verify(&key, &message, &good))?,
+        Job::refused("verify a damaged signature", verify(&key, &message, &bad), &[], 0),
+        Job::refused("verify a cut signature", verify(&key, &message, &cut), &[], 0),
+        Job::refused("verify no signature", verify(&key, &message, &[]), &[], 0),
+        Job::refused("verify over another message", verify(&key, &other, &good), &[], 0),
+        Job::refused("verify with a cut key", verify(&key[1..], &message, &good), &[], 0),
+    ];
+    let room = pair.subject.signature_bytes_max();
+    if pair.private && room > 0 {
+        let sign = Operation::Sign { message: message.clone(), out: vec![0; room] };
+        let (key, verifies) = (public_key(&pair.subject, "its")?, reference.clone());
+        jobs.push(Job::proved("sign", sign.clone(), move |done, result| {
+            let made = outputs(done, result).concat();
+            by(&verifies, "verify", verify(&key, &message, &made)).is_ok()
+        }));
+        use Algorithm::*;
+        if pair.shared
+            && matches!(algorithm, Ed25519 | RsaPkcs1Sha256 | RsaPkcs1Sha384 | RsaPkcs1Sha512)
+        {
+            jobs.push(Job::same("sign as the reference does", reference, sign)?);
+        }
+    }
+    Ok(jobs)
+}
+
+fn encryption(
+    pair: &Pair,
+    algorithm: Algorithm,
+    rng: &mut Rng,
+    size: usize,
+) -> Result<Vec<Job>, Stop> {
+    // RFC 8017 § 7.1.1: two hashes and two bytes go off.
+    let most = 256 - 2 - 2 * if algorithm == Algorithm::RsaOaepSha1 { 20 } else { 32 };
+    let message = bytes(rng, size.min(most));
+    let key = public_key(&pair.reference, "the reference's")?;
+    let encrypt = |message: &[u8]| Operation::PublicEncrypt {
+        public_key: key.clone(),
+        message: message.to_vec(),
+        out: vec![0; 256],
+    };
+    let decrypt = |ciphertext: Vec<u8>| Operation::PrivateDecrypt { ciphertext, out: zeros(256) };
+    let (opens, original) = (pair.reference.clone(), message.clone());
+    let mut jobs = vec![
+        Job::proved("encrypt", encrypt(&message), move |done, result| {
+            let ciphertext = outputs(done, result).concat();
+            let back = made(&opens, "decrypt", decrypt(ciphertext));
+            back.is_ok_and(|back| back == original)
+        }),
+        Job::refused("encrypt too much", encrypt(&vec![7; most + 1]), &[], 0),
+    ];
+    if pair.private && pair.shared {
+        let sealed = made(&pair.reference, "encrypt", encrypt(&message))?;
+        let mut bad = sealed.clone();
+        flip(rng, &mut bad);
+        let result = message.len();
+        let expect = Expect::Same { outputs: vec![message], result };
+        let cut = decrypt(sealed[1..].to_vec());
+        jobs.push(Job { what: "decrypt".into(), operation: decrypt(sealed), expect });
+        jobs.push(Job::refused("decrypt what was damaged", decrypt(bad), &[], 0));
+        jobs.push(Job::refused("decrypt what was cut", cut, &[], 0));
+    }
+    Ok(jobs)
+}
+
+/// Few jobs of all sorts, for the checks of how work gets to the driver and back.
+pub(crate) fn mixture(
+    bench: &Bench,
+    pair: &Pair,
+    work: &Work,
+    rng: &mut Rng,
+) -> Result<Vec<Job>, Stop> {
+    let sizes: &[usize] = if work.is_heavy() { &[33] } else { &[16, 64, 257, 1500] };
+    let mut all = Vec::new();
+    for size in sizes {
+        all.extend(jobs(bench, pair, work, rng, *size)?);
+    }
+    rng.shuffle(&mut all);
+    Ok(all)
+}

@@ -1,0 +1,192 @@
+//! What nobody should do, answered with an error and never with a panic; and the driver goes on.
+
+use crate::jobs::{Expect, Work, jobs, keys};
+use crate::{Bench, Checked, Stop};
+use keyway_engine::{Algorithm, Cost, Error, Key, Kind, Operation, Request, Step};
+use zeroize::Zeroizing;
+
+pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {
+    let Some(algorithm) = work.algorithm() else {
+        return chain(bench, work);
+    };
+    let mut cases = wrong_keys(bench, algorithm)?;
+    let mut rng = bench.rng(work);
+    let pair = bench.pair(work, &mut rng)?;
+    let good = jobs(bench, &pair, work, &mut rng, 48)?;
+    for mut operation in others(algorithm) {
+        let bytes = operation.bytes();
+        let result = operation.with(|request| pair.subject.run(request));
+        if !matches!(result, Err(Error::InvalidRequest(_) | Error::Authentication)) {
+            let case = format!("a request of another kind, {bytes} bytes");
+            return Err(Stop::fail(case, format!("it answered {result:?}")));
+        }
+        cases += 1;
+    }
+    for job in good.iter().filter(|job| !matches!(job.expect, Expect::Refused { .. })) {
+        if let Some(mut cramped) = cramped(&job.operation) {
+            let result = cramped.with(|request| pair.subject.run(request));
+            if result.is_ok() {
+                return Err(Stop::fail(job.case(), "it needs no room for its output"));
+            }
+            cases += 1;
+        }
+    }
+    // And after all that it works.
+    for job in &good {
+        let mut operation = job.operation.clone();
+        let result = operation.with(|request| pair.subject.run(request));
+        job.judge(&operation, result)?;
+    }
+    Ok(cases + good.len())
+}
+
+/// Keys of wrong kinds and lengths, through the engine and past it.
+fn wrong_keys(bench: &Bench, algorithm: Algorithm) -> Checked {
+    let long = vec![1; 4096];
+    let fit = algorithm.key_bytes().unwrap_or(0);
+    let junk = [&b"not DER"[..], b"\x30\x80", b"\x30\x82\xff\xff\x02\x01\x00", &[0x30; 64], b""];
+    let mut wrong = vec![Key::Secret(&[]), Key::Secret(&long[..15]), Key::Secret(&long)];
+    if fit > 0 {
+        wrong.extend([fit - 1, fit + 1].map(|length| Key::Secret(&long[..length])));
+        wrong.extend([Key::None, Key::Generate, Key::Extract { salt: b"", secret: b"x" }]);
+    }
+    match algorithm.kind() {
+        // HMAC takes keys of any length (RFC 2104 § 3), the empty one as well.
+        Kind::Mac if fit == 0 => wrong = vec![Key::None, Key::Generate],
+        Kind::Hkdf => wrong = vec![Key::None, Key::Generate, Key::Secret(&long[..8])],
+        Kind::Exchange => wrong.push(Key::None),
+        _ => {}
+    }
+    // Finite fields have private keys of many lengths.
+    if algorithm.public_key_bytes().is_some_and(|bytes| bytes.is_multiple_of(128)) {
+        wrong.retain(|key| !matches!(key, Key::Secret(secret) if !secret.is_empty()));
+    }
+    wrong.extend(junk.iter().flat_map(|der| [Key::Pkcs8(der), Key::Pkcs1(der), Key::Sec1(der)]));
+    for key in &wrong {
+        let length = match key {
+            Key::Secret(bytes) | Key::Pkcs8(bytes) | Key::Pkcs1(bytes) | Key::Sec1(bytes) => {
+                bytes.len()
+            }
+            _ => 0,
+        };
+        let parameters = keyway_engine::Parameters::new(algorithm, *key);
+        let named = keyway_engine::Demand::Named(bench.driver.name());
+        let through = bench.subject_engine.session(parameters.on(named)).err();
+        let past = bench.driver.open(&[Step { algorithm, key: *key }]).err();
+        for (way, error) in [("a session", through), ("the driver itself", past)] {
+            if !matches!(error, Some(Error::InvalidKey(_) | Error::Unsupported(_))) {
+                let why = match error {
+                    Some(error) => format!("it answered: {error}"),
+                    None => "it took it".into(),
+                };
+                return Err(Stop::fail(format!("{way} with {key:?}, {length} bytes"), why));
+            }
+        }
+    }
+    Ok(2 * wrong.len())
+}
+
+/// Requests of every other kind.
+fn others(algorithm: Algorithm) -> Vec<Operation> {
+    let out = || vec![0; 32];
+    let secret = || Zeroizing::new(vec![0; 32]);
+    let kinds = [
+        (Kind::Aead, Operation::Seal { nonce: [0; 12], aad: out(), data: out(), tag: [0; 16] }),
+        (Kind::Aead, Operation::Open { nonce: [0; 12], aad: out(), data: out() }),
+        (Kind::Cipher, Operation::Encrypt { iv: [0; 16], data: out() }),
+        (Kind::Cipher, Operation::Decrypt { iv: [0; 16], data: out() }),
+        (Kind::Compression, Operation::Compress { data: out(), out: out() }),
+        (Kind::Compression, Operation::Decompress { data: out(), out: out() }),
+        (Kind::Hash, Operation::Digest { data: out(), out: out() }),
+        (Kind::Mac, Operation::Mac { data: out(), out: out() }),
+        (Kind::Hkdf, Operation::Expand { info: out(), out: secret() }),
+        (Kind::Exchange, Operation::Agree { peer: out(), out: secret() }),
+        (Kind::Kem, Operation::Decapsulate { ciphertext: out(), secret: secret() }),
+        (Kind::Signature, Operation::Sign { message: out(), out: out() }),
+        (
+            Kind::Signature,
+            Operation::Verify { public_key: out(), message: out(), signature: out() },
+        ),
+        (Kind::Encryption, Operation::PrivateDecrypt { ciphertext: out(), out: secret() }),
+        (Kind::Random, Operation::Random { out: secret() }),
+        (
+            Kind::Password,
+            Operation::Derive {
+                cost: Cost::Pbkdf2 { iterations: 1 },
+                password: secret(),
+                salt: out(),
+                out: secret(),
+            },
+        ),
+    ];
+    let other = |(kind, operation)| (kind != algorithm.kind()).then_some(operation);
+    kinds.into_iter().filter_map(other).collect()
+}
+
+/// The same with an output buffer that is too small, where it has one.
+fn cramped(operation: &Operation) -> Option<Operation> {
+    let mut operation = operation.clone();
+    let cut = |out: &mut Vec<u8>| {
+        out.truncate(out.len() / 2);
+    };
+    match &mut operation {
+        Operation::Digest { out, .. } | Operation::Mac { out, .. } => cut(out),
+        Operation::Agree { out, .. } => cut(out),
+        Operation::PublicKey { out } | Operation::Sign { out, .. } => out.truncate(8),
+        Operation::PublicEncrypt { out, .. } => cut(out),
+        Operation::PrivateDecrypt { out, .. } => out.truncate(4),
+        Operation::Encapsulate { ciphertext, .. } => cut(ciphertext),
+        Operation::Decapsulate { secret, .. } => cut(secret),
+        _ => return None,
+    }
+    Some(operation)
+}
+
+/// A chain that is given what is none.
+fn chain(bench: &Bench, work: &Work) -> Checked {
+    let mut rng = bench.rng(work);
+    let pair = bench.pair(work, &mut rng)?;
+    let good = jobs(bench, &pair, work, &mut rng, 48)?;
+    let case = "a request of another kind";
+    for mut operation in others(Algorithm::Random) {
+        if operation.with(|request| pair.subject.run(request)).is_ok() {
+            return Err(Stop::fail(case, "a chain took it"));
+        }
+    }
+    for job in &good {
+        let Operation::Chain { direction, data, length, parts } = &job.operation else { continue };
+        let mut data = data.clone();
+        for (length, parts) in [
+            (data.len() + 1, &parts[..]),
+            (*length, &parts[1..]),
+            (*length, &[][..]),
+            (0, &parts[..]),
+        ] {
+            let direction = *direction;
+            let request = &mut Request::Chain { direction, data: &mut data, length, parts };
+            if pair.subject.run(request).is_ok() {
+                return Err(Stop::fail(job.case(), "it took parts that do not fit"));
+            }
+        }
+    }
+    let short = vec![7; 15];
+    for index in 0..work.steps.len() {
+        let own: Vec<_> = work.steps.iter().flat_map(|step| keys(*step, &mut rng)).collect();
+        let pairs = work.steps.iter().zip(&own);
+        let mut steps: Vec<_> =
+            pairs.map(|(algorithm, key)| Step { algorithm: *algorithm, key: key.view() }).collect();
+        steps[index].key = match work.steps[index].kind() {
+            Kind::Cipher => Key::Secret(&short),
+            _ => Key::Pkcs8(&short),
+        };
+        if bench.driver.supports(&work.steps) && bench.driver.open(&steps).is_ok() {
+            return Err(Stop::fail(format!("step {index}"), "a chain took a wrong key"));
+        }
+    }
+    for job in &good {
+        let mut operation = job.operation.clone();
+        let result = operation.with(|request| pair.subject.run(request));
+        job.judge(&operation, result)?;
+    }
+    Ok(3 * good.len())
+}
