@@ -66,6 +66,7 @@ macro_rules! algorithms {
             }
 
             /// What it does.
+            #[inline]
             pub const fn kind(self) -> Kind {
                 match self { $(Algorithm::$id => Kind::$kind,)* }
             }

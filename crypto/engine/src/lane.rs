@@ -176,6 +176,12 @@ impl Work {
         }
     }
 
+    /// Takes back that one was counted.
+    pub fn uncount(&self, bytes: usize) {
+        self.operations.add(u64::MAX);
+        self.bytes.add((bytes as u64).wrapping_neg());
+    }
+
     #[cold]
     pub fn count_error(&self, error: &Error) {
         self.errors.increment();

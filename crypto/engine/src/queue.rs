@@ -7,7 +7,7 @@
 //! placed anew.
 
 use crate::costs::Company;
-use crate::lane::Lane;
+use crate::lane::{Lane, Work};
 use crate::registry::Registry;
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
@@ -71,12 +71,12 @@ struct Last {
     end: usize,
     algorithm: Algorithm,
     binding: u32,
+    work: Option<Arc<Work>>,
 }
 
 impl Last {
-    /// No session has this number.
     const NONE: Last =
-        Last { session: 0, epoch: 0, end: 0, algorithm: Algorithm::Random, binding: 0 };
+        Last { session: 0, epoch: 0, end: 0, algorithm: Algorithm::Random, binding: 0, work: None };
 }
 
 /// The order of one session.
@@ -127,28 +127,51 @@ impl Queue {
         }
         self.in_flight += accepted;
         let sampled = sampling::due(self.registry.sample(), accepted);
-        let alike = if sampled { 0 } else { self.follow(&mut tasks[..accepted]) };
-        if alike == tasks.len() {
-            self.ends[self.last.end].batch.append(tasks);
+        if !sampled && accepted == tasks.len() && self.follow_all(tasks) {
+            self.push_all(tasks, more);
         } else {
-            if alike > 0 {
-                self.ends[self.last.end].batch.extend(tasks.drain(..alike));
-            }
-            self.submit_mixed(tasks.drain(..accepted - alike), accepted, more, sampled);
+            self.submit_mixed(tasks.drain(..accepted), accepted, more, sampled);
         }
         self.push(more);
         accepted
     }
 
-    /// How many of these go the way of the last one, without further thought.
+    /// Whether all of these go the way of the last one, without further thought. Then they are
+    /// counted.
     #[inline]
-    fn follow(&self, tasks: &mut [Box<Task>]) -> usize {
+    fn follow_all(&self, tasks: &mut [Box<Task>]) -> bool {
         let Last { session, epoch, algorithm, binding, .. } = self.last;
+        let Some(work) = &self.last.work else { return false };
         if epoch != self.registry.epoch() {
-            return 0;
+            return false;
         }
-        let follow = |task: &mut Box<Task>| task.follow(session, algorithm, binding);
-        tasks.iter_mut().position(|task| !follow(task)).unwrap_or(tasks.len())
+        let mut bytes = 0;
+        for task in tasks.iter_mut() {
+            if !task.follow(session, algorithm, binding) {
+                return false;
+            }
+            bytes += task.bytes;
+        }
+        work.operations.add(tasks.len() as u64);
+        work.bytes.add(bytes as u64);
+        true
+    }
+
+    /// Hands tasks that follow the last one straight to its driver.
+    #[inline]
+    fn push_all(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) {
+        let end = &mut self.ends[self.last.end];
+        if let Some(queue) = &mut end.queue
+            && end.batch.is_empty()
+        {
+            let offered = tasks.len();
+            let flow = queue.submit(tasks, more);
+            end.in_flight += offered - tasks.len();
+            if flow == Flow::Open && tasks.is_empty() {
+                return;
+            }
+        }
+        end.batch.append(tasks);
     }
 
     fn submit_mixed(
@@ -161,6 +184,10 @@ impl Queue {
         let company =
             if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
         for mut task in tasks {
+            if !sampled && self.follow_all(std::slice::from_mut(&mut task)) {
+                self.ends[self.last.end].batch.push(task);
+                continue;
+            }
             if task.session.inner().ordered {
                 self.enter(&mut task);
             }
@@ -200,10 +227,10 @@ impl Queue {
 
     /// Moves what is finished to the end of `done` and returns how many that were. Never waits.
     pub fn poll(&mut self, done: &mut Vec<Box<Task>>) -> usize {
-        self.gather();
-        let found = self.done.len();
+        let before = done.len();
+        self.gather_into(done);
+        let found = done.len() - before;
         self.in_flight -= found;
-        done.append(&mut self.done);
         found
     }
 
@@ -292,9 +319,9 @@ impl Queue {
         let epoch = self.registry.epoch();
         let picked = inner.pick(*bytes, company, self.ahead).and_then(|picked| {
             let binding = inner.binding(picked.binding).ok_or(Error::Gone)?;
-            Ok((picked, binding.lane.clone()))
+            Ok((picked, binding.lane.clone(), binding.work.clone()))
         });
-        let (picked, lane) = match picked {
+        let (picked, lane, work) = match picked {
             Ok(picked) => picked,
             Err(error) => return self.refuse(task, error),
         };
@@ -304,7 +331,8 @@ impl Queue {
         task.predicted = picked.service;
         let end = self.end(&lane);
         if plain {
-            self.last = Last { session, epoch, end, algorithm, binding: picked.binding };
+            let (binding, work) = (picked.binding, Some(work));
+            self.last = Last { session, epoch, end, algorithm, binding, work };
         } else if lane.on_caller {
             self.ahead += f64::from(picked.service);
         } else {
@@ -396,22 +424,40 @@ impl Queue {
         }
     }
 
-    /// Collects from all drivers, and offers again what had to wait.
+    /// Collects from all drivers, for a later poll.
     fn gather(&mut self) {
-        let mut found = mem::take(&mut self.found);
+        let mut done = mem::take(&mut self.done);
+        self.gather_into(&mut done);
+        self.done = done;
+    }
+
+    /// Collects from all drivers, and offers again what had to wait.
+    #[inline]
+    fn gather_into(&mut self, done: &mut Vec<Box<Task>>) {
         for index in 0..self.ends.len() {
             let end = &mut self.ends[index];
-            if let Some(queue) = &mut end.queue
-                && end.in_flight > 0
-            {
-                queue.poll(&mut found);
-                end.in_flight -= found.len();
-                if !found.is_empty() {
-                    self.settle(&mut found);
-                }
+            let Some(queue) = &mut end.queue else { continue };
+            if end.in_flight == 0 {
+                continue;
+            }
+            let before = done.len();
+            queue.poll(done);
+            end.in_flight -= done.len() - before;
+            let counted = |task: &Box<Task>| task.marks == mark::COUNTED;
+            if self.each.is_some() || !done[before..].iter().all(counted) {
+                let mut found = mem::take(&mut self.found);
+                found.extend(done.drain(before..));
+                self.settle(&mut found);
+                self.found = found;
             }
         }
-        self.found = found;
+        self.gather_rest();
+        done.append(&mut self.done);
+    }
+
+    /// What does not come from drivers' queues, and what had to wait.
+    #[inline]
+    fn gather_rest(&mut self) {
         if self.slow_in_flight > 0 {
             let finished = mem::take(&mut *lock(&self.slow_done));
             self.slow_in_flight -= finished.len();
@@ -451,38 +497,7 @@ impl Queue {
     }
 
     /// What becomes of tasks that a driver handed over.
-    #[inline]
     fn settle(&mut self, tasks: &mut Vec<Box<Task>>) {
-        if self.each.is_none() && self.count_alike(tasks) {
-            self.done.append(tasks);
-        } else {
-            self.settle_mixed(tasks);
-        }
-    }
-
-    /// Counts tasks of one plain session that all went well; says whether they are that.
-    #[inline]
-    fn count_alike(&self, tasks: &[Box<Task>]) -> bool {
-        let Last { session, binding, .. } = self.last;
-        let mut bytes = 0;
-        for task in tasks {
-            let inner = task.session.inner();
-            if inner.id != session || task.binding != binding || task.marks != 0 {
-                return false;
-            }
-            if task.result.is_err() {
-                return false;
-            }
-            bytes += task.bytes;
-        }
-        let Some(task) = tasks.first() else { return true };
-        let Some(binding) = task.session.inner().binding(binding) else { return false };
-        binding.work.operations.add(tasks.len() as u64);
-        binding.work.bytes.add(bytes as u64);
-        true
-    }
-
-    fn settle_mixed(&mut self, tasks: &mut Vec<Box<Task>>) {
         let mut again = Vec::new();
         for task in tasks.drain(..) {
             let inner = task.session.inner();
@@ -491,11 +506,18 @@ impl Queue {
                 binding.lane.unload(task.predicted);
             }
             if task.is_marked(mark::GIVEN_BACK) {
+                if task.is_marked(mark::COUNTED) {
+                    binding.work.uncount(task.bytes);
+                }
                 self.registry.bury(&binding.lane);
                 again.push(task);
                 continue;
             }
-            binding.work.count(task.bytes, &task.result);
+            if !task.is_marked(mark::COUNTED) {
+                binding.work.count(task.bytes, &task.result);
+            } else if let Err(error) = &task.result {
+                binding.work.count_error(error);
+            }
             if !inner.is_plain() {
                 let opening = matches!(task.operation, Operation::Open { .. });
                 inner.settle(task.bytes, opening, &task.result);
@@ -504,7 +526,7 @@ impl Queue {
         }
         if !again.is_empty() {
             for mut task in again {
-                task.marks &= !mark::GIVEN_BACK;
+                task.marks &= !(mark::GIVEN_BACK | mark::COUNTED);
                 self.place(task, Company::Alone);
             }
             self.push(false);

@@ -38,6 +38,10 @@ pub(crate) mod mark {
     pub const WAITED: u8 = 2;
     /// A driver gave it back without having begun it.
     pub const GIVEN_BACK: u8 = 4;
+    /// It is in the meters already.
+    pub const COUNTED: u8 = 8;
+    /// It failed.
+    pub const FAILED: u8 = 16;
 }
 
 /// When a task whose stages are timed passed which, in nanoseconds of the engine's clock; 0 where
@@ -94,7 +98,7 @@ impl Task {
     }
 
     /// Admits it to the binding that another task of its session was just placed on, provided that
-    /// the session is a plain one; says whether that could be done.
+    /// the session is a plain one; says whether that could be done. The queue counts it at once.
     #[inline]
     pub(crate) fn follow(&mut self, session: u64, algorithm: Algorithm, binding: u32) -> bool {
         if self.session.inner().id != session {
@@ -105,7 +109,7 @@ impl Task {
             Operation::Seal { data, .. } => algorithm.takes_text(data.len()),
             _ => self.operation.with(|request| request.check(algorithm)).is_ok(),
         };
-        self.marks = 0;
+        self.marks = mark::COUNTED;
         self.bytes = self.operation.bytes();
         self.binding = binding;
         self.predicted = 0;
@@ -169,15 +173,17 @@ impl Task {
     #[inline]
     pub fn complete(&mut self, result: Result<usize, Error>) {
         self.result = result;
-        if result.is_err() || self.marks != 0 {
+        if result.is_err() || self.is_marked(mark::SAMPLED) {
             self.complete_marked();
         }
     }
 
     fn complete_marked(&mut self) {
-        if self.result == Err(Error::Gone) {
-            self.marks |= mark::GIVEN_BACK;
-        }
+        self.marks |= match self.result {
+            Ok(_) => 0,
+            Err(Error::Gone) => mark::GIVEN_BACK,
+            Err(_) => mark::FAILED,
+        };
         if self.is_marked(mark::SAMPLED) {
             self.stamps.finished = clock::now();
         }
