@@ -7,7 +7,8 @@
 //!
 //! [`pool`] has another driver's requests run by threads of its own, on processors of their own;
 //! [`queued2003`] does so the way it was done in 2003, to measure against; [`fault`] fails as
-//! planned, to test with.
+//! planned, to test with. [`simulated`] is a hardware accelerator in time: its ring, its interrupts,
+//! its speed and its death.
 //!
 //! What may not enter: a choice between drivers (that is the scheduler's), queues, I/O.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ mod null;
 mod owned;
 mod pool;
 mod queued2003;
+mod simulated;
 mod software;
 
 pub use fault::{FaultHandle, Plan, fault};
@@ -26,6 +28,7 @@ pub use multibuffer::{multibuffer, multibuffer_on};
 pub use null::null;
 pub use pool::{Pool, pool};
 pub use queued2003::queued2003;
+pub use simulated::{Card, Counters, Simulated, simulated};
 pub use software::software;
 
 use keyway_engine::Engine;
