@@ -175,8 +175,10 @@ pub struct Check {
 /// Show what a running server is doing, a line a second
 ///
 /// It reads the server's counters in place: looking costs the server nothing. Numbers are per
-/// second of the last interval; CONNS is how many connections are open. Operations of the engine
-/// are shown by driver.
+/// second of the last interval; CONNS is how many connections are open. Below the line stands what
+/// the engine did meanwhile, if anything: by driver and algorithm, with percentiles of a sample of
+/// requests (run: from start to finish; queue: from submission to start), its errors with their
+/// counts, and its clients.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
