@@ -18,6 +18,8 @@ const NAME: &str = "multibuffer";
 
 /// Most requests that are gathered before they are worked on.
 const GROUP: usize = 32;
+/// Fewest requests, of whatever kind, that are done sooner together than one after another.
+const COMPANY_MIN: usize = 3;
 /// What a request costs beside its message, in bytes: keys, padding, the outer hash.
 const FIXED_BYTES: usize = 128;
 
@@ -53,10 +55,10 @@ impl Driver for Multibuffer {
 
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         let algorithms: Vec<_> = steps.iter().map(|step| step.algorithm).collect();
-        let kind = Kind::of(&algorithms).ok_or(Error::InvalidRequest("not such a chain"))?;
+        Kind::of(&algorithms).ok_or(Error::InvalidRequest("it does not do such a chain"))?;
         let software =
             steps.iter().map(|step| self.software.open(&[*step])).collect::<Result<_, _>>()?;
-        let mut session = Session { kind, cipher: None, mac: None, algorithms, software };
+        let mut session = Session { cipher: None, mac: None, algorithms, software };
         for Step { algorithm, key } in steps {
             let Key::Secret(key) = key else { return Err(Error::Unsupported(*algorithm)) };
             match algorithm {
@@ -105,7 +107,6 @@ impl Kind {
 }
 
 struct Session {
-    kind: Kind,
     cipher: Option<CbcKey>,
     mac: Option<HmacKey>,
     algorithms: Vec<Algorithm>,
@@ -126,9 +127,10 @@ impl DriverSession for Session {
 }
 
 impl Session {
-    /// The operation as the kernel takes it, and the bytes it puts out; `None` if it is not for the
-    /// kernel.
-    fn job<'t>(&'t self, operation: &'t mut Operation) -> Option<(Job<'t>, usize)> {
+    /// Makes of an operation that fits (see [`Waiting::new`]) a job for the kernel, and returns the
+    /// bytes it will have put out.
+    #[inline]
+    fn job<'t>(&'t self, operation: &'t mut Operation, job: &mut Job<'t>) -> Option<usize> {
         match operation {
             Operation::Chain { direction: Direction::Protect, data, length, parts } => {
                 let [Part::Cipher { iv, text }, Part::Mac { over, tag }] = &**parts else {
@@ -138,28 +140,33 @@ impl Session {
                     Iv::Given(iv) => *iv,
                     Iv::At(at) => *data.get(*at..)?.first_chunk()?,
                 };
-                if !text.len().is_multiple_of(16) || tag.start < text.end.max(over.end) {
-                    return None;
-                }
                 let (message, rest) = data.split_at_mut_checked(tag.start)?;
-                let cipher = Cipher { key: self.cipher.as_ref()?, iv, range: text.clone() };
                 let (key, tag) = (self.mac.as_ref()?, rest.get_mut(..tag.len())?);
-                let mac = Mac { key, range: over.clone(), front: &[], back: &[], tag };
-                Some((Job { message, cipher: Some(cipher), mac: Some(mac) }, *length))
+                job.cipher = Some(Cipher { key: self.cipher.as_ref()?, iv, range: text.clone() });
+                job.mac = Some(Mac { key, range: over.clone(), front: &[], back: &[], tag });
+                job.message = message;
+                Some(*length)
             }
             Operation::Encrypt { iv, data } => {
-                let (key, range, bytes) = (self.cipher.as_ref()?, 0..data.len(), data.len());
-                let cipher = Cipher { key, iv: *iv, range };
-                Some((Job { message: data, cipher: Some(cipher), mac: None }, bytes))
+                let (key, range) = (self.cipher.as_ref()?, 0..data.len());
+                job.cipher = Some(Cipher { key, iv: *iv, range });
+                job.message = data;
+                Some(job.message.len())
             }
             Operation::Mac { data, out } => {
                 let (key, range, bytes) = (self.mac.as_ref()?, 0..data.len(), out.len());
-                let mac = Mac { key, range, front: &[], back: &[], tag: out };
-                Some((Job { message: data, cipher: None, mac: Some(mac) }, bytes))
+                job.mac = Some(Mac { key, range, front: &[], back: &[], tag: out });
+                job.message = data;
+                Some(bytes)
             }
             _ => None,
         }
     }
+}
+
+/// A job of nothing.
+fn nothing<'t>() -> Job<'t> {
+    Job { message: &mut [], cipher: None, mac: None }
 }
 
 /// A consumer's queue: what waits for company, and what is done.
@@ -179,6 +186,10 @@ struct Waiting {
 
 impl DriverQueue for Queue {
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow {
+        if !more && self.waiting.len() + tasks.len() < COMPANY_MIN {
+            tasks.iter_mut().for_each(|task| task.run());
+            self.finished.append(tasks);
+        }
         while !tasks.is_empty() {
             let room = GROUP - self.waiting.len();
             self.waiting.extend(tasks.drain(..room.min(tasks.len())).map(Waiting::new));
@@ -215,13 +226,20 @@ impl Queue {
 }
 
 impl Waiting {
-    fn new(mut task: Box<Task>) -> Self {
-        let parts = task.parts_as::<Session>();
-        let fitting = parts.and_then(|(session, operation)| {
-            session.job(operation).map(|(job, _)| (session.kind, job.message.len()))
-        });
-        let (kind, bytes) = fitting.map_or((None, 0), |(kind, bytes)| (Some(kind), bytes));
-        Waiting { kind, bytes, task }
+    fn new(task: Box<Task>) -> Self {
+        let fits = match &task.operation {
+            Operation::Chain { direction: Direction::Protect, parts, .. } => match &**parts {
+                // The kernel wants the tag apart from the message.
+                [Part::Cipher { text, .. }, Part::Mac { over, tag }] => {
+                    text.len().is_multiple_of(16) && text.end.max(over.end) <= tag.start
+                }
+                _ => false,
+            },
+            Operation::Encrypt { .. } | Operation::Mac { .. } => true,
+            _ => false,
+        };
+        let kind = if fits { Kind::of(task.session().algorithms()) } else { None };
+        Waiting { kind, bytes: task.operation.bytes(), task }
     }
 }
 
@@ -231,7 +249,7 @@ fn company(alike: &[Waiting]) -> usize {
     let enough = match alike.first().and_then(|first| first.kind) {
         None => return 0,
         Some(kind) => match (kind.cipher, kind.mac) {
-            (_, None) => 3,
+            (_, None) => COMPANY_MIN,
             (Some(_), Some(Algorithm::HmacSha1)) => 4,
             (None, Some(Algorithm::HmacSha256)) => 9,
             _ => 5,
@@ -253,27 +271,21 @@ fn company(alike: &[Waiting]) -> usize {
 /// Takes at most [`GROUP`] of one kind through the kernel.
 fn seal(kernel: Kernel, together: &mut [Waiting]) {
     let number = together.len();
-    let mut made = 0;
-    let mut results = [0; GROUP];
-    let mut jobs = array::from_fn(|_| Job { message: &mut [], cipher: None, mac: None });
+    let mut results = [None; GROUP];
+    let mut jobs: [Job<'_>; GROUP] = array::from_fn(|_| nothing());
     for ((Waiting { task, .. }, job), result) in
         together.iter_mut().zip(&mut jobs).zip(&mut results)
     {
         task.begin();
         let parts = task.parts_as::<Session>();
-        if let Some(new) = parts.and_then(|(session, operation)| session.job(operation)) {
-            (*job, *result) = new;
-            made += 1;
-        }
+        *result = parts.and_then(|(session, operation)| session.job(operation, job));
     }
-    let jobs: &mut [Job<'_>; GROUP] = &mut jobs;
-    let sealed = made == number && kernel.seal(&mut jobs[..number]).is_ok();
-    for (Waiting { task, .. }, bytes) in together.iter_mut().zip(results) {
-        if sealed {
-            task.complete(Ok(bytes));
-        } else {
-            // The kernel touched nothing.
-            task.run();
+    let sealed = jobs.get_mut(..number).is_some_and(|jobs| kernel.seal(jobs).is_ok());
+    for (Waiting { task, .. }, result) in together.iter_mut().zip(results) {
+        match result {
+            Some(bytes) if sealed => task.complete(Ok(bytes)),
+            // The kernel did not touch it.
+            _ => task.run(),
         }
     }
 }

@@ -178,7 +178,7 @@ fn compare(kernel: Kernel, shapes: &[Shape], bursts: &[(usize, bool, bool)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
     fn any_mix_comes_out_as_from_software(

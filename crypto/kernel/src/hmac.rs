@@ -6,6 +6,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Bytes a hash takes at a time.
 pub(crate) const BLOCK_BYTES: usize = 64;
+/// Fewest bytes that padding takes: a set bit, and the length.
+pub(crate) const PADDING_BYTES_MIN: usize = 9;
 /// Words of the largest hash's state.
 pub(crate) const WORDS_MAX: usize = 8;
 
@@ -103,7 +105,7 @@ fn digest(hash: Hash, message: &[u8], out: &mut [u8; BLOCK_BYTES]) {
     compress(hash, &mut state, blocks.as_flattened());
     let mut end = Zeroizing::new([0; 2 * BLOCK_BYTES]);
     end[..rest.len()].copy_from_slice(rest);
-    let padded = pad(&mut end, rest.len(), message.len() as u64);
+    let padded = pad(end.as_mut_slice(), rest.len(), message.len() as u64);
     compress(hash, &mut state, &end[..padded]);
     let bytes = hash.digest_bytes();
     for (bytes, word) in out[..bytes].as_chunks_mut().0.iter_mut().zip(state) {
@@ -113,9 +115,10 @@ fn digest(hash: Hash, message: &[u8], out: &mut [u8; BLOCK_BYTES]) {
 }
 
 /// Pads `filled` bytes at the start of `end`, the last of a message of `bytes` bytes (FIPS 180-4
-/// § 5.1.1); the rest is zero. Returns the padded length in bytes, one block or two.
-pub(crate) fn pad(end: &mut [u8; 2 * BLOCK_BYTES], filled: usize, bytes: u64) -> usize {
-    let padded = if filled + 9 <= BLOCK_BYTES { BLOCK_BYTES } else { 2 * BLOCK_BYTES };
+/// § 5.1.1); the rest is zero and at least [`PADDING_BYTES_MIN`]. Returns the padded length in bytes,
+/// whole blocks.
+pub(crate) fn pad(end: &mut [u8], filled: usize, bytes: u64) -> usize {
+    let padded = (filled + PADDING_BYTES_MIN).next_multiple_of(BLOCK_BYTES);
     end[filled] = 0x80;
     end[padded - 8..padded].copy_from_slice(&(bytes * 8).to_be_bytes());
     padded

@@ -1,8 +1,10 @@
-//! HMACs in lanes: a message is cut into runs of whole blocks, most of them hashed where they lie.
+//! HMACs in lanes: a message is cut into runs of whole blocks, most of them hashed where they lie. The
+//! outer hashes, a block each, wait until there is one for every lane.
 
-use crate::hmac::{BLOCK_BYTES, Hash, HmacKey, WORDS_MAX, pad};
+use crate::hmac::{BLOCK_BYTES, Hash, HmacKey, PADDING_BYTES_MIN, WORDS_MAX, pad};
 use crate::kernel::{LANES, Room, States};
 use core::ops::Range;
+use core::{array, mem};
 use zeroize::{Zeroize, optimization_barrier};
 
 /// A request on its way into a lane.
@@ -19,13 +21,15 @@ pub(crate) struct Message<'j> {
 }
 
 /// Blocks that lie nowhere in one piece, or the last with their padding.
-type Scratch = [u8; 2 * BLOCK_BYTES];
+type Scratch = [u8; 4 * BLOCK_BYTES];
 
 /// What the lanes leave behind, wiped in the end.
 #[repr(C, align(64))]
 struct Work {
     states: States,
     scratch: [Scratch; LANES],
+    outer_states: States,
+    outer: [[u8; BLOCK_BYTES]; LANES],
 }
 
 /// Computes the HMACs of what `waiting` yields, all of keys with this hash.
@@ -35,10 +39,25 @@ pub(crate) fn pass<'j>(room: impl Room, hash: Hash, waiting: impl Iterator<Item 
         return;
     }
     let mut work = Work::EMPTY;
+    let digest = hash.digest_bytes();
+    let mut block = [0; BLOCK_BYTES];
+    pad(&mut block, digest, (BLOCK_BYTES + digest) as u64);
+    work.outer = [block; LANES];
     let mut lanes = [const { None }; LANES];
+    let mut tags: [&mut [u8]; LANES] = array::from_fn(|_| Default::default());
+    let mut ended = 0;
     loop {
         for (at, lane) in lanes.iter_mut().enumerate() {
-            settle(lane, at, &mut work, &mut waiting);
+            while let Some(message) = settle(lane, at, &mut work, &mut waiting) {
+                work.states.get(at, &mut work.outer[ended][..digest]);
+                work.outer_states.set(ended, message.key.outer());
+                tags[ended] = message.tag;
+                ended += 1;
+                if ended == LANES {
+                    finish(room, hash, &mut work, &mut tags);
+                    ended = 0;
+                }
+            }
         }
         let mut inputs: [&[u8]; LANES] = [&[]; LANES];
         let mut shortest: &[u8] = &[];
@@ -63,61 +82,69 @@ pub(crate) fn pass<'j>(room: impl Room, hash: Hash, waiting: impl Iterator<Item 
             lane.advance(blocks);
         }
     }
+    if ended > 0 {
+        finish(room, hash, &mut work, &mut tags);
+    }
     work.zeroize();
 }
 
-/// Brings a lane to its next run: of its message, or of the next one that waits.
+/// The outer hashes: writes the tags that wait, and leaves none.
+fn finish(room: impl Room, hash: Hash, work: &mut Work, tags: &mut [&mut [u8]; LANES]) {
+    let inputs = work.outer.each_ref().map(|block| block.as_slice());
+    room.compress(hash, &mut work.outer_states, &inputs, 1);
+    for (at, tag) in tags.iter_mut().enumerate() {
+        work.outer_states.get(at, mem::take(tag));
+    }
+}
+
+/// Brings a lane to its next run: of its message, or of the next one that waits. Returns the message
+/// whose inner hash has ended; the lane is then free.
 #[inline]
 fn settle<'j>(
     lane: &mut Option<Lane<'j>>,
     at: usize,
     work: &mut Work,
     waiting: &mut impl Iterator<Item = Message<'j>>,
-) {
+) -> Option<Message<'j>> {
     loop {
         match lane {
-            Some(lane) if !lane.run(&work.scratch[at]).is_empty() => return,
-            Some(message) => {
-                if message.next(at, work) {
-                    *lane = None;
+            Some(lane) if !lane.run(&work.scratch[at]).is_empty() => return None,
+            Some(Lane { ended: true, .. }) => return lane.take().map(|lane| lane.message),
+            Some(lane) => lane.gather(&mut work.scratch[at]),
+            None => {
+                let message = waiting.next()?;
+                work.states.set(at, message.state);
+                let new = lane.insert(Lane::new(message));
+                if new.is_short() {
+                    new.gather(&mut work.scratch[at]);
                 }
             }
-            None => match waiting.next() {
-                Some(message) => {
-                    work.states.set(at, message.state);
-                    *lane = Some(Lane::new(message));
-                }
-                None => return,
-            },
         }
     }
 }
 
-/// What a lane's next run is made of.
-enum Stage {
-    /// The message.
-    Text,
-    /// Its padding is in the scratch; the outer hash comes next.
-    Padded,
-    /// The outer hash is in the scratch; the tag comes next.
-    Outer,
-}
-
 struct Lane<'j> {
     message: Message<'j>,
-    stage: Stage,
     /// The part of the scratch that is yet to be hashed, whole blocks.
     pending: Range<usize>,
+    /// Nothing comes after that.
+    ended: bool,
 }
 
 impl<'j> Lane<'j> {
     fn new(message: Message<'j>) -> Self {
-        let mut lane = Self { message, stage: Stage::Text, pending: 0..0 };
+        let mut lane = Self { message, pending: 0..0, ended: false };
         lane.skip_empty();
         lane
     }
 
-    /// The whole blocks that can be hashed now; none when [`Lane::next`] must be asked.
+    /// Whether all that is left fits the scratch.
+    fn is_short(&self) -> bool {
+        let left: usize = self.message.parts.iter().map(|part| part.len()).sum();
+        left + PADDING_BYTES_MIN <= size_of::<Scratch>()
+    }
+
+    /// The whole blocks that can be hashed now; none when [`Lane::gather`] must be asked.
     fn run<'s>(&self, scratch: &'s Scratch) -> &'s [u8]
     where
         'j: 's,
@@ -142,46 +169,25 @@ impl<'j> Lane<'j> {
         }
     }
 
-    /// Makes the next run, or writes the tag and returns true.
-    fn next(&mut self, at: usize, work: &mut Work) -> bool {
-        let Work { states, scratch } = work;
-        let scratch = &mut scratch[at];
-        match self.stage {
-            Stage::Text => self.gather(scratch),
-            Stage::Padded => {
-                let digest = self.message.key.hash().digest_bytes();
-                *scratch = [0; 2 * BLOCK_BYTES];
-                states.get(at, &mut scratch[..digest]);
-                self.pending = 0..pad(scratch, digest, (BLOCK_BYTES + digest) as u64);
-                states.set(at, self.message.key.outer());
-                self.stage = Stage::Outer;
-            }
-            Stage::Outer => {
-                states.get(at, self.message.tag);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Puts a block that spans parts into the scratch, or the last bytes with their padding.
+    /// Puts all that is left into the scratch with its padding, or a block that spans parts.
     fn gather(&mut self, scratch: &mut Scratch) {
-        *scratch = [0; 2 * BLOCK_BYTES];
+        *scratch = [0; size_of::<Scratch>()];
+        self.ended = self.is_short();
+        let most = if self.ended { scratch.len() } else { BLOCK_BYTES };
         let mut filled = 0;
-        while filled < BLOCK_BYTES && !self.message.parts[0].is_empty() {
+        while filled < most && !self.message.parts[0].is_empty() {
             let part = self.message.parts[0];
-            let (head, rest) = part.split_at(part.len().min(BLOCK_BYTES - filled));
+            let (head, rest) = part.split_at(part.len().min(most - filled));
             scratch[filled..filled + head.len()].copy_from_slice(head);
             filled += head.len();
             self.message.parts[0] = rest;
             self.skip_empty();
         }
-        if filled == BLOCK_BYTES {
-            self.pending = 0..BLOCK_BYTES;
+        self.pending = 0..if self.ended {
+            pad(scratch, filled, self.message.hashed + filled as u64)
         } else {
-            self.pending = 0..pad(scratch, filled, self.message.hashed + filled as u64);
-            self.stage = Stage::Padded;
-        }
+            filled
+        };
     }
 
     /// Keeps the first part one that has bytes, as long as any has.
@@ -196,7 +202,12 @@ impl<'j> Lane<'j> {
 }
 
 impl Work {
-    const EMPTY: Self = Self { states: States::EMPTY, scratch: [[0; 2 * BLOCK_BYTES]; LANES] };
+    const EMPTY: Self = Self {
+        states: States::EMPTY,
+        scratch: [[0; size_of::<Scratch>()]; LANES],
+        outer_states: States::EMPTY,
+        outer: [[0; BLOCK_BYTES]; LANES],
+    };
 }
 
 impl Zeroize for Work {
