@@ -1,0 +1,285 @@
+//! Claim 5: requests spread over several cards, and small ones kept in software.
+//!
+//! The papers' tables 1 and 2 with simulated cards, which take as long as the real ones did: four
+//! Hifn 7751, four Broadcom 5820, and all eight at once. The arithmetic is left out, since this host
+//! does 3DES more slowly than four 5820 do.
+
+use super::{Arguments, Findings, time};
+use crate::engine::plot::{self, Series};
+use crate::report::{Claim, Table, median};
+use indicatif::ProgressBar;
+use keyway_drivers::{Card, Simulated};
+use keyway_engine::{
+    Algorithm, Demand, Engine, IV_BYTES_MAX, Key, Operation, Parameters, Request, Session, Task,
+};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const SIZES: [usize; 6] = [16, 64, 256, 1024, 8192, 16_384];
+/// Threads that each have one request done at a time, as the papers' had.
+const THREADS: usize = 32;
+/// Requests in flight of the one thread that has a queue.
+const DEPTH: usize = 64;
+const WARM_UP: Duration = Duration::from_millis(60);
+const WINDOW: Duration = Duration::from_millis(240);
+const ROUNDS: usize = 3;
+
+const SHARE_MIN: f64 = 0.95;
+/// Papers' table 1: four 7751, Mbit/s by 1 and by 32 threads; table 2: four 5820.
+const PAPER_7751: [[f64; 6]; 2] =
+    [[3.06, 11.45, 33.15, 59.49, 79.19, 80.75], [7.37, 27.51, 94.05, 249.17, 313.79, 320.19]];
+const PAPER_5820: [[f64; 6]; 2] =
+    [[5.42, 18.88, 61.94, 151.95, 300.88, 254.79], [9.91, 37.01, 120.71, 410.27, 758.85, 801.81]];
+
+/// Who has the work done.
+#[derive(Clone, Copy)]
+enum Way {
+    Threads(usize),
+    Queue(usize),
+}
+
+const WAYS: [Way; 3] = [Way::Threads(1), Way::Threads(THREADS), Way::Queue(DEPTH)];
+
+struct Cards {
+    label: &'static str,
+    engine: Engine,
+    cards: Vec<Simulated>,
+    /// Mbit/s of all of them.
+    rated: f64,
+    paper: Option<[[f64; 6]; 2]>,
+}
+
+fn key() -> [u8; 24] {
+    std::array::from_fn(|at| at as u8 * 7)
+}
+
+fn session(engine: &Engine, demand: Demand<'_>) -> Result<Session, String> {
+    let key = key();
+    let parameters = Parameters::new(Algorithm::TripleDesCbc, Key::Secret(&key)).on(demand);
+    engine.session(parameters).map_err(|error| error.to_string())
+}
+
+fn cards(label: &'static str, kinds: &[(&str, Card)], paper: Option<[[f64; 6]; 2]>) -> Cards {
+    let mut cards = Vec::new();
+    let mut builder = Engine::builder().legacy(true);
+    for (name, card) in kinds {
+        for number in 0..4 {
+            let name = format!("{name}-{number}");
+            let card = keyway_drivers::simulated(&name, card.clone(), keyway_drivers::null());
+            builder = builder.driver(Arc::new(card.clone()));
+            cards.push(card);
+        }
+    }
+    let rated = kinds.iter().map(|(_, card)| 4.0 * card.cipher_mbit as f64).sum();
+    Cards { label, engine: builder.build(), cards, rated, paper }
+}
+
+pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings, String> {
+    let hifn = ("hifn-7751", Card::hifn_7751());
+    let broadcom = ("broadcom-5820", Card::broadcom_5820());
+    let sets = [
+        cards("four 7751", std::slice::from_ref(&hifn), Some(PAPER_7751)),
+        cards("four 5820", std::slice::from_ref(&broadcom), Some(PAPER_5820)),
+        cards("four of each", &[hifn, broadcom], None),
+    ];
+    let mut found = Findings::default();
+    let mut table = Table::new(
+        "5 3DES-CBC over several cards, Mbit/s (share of what they are rated at)",
+        &["", "bytes", "1 thread", "2003", "32 threads", "2003", "1 thread, queue of 64"],
+    );
+    let mut series = Vec::new();
+    progress.inc_length((sets.len() * SIZES.len() * WAYS.len()) as u64);
+    for (colour, set) in sets.iter().enumerate() {
+        let session = session(&set.engine, Demand::Any)?;
+        let mut lines = WAYS.map(|_| Vec::new());
+        for (index, bytes) in SIZES.into_iter().enumerate() {
+            let mut rates = Vec::new();
+            for (way, line) in WAYS.into_iter().zip(&mut lines) {
+                let rounds = rates_of(set, &session, way, bytes);
+                line.push((bytes as f64, median(&rounds)));
+                rates.push(rounds);
+                progress.inc(1);
+            }
+            let show = |rate: f64| format!("{rate:.1} ({:.1} %)", 100.0 * rate / set.rated);
+            let paper = |way: usize| set.paper.map_or(String::new(), |p| show(p[way][index]));
+            let ours = |way: usize| show(median(&rates[way]));
+            let row = [ours(0), paper(0), ours(1), paper(1), ours(2)];
+            table.rows.push([vec![set.label.to_owned(), bytes.to_string()], row.to_vec()].concat());
+            if bytes >= 8192 {
+                for (way, label) in [(1, "32 threads"), (2, "a queue of 64")] {
+                    let name = format!("5 {}, {bytes} B, {label}", set.label);
+                    let rated = vec![set.rated; ROUNDS];
+                    let claim =
+                        Claim::rate(&name, "Mbit/s", &rates[way], "what they are rated at", &rated);
+                    found.claims.push(claim.demand(SHARE_MIN));
+                }
+            }
+        }
+        for (way, points) in lines.into_iter().enumerate().skip(1) {
+            let label = ["1 thread", "32 threads", "queue"][way];
+            series.push(Series {
+                name: format!("{}, {label}", set.label),
+                points,
+                dashed: way == 2,
+                colour,
+            });
+        }
+    }
+    found.tables.push(table);
+    if let Some(folder) = &arguments.svg {
+        let labels = ("bytes a request", "Mbit/s");
+        plot::lines(folder, "balancing.svg", "3DES-CBC over simulated cards", labels, &series)?;
+    }
+    crossover(&mut found)?;
+    Ok(found)
+}
+
+/// Mbit/s of all cards together, in each round.
+fn rates_of(set: &Cards, session: &Session, way: Way, bytes: usize) -> Vec<f64> {
+    let done = AtomicU64::new(0);
+    under_load(&set.engine, session, way, bytes, &done, || {
+        let look = || set.cards.iter().map(Simulated::counters).collect::<Vec<_>>();
+        let before = look();
+        thread::sleep(WINDOW / ROUNDS as u32);
+        let passed = look().into_iter().zip(&before).map(|(after, before)| after.since(before));
+        passed.map(|card| card.bytes as f64 * 8e-6 / card.elapsed.as_secs_f64()).sum()
+    })
+}
+
+/// Keeps requests coming while `look` is called [`ROUNDS`] times, and counts those that are done.
+fn under_load<T>(
+    engine: &Engine,
+    session: &Session,
+    way: Way,
+    bytes: usize,
+    done: &AtomicU64,
+    mut look: impl FnMut() -> T,
+) -> Vec<T> {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        match way {
+            Way::Threads(threads) => {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        let mut data = vec![0; bytes];
+                        while !over.load(Ordering::Acquire) {
+                            encrypt(session, &mut data);
+                            done.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+            }
+            Way::Queue(depth) => {
+                let over = &over;
+                scope.spawn(move || {
+                    let mut queue = engine.queue(depth);
+                    let task = |_| {
+                        let data = vec![0; bytes];
+                        Task::new(session, Operation::Encrypt { iv: [0; IV_BYTES_MAX], data })
+                    };
+                    let mut tasks: Vec<_> = (0..depth).map(task).collect();
+                    while !over.load(Ordering::Acquire) {
+                        queue.submit(&mut tasks, false);
+                        let found = queue.wait(&mut tasks, Duration::from_millis(100));
+                        done.fetch_add(found as u64, Ordering::Relaxed);
+                    }
+                    while queue.in_flight() > 0 {
+                        queue.wait(&mut tasks, Duration::from_millis(100));
+                    }
+                });
+            }
+        }
+        thread::sleep(WARM_UP);
+        let looks = (0..ROUNDS).map(|_| look()).collect();
+        over.store(true, Ordering::Release);
+        looks
+    })
+}
+
+fn encrypt(session: &Session, data: &mut [u8]) {
+    let iv = [0; IV_BYTES_MAX];
+    black_box(session.run(&mut Request::Encrypt { iv: &iv, data: black_box(data) }).is_ok());
+}
+
+/// From which size on requests leave the software, one at a time, beside one 5820; and how many
+/// stay there when all eight cards are loaded too.
+fn crossover(found: &mut Findings) -> Result<(), String> {
+    let card = Card::broadcom_5820();
+    let fixed = (card.operation_ns + card.latency_ns) as f64;
+    let per_byte = 8e3 / card.cipher_mbit as f64;
+    let card = keyway_drivers::simulated("broadcom-5820", card, keyway_drivers::null());
+    let engine = Engine::builder()
+        .legacy(true)
+        .driver(keyway_drivers::software())
+        .driver(Arc::new(card.clone()))
+        .build();
+    let (any, software) =
+        (session(&engine, Demand::Any)?, session(&engine, Demand::Named("software"))?);
+
+    // What software costs, by two sizes; where that line meets the card's.
+    let cost = |bytes: usize| {
+        let mut data = vec![0; bytes];
+        let runs = (0..20).map(|_| time(50, || encrypt(&software, &mut data)));
+        runs.fold(f64::MAX, f64::min)
+    };
+    let (small, large) = (cost(64), cost(2048));
+    let software_per_byte = (large - small) / (2048.0 - 64.0);
+    let software_fixed = small - 64.0 * software_per_byte;
+    let computed = (fixed - software_fixed) / (software_per_byte - per_byte);
+
+    let eight = cards(
+        "",
+        &[("hifn-7751", Card::hifn_7751()), ("broadcom-5820", Card::broadcom_5820())],
+        None,
+    );
+    eight.engine.register(keyway_drivers::software()).map_err(|error| error.to_string())?;
+    let loaded = session(&eight.engine, Demand::Any)?;
+
+    let mut table = Table::new(
+        "5 3DES-CBC requests that stay in software",
+        &["bytes", "one at a time, one 5820", "64 in flight, four of each"],
+    );
+    let mut lone = Vec::new();
+    let mut bytes = 16.0f64;
+    while bytes <= 16_384.0 {
+        let size = (bytes / 8.0).round() as usize * 8;
+        let mut data = vec![0; size];
+        let calls = 200;
+        let before = card.counters().accepted;
+        (0..calls).for_each(|_| encrypt(&any, &mut data));
+        let stayed = 1.0 - (card.counters().accepted - before) as f64 / f64::from(calls);
+        lone.push((size as f64, stayed));
+        let among = if size.is_power_of_two() { share_among(&eight, &loaded, size) } else { None };
+        let among = among.map_or(String::new(), |share| format!("{:.0} %", 100.0 * share));
+        table.rows.push(vec![size.to_string(), format!("{:.0} %", 100.0 * stayed), among]);
+        bytes *= std::f64::consts::SQRT_2;
+    }
+    found.tables.push(table);
+    // Between the last size of which most stay and the first of which most go.
+    let measured = lone.windows(2).find(|pair| pair[0].1 >= 0.5 && pair[1].1 < 0.5);
+    let measured = measured.map_or(0.0, |pair| (pair[0].0 * pair[1].0).sqrt());
+    let name = "5 size from which a lone request leaves software";
+    let claim = Claim::rate(name, "B", &[measured], "computed from the costs", &[computed]);
+    found.claims.push(claim);
+    Ok(())
+}
+
+/// The part of the requests that the cards do not get.
+fn share_among(set: &Cards, session: &Session, bytes: usize) -> Option<f64> {
+    let done = AtomicU64::new(0);
+    let looks = under_load(&set.engine, session, Way::Queue(DEPTH), bytes, &done, || {
+        let look = || {
+            let accepted: u64 = set.cards.iter().map(|card| card.counters().accepted).sum();
+            (accepted, done.load(Ordering::Relaxed))
+        };
+        let before = look();
+        thread::sleep(WINDOW / ROUNDS as u32);
+        let after = look();
+        (after.0 - before.0, after.1 - before.1)
+    });
+    let (cards, all) = looks.into_iter().fold((0, 0), |sum, look| (sum.0 + look.0, sum.1 + look.1));
+    (all > 0).then(|| 1.0 - (cards as f64 / all as f64).min(1.0))
+}
