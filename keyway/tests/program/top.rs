@@ -45,8 +45,8 @@ fn a_line_of_json_each_and_a_count() {
     assert!(first["per_second"]["extended"].is_number() && first["connections"].is_u64());
     assert!(first["interval_s"].as_f64().unwrap() > 0.0);
     let engine = first["engine"].as_array().unwrap();
-    let software = engine.iter().find(|work| work["driver"] == "software").unwrap();
-    assert!(software["since_start"]["operations"].as_u64().unwrap() > 0, "{software}");
+    let operations = |work: &Value| work["since_start"]["operations"].as_u64().unwrap();
+    assert!(engine.iter().any(|work| work["driver"] == "software" && operations(work) > 0));
     let before = first["since_start"]["unbind"].as_u64().unwrap();
     unbind(&running);
     let mut seen = next();
