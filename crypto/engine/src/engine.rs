@@ -240,7 +240,7 @@ impl Engine {
             let admitted = task.admit();
             let Task { session, operation, .. } = &mut *task;
             let result = match admitted {
-                Ok(()) => operation.with(|request| session.inner().run_admitted(request)),
+                Ok(()) => operation.with(|request| session.inner().run_admitted(request, false)),
                 Err(error) => {
                     session.inner().count_refusal(operation.bytes(), error);
                     Err(error)

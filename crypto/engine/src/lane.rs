@@ -2,7 +2,7 @@
 
 use crate::costs::Costs;
 use crate::{Algorithm, Driver, Error, Place, Selection};
-use keyway_meter::{Counter, counter};
+use keyway_meter::{Counter, Histogram, counter, histogram};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -140,6 +140,17 @@ pub(crate) fn label(steps: &[Algorithm]) -> String {
     names.join("+")
 }
 
+/// A stretch of a timed request's way.
+#[derive(Clone, Copy)]
+pub(crate) enum Stage {
+    /// From submission to the start of the work.
+    Queue,
+    /// From start to finish.
+    Run,
+    /// From the finish until the consumer has it.
+    Deliver,
+}
+
 /// What is known of one lane and one algorithm or chain.
 pub(crate) struct Work {
     pub label: String,
@@ -149,6 +160,8 @@ pub(crate) struct Work {
     pub errors: Counter,
     pub busy: Counter,
     pub costs: Costs,
+    /// One for each stage, made when something is first recorded there.
+    stages: [OnceLock<Histogram>; 3],
 }
 
 impl Work {
@@ -161,6 +174,7 @@ impl Work {
             errors: counter("errors"),
             busy: counter("busy"),
             costs: Costs::default(),
+            stages: [const { OnceLock::new() }; 3],
             lane: lane.to_owned(),
             label,
         })
@@ -174,6 +188,14 @@ impl Work {
         if let Err(error) = result {
             self.count_error(error);
         }
+    }
+
+    /// Records how long a stage took, in nanoseconds.
+    #[cold]
+    pub fn record(&self, stage: Stage, nanoseconds: u64) {
+        let name = ["queue", "run", "deliver"][stage as usize];
+        let new = || histogram(&format!("engine.{}.{}.{name}", self.lane, self.label));
+        self.stages[stage as usize].get_or_init(new).record(nanoseconds);
     }
 
     /// Takes back that one was counted.

@@ -7,7 +7,7 @@
 //! placed anew.
 
 use crate::costs::Company;
-use crate::lane::{Lane, Work};
+use crate::lane::{Lane, Stage, Work};
 use crate::registry::Registry;
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
@@ -518,6 +518,9 @@ impl Queue {
             } else if let Err(error) = &task.result {
                 binding.work.count_error(error);
             }
+            if task.is_marked(mark::SAMPLED) {
+                record(&binding.work, &task);
+            }
             if !inner.is_plain() {
                 let opening = matches!(task.operation, Operation::Open { .. });
                 inner.settle(task.bytes, opening, &task.result);
@@ -569,6 +572,24 @@ impl Queue {
             }
             None => self.done.push(task),
         }
+    }
+}
+
+/// Takes a timed task's stages into the histograms, and its cost into the averages.
+#[cold]
+fn record(work: &Work, task: &Task) {
+    let Stamps { submitted, started, finished } = task.stamps;
+    // A driver that does several at a time cannot say when each began.
+    if started != 0 && finished != 0 {
+        work.record(Stage::Queue, started.saturating_sub(submitted));
+        work.record(Stage::Run, finished.saturating_sub(started));
+        if task.result.is_ok() {
+            let took = finished.saturating_sub(started);
+            work.costs.observe(Company::Together, task.bytes, took);
+        }
+    }
+    if finished != 0 {
+        work.record(Stage::Deliver, clock::now().saturating_sub(finished));
     }
 }
 

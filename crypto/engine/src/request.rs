@@ -296,8 +296,22 @@ impl Request<'_> {
         if slow { Class::Slow } else { Class::Fast }
     }
 
-    /// Refuses what no driver could do, so that drivers need not each check it.
+    /// [`Request::bytes`] if it fits the algorithm: for the shortest way, which does without
+    /// reasons. Kinds that are not worth it are left to [`Request::check`].
     #[inline]
+    pub(crate) fn bytes_if_fit(&self, algorithm: Algorithm) -> Option<usize> {
+        let (bytes, fits) = match self {
+            Request::Seal { data, .. } => (data.len(), algorithm.takes_text(data.len())),
+            Request::Open { data, .. } => {
+                let bytes = data.len().checked_sub(TAG_BYTES)?;
+                (bytes, algorithm.takes_text(bytes))
+            }
+            _ => (self.bytes(), self.check(algorithm).is_ok()),
+        };
+        fits.then_some(bytes)
+    }
+
+    /// Refuses what no driver could do, so that drivers need not each check it.
     pub(crate) fn check(&self, algorithm: Algorithm) -> Result<(), Error> {
         let exact = |kind, length: usize| {
             algorithm.kind() == kind && algorithm.output_bytes() == Some(length)

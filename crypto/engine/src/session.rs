@@ -9,7 +9,7 @@
 use crate::append::Append;
 use crate::chain::Stepwise;
 use crate::costs::Company;
-use crate::lane::{Client, Lane, Work};
+use crate::lane::{Client, Lane, Stage, Work};
 use crate::parameters::{Nonces, OwnedKey, Parameters, Usage};
 use crate::registry::Registry;
 use crate::{
@@ -33,6 +33,7 @@ pub(crate) struct Inner {
     /// No other session of this process has it.
     pub id: u64,
     registry: Arc<Registry>,
+    direct: Direct,
     /// For sessions that do one thing.
     algorithm: Option<Algorithm>,
     /// Whether every request takes the long way: chains, counted keys, nonces of the session's own.
@@ -54,6 +55,14 @@ pub(crate) struct Inner {
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// The shortest way: a session of one plain algorithm that has its first binding to choose and no
+/// other.
+struct Direct {
+    /// The epoch at which that is so; 0 for never.
+    epoch: AtomicU64,
+    algorithm: Algorithm,
+}
 
 /// Where the scheduler puts a request.
 #[derive(Clone, Copy)]
@@ -134,6 +143,10 @@ impl Session {
         let inner = Inner {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             registry: registry.clone(),
+            direct: Direct {
+                epoch: AtomicU64::new(0),
+                algorithm: algorithm.unwrap_or(Algorithm::Random),
+            },
             algorithm,
             guarded,
             ordered: parameters.ordered,
@@ -192,21 +205,20 @@ impl Session {
     #[inline]
     pub fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         let inner = &*self.inner;
-        if let Some((binding, state)) = inner.sole()
-            && let Some(algorithm) = inner.algorithm
-            && !sampling::due(inner.registry.sample(), 1)
+        let timed = sampling::due(inner.registry.sample(), 1);
+        if !timed
+            && inner.direct.epoch.load(Ordering::Acquire) == inner.registry.epoch()
+            && let Some(bytes) = request.bytes_if_fit(inner.direct.algorithm)
+            && let Some(binding) = inner.binding(0)
+            && let Some(state) = binding.state()
         {
-            let bytes = request.bytes();
-            let result = match request.check(algorithm) {
-                Ok(()) => state.run(request),
-                Err(error) => Err(error),
-            };
-            if result != Err(Error::Gone) {
+            let result = state.run(request);
+            if !matches!(result, Err(Error::Gone)) {
                 binding.work.count(bytes, &result);
                 return result;
             }
         }
-        inner.run(request)
+        inner.run(request, timed)
     }
 
     /// Encrypts `data` in place and returns its tag.
@@ -235,7 +247,7 @@ impl Session {
         let (nonce, mut tag) = (self.inner.next_nonce()?, [0; TAG_BYTES]);
         let request = &mut Request::Seal { nonce: &nonce, aad, data, tag: &mut tag };
         self.inner.check(request)?;
-        self.inner.run_admitted(request)?;
+        self.inner.run_admitted(request, false)?;
         Ok((nonce, tag))
     }
 
@@ -289,27 +301,13 @@ impl Inner {
         pairs.map(|(algorithm, key)| Step { algorithm: *algorithm, key: key.view() }).collect()
     }
 
-    /// The binding of a session that has no choice and nothing to count, if its table is of today.
-    #[inline]
-    pub fn sole(&self) -> Option<(&Binding, &dyn DriverSession)> {
-        if self.guarded {
-            return None;
-        }
-        let table = self.tables.get(self.current.load(Ordering::Acquire))?;
-        if table.epoch != self.registry.epoch() || table.candidates.len() != 1 {
-            return None;
-        }
-        let binding = self.binding(table.first)?;
-        Some((binding, binding.state()?))
-    }
-
     /// The long way: whatever [`Session::run`] did not settle.
     #[cold]
-    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+    fn run(&self, request: &mut Request<'_>, timed: bool) -> Result<usize, Error> {
         let bytes = request.bytes();
         let result = self.check(request).and_then(|()| self.admit(request));
         match result {
-            Ok(()) => self.run_admitted(request),
+            Ok(()) => self.run_admitted(request, timed),
             Err(error) => {
                 self.count_refusal(bytes, error);
                 Err(error)
@@ -343,7 +341,7 @@ impl Inner {
     }
 
     /// Runs a request that was checked and counted.
-    pub fn run_admitted(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+    pub fn run_admitted(&self, request: &mut Request<'_>, timed: bool) -> Result<usize, Error> {
         let bytes = request.bytes();
         loop {
             let Choice { binding, service, .. } = self.pick(bytes, Company::Alone, 0.0)?;
@@ -353,9 +351,9 @@ impl Inner {
             if shared {
                 binding.lane.load(service);
             }
-            let begun = clock::now();
+            let begun = if timed { clock::now() } else { 0 };
             let result = state.run(request);
-            let took = clock::now() - begun;
+            let ended = if timed { clock::now() } else { 0 };
             if shared {
                 binding.lane.unload(service);
             }
@@ -364,8 +362,9 @@ impl Inner {
                 continue;
             }
             binding.work.count(bytes, &result);
-            if result.is_ok() {
-                binding.work.costs.observe(Company::Alone, bytes, took);
+            if timed && result.is_ok() {
+                binding.work.costs.observe(Company::Alone, bytes, ended - begun);
+                binding.work.record(Stage::Run, ended - begun);
             }
             self.settle(bytes, matches!(request, Request::Open { .. }), &result);
             return result;
@@ -552,8 +551,10 @@ impl Inner {
             }
         }
         let table = Table { epoch, first: candidates.first().copied().unwrap_or(0), candidates };
+        let direct = !self.guarded && table.candidates == [0];
         let Ok(index) = self.tables.push(table) else { return Err(WORN) };
         self.current.store(index, Ordering::Release);
+        self.direct.epoch.store(if direct { epoch } else { 0 }, Ordering::Release);
         self.tables.get(index).ok_or(WORN)
     }
 
