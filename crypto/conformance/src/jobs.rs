@@ -10,7 +10,7 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 /// Keys for tests only, made with OpenSSL.
-const RSA_2048: &[u8] = include_bytes!("../keys/rsa-2048.pkcs8");
+pub(crate) const RSA_2048: &[u8] = include_bytes!("../keys/rsa-2048.pkcs8");
 const P256: &[u8] = include_bytes!("../keys/p256.pkcs8");
 const P384: &[u8] = include_bytes!("../keys/p384.pkcs8");
 const ED25519: &[u8] = include_bytes!("../keys/ed25519.pkcs8");
@@ -52,7 +52,7 @@ pub(crate) enum OwnKey {
     Secret(Vec<u8>),
     Extract(Vec<u8>, Vec<u8>),
     Generate,
-    Pkcs8(&'static [u8]),
+    Pkcs8(Vec<u8>),
 }
 
 impl OwnKey {
@@ -100,13 +100,14 @@ pub(crate) fn keys(algorithm: Algorithm, rng: &mut Rng) -> Vec<OwnKey> {
             scalar[0] = scalar[0] & 0x7f | 1;
             vec![Secret(scalar), Generate]
         }
-        EcdsaP256Sha256 | EcdsaP256Sha384 => vec![Pkcs8(P256), Generate, None],
-        EcdsaP384Sha256 | EcdsaP384Sha384 => vec![Pkcs8(P384), Generate, None],
-        Ed25519 => vec![Pkcs8(ED25519), Generate, None],
+        EcdsaP256Sha256 | EcdsaP256Sha384 => vec![Pkcs8(P256.to_vec()), Generate, None],
+        EcdsaP384Sha256 | EcdsaP384Sha384 => vec![Pkcs8(P384.to_vec()), Generate, None],
+        Ed25519 => vec![Pkcs8(ED25519.to_vec()), Generate, None],
         MlDsa44 | MlDsa65 | MlDsa87 => vec![Generate, None],
         _ => match algorithm.kind() {
-            Kind::Signature | Kind::Encryption => vec![Pkcs8(RSA_2048), None],
-            Kind::Exchange => vec![Generate],
+            Kind::Signature | Kind::Encryption => vec![Pkcs8(RSA_2048.to_vec()), None],
+            // An exponent of 384 bits, enough for the largest group (RFC 7919 § 5.2).
+            Kind::Exchange => vec![Secret(bytes(rng, 48)), Generate],
             Kind::Kem => vec![Generate, None],
             _ => vec![None],
         },

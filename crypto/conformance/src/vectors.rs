@@ -3,14 +3,12 @@
 //! Each line there is an algorithm, an operation and named fields in hexadecimal; a line that begins
 //! with a blank goes on with the one before.
 
-use crate::jobs::{OwnKey, Work, outputs};
+use crate::jobs::{OwnKey, RSA_2048, Work, outputs};
 use crate::{Bench, Checked, Stop};
-use keyway_engine::{Algorithm, Cost, Demand, Key, Operation, Parameters};
+use keyway_engine::{Algorithm, Cost, Demand, Operation, Parameters};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use zeroize::Zeroizing;
-
-const RSA_2048: &[u8] = include_bytes!("../keys/rsa-2048.pkcs8");
 
 static VECTORS: LazyLock<Vec<Vector>> = LazyLock::new(|| parse(include_str!("vectors.txt")));
 
@@ -85,8 +83,12 @@ impl Vector {
         if let Some(secret) = self.fields.get("secret") {
             return OwnKey::Extract(self.get("salt"), secret.clone());
         }
+        if let Some(der) = self.fields.get("pkcs8") {
+            return OwnKey::Pkcs8(der.clone());
+        }
         match self.fields.get("key") {
-            Some(key) if key.is_empty() => OwnKey::Pkcs8(RSA_2048),
+            // The suite's own.
+            Some(key) if key.is_empty() => OwnKey::Pkcs8(RSA_2048.to_vec()),
             Some(key) => OwnKey::Secret(key.clone()),
             None => OwnKey::None,
         }
@@ -151,10 +153,8 @@ pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {
         let Some(mut operation) = vector.operation() else {
             return Err(failed("nobody knows that operation".into()));
         };
-        let pkcs8 = vector.get("pkcs8");
-        let key = vector.key();
-        let key = if pkcs8.is_empty() { key.view() } else { Key::Pkcs8(&pkcs8) };
-        let parameters = Parameters::new(algorithm, key).on(Demand::Named(bench.driver.name()));
+        let (key, named) = (vector.key(), Demand::Named(bench.driver.name()));
+        let parameters = Parameters::new(algorithm, key.view()).on(named);
         let session = match bench.subject_engine.session(parameters) {
             Ok(session) => session,
             // It need not take every kind of key.
