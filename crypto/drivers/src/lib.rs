@@ -31,9 +31,11 @@ pub use queued2003::queued2003;
 pub use simulated::{Card, Counters, Simulated, simulated};
 pub use software::software;
 
-use keyway_engine::Engine;
+use keyway_engine::{Builder, Engine};
 
-/// An engine with the drivers of this crate and a slow pool of the default size.
+/// An engine as most want it: [`software`], [`multibuffer`] where the processor has it, and for those
+/// who name it [`null`].
 pub fn engine() -> Engine {
-    Engine::builder().driver(software()).driver(null()).build()
+    let drivers = [Some(software()), multibuffer(), Some(null())];
+    drivers.into_iter().flatten().fold(Engine::builder(), Builder::driver).build()
 }

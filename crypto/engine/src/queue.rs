@@ -6,7 +6,7 @@
 //! driver full stays here, in order, and is offered again; one whose driver died before it began is
 //! placed anew.
 
-use crate::costs::Company;
+use crate::costs::{self, Company};
 use crate::lane::{Lane, Stage, Work};
 use crate::registry::Registry;
 use crate::slow::SlowPool;
@@ -72,11 +72,20 @@ struct Last {
     algorithm: Algorithm,
     binding: u32,
     work: Option<Arc<Work>>,
+    /// Where there was a choice: for which size class it was made, and in which company.
+    choice: Option<(usize, Company)>,
 }
 
 impl Last {
-    const NONE: Last =
-        Last { session: 0, epoch: 0, end: 0, algorithm: Algorithm::Random, binding: 0, work: None };
+    const NONE: Last = Last {
+        session: 0,
+        epoch: 0,
+        end: 0,
+        algorithm: Algorithm::Random,
+        binding: 0,
+        work: None,
+        choice: None,
+    };
 }
 
 /// The order of one session.
@@ -127,10 +136,12 @@ impl Queue {
         }
         self.in_flight += accepted;
         let sampled = sampling::due(self.registry.sample(), accepted);
-        if !sampled && accepted == tasks.len() && self.follow_all(tasks) {
+        let company =
+            if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
+        if !sampled && accepted == tasks.len() && self.follow_all(tasks, company) {
             self.push_all(tasks, more);
         } else {
-            self.submit_mixed(tasks.drain(..accepted), accepted, more, sampled);
+            self.submit_mixed(tasks.drain(..accepted), company, sampled);
         }
         self.push(more);
         accepted
@@ -139,8 +150,8 @@ impl Queue {
     /// Whether all of these go the way of the last one, without further thought. Then they are
     /// counted.
     #[inline]
-    fn follow_all(&self, tasks: &mut [Box<Task>]) -> bool {
-        let Last { session, epoch, algorithm, binding, .. } = self.last;
+    fn follow_all(&self, tasks: &mut [Box<Task>], company: Company) -> bool {
+        let Last { session, epoch, algorithm, binding, choice, .. } = self.last;
         let Some(work) = &self.last.work else { return false };
         if epoch != self.registry.epoch() {
             return false;
@@ -148,6 +159,9 @@ impl Queue {
         let mut bytes = 0;
         for task in tasks.iter_mut() {
             if !task.follow(session, algorithm, binding) {
+                return false;
+            }
+            if choice.is_some_and(|choice| choice != (costs::class(task.bytes), company)) {
                 return false;
             }
             bytes += task.bytes;
@@ -177,14 +191,11 @@ impl Queue {
     fn submit_mixed(
         &mut self,
         tasks: impl Iterator<Item = Box<Task>>,
-        accepted: usize,
-        more: bool,
+        company: Company,
         mut sampled: bool,
     ) {
-        let company =
-            if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
         for mut task in tasks {
-            if !sampled && self.follow_all(std::slice::from_mut(&mut task)) {
+            if !sampled && self.follow_all(std::slice::from_mut(&mut task), company) {
                 self.ends[self.last.end].batch.push(task);
                 continue;
             }
@@ -325,14 +336,15 @@ impl Queue {
             Ok(picked) => picked,
             Err(error) => return self.refuse(task, error),
         };
-        let plain = picked.sole && lane.on_caller && inner.is_plain() && algorithm.kind().is_fast();
+        let plain = picked.local && inner.is_plain() && algorithm.kind().is_fast();
+        let choice = (!picked.sole).then(|| (costs::class(*bytes), company));
         let session = inner.id;
         task.binding = picked.binding;
         task.predicted = picked.service;
         let end = self.end(&lane);
         if plain {
             let (binding, work) = (picked.binding, Some(work));
-            self.last = Last { session, epoch, end, algorithm, binding, work };
+            self.last = Last { session, epoch, end, algorithm, binding, work, choice };
         } else if lane.on_caller {
             self.ahead += f64::from(picked.service);
         } else {

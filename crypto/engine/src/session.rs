@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     direct: Direct,
     /// For sessions that do one thing.
     algorithm: Option<Algorithm>,
-    /// Whether every request takes the long way: chains, counted keys, nonces of the session's own.
+    /// Whether every request is counted: limited keys, nonces of the session's own, a client.
     guarded: bool,
     pub ordered: bool,
     algorithms: Vec<Algorithm>,
@@ -72,6 +72,9 @@ pub(crate) struct Choice {
     pub service: u32,
     /// Whether there was nothing to choose.
     pub sole: bool,
+    /// Whether all there was to choose from computes in the caller's own time, so that the choice
+    /// depends on nothing but the request.
+    pub local: bool,
 }
 
 enum OwnedDemand {
@@ -96,6 +99,8 @@ struct Table {
     epoch: u64,
     /// The only candidate, or the first.
     first: u32,
+    /// Whether all candidates compute in the caller's own time.
+    local: bool,
     candidates: Vec<u32>,
 }
 
@@ -136,8 +141,7 @@ impl Session {
             [step] => Some(step.algorithm),
             _ => None,
         };
-        let guarded = algorithm.is_none()
-            || parameters.nonces != Nonces::Given
+        let guarded = parameters.nonces != Nonces::Given
             || parameters.usage != Usage::UNLIMITED
             || parameters.client.is_some();
         let inner = Inner {
@@ -286,6 +290,11 @@ impl Session {
     }
 }
 
+/// A size at which the cost of a byte outweighs all others.
+const LARGE: usize = 1 << 20;
+/// Measurements that differ by less than this factor are taken for the same.
+const MARGIN: f64 = 1.2;
+
 /// Room for the longest public key of a signature algorithm: ML-DSA-87.
 const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
 
@@ -345,6 +354,10 @@ impl Inner {
         let bytes = request.bytes();
         loop {
             let Choice { binding, service, .. } = self.pick(bytes, Company::Alone, 0.0)?;
+            if binding != 0 {
+                // Others have come to be faster: from now on each request is asked about.
+                self.direct.epoch.store(0, Ordering::Release);
+            }
             let Some(binding) = self.binding(binding) else { return Err(Error::Gone) };
             let Some(state) = binding.state() else { continue };
             let shared = !binding.lane.on_caller;
@@ -451,7 +464,8 @@ impl Inner {
             let binding = self.binding(only).ok_or(Error::Gone)?;
             if binding.state().is_some() {
                 let service = binding.work.costs.predict(Company::Together, bytes);
-                return Ok(Choice { binding: only, service: service as u32, sole: true });
+                let (service, local) = (service as u32, binding.lane.on_caller);
+                return Ok(Choice { binding: only, service, sole: true, local });
             }
         }
         let choice = table.candidates.iter().filter_map(|index| {
@@ -479,7 +493,7 @@ impl Inner {
             return Err(self.nobody(table));
         };
         match self.open_binding(index) {
-            Ok(()) => Ok(Choice { binding: index, service, sole: false }),
+            Ok(()) => Ok(Choice { binding: index, service, sole: false, local: table.local }),
             Err(Error::Gone) => {
                 if let Some(binding) = self.binding(index) {
                     self.registry.bury(&binding.lane);
@@ -550,12 +564,36 @@ impl Inner {
                 }
             }
         }
-        let table = Table { epoch, first: candidates.first().copied().unwrap_or(0), candidates };
-        let direct = !self.guarded && table.candidates == [0];
+        let on_caller = |index: &u32| self.binding(*index).is_some_and(|b| b.lane.on_caller);
+        let (first, local) =
+            (candidates.first().copied().unwrap_or(0), candidates.iter().all(on_caller));
+        let table = Table { epoch, first, local, candidates };
+        let direct =
+            !self.guarded && self.algorithm.is_some() && self.first_is_best(&table.candidates);
         let Ok(index) = self.tables.push(table) else { return Err(WORN) };
         self.current.store(index, Ordering::Release);
         self.direct.epoch.store(if direct { epoch } else { 0 }, Ordering::Release);
         self.tables.get(index).ok_or(WORN)
+    }
+
+    /// Whether the first binding is a candidate and no other is expected to finish a lone request
+    /// earlier, whatever its size.
+    fn first_is_best(&self, candidates: &[u32]) -> bool {
+        let cost = |index: u32, bytes| match self.binding(index) {
+            Some(binding) => binding.work.costs.predict(Company::Alone, bytes),
+            None => f64::MAX,
+        };
+        let beats = |other: &u32| {
+            [0, LARGE].iter().any(|bytes| cost(*other, *bytes) * MARGIN < cost(0, *bytes))
+        };
+        match candidates {
+            [0] => true,
+            [0, others @ ..] => {
+                self.binding(0).is_some_and(|first| first.lane.on_caller)
+                    && !others.iter().any(beats)
+            }
+            _ => false,
+        }
     }
 
     fn bind(&self, lane: Arc<Lane>) -> Result<u32, Error> {

@@ -101,13 +101,14 @@ impl Task {
     /// the session is a plain one; says whether that could be done. The queue counts it at once.
     #[inline]
     pub(crate) fn follow(&mut self, session: u64, algorithm: Algorithm, binding: u32) -> bool {
-        if self.session.inner().id != session {
+        let inner = self.session.inner();
+        if inner.id != session {
             return false;
         }
         let fits = match &self.operation {
             // What there is most of does without the way over a request.
             Operation::Seal { data, .. } => algorithm.takes_text(data.len()),
-            _ => self.operation.with(|request| request.check(algorithm)).is_ok(),
+            _ => self.operation.with(|request| inner.check(request)).is_ok(),
         };
         self.marks = mark::COUNTED;
         self.bytes = self.operation.bytes();
