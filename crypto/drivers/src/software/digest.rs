@@ -7,9 +7,14 @@ use keyway_engine::{Algorithm, DriverSession, DriverStream, Error, Key, Request}
 pub(super) fn named(algorithm: Algorithm) -> Option<&'static digest::Algorithm> {
     match algorithm {
         Algorithm::Sha1 => Some(&digest::SHA1_FOR_LEGACY_USE_ONLY),
+        Algorithm::Sha224 => Some(&digest::SHA224),
         Algorithm::Sha256 => Some(&digest::SHA256),
         Algorithm::Sha384 => Some(&digest::SHA384),
         Algorithm::Sha512 => Some(&digest::SHA512),
+        Algorithm::Sha512_256 => Some(&digest::SHA512_256),
+        Algorithm::Sha3_256 => Some(&digest::SHA3_256),
+        Algorithm::Sha3_384 => Some(&digest::SHA3_384),
+        Algorithm::Sha3_512 => Some(&digest::SHA3_512),
         _ => None,
     }
 }

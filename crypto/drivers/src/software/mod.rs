@@ -4,6 +4,9 @@
 //! and a session type.
 
 mod aead;
+mod cbc_mac;
+mod cipher;
+mod compression;
 mod digest;
 mod encryption;
 mod exchange;
@@ -23,7 +26,9 @@ const NAME: &str = "software";
 /// A driver, `software`, that does every algorithm.
 ///
 /// It takes these keys; every other pair is [`Error::Unsupported`].
-/// - AEAD, MAC: a secret. HKDF: a secret or an extraction.
+/// - AEAD, ciphers, MAC: a secret; one of XTS whose halves are the same, and one of Triple DES that
+///   is weak or has two parts that are the same, is [`Error::InvalidKey`].
+/// - HKDF: a secret or an extraction.
 /// - Exchange: a generated key or a raw one (RFC 7748 § 5; SEC 1 § 2.3.7; for ffdhe groups a
 ///   big-endian exponent of 29, 35 or 41 bytes at least, after the group, and 48 at most).
 /// - Encapsulation: none, a generated key or a raw one (FIPS 203 § 7.1).
@@ -47,6 +52,8 @@ impl Driver for Software {
         let [algorithm] = *steps else { return false };
         match algorithm.kind() {
             Kind::Aead => aead::named(algorithm).is_some(),
+            Kind::Cipher => cipher::named(algorithm).is_some(),
+            Kind::Compression => compression::named(algorithm).is_some(),
             Kind::Hash => digest::named(algorithm).is_some(),
             Kind::Mac => mac::named(algorithm).is_some(),
             Kind::Hkdf => hkdf::named(algorithm).is_some(),
@@ -56,7 +63,6 @@ impl Driver for Software {
             Kind::Encryption => encryption::named(algorithm).is_some(),
             Kind::Random => true,
             Kind::Password => password::named(algorithm).is_some(),
-            Kind::Cipher | Kind::Compression => false,
         }
     }
 
@@ -66,6 +72,8 @@ impl Driver for Software {
         };
         match algorithm.kind() {
             Kind::Aead => aead::open(algorithm, key),
+            Kind::Cipher => cipher::open(algorithm, key),
+            Kind::Compression => compression::open(algorithm, key),
             Kind::Hash => digest::open(algorithm, key),
             Kind::Mac => mac::open(algorithm, key),
             Kind::Hkdf => hkdf::open(algorithm, key),
@@ -75,7 +83,6 @@ impl Driver for Software {
             Kind::Encryption => encryption::open(algorithm, key),
             Kind::Random => random::open(algorithm, key),
             Kind::Password => password::open(algorithm, key),
-            Kind::Cipher | Kind::Compression => Err(Error::Unsupported(algorithm)),
         }
     }
 

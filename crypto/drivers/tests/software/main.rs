@@ -1,16 +1,22 @@
 //! The software driver, through the engine, against other people's vectors and against misuse.
 
+mod compression;
 mod encryption;
 mod ffdh;
 mod misuse;
 mod signing;
+mod symmetric;
 mod vectors;
 mod wycheproof;
 
 use keyway_engine::{Algorithm, Engine, Error, Key, Parameters, Request, Session};
 use std::sync::LazyLock;
 
-static ENGINE: LazyLock<Engine> = LazyLock::new(keyway_drivers::engine);
+/// With the null driver, which must not be chosen, and with what is off unless enabled.
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+    let engine = Engine::builder().legacy(true);
+    engine.driver(keyway_drivers::software()).driver(keyway_drivers::null()).build()
+});
 
 fn open(algorithm: Algorithm, key: Key<'_>) -> Result<Session, Error> {
     ENGINE.session(Parameters::new(algorithm, key))
