@@ -1,18 +1,112 @@
 //! The framework: one API for those who need cryptography done, one for those who do it.
 //!
-//! A consumer opens a [`Session`] (keys go in, a handle comes out) and runs a [`Request`] on it.
-//! The scheduler picks the [`Driver`] once, when the session is opened; a request then runs on the
-//! caller's stack and is counted. Slow work (password hashing) has a class of its own: it is
-//! submitted to a bounded pool that answers *busy* rather than queue without end, so that it never
-//! stands in front of fast work.
+//! A consumer opens a [`Session`] (keys go in, a handle comes out) and has requests done on it, in
+//! one of three ways: [`Session::run`] on his own stack; a [`Queue`] of his own, which takes many and
+//! hands them back when they are done; [`Engine::start`], which gives a future. The scheduler puts
+//! each request on the [`Driver`] that is expected to finish it first. Drivers come, go and die at
+//! any time; a session stays.
 //!
 //! ```text
-//! consumer ── Parameters ──▶ Engine ── scheduler ──▶ Driver::open ──▶ DriverSession
-//!          ── Request ─────▶ Session::run ──────────────────────────▶ DriverSession::run
-//!          ── Derivation ──▶ Engine::submit ─▶ slow pool ───────────▶ DriverSession::run ─▶ done()
+//! consumer ── Parameters ──▶ Engine::session ─▶ Session (steps, keys) ── bindings ─▶ DriverSession
+//!          ── Request ─────▶ Session::run ──── scheduler ──▶ DriverSession::run
+//!          ── Task ────────▶ Queue::submit ─── scheduler ──▶ DriverQueue::submit
+//!          ◀─ Task ───────── Queue::poll ◀──── settle ────── DriverQueue::poll
+//!          ── Task ────────▶ Engine::start ──▶ here, the slow pool, or the carrier's queue
 //! ```
 //!
-//! What may not enter: any primitive (that is a driver's), any I/O, any clock.
+//! # For consumers
+//!
+//! ```
+//! # use keyway_engine::*;
+//! # fn work(engine: &Engine) -> Result<(), Error> {
+//! // Directly.
+//! let key = Key::Secret(&[7; 16]);
+//! let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, key))?;
+//! let mut text = *b"attack at dawn";
+//! let tag = session.seal(&[0; 12], b"header", &mut text)?;
+//!
+//! // Many at a time, with their buffers, results and a number of the consumer's.
+//! let mut queue = engine.queue(64);
+//! let digest = engine.session(Parameters::new(Algorithm::Sha256, Key::None))?;
+//! let task = |number| {
+//!     let operation = Operation::Digest { data: vec![0; 100], out: vec![0; 32] };
+//!     Task::tagged(&digest, operation, number)
+//! };
+//! let mut tasks: Vec<_> = (0..100).map(task).collect();
+//! let accepted = queue.submit(&mut tasks, false);
+//! assert_eq!((accepted, tasks.len()), (64, 36)); // What was not accepted is still ours.
+//! let mut done = Vec::new();
+//! while queue.in_flight() > 0 {
+//!     queue.wait(&mut done, std::time::Duration::from_secs(1));
+//! }
+//!
+//! // Encryption and a MAC over it in one request: IPsec's way, with the tag cut to 12 bytes.
+//! let steps = [
+//!     Step { algorithm: Algorithm::Aes128Cbc, key: Key::Secret(&[1; 16]) },
+//!     Step { algorithm: Algorithm::HmacSha1, key: Key::Secret(&[2; 20]) },
+//! ];
+//! let chain = engine.session(Parameters::chain(&steps))?;
+//! let mut packet = [0; 8 + 16 + 64 + 12];
+//! chain.run(&mut Request::Chain {
+//!     direction: Direction::Protect,
+//!     length: packet.len(),
+//!     data: &mut packet,
+//!     parts: &[
+//!         Part::Cipher { iv: Iv::At(8), text: 24..88 },
+//!         Part::Mac { over: 0..88, tag: 88..100 },
+//!     ],
+//! })?;
+//! # let _ = tag; Ok(()) }
+//! ```
+//!
+//! # For those who write a driver
+//!
+//! Two small traits make one that computes on the caller's stack; a third, [`DriverQueue`], one that
+//! works beside it.
+//!
+//! ```
+//! use keyway_engine::*;
+//! use std::sync::Arc;
+//!
+//! /// Sums bytes and calls it SHA-1.
+//! struct Summing;
+//!
+//! impl Driver for Summing {
+//!     fn name(&self) -> &str {
+//!         "summing"
+//!     }
+//!
+//!     fn supports(&self, steps: &[Algorithm]) -> bool {
+//!         steps == [Algorithm::Sha1]
+//!     }
+//!
+//!     fn open(&self, _: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+//!         Ok(Box::new(Summing))
+//!     }
+//! }
+//!
+//! impl DriverSession for Summing {
+//!     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+//!         let Request::Digest { data, out } = request else {
+//!             return Err(Error::InvalidRequest("it only hashes"));
+//!         };
+//!         let bytes = data.iter().flat_map(|part| part.iter());
+//!         out.fill(bytes.fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
+//!         Ok(out.len())
+//!     }
+//! }
+//!
+//! let engine = Engine::builder().driver(Arc::new(Summing)).build();
+//! let mut digest = [0; 20];
+//! engine.digest(Algorithm::Sha1, &[&[1, 2], &[3]], &mut digest)?;
+//! assert_eq!(digest, [6; 20]);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! `keyway-conformance` tests a driver against everything that is promised here.
+//!
+//! What may not enter: any primitive (that is a driver's), any I/O, any clock but the one that times
+//! samples and waits.
 #![forbid(unsafe_code)]
 
 mod algorithm;
