@@ -150,28 +150,45 @@ pub(crate) fn deliver(jobs: &mut Vec<Job>) {
 /// Where a caller waits for his request.
 #[derive(Default)]
 struct Reply {
-    /// Whether `lone` is there, to be looked at without the lock.
+    /// Whether it is there, to be looked at without the lock.
     there: AtomicBool,
-    lone: Mutex<Option<Box<Lone>>>,
+    held: Mutex<Held>,
     put: Condvar,
+}
+
+#[derive(Default)]
+struct Held {
+    lone: Option<Box<Lone>>,
+    /// Whether the caller sleeps; to wake one who looks on would be a system call for nothing.
+    sleeps: bool,
 }
 
 impl Reply {
     fn put(&self, done: Box<Lone>) {
-        *self.lone.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+        let mut held = self.lock();
+        held.lone = Some(done);
+        let sleeps = held.sleeps;
         self.there.store(true, Ordering::Release);
-        self.put.notify_one();
+        drop(held);
+        if sleeps {
+            self.put.notify_one();
+        }
     }
 
     fn wait(&self, spin: Duration) -> Box<Lone> {
         spin_until(spin, || self.there.load(Ordering::Acquire));
-        let mut lone = self.lone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.lock();
         loop {
-            if let Some(done) = lone.take() {
+            if let Some(done) = held.lone.take() {
                 return done;
             }
-            lone = self.put.wait(lone).unwrap_or_else(PoisonError::into_inner);
+            held.sleeps = true;
+            held = self.put.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
