@@ -107,5 +107,5 @@ pub(super) fn subkeys(key: &EncryptingKey) -> Result<[Zeroizing<[u8; BLOCK]>; 2]
 fn double(block: &[u8; BLOCK]) -> Zeroizing<[u8; BLOCK]> {
     let block = u128::from_be_bytes(*block);
     let carry = (block >> 127) * 0x87;
-    Zeroizing::new((block << 1 ^ carry).to_be_bytes())
+    Zeroizing::new(((block << 1) ^ carry).to_be_bytes())
 }

@@ -192,7 +192,7 @@ fn each(mut tweak: u128, blocks: &mut [Block], cipher: impl Fn(&mut [Block])) ->
 
 /// Times x in the field of 2^128 elements, in constant time.
 fn doubled(tweak: u128) -> u128 {
-    tweak << 1 ^ (tweak >> 127) * 0x87
+    (tweak << 1) ^ ((tweak >> 127) * 0x87)
 }
 
 impl<C> DriverSession for Xts<C>

@@ -51,6 +51,7 @@ fn some_cost(algorithm: Algorithm) -> Cost {
 
 #[test]
 fn every_algorithm_opens_and_runs() {
+    assert_eq!(algorithms(), Algorithm::ALL);
     for algorithm in algorithms() {
         let session = open(algorithm, some_key(algorithm)).unwrap();
         assert_eq!(session.driver(), "software", "the null driver is never chosen");

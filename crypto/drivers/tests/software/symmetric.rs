@@ -421,15 +421,12 @@ fn ctr(key: &[u8], start: u128, text: &[u8]) -> Vec<u8> {
 /// SP 800-38B § 6.2.
 fn cmac(key: &[u8], text: &[u8]) -> Vec<u8> {
     let aes = Aes::new(key);
-    let double = |x: u128| x << 1 ^ if x >> 127 == 1 { 0x87 } else { 0 };
-    let mut padded = blocks(&if text.len() % 16 == 0 && !text.is_empty() {
-        text.to_vec()
-    } else {
-        [text, &[0x80]].concat()
-    });
-    let subkey = double(aes.encrypt(0));
-    let whole = text.len() % 16 == 0 && !text.is_empty();
-    *padded.last_mut().unwrap() ^= if whole { subkey } else { double(subkey) };
+    let double = |x: u128| (x << 1) ^ if x >> 127 == 1 { 0x87 } else { 0 };
+    let (first, second) = (double(aes.encrypt(0)), double(double(aes.encrypt(0))));
+    let whole = !text.is_empty() && text.len().is_multiple_of(16);
+    let (end, subkey) = if whole { (&[][..], first) } else { (&[0x80][..], second) };
+    let mut padded = blocks(&[text, end].concat());
+    *padded.last_mut().unwrap() ^= subkey;
     bytes([padded.into_iter().fold(0, |state, block| aes.encrypt(state ^ block))])
 }
 
