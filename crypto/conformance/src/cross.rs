@@ -9,7 +9,7 @@ const SIZES: [usize; 32] = [
     0, 1, 8, 15, 16, 17, 31, 32, 33, 48, 55, 56, 63, 64, 65, 111, 112, 127, 128, 129, 135, 136,
     137, 255, 256, 257, 1023, 1024, 1500, 4097, 16_384, 65_537,
 ];
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 18;
 const FEW: [usize; 4] = [0, 1, 32, 200];
 
 pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {

@@ -601,7 +601,7 @@ fn exchange(
     let long = [&theirs[..], &[0]].concat();
     if algorithm == Algorithm::X25519 {
         bad.fill(0);
-    } else if room == theirs.len() && theirs.first() == Some(&4) {
+    } else if matches!(algorithm, Algorithm::EcdhP256 | Algorithm::EcdhP384) {
         // Off the curve, unless by a chance of 2^-128.
         bad[1 + rng.usize(..room - 1)] ^= 1 << rng.u8(..8);
     } else {

@@ -6,7 +6,7 @@ use crate::{Bench, Checked, Stop, all_once, panicked};
 use fastrand::Rng;
 use keyway_engine::{
     Bell, Class, Demand, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow,
-    Kind, Linear, Parameters, Place, Queue, Selection, Session, Step, Task,
+    Kind, Linear, Operation, Parameters, Place, Queue, Selection, Session, Step, Task,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -309,14 +309,13 @@ pub(crate) fn threads(bench: &Bench, work: &Work) -> Checked {
     thread::scope(|scope| {
         let started: Vec<_> =
             (0..count).map(|_| rng.fork()).map(|rng| scope.spawn(move || one(rng))).collect();
-        let mut cases = 0;
-        for thread in started {
-            let result = thread.join();
-            cases += result.unwrap_or_else(|panic| {
-                Err(Stop::fail("one of many threads", panicked(&*panic)))
-            })?;
-        }
-        Ok(cases)
+        // All are joined before the first failure is told.
+        let failed = |panic: Box<dyn std::any::Any + Send>| {
+            Err(Stop::fail("one of many threads", panicked(&*panic)))
+        };
+        let results: Vec<Checked> =
+            started.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).collect();
+        results.into_iter().sum()
     })
 }
 
@@ -387,11 +386,17 @@ pub(crate) fn unregister(bench: &Bench, work: &Work) -> Checked {
     let open = |parameters: Parameters<'_>| engine.session(parameters);
     let pair = bench.pair_on(work, &mut rng, Demand::Any, &open)?;
     let jobs = mixture(bench, &pair, work, &mut rng)?;
-    // A generated key goes with its driver.
+    // A generated key goes with its driver. Another finds its way after one more try: a request
+    // that looks for a driver while several come and go may miss them all.
     let mortal = pair.private && !pair.shared;
-    let right = |job: &Job, operation: &_, result: Result<usize, Error>| match result {
+    let right = |job: &Job, done: &Operation, result: Result<usize, Error>| match result {
         Err(Error::Gone) if mortal => Ok(()),
-        result => job.judge(operation, result),
+        Err(Error::Gone) => {
+            let mut again = job.operation.clone();
+            let result = again.with(|request| pair.subject.run(request));
+            job.judge(&again, result)
+        }
+        result => job.judge(done, result),
     };
     let burst = if work.is_heavy() { 3 } else { 20 };
     let over = AtomicBool::new(false);
