@@ -1,5 +1,6 @@
 //! The suite itself: drivers that do wrong in one way each have to be caught, by the check that is
 //! there for it; one that does right, not.
+#![allow(clippy::vec_box)]
 
 use keyway_conformance::{Outcome, Plan, Report, run};
 use keyway_drivers::software;
