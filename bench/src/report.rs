@@ -152,8 +152,8 @@ impl Report {
         );
         for c in &self.claims {
             let bar = match (c.bar, c.holds) {
-                (Some(bar), Some(true)) => format!("≥ {bar} holds"),
-                (Some(bar), _) => format!("≥ {bar} MISSED"),
+                (Some(bar), Some(true)) => format!("≥ {} holds", three_digits(bar)),
+                (Some(bar), _) => format!("≥ {} MISSED", three_digits(bar)),
                 (None, _) => "none yet".into(),
             };
             println!(

@@ -204,71 +204,101 @@ fn encrypt(session: &Session, data: &mut [u8]) {
     black_box(session.run(&mut Request::Encrypt { iv: &iv, data: black_box(data) }).is_ok());
 }
 
-/// From which size on requests leave the software, one at a time, beside one 5820; and how many
-/// stay there when all eight cards are loaded too.
+/// How many requests stay in software: one at a time beside one card, and many at a time beside all
+/// eight.
 fn crossover(found: &mut Findings) -> Result<(), String> {
-    let card = Card::broadcom_5820();
-    let fixed = (card.operation_ns + card.latency_ns) as f64;
-    let per_byte = 8e3 / card.cipher_mbit as f64;
-    let card = keyway_drivers::simulated("broadcom-5820", card, keyway_drivers::null());
-    let engine = Engine::builder()
-        .legacy(true)
-        .driver(keyway_drivers::software())
-        .driver(Arc::new(card.clone()))
-        .build();
-    let (any, software) =
-        (session(&engine, Demand::Any)?, session(&engine, Demand::Named("software"))?);
-
-    // What software costs, by two sizes; where that line meets the card's.
-    let cost = |bytes: usize| {
-        let mut data = vec![0; bytes];
-        let runs = (0..20).map(|_| time(50, || encrypt(&software, &mut data)));
-        runs.fold(f64::MAX, f64::min)
-    };
-    let (small, large) = (cost(64), cost(2048));
-    let software_per_byte = (large - small) / (2048.0 - 64.0);
-    let software_fixed = small - 64.0 * software_per_byte;
-    let computed = (fixed - software_fixed) / (software_per_byte - per_byte);
-
-    let eight = cards(
-        "",
-        &[("hifn-7751", Card::hifn_7751()), ("broadcom-5820", Card::broadcom_5820())],
-        None,
-    );
+    let (hifn, broadcom) = (Card::hifn_7751(), Card::broadcom_5820());
+    let eight = cards("", &[("hifn-7751", hifn), ("broadcom-5820", broadcom)], None);
     eight.engine.register(keyway_drivers::software()).map_err(|error| error.to_string())?;
     let loaded = session(&eight.engine, Demand::Any)?;
-
+    let mut lone = [
+        Lone::new("one 5820", Card::broadcom_5820())?,
+        Lone::new("one 5822", Card::broadcom_5822())?,
+    ];
     let mut table = Table::new(
         "5 3DES-CBC requests that stay in software",
-        &["bytes", "one at a time, one 5820", "64 in flight, four of each"],
+        &[
+            "bytes",
+            "one at a time, one 5820",
+            "one at a time, one 5822",
+            "64 in flight, four of each",
+        ],
     );
-    let mut lone = Vec::new();
-    let mut bytes = 16.0f64;
-    while bytes <= 16_384.0 {
-        let size = (bytes / 8.0).round() as usize * 8;
-        let mut data = vec![0; size];
-        let calls = 200;
-        let before = card.counters().accepted;
-        (0..calls).for_each(|_| encrypt(&any, &mut data));
-        let stayed = 1.0 - (card.counters().accepted - before) as f64 / f64::from(calls);
-        lone.push((size as f64, stayed));
-        let among = if size.is_power_of_two() { share_among(&eight, &loaded, size) } else { None };
-        let among = among.map_or(String::new(), |share| format!("{:.0} %", 100.0 * share));
-        table.rows.push(vec![size.to_string(), format!("{:.0} %", 100.0 * stayed), among]);
-        bytes *= std::f64::consts::SQRT_2;
+    // Steps of the square root of two, in whole blocks.
+    let sizes = (8..=28).map(|step| (f64::from(step) / 2.0).exp2() as usize / 8 * 8);
+    let mut sizes: Vec<_> = sizes.collect();
+    sizes.dedup();
+    for bytes in sizes {
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        let mut row = vec![bytes.to_string()];
+        row.extend(lone.iter_mut().map(|lone| percent(lone.stayed(bytes))));
+        let among = bytes.is_power_of_two().then(|| percent(share_among(&eight, &loaded, bytes)));
+        row.push(among.unwrap_or_default());
+        table.rows.push(row);
     }
     found.tables.push(table);
-    // Between the last size of which most stay and the first of which most go.
-    let measured = lone.windows(2).find(|pair| pair[0].1 >= 0.5 && pair[1].1 < 0.5);
-    let measured = measured.map_or(0.0, |pair| (pair[0].0 * pair[1].0).sqrt());
-    let name = "5 size from which a lone request leaves software";
-    let claim = Claim::rate(name, "B", &[measured], "computed from the costs", &[computed]);
-    found.claims.push(claim);
+    found.claims.extend(lone.iter().map(Lone::claim));
     Ok(())
 }
 
+/// Lone requests that may go to software or to one card.
+struct Lone {
+    label: &'static str,
+    card: Simulated,
+    session: Session,
+    /// The size at which both should take as long: the card by its constants, software as measured.
+    computed: f64,
+    /// Sizes, and the part of the requests that stayed.
+    shares: Vec<(usize, f64)>,
+}
+
+impl Lone {
+    const REQUESTS: u32 = 200;
+
+    fn new(label: &'static str, card: Card) -> Result<Self, String> {
+        let fixed = (card.operation_ns + card.latency_ns) as f64;
+        let per_byte = 8e3 / card.cipher_mbit as f64;
+        let card = keyway_drivers::simulated("card", card, keyway_drivers::null());
+        let builder = Engine::builder().legacy(true).driver(keyway_drivers::software());
+        let engine = builder.driver(Arc::new(card.clone())).build();
+        let software = session(&engine, Demand::Named("software"))?;
+        let cost = |bytes: usize| {
+            let mut data = vec![0; bytes];
+            let runs = (0..40).map(|_| time(20, || encrypt(&software, &mut data)));
+            runs.fold(f64::MAX, f64::min)
+        };
+        let (small, large) = (cost(64), cost(2048));
+        let software_per_byte = (large - small) / (2048.0 - 64.0);
+        let software_fixed = small - 64.0 * software_per_byte;
+        let computed = (fixed - software_fixed) / (software_per_byte - per_byte);
+        let session = session(&engine, Demand::Any)?;
+        Ok(Lone { label, card, session, computed, shares: Vec::new() })
+    }
+
+    fn stayed(&mut self, bytes: usize) -> f64 {
+        let mut data = vec![0; bytes];
+        let before = self.card.counters().accepted;
+        (0..Self::REQUESTS).for_each(|_| encrypt(&self.session, &mut data));
+        let went = self.card.counters().accepted - before;
+        let stayed = 1.0 - went as f64 / f64::from(Self::REQUESTS);
+        self.shares.push((bytes, stayed));
+        stayed
+    }
+
+    /// Between the last size of which most stay and the next, of which most go.
+    fn claim(&self) -> Claim {
+        let crossing = self.shares.windows(2).find(|pair| pair[0].1 >= 0.5 && pair[1].1 < 0.5);
+        // Where nothing leaves, the largest size stands for it.
+        let last = self.shares.last().map_or(0, |(bytes, _)| *bytes);
+        let (stays, leaves) = crossing.map_or((last, last), |pair| (pair[0].0, pair[1].0));
+        let measured = (stays as f64 * leaves as f64).sqrt();
+        let name = format!("5 from here on lone requests leave software, {}", self.label);
+        Claim::cost(&name, "B", &[measured], "computed from the costs", &[self.computed])
+    }
+}
+
 /// The part of the requests that the cards do not get.
-fn share_among(set: &Cards, session: &Session, bytes: usize) -> Option<f64> {
+fn share_among(set: &Cards, session: &Session, bytes: usize) -> f64 {
     let done = AtomicU64::new(0);
     let looks = under_load(&set.engine, session, Way::Queue(DEPTH), bytes, &done, || {
         let look = || {
@@ -281,5 +311,5 @@ fn share_among(set: &Cards, session: &Session, bytes: usize) -> Option<f64> {
         (after.0 - before.0, after.1 - before.1)
     });
     let (cards, all) = looks.into_iter().fold((0, 0), |sum, look| (sum.0 + look.0, sum.1 + look.1));
-    (all > 0).then(|| 1.0 - (cards as f64 / all as f64).min(1.0))
+    1.0 - (cards as f64 / f64::max(all as f64, 1.0)).min(1.0)
 }

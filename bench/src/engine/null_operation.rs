@@ -16,7 +16,7 @@ const DEPTHS: [usize; 5] = [1, 4, 8, 16, 32];
 const CALLS: usize = 4_096;
 const RUNS: usize = 60;
 /// DPDK starts anew for each run, a fifth of a second.
-const DPDK_RUNS: usize = 3;
+const DPDK_RUNS: usize = 4;
 const DPDK_OPERATIONS: usize = 200_000;
 
 const DIRECT_NS_MAX: f64 = 15.0;
