@@ -57,8 +57,8 @@ pub fn run_chain(
 struct Message<'a> {
     data: &'a mut [u8],
     length: usize,
-    /// Ends of texts that changed their length, and by how much.
-    moves: Vec<(usize, isize)>,
+    /// Texts that changed their length, and by how much.
+    moves: Vec<(Range<usize>, isize)>,
 }
 
 impl Message<'_> {
@@ -74,7 +74,7 @@ impl Message<'_> {
                 let iv = match iv {
                     Iv::Given(iv) => *iv,
                     Iv::At(at) => {
-                        let at = self.moved(*at);
+                        let at = self.moved(*at, true);
                         let mut iv = [0; crate::IV_BYTES_MAX];
                         let bytes = algorithm.iv_bytes();
                         let there = self.data.get(at..at + bytes).ok_or(OUTSIDE)?;
@@ -82,7 +82,7 @@ impl Message<'_> {
                         iv
                     }
                 };
-                let text = self.range(text)?;
+                let text = self.text(text)?;
                 let data = self.data.get_mut(text).ok_or(OUTSIDE)?;
                 if !data.len().is_multiple_of(algorithm.block_bytes()) {
                     return Err(Error::InvalidRequest("the cipher's text is not whole blocks"));
@@ -93,7 +93,7 @@ impl Message<'_> {
                 })?;
             }
             Part::Mac { over, tag } => {
-                let (over, tag) = (self.range(over)?, self.range(tag)?);
+                let (over, tag) = (self.text(over)?, self.tag(tag)?);
                 let mut whole = [0; MAC_BYTES_MAX];
                 let bytes = algorithm.output_bytes().unwrap_or(0).min(MAC_BYTES_MAX);
                 let out = &mut whole[..bytes];
@@ -113,7 +113,7 @@ impl Message<'_> {
                 }
             }
             Part::Compression { text } => {
-                let text = self.range(text)?;
+                let text = self.text(text)?;
                 let room = self.data.len() - self.length + text.len();
                 let mut result = vec![0; room];
                 let (data, out) = (self.data.get(text.clone()).ok_or(OUTSIDE)?, &mut result[..]);
@@ -138,19 +138,29 @@ impl Message<'_> {
             rest.zeroize();
         }
         self.length = length;
-        self.moves.push((text.end, by));
+        self.moves.push((text, by));
     }
 
-    /// Where a position of the request is now.
-    fn moved(&self, position: usize) -> usize {
-        let shift = |at: usize, (end, by): &(usize, isize)| {
-            if at >= *end { at.saturating_add_signed(*by) } else { at }
-        };
-        self.moves.iter().fold(position, shift)
+    /// Where a position of the request is now. `from` says that it begins a range of text: of
+    /// those at the place of an empty text, they take in what it has become.
+    fn moved(&self, position: usize, from: bool) -> usize {
+        self.moves.iter().fold(position, |at, (text, by)| {
+            let within = at < text.end || (from && at == text.start);
+            if within { at } else { at.saturating_add_signed(*by) }
+        })
     }
 
-    fn range(&self, range: &Range<usize>) -> Result<Range<usize>, Error> {
-        let range = self.moved(range.start)..self.moved(range.end);
+    /// Where a range of text is now.
+    fn text(&self, range: &Range<usize>) -> Result<Range<usize>, Error> {
+        self.within(self.moved(range.start, true)..self.moved(range.end, false))
+    }
+
+    /// Where a tag is now.
+    fn tag(&self, range: &Range<usize>) -> Result<Range<usize>, Error> {
+        self.within(self.moved(range.start, false)..self.moved(range.end, false))
+    }
+
+    fn within(&self, range: Range<usize>) -> Result<Range<usize>, Error> {
         if range.start <= range.end && range.end <= self.length { Ok(range) } else { Err(OUTSIDE) }
     }
 }

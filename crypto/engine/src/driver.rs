@@ -117,7 +117,8 @@ pub trait DriverQueue: Send {
     /// at once, so that a batch may wait for its rest; without it nothing may wait for company.
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow;
 
-    /// Moves what has been finished to the end of `done`.
+    /// Moves what has been finished to the end of `done`. A poll ends every wait for company: what
+    /// `more` held back is begun.
     fn poll(&mut self, done: &mut Vec<Box<Task>>);
 
     /// Nanoseconds until the next poll can find something, where that is known and nobody will

@@ -72,9 +72,8 @@ impl Lane {
         self.alive.load(Ordering::Acquire)
     }
 
-    /// Says whether it was alive before.
-    pub fn end(&self) -> bool {
-        self.alive.swap(false, Ordering::AcqRel)
+    pub fn end(&self) {
+        self.alive.store(false, Ordering::Release);
     }
 
     pub fn withdraw(&self, algorithm: Algorithm) {

@@ -45,3 +45,5 @@ pub const SPIN: Duration = Duration::from_micros(20);
 pub const CLOSE: Duration = Duration::from_secs(5);
 /// Most requests that are awaited at a time beside those of the slow class.
 pub const CARRIED_MAX: usize = 4_096;
+/// Longest name of a driver or a client, in bytes.
+pub const NAME_BYTES_MAX: usize = 32;

@@ -120,6 +120,11 @@ impl<'a> Parameters<'a> {
                 return Err(Error::InvalidKey("it is not as long as the algorithm's keys are"));
             }
         }
+        if self.client.is_some_and(|client| !is_name(client)) {
+            return Err(Error::InvalidRequest(
+                "a client's name has lower-case letters, digits and dashes, 32 at most",
+            ));
+        }
         let sealing = matches!(self.steps(), [step] if step.algorithm.kind() == Kind::Aead);
         if !sealing && self.nonces != Nonces::Given {
             return Err(Error::InvalidRequest("only an AEAD session makes its own nonces"));
@@ -129,6 +134,12 @@ impl<'a> Parameters<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether it is fit for the meters, where it is one part of a name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
 /// Who may do the work.

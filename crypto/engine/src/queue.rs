@@ -455,8 +455,8 @@ impl Queue {
             let before = done.len();
             queue.poll(done);
             end.in_flight -= done.len() - before;
-            let counted = |task: &Box<Task>| task.marks == mark::COUNTED;
-            if self.each.is_some() || !done[before..].iter().all(counted) {
+            let counted = done[before..].iter().all(|task| task.marks == mark::COUNTED);
+            if self.each.is_some() || !counted {
                 let mut found = mem::take(&mut self.found);
                 found.extend(done.drain(before..));
                 self.settle(&mut found);

@@ -1,6 +1,7 @@
 //! The drivers there are at this moment.
 
 use crate::lane::Lane;
+use crate::parameters::is_name;
 use crate::{Algorithm, Demand, Driver, Error, Place, Selection, limits};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -49,6 +50,11 @@ impl Registry {
     }
 
     pub fn register(&self, driver: Arc<dyn Driver>) -> Result<(), Error> {
+        if !is_name(driver.name()) {
+            return Err(Error::InvalidRequest(
+                "a driver's name has lower-case letters, digits and dashes, 32 at most",
+            ));
+        }
         let lane = Arc::new(Lane::new(driver));
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         if lanes.iter().any(|other| other.name == lane.name) || lane.name == crate::lane::CHAIN {
@@ -58,7 +64,6 @@ impl Registry {
             return Err(Error::InvalidRequest("there are as many drivers as an engine holds"));
         }
         lanes.push(lane);
-        drop(lanes);
         self.changed();
         Ok(())
     }
@@ -68,25 +73,25 @@ impl Registry {
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = lanes.iter().position(|lane| lane.name == name) else { return false };
         let lane = lanes.remove(index);
-        drop(lanes);
-        lane.end();
         self.changed();
+        lane.end();
         true
     }
 
     /// The lane's driver has died.
     pub fn bury(&self, lane: &Arc<Lane>) {
-        if lane.end() {
-            let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-            lanes.retain(|other| !Arc::ptr_eq(other, lane));
-            drop(lanes);
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = lanes.iter().position(|other| Arc::ptr_eq(other, lane)) {
+            lanes.remove(index);
             self.changed();
         }
+        lane.end();
     }
 
     /// Says whether there is such a driver.
     pub fn set_algorithm(&self, name: &str, algorithm: Algorithm, registered: bool) -> bool {
-        let Some(lane) = self.named(name) else { return false };
+        let lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(lane) = lanes.iter().find(|lane| lane.name == name) else { return false };
         if registered {
             lane.restore(algorithm);
         } else {
@@ -119,6 +124,7 @@ impl Registry {
         (fitting.into_iter().filter(|lane| lane.supports(steps)).collect(), known)
     }
 
+    /// With the lanes locked, and before a lane ends: whoever sees a dead lane sees a new epoch too.
     fn changed(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }

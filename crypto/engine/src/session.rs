@@ -490,6 +490,10 @@ impl Inner {
         });
         let best = choice.min_by(|(a, ..), (b, ..)| a.total_cmp(b));
         let Some((_, index, service)) = best else {
+            // Perhaps somebody came while the last one went.
+            if table.epoch != self.registry.epoch() {
+                return self.pick(bytes, company, ahead);
+            }
             return Err(self.nobody(table));
         };
         match self.open_binding(index) {
