@@ -5,6 +5,8 @@
 //! assumed to be shared: what is compared is processor time an operation, or the best of many short
 //! runs by turns. Nothing here is linked into the product.
 #![forbid(unsafe_code)]
+// A task is boxed so that it goes through queues without being copied.
+#![allow(clippy::vec_box)]
 
 mod echo;
 mod engine;
