@@ -1,5 +1,6 @@
 //! The command line: what can be asked of the program, and how it says so.
 
+use crate::crypto::Crypto;
 use crate::failure::Failure;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 Start here:
   keyway up                    a directory with 1,000 sample people, on this machine only
   keyway up --help             what it makes, where it listens, how to bring your own data
-  keyway top                   what it is doing, once a second (in another terminal)"
+  keyway top                   what it is doing, once a second (in another terminal)
+  keyway crypto test           is the cryptography right on this machine, and how fast"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -30,6 +32,8 @@ pub enum Command {
     #[command(subcommand)]
     Directory(Directory),
     Top(Top),
+    #[command(subcommand)]
+    Crypto(Crypto),
 }
 
 /// Where the data is.
@@ -242,7 +246,8 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
-                    "a command is missing; keyway --help and keyway directory --help list them",
+                    "a command is missing; keyway --help, keyway directory --help and keyway \
+                     crypto --help list them",
                 ))
             }
             _ => Err(Failure::usage(sentence(&error.to_string()))),

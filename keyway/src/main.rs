@@ -11,6 +11,7 @@ mod certificate;
 mod check;
 mod cli;
 mod configuration;
+mod crypto;
 mod data;
 mod export;
 mod failure;
@@ -54,6 +55,7 @@ fn run() -> Result<bool, Failure> {
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments).map(|()| true),
+        Command::Crypto(command) => crypto::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments).map(|()| true),
     }
 }

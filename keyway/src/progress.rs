@@ -2,6 +2,7 @@
 
 use crate::output::grouped;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fmt::Display;
 use std::time::Instant;
 
 /// A bar. It draws itself at most twenty times a second, and not at all into a file or a pipe.
@@ -28,6 +29,11 @@ impl Progress {
         Progress::new(what, Some(total), "{prefix} [{bar:30}] {percent}%  {msg}")
     }
 
+    /// Work in this many steps.
+    pub fn steps(what: &'static str, total: u64) -> Progress {
+        Progress::new(what, Some(total), "{prefix} [{bar:30}] {percent}%  {msg}")
+    }
+
     fn new(what: &'static str, total: Option<u64>, template: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -45,6 +51,25 @@ impl Progress {
         let rate = records as f64 / self.started.elapsed().as_secs_f64().max(0.001);
         self.bar.set_message(format!("{} records, {}/s", grouped(records), grouped(rate as u64)));
         self.bar.set_position(position);
+    }
+
+    /// It turns out that there are this many steps.
+    pub fn of(&self, total: u64) {
+        self.bar.set_length(total);
+    }
+
+    /// So far: the steps that are done, and what is being done now.
+    pub fn step(&self, done: u64, now: impl Display) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        self.bar.set_message(now.to_string());
+        self.bar.set_position(done);
+    }
+
+    /// Writes something else to the terminal.
+    pub fn aside<R>(&self, write: impl FnOnce() -> R) -> R {
+        self.bar.suspend(write)
     }
 
     /// Seconds since it began.

@@ -1,0 +1,353 @@
+//! What `keyway crypto` can be asked, and the specifications of drivers.
+
+use super::work::Work;
+use clap::{Args, Subcommand, ValueEnum};
+use keyway_drivers::Card;
+use keyway_engine::{Algorithm, limits};
+use std::path::PathBuf;
+
+/// Look at the drivers that do the cryptography, verify them, and measure them
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+No server is needed, and none is touched: every command has an engine of its own.")]
+pub enum Crypto {
+    List(List),
+    Test(Test),
+    Bench(Bench),
+}
+
+/// Which drivers there are.
+#[derive(Debug, Args)]
+pub struct Drivers {
+    /// Register a further driver: pool[:THREADS[@CORE,...]], sim:CARD[=COUNT], queued2003 or
+    /// fault:SEED
+    #[arg(long = "with", value_name = "SPEC", value_parser = spec)]
+    pub with: Vec<Spec>,
+    /// Allow legacy algorithms (3des-cbc)
+    #[arg(long)]
+    pub legacy: bool,
+}
+
+/// Show the drivers, what they do, and what the engine takes their work to cost
+///
+/// A driver's place says whose time it takes: the caller's own, other processors of this host, or a
+/// device. One that is chosen competes for every request that it can do; one that is named only
+/// serves those who ask for it by name.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway crypto list
+      software, multibuffer (where the processor is wide enough for it) and null
+  keyway crypto list --costs --with pool:2
+      what each algorithm costs on each driver, and from which size on another is faster
+  keyway crypto list --with sim:bcm-5820=4 --legacy --algorithm 3des-cbc
+      four simulated cards beside the processor
+  keyway crypto list --json
+      one line of JSON")]
+pub struct List {
+    /// Measure what each algorithm costs on each driver (a second or two), and show it
+    #[arg(long)]
+    pub costs: bool,
+    /// Only this driver (repeatable)
+    #[arg(long = "driver", value_name = "NAME")]
+    pub drivers: Vec<String>,
+    /// Only this algorithm (repeatable)
+    #[arg(long = "algorithm", value_name = "NAME", value_parser = algorithm)]
+    pub algorithms: Vec<Algorithm>,
+    #[command(flatten)]
+    pub more: Drivers,
+    /// Say it as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Verify and measure drivers: the cryptotest of OpenBSD and FreeBSD
+///
+/// Runs one operation over and over (seal, encrypt, digest, sign, ...) and checks every result on
+/// the software driver, outside the time that is measured: what can be undone is undone, the rest
+/// is compared. With --driver and no --algorithm the driver has to pass the conformance suite
+/// instead. The exit status is 1 if a result was wrong, an operation failed, or nothing could be
+/// run.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway crypto test
+      AES-128-GCM in three sizes, a second each
+  keyway crypto test --algorithm aes-128-cbc+hmac-sha-1 --size 1k --in-flight 32 --threads 2
+      encrypt-then-MAC through a queue of each of two threads
+  keyway crypto test --driver multibuffer
+      the conformance suite on one driver
+  keyway crypto test --algorithm aes-128-gcm --size 64 --policy queued2003
+      what the dispatch of 2003 costs: two thread switches for each operation
+  keyway crypto test --algorithm 3des-cbc --legacy --with sim:hifn-7951 --driver hifn-7951-0 \\
+      --in-flight 64
+      how often a small ring is found full (BUSY)
+  keyway crypto test --profile --algorithm sha-256 --in-flight 8
+      min, mean, percentiles and max of each stage of an operation
+  keyway crypto test --algorithm rsa-pss-sha-256 --key rsa.pem
+      RSA needs a key; this makes one: openssl genpkey -algorithm RSA -out rsa.pem")]
+pub struct Test {
+    /// An algorithm, or a chain joined by + such as aes-128-cbc+hmac-sha-1 (repeatable) [default:
+    /// aes-128-gcm]
+    #[arg(long = "algorithm", value_name = "NAME", value_parser = work)]
+    pub algorithms: Vec<Work>,
+    /// Bytes an operation works on; 4k is 4,096 (repeatable) [default: 64, 1k, 8k]
+    #[arg(long = "size", value_name = "BYTES", value_parser = size)]
+    pub sizes: Vec<usize>,
+    /// Operations of each algorithm and size, of all threads together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+          conflicts_with = "seconds")]
+    pub count: Option<u64>,
+    /// Seconds for each algorithm and size, checks included [default: 1]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// Threads that do so at the same time
+    #[arg(long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
+    pub threads: u16,
+    /// Go through a queue of each thread, with so many operations under way
+    #[arg(long, value_name = "N", conflicts_with = "direct", value_parser = in_flight)]
+    pub in_flight: Option<usize>,
+    /// Run each operation on the caller's stack, one after the other (the default)
+    #[arg(long)]
+    pub direct: bool,
+    /// Demand this driver, instead of leaving the choice to the scheduler
+    #[arg(long, value_name = "NAME")]
+    pub driver: Option<String>,
+    /// How requests get to a driver
+    #[arg(long, value_enum, default_value = "direct")]
+    pub policy: Policy,
+    /// Time the stages of every request, and say what that costs
+    #[arg(long)]
+    pub profile: bool,
+    /// Check every result (the default)
+    #[arg(long, overrides_with = "no_verify")]
+    pub verify: bool,
+    /// Check no result
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Run the conformance suite on the driver, with --algorithm on these algorithms only
+    #[arg(long, requires = "driver", conflicts_with_all = ["sizes", "count", "seconds", "in_flight",
+          "profile", "no_verify"])]
+    pub conformance: bool,
+    /// An RSA private key (PKCS#8, PEM or DER)
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    #[command(flatten)]
+    pub more: Drivers,
+    /// Say it as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Compare drivers over sizes, as a table and as a picture
+///
+/// Each cell is warmed up and then measured in several short runs: their median, and by how much
+/// they lie apart (slowest less fastest, in percent of the median). Results are not checked; that
+/// is what keyway crypto test is for.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway crypto bench
+      AES-128-GCM, ChaCha20-Poly1305 and AES-128-CBC with HMAC-SHA-256 on every driver
+  keyway crypto bench --algorithm aes-128-cbc+hmac-sha-1 --direct --in-flight 32 --svg cbc.svg
+      alone and 32 at a time, with a picture
+  keyway crypto bench --algorithm sha-256 --size 64 --size 1k --driver software --json
+      two cells, as one line of JSON
+  keyway crypto bench --with pool:2 --driver pool --driver software --in-flight 64
+      does it pay to hand the work to other processors?")]
+pub struct Bench {
+    /// An algorithm, or a chain joined by + (repeatable) [default: aes-128-gcm, chacha20-poly1305,
+    /// aes-128-cbc+hmac-sha-256]
+    #[arg(long = "algorithm", value_name = "NAME", value_parser = work)]
+    pub algorithms: Vec<Work>,
+    /// Only this driver (repeatable) [default: all that do the work]
+    #[arg(long = "driver", value_name = "NAME")]
+    pub drivers: Vec<String>,
+    /// Bytes an operation works on; 4k is 4,096 (repeatable) [default: 16 to 64k]
+    #[arg(long = "size", value_name = "BYTES", value_parser = size)]
+    pub sizes: Vec<usize>,
+    /// Go through a queue with so many operations under way (repeatable)
+    #[arg(long, value_name = "N", value_parser = in_flight)]
+    pub in_flight: Vec<usize>,
+    /// Run each operation on the caller's stack (the default without --in-flight)
+    #[arg(long)]
+    pub direct: bool,
+    /// Seconds for each cell
+    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
+    pub seconds: f64,
+    /// Draw nanoseconds over bytes into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// An RSA private key (PKCS#8, PEM or DER)
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    #[command(flatten)]
+    pub more: Drivers,
+    /// Say it as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How requests get to a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Policy {
+    /// As this engine does it
+    Direct,
+    /// Over a dispatch thread and a return thread, as the systems of 2003 did it
+    Queued2003,
+}
+
+/// A driver that is registered on request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spec {
+    /// Threads that do what software does, pinned to these processors.
+    Pool { threads: usize, cores: Option<Vec<usize>> },
+    /// So many simulated cards of one make.
+    Cards { make: &'static str, count: usize },
+    /// The dispatch of 2003 before software.
+    Queued2003,
+    /// Software that fails now and then.
+    Fault { seed: u64 },
+}
+
+/// The cards that can be simulated.
+pub const CARDS: [(&str, fn() -> Card); 6] = [
+    ("hifn-7751", Card::hifn_7751),
+    ("hifn-7811", Card::hifn_7811),
+    ("hifn-7951", Card::hifn_7951),
+    ("bcm-5805", Card::broadcom_5805),
+    ("bcm-5820", Card::broadcom_5820),
+    ("bcm-5822", Card::broadcom_5822),
+];
+
+const THREADS_MAX: i64 = 256;
+const POOL_THREADS_MAX: usize = 1_024;
+const SIZE_BYTES_MAX: usize = 16 << 20;
+const SECONDS_MIN: f64 = 0.001;
+const SECONDS_MAX: f64 = 86_400.0;
+
+fn spec(text: &str) -> Result<Spec, String> {
+    let (name, rest) = match text.split_once(':') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (text, None),
+    };
+    match (name, rest) {
+        ("queued2003", None) => Some(Spec::Queued2003),
+        ("pool", rest) => pool(rest),
+        ("sim", Some(rest)) => cards(rest),
+        ("fault", Some(seed)) => seed.parse().ok().map(|seed| Spec::Fault { seed }),
+        _ => None,
+    }
+    .ok_or_else(|| {
+        let makes: Vec<_> = CARDS.iter().map(|(make, _)| *make).collect();
+        format!(
+            "it is none of: pool, pool:THREADS, pool:THREADS@CORE,CORE (1 to {POOL_THREADS_MAX} \
+             threads); sim:CARD, sim:CARD=COUNT (1 to {} of {}); queued2003; fault:SEED (a number)",
+            limits::DRIVERS_MAX,
+            makes.join(", ")
+        )
+    })
+}
+
+fn pool(rest: Option<&str>) -> Option<Spec> {
+    let Some(rest) = rest else {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        return Some(Spec::Pool { threads, cores: None });
+    };
+    let (threads, cores) = match rest.split_once('@') {
+        Some((threads, cores)) => {
+            let cores: Result<Vec<usize>, _> = cores.split(',').map(str::parse).collect();
+            (threads, Some(cores.ok()?))
+        }
+        None => (rest, None),
+    };
+    let threads = threads.parse().ok().filter(|n| (1..=POOL_THREADS_MAX).contains(n))?;
+    Some(Spec::Pool { threads, cores })
+}
+
+fn cards(rest: &str) -> Option<Spec> {
+    let (make, count) = rest.split_once('=').unwrap_or((rest, "1"));
+    let (make, _) = CARDS.iter().find(|(known, _)| *known == make)?;
+    let count = count.parse().ok().filter(|n| (1..=limits::DRIVERS_MAX).contains(n))?;
+    Some(Spec::Cards { make, count })
+}
+
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    text.parse().map_err(|why: keyway_engine::Unknown| why.to_string())
+}
+
+fn work(text: &str) -> Result<Work, String> {
+    text.parse()
+}
+
+/// Bytes, with k for 1,024 and m for 1,048,576.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    let bytes = digits.parse().ok().and_then(|n: usize| n.checked_mul(unit));
+    bytes
+        .filter(|bytes| (1..=SIZE_BYTES_MAX).contains(bytes))
+        .ok_or_else(|| "it is not a number of bytes from 1 to 16m, like 64, 4k or 1m".to_owned())
+}
+
+fn in_flight(text: &str) -> Result<usize, String> {
+    let most = limits::QUEUE_DEPTH_MAX;
+    let number = text.parse().ok().filter(|n| (1..=most).contains(n));
+    number.ok_or_else(|| format!("it is not a number from 1 to {most}"))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("it is not a number from {SECONDS_MIN} to {SECONDS_MAX}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_are_specified() {
+        let cores = Some(vec![0, 3]);
+        assert_eq!(spec("pool:2@0,3"), Ok(Spec::Pool { threads: 2, cores }));
+        assert_eq!(spec("pool:7"), Ok(Spec::Pool { threads: 7, cores: None }));
+        assert!(matches!(spec("pool"), Ok(Spec::Pool { cores: None, .. })));
+        assert_eq!(spec("sim:bcm-5820=4"), Ok(Spec::Cards { make: "bcm-5820", count: 4 }));
+        assert_eq!(spec("sim:hifn-7751"), Ok(Spec::Cards { make: "hifn-7751", count: 1 }));
+        assert_eq!(spec("queued2003"), Ok(Spec::Queued2003));
+        assert_eq!(spec("fault:9"), Ok(Spec::Fault { seed: 9 }));
+        let bad = [
+            "",
+            "pools",
+            "pool:",
+            "pool:0",
+            "pool:1025",
+            "pool:2@",
+            "pool:2@a",
+            "sim",
+            "sim:",
+            "sim:hifn",
+            "sim:bcm-5820=0",
+            "sim:bcm-5820=33",
+            "queued2003:1",
+            "fault",
+            "fault:x",
+        ];
+        for bad in bad {
+            assert!(spec(bad).unwrap_err().contains("bcm-5820"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_suffixes() {
+        assert_eq!((size("64"), size("4k"), size("16M")), (Ok(64), Ok(4096), Ok(16 << 20)));
+        for bad in ["", "0", "k", "-1", "1g", "17m", "99999999999999999999", "é"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

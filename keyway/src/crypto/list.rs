@@ -1,0 +1,372 @@
+//! `keyway crypto list`: the drivers, what they do, what their work costs, and where it pays to
+//! take another.
+
+use super::arguments::List;
+use super::{drivers, engine, known, say};
+use crate::failure::Failure;
+use crate::output::grouped;
+use keyway_engine::{Algorithm, CostReport, Driver, DriverReport, Kind, Linear, Place, Selection};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// The sizes at which a crossover is looked for, in bytes: up to the longest text of a request that
+/// anybody sends.
+const CROSSOVER_BYTES_MAX: f64 = 16_777_216.0;
+/// Chains that are shown to people; programs see them all.
+const CHAINS_SHOWN: usize = 4;
+
+/// Shows what there is.
+///
+/// # Errors
+/// If a driver cannot be made, or a name is nobody's.
+pub fn run(arguments: &List) -> Result<(), Failure> {
+    let drivers = drivers(&arguments.more)?;
+    known(&arguments.drivers, &drivers)?;
+    let engine = engine(&drivers, arguments.more.legacy)?;
+    let wanted = |name: &str| {
+        arguments.drivers.is_empty() || arguments.drivers.iter().any(|driver| driver == name)
+    };
+    let asked = |algorithm: &Algorithm| {
+        let allowed = arguments.more.legacy || !algorithm.is_legacy();
+        allowed && (arguments.algorithms.is_empty() || arguments.algorithms.contains(algorithm))
+    };
+    let mut shown = Vec::new();
+    for (driver, mut report) in drivers.iter().zip(engine.drivers()) {
+        report.algorithms.retain(&asked);
+        if wanted(&report.name) {
+            shown.push(Shown {
+                features: features(driver),
+                chains: chains(driver, &asked),
+                report,
+            });
+        }
+    }
+    let costs = arguments.costs.then(|| {
+        let is_asked = |cost: &CostReport| cost.work.parse().is_ok_and(|work| asked(&work));
+        let mut costs = engine.costs(true);
+        costs.retain(|cost| wanted(&cost.driver) && is_asked(cost));
+        costs
+    });
+    if arguments.json {
+        return say(as_json(&shown, costs.as_deref()));
+    }
+    say(as_text(&shown))?;
+    match costs {
+        Some(costs) => say(costs_text(&shown, &costs)),
+        None => Ok(()),
+    }
+}
+
+/// A driver, with what the engine does not know of it.
+struct Shown {
+    report: DriverReport,
+    features: Vec<&'static str>,
+    /// Chains that it does whole.
+    chains: Vec<String>,
+}
+
+fn features(driver: &Arc<dyn Driver>) -> Vec<&'static str> {
+    let mut features = Vec::new();
+    if driver.queue(&keyway_engine::Bell::new()).is_some() {
+        features.push("queues of its own");
+    }
+    if driver.stream(Algorithm::Sha256).is_ok() {
+        features.push("hashes fed in pieces");
+    }
+    features
+}
+
+/// Chains of a cipher and a MAC, in either order, and of compression, cipher and MAC.
+fn chains(driver: &Arc<dyn Driver>, asked: impl Fn(&Algorithm) -> bool) -> Vec<String> {
+    let of = |kind| Algorithm::ALL.iter().copied().filter(move |step| step.kind() == kind);
+    let mut chains = Vec::new();
+    for cipher in of(Kind::Cipher) {
+        for mac in of(Kind::Mac) {
+            chains.extend([vec![cipher, mac], vec![mac, cipher]]);
+            chains.extend(of(Kind::Compression).map(|compression| vec![compression, cipher, mac]));
+        }
+    }
+    let there = |steps: &Vec<Algorithm>| driver.supports(steps) && steps.iter().any(&asked);
+    let name = |steps: Vec<Algorithm>| steps.iter().map(|s| s.name()).collect::<Vec<_>>().join("+");
+    chains.into_iter().filter(there).map(name).collect()
+}
+
+fn place(place: Place) -> &'static str {
+    match place {
+        Place::Caller => "caller",
+        Place::Host => "host",
+        Place::Device => "device",
+    }
+}
+
+fn selection(selection: Selection) -> &'static str {
+    match selection {
+        Selection::Any => "yes",
+        Selection::Named => "by name",
+    }
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Aead => "aead",
+        Kind::Cipher => "cipher",
+        Kind::Compression => "compression",
+        Kind::Hash => "hash",
+        Kind::Mac => "mac",
+        Kind::Hkdf => "hkdf",
+        Kind::Exchange => "exchange",
+        Kind::Kem => "kem",
+        Kind::Signature => "signature",
+        Kind::Encryption => "encryption",
+        Kind::Random => "random",
+        Kind::Password => "password",
+    }
+}
+
+/// The algorithms by kind, in the order of declaration.
+fn by_kind(algorithms: &[Algorithm]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    for algorithm in algorithms {
+        let kind = kind(algorithm.kind());
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, names)) => names.push(algorithm.name()),
+            None => kinds.push((kind, vec![algorithm.name()])),
+        }
+    }
+    kinds
+}
+
+fn as_text(shown: &[Shown]) -> String {
+    let mut text =
+        format!("{:<14} {:<7} {:<8} {:>8}  FEATURES", "DRIVER", "PLACE", "CHOSEN", "PARALLEL");
+    for Shown { report, features, .. } in shown {
+        let DriverReport { name, parallel, .. } = report;
+        let (place, selection) = (place(report.place), selection(report.selection));
+        let features = features.join(", ");
+        let _ = write!(text, "\n{name:<14} {place:<7} {selection:<8} {parallel:>8}  {features}");
+    }
+    for Shown { report, chains, .. } in shown {
+        let _ = write!(text, "\n\n{}", report.name);
+        let earlier = shown.iter().find(|other| other.report.algorithms == report.algorithms);
+        match earlier.map(|other| &other.report.name) {
+            _ if report.algorithms.is_empty() => text.push_str("\n  none of these algorithms"),
+            Some(name) if *name != report.name => {
+                let _ = write!(text, "\n  the same algorithms as {name}");
+            }
+            _ => {
+                for (kind, names) in by_kind(&report.algorithms) {
+                    let _ = write!(text, "\n  {kind:<12} {}", wrapped(&names.join(", ")));
+                }
+            }
+        }
+        if !chains.is_empty() {
+            let few: Vec<_> = chains.iter().take(CHAINS_SHOWN).map(String::as_str).collect();
+            let rest = match chains.len().saturating_sub(CHAINS_SHOWN) {
+                0 => String::new(),
+                more => format!(", and {} more", grouped(more as u64)),
+            };
+            let label = "whole chains";
+            let _ = write!(text, "\n  {label:<12} {}{rest}", wrapped(&few.join(", ")));
+        }
+    }
+    text
+}
+
+/// Breaks a list of names behind a kind.
+fn wrapped(names: &str) -> String {
+    const WIDTH: usize = 84;
+    let mut text = String::new();
+    let mut column = 0;
+    for name in names.split(' ') {
+        if column > 0 && column + name.len() >= WIDTH {
+            text.push_str("\n               ");
+            column = 0;
+        } else if column > 0 {
+            text.push(' ');
+        }
+        text.push_str(name);
+        column += name.len() + 1;
+    }
+    text
+}
+
+fn costs_text(shown: &[Shown], costs: &[CostReport]) -> String {
+    let mut text = format!(
+        "\n{:<14} {:<22} {:>12} {:>10} {:>12} {:>10}  CORRECTIONS\n{:<14} {:<22} {:>12} {:>10} {:>12} \
+         {:>10}  where a size class has one",
+        "DRIVER",
+        "ALGORITHM",
+        "ALONE ns",
+        "+ ns/byte",
+        "TOGETHER ns",
+        "+ ns/byte",
+        "",
+        "",
+        "",
+        "",
+        "",
+        ""
+    );
+    for cost in costs {
+        let CostReport { driver, work, alone, together, .. } = cost;
+        let _ = write!(
+            text,
+            "\n{driver:<14} {work:<22} {:>12.0} {:>10.3} {:>12.0} {:>10.3}  {}",
+            alone.fixed,
+            alone.per_byte,
+            together.fixed,
+            together.per_byte,
+            corrections(cost)
+        );
+    }
+    let crossovers = crossovers(shown, costs);
+    if !crossovers.is_empty() {
+        text.push_str("\n\nWho finishes a lone request first, among those that are chosen:");
+    }
+    for (work, winners) in crossovers {
+        let _ = write!(text, "\n  {work:<22} {}", winners_text(&winners));
+    }
+    text
+}
+
+fn winners_text(winners: &[(u64, String)]) -> String {
+    let mut text = String::new();
+    for (index, (from, driver)) in winners.iter().enumerate() {
+        let _ = match index {
+            0 => write!(text, "{driver}"),
+            _ => write!(text, ", from {} bytes on {driver}", grouped(*from)),
+        };
+    }
+    if winners.len() == 1 {
+        text.push_str(" at every size");
+    }
+    text
+}
+
+/// Corrections that are not 1, by the largest size of their class.
+fn corrections(cost: &CostReport) -> String {
+    let mut parts = Vec::new();
+    for (name, factors) in ["alone", "together"].iter().zip(&cost.corrections) {
+        for (class, factor) in factors.iter().enumerate() {
+            if (factor - 1.0).abs() > 0.005 {
+                let size = match class + 1 == factors.len() {
+                    false => format!("<={}", 64u64 << (2 * class)),
+                    true => "more".to_owned(),
+                };
+                parts.push(format!("{name} {size}: x{factor:.2}"));
+            }
+        }
+    }
+    parts.join(", ")
+}
+
+/// For each work that several drivers are chosen for, who is first from which size on.
+fn crossovers(shown: &[Shown], costs: &[CostReport]) -> Vec<(String, Vec<(u64, String)>)> {
+    let chosen = |name: &str| {
+        let is_chosen = |shown: &Shown| shown.report.selection == Selection::Any;
+        shown.iter().any(|shown| shown.report.name == name && is_chosen(shown))
+    };
+    let mut works: Vec<(String, Vec<(&str, Linear)>)> = Vec::new();
+    for cost in costs.iter().filter(|cost| chosen(&cost.driver)) {
+        let line = (cost.driver.as_str(), cost.alone);
+        match works.iter_mut().find(|(work, _)| *work == cost.work) {
+            Some((_, lines)) => lines.push(line),
+            None => works.push((cost.work.clone(), vec![line])),
+        }
+    }
+    works.retain(|(_, lines)| lines.len() > 1);
+    works.into_iter().map(|(work, lines)| (work, envelope(&lines))).collect()
+}
+
+/// The lowest of the lines, from 1 byte on: where each piece begins, and whose it is.
+fn envelope(lines: &[(&str, Linear)]) -> Vec<(u64, String)> {
+    let mut pieces = Vec::new();
+    let at = |line: &Linear, bytes: f64| line.fixed + line.per_byte * bytes;
+    let lower = |a: &&(&str, Linear), b: &&(&str, Linear)| {
+        at(&a.1, 1.0).total_cmp(&at(&b.1, 1.0)).then(a.1.per_byte.total_cmp(&b.1.per_byte))
+    };
+    let mut from = 1.0;
+    let mut current = lines.iter().min_by(lower);
+    while let Some((name, line)) = current {
+        pieces.push((from as u64, (*name).to_owned()));
+        // A line that rises more slowly and begins higher crosses this one once.
+        let crossing = |(_, other): &(&str, Linear)| {
+            let gain = line.per_byte - other.per_byte;
+            let bytes = (other.fixed - line.fixed) / gain;
+            (gain > 0.0 && bytes.max(from) < CROSSOVER_BYTES_MAX).then_some(bytes.max(from).ceil())
+        };
+        let next = lines.iter().filter_map(|other| Some((crossing(other)?, other)));
+        let next = next.min_by(|(a, one), (b, other)| {
+            a.total_cmp(b).then(one.1.per_byte.total_cmp(&other.1.per_byte))
+        });
+        current = next.map(|(bytes, other)| {
+            from = bytes;
+            other
+        });
+    }
+    pieces
+}
+
+fn as_json(shown: &[Shown], costs: Option<&[CostReport]>) -> Value {
+    let drivers = shown.iter().map(|Shown { report, features, chains }| {
+        let kinds = by_kind(&report.algorithms).into_iter();
+        let algorithms: serde_json::Map<_, _> =
+            kinds.map(|(kind, names)| (kind.to_owned(), json!(names))).collect();
+        json!({
+            "name": report.name,
+            "place": place(report.place),
+            "chosen": report.selection == Selection::Any,
+            "queues": report.queued,
+            "parallel": report.parallel,
+            "algorithms": algorithms,
+            "chains": chains,
+            "features": features,
+        })
+    });
+    let mut value = json!({ "drivers": drivers.collect::<Vec<_>>() });
+    if let (Some(costs), Some(object)) = (costs, value.as_object_mut()) {
+        let linear = |line: Linear| json!({ "fixed_ns": line.fixed, "ns_per_byte": line.per_byte });
+        let rows = costs.iter().map(|cost| {
+            let [alone, together] = &cost.corrections;
+            json!({
+                "driver": cost.driver,
+                "work": cost.work,
+                "alone": linear(cost.alone),
+                "together": linear(cost.together),
+                "corrections": { "alone": alone, "together": together },
+            })
+        });
+        object.insert("costs".to_owned(), rows.collect());
+        let crossovers = crossovers(shown, costs).into_iter().map(|(work, winners)| {
+            let pieces = winners.iter();
+            let pieces =
+                pieces.map(|(from, driver)| json!({ "from_bytes": from, "driver": driver }));
+            json!({ "work": work, "first": pieces.collect::<Vec<_>>() })
+        });
+        object.insert("crossovers".to_owned(), crossovers.collect());
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_to_finish_changes_where_the_lines_cross() {
+        let line = |fixed, per_byte| Linear { fixed, per_byte };
+        let lines = [
+            ("near", line(100.0, 1.0)),
+            ("far", line(10_000.0, 0.1)),
+            ("between", line(1_000.0, 0.5)),
+            ("never", line(20_000.0, 2.0)),
+        ];
+        let pieces = envelope(&lines);
+        let expected = [(1, "near"), (1_800, "between"), (22_500, "far")];
+        assert_eq!(pieces, expected.map(|(from, name)| (from, name.to_owned())));
+        assert_eq!(winners_text(&envelope(&lines[..1])), "near at every size");
+        let text = "near, from 1,800 bytes on between, from 22,500 bytes on far";
+        assert_eq!(winners_text(&pieces), text);
+    }
+}
