@@ -530,8 +530,6 @@ fn chain(pair: &Pair, work: &Work, rng: &mut Rng, size: usize) -> Result<Vec<Job
         false => (Iv::Given(random_iv), header),
     };
     // The cipher's text is whole blocks, with the tag in it where that is made first.
-    // An empty text that grows when it is compressed has no place that the others can name.
-    let size = if compressed { size.max(1) } else { size };
     let size = if mac_first { size } else { size.next_multiple_of(block) };
     let layout_end = start + size + tag;
     let end = if mac_first { start + (size + tag).next_multiple_of(block) } else { layout_end };

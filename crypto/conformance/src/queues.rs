@@ -386,16 +386,10 @@ pub(crate) fn unregister(bench: &Bench, work: &Work) -> Checked {
     let open = |parameters: Parameters<'_>| engine.session(parameters);
     let pair = bench.pair_on(work, &mut rng, Demand::Any, &open)?;
     let jobs = mixture(bench, &pair, work, &mut rng)?;
-    // A generated key goes with its driver. Another finds its way after one more try: a request
-    // that looks for a driver while several come and go may miss them all.
+    // A generated key goes with its driver.
     let mortal = pair.private && !pair.shared;
     let right = |job: &Job, done: &Operation, result: Result<usize, Error>| match result {
         Err(Error::Gone) if mortal => Ok(()),
-        Err(Error::Gone) => {
-            let mut again = job.operation.clone();
-            let result = again.with(|request| pair.subject.run(request));
-            job.judge(&again, result)
-        }
         result => job.judge(done, result),
     };
     let burst = if work.is_heavy() { 3 } else { 20 };

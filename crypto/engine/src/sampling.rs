@@ -12,8 +12,10 @@ pub(crate) fn due(every: u32, requests: usize) -> bool {
     if every == 0 {
         return false;
     }
-    let before = TICK.get();
-    let after = before.wrapping_add(requests as u32);
-    TICK.set(after);
-    (before ^ after) & !(every - 1) != 0
+    TICK.with(|tick| {
+        let before = tick.get();
+        let after = before.wrapping_add(requests as u32);
+        tick.set(after);
+        (before ^ after) & !(every - 1) != 0
+    })
 }

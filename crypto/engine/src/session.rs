@@ -216,10 +216,18 @@ impl Session {
             && let Some(binding) = inner.binding(0)
             && let Some(state) = binding.state()
         {
-            let result = state.run(request);
-            if !matches!(result, Err(Error::Gone)) {
-                binding.work.count(bytes, &result);
-                return result;
+            // By its parts: a copy of the whole result would wait for stores of other widths.
+            match state.run(request) {
+                Ok(used) => {
+                    binding.work.operations.increment();
+                    binding.work.bytes.add(bytes as u64);
+                    return Ok(used);
+                }
+                Err(Error::Gone) => {}
+                Err(error) => {
+                    binding.work.count::<()>(bytes, &Err(error));
+                    return Err(error);
+                }
             }
         }
         inner.run(request, timed)

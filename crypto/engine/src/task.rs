@@ -173,18 +173,22 @@ impl Task {
     /// For drivers: the work has ended so. [`Error::Gone`] says that it was not begun.
     #[inline]
     pub fn complete(&mut self, result: Result<usize, Error>) {
-        self.result = result;
-        if result.is_err() || self.is_marked(mark::SAMPLED) {
-            self.complete_marked();
+        // By its parts: a copy of the whole would wait for stores of other widths.
+        match result {
+            Ok(used) => {
+                self.result = Ok(used);
+                if self.is_marked(mark::SAMPLED) {
+                    self.stamps.finished = clock::now();
+                }
+            }
+            Err(error) => self.fail(error),
         }
     }
 
-    fn complete_marked(&mut self) {
-        self.marks |= match self.result {
-            Ok(_) => 0,
-            Err(Error::Gone) => mark::GIVEN_BACK,
-            Err(_) => mark::FAILED,
-        };
+    #[cold]
+    fn fail(&mut self, error: Error) {
+        self.result = Err(error);
+        self.marks |= if error == Error::Gone { mark::GIVEN_BACK } else { mark::FAILED };
         if self.is_marked(mark::SAMPLED) {
             self.stamps.finished = clock::now();
         }

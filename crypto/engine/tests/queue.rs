@@ -369,14 +369,14 @@ fn a_session_with_its_own_nonces_repeats_none() {
     queue.submit(&mut tasks(&session.clone(), 0..400), false);
     let (done, exhausted): (Vec<_>, Vec<_>) =
         collect(&mut queue).into_iter().partition(|task| task.result().is_ok());
-    let nonce = |task: &Box<Task>| match &task.operation {
+    let nonce = |task: &Task| match &task.operation {
         Operation::Seal { nonce, tag, .. } => {
             assert_eq!(*nonce, tag[..12]);
             *nonce
         }
         _ => unreachable!(),
     };
-    let mut nonces: Vec<_> = done.iter().map(nonce).chain([first]).collect();
+    let mut nonces: Vec<_> = done.iter().map(|task| nonce(task)).chain([first]).collect();
     nonces.sort();
     nonces.dedup();
     assert_eq!((nonces.len(), exhausted.len()), (300, 101));
