@@ -101,17 +101,36 @@ impl Dpdk {
             .stdin(Stdio::null())
             .output()
             .ok()?;
-        // lcore, bytes, burst, enqueued, dequeued, two failures, million operations a second, Gbit/s,
-        // cycles: the cycles have more digits, the fastest row says how long one takes.
-        let row = |line: &str| {
-            let fields: Vec<_> = line.split(',').collect();
-            let number = |index: usize| fields.get(index)?.trim().parse::<f64>().ok();
-            Some(((number(1)? as usize, number(2)? as usize), number(7)?, number(9)?))
-        };
-        let said = String::from_utf8_lossy(&output.stdout);
-        let rows: Vec<_> = said.lines().filter_map(row).collect();
-        let (_, rate, cycles) = rows.iter().max_by(|(_, a, _), (_, b, _)| a.total_cmp(b))?;
-        let cycles_a_nanosecond = rate * cycles / 1e3;
-        Some(rows.iter().map(|(key, _, cycles)| (*key, cycles / cycles_a_nanosecond)).collect())
+        parse(&String::from_utf8_lossy(&output.stdout))
+    }
+}
+
+/// Reads lines of lcore, bytes, burst, enqueued, dequeued, two failures, million operations a second,
+/// Gbit/s, cycles: the cycles have more digits, the fastest line says how long one takes.
+fn parse(said: &str) -> Option<Figures> {
+    let row = |line: &str| {
+        let fields: Vec<_> = line.split(',').collect();
+        let number = |index: usize| fields.get(index)?.trim().parse::<f64>().ok();
+        Some(((number(1)? as usize, number(2)? as usize), number(7)?, number(9)?))
+    };
+    let rows: Vec<_> = said.lines().filter_map(row).collect();
+    let (_, rate, cycles) = rows.iter().max_by(|(_, a, _), (_, b, _)| a.total_cmp(b))?;
+    let cycles_a_nanosecond = rate * cycles / 1e3;
+    Some(rows.iter().map(|(key, _, cycles)| (*key, cycles / cycles_a_nanosecond)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_from_what_the_program_says() {
+        let said = "#lcore id,Buffer Size(B),Burst Size,Enqueued,Dequeued,Failed Enq,Failed Deq,\
+                    Ops(Millions),Throughput(Gbps),Cycles/Buf\n\n\
+                    1,64,1,20000,20000,0,0,1.000,0.700,2600.0\n\
+                    1,64,32,20000,20000,0,0,10.000,4.522,260.0\n";
+        let figures = parse(said).expect("there are two lines");
+        assert_eq!(figures, Figures::from([((64, 1), 1000.0), ((64, 32), 100.0)]));
+        assert_eq!(parse("EAL: nothing\n"), None);
     }
 }

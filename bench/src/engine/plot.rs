@@ -49,7 +49,7 @@ pub fn lines(
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <text x=\"{left}\" y=\"22\" font-size=\"14\">{title}</text>\n\
          <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{x_label}</text>\n\
-         <text x=\"16\" y=\"{}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {1})\">{y_label}</text>\n",
+         <text x=\"16\" y=\"{}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {2})\">{y_label}</text>\n",
         (left + WIDTH - right) / 2.0,
         HEIGHT - 12.0,
         (top + HEIGHT - bottom) / 2.0,
