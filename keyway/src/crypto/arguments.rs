@@ -142,9 +142,9 @@ pub struct Test {
 
 /// Compare drivers over sizes, as a table and as a picture
 ///
-/// Each cell is warmed up and then measured in several short runs: their median, and by how much
-/// they lie apart (slowest less fastest, in percent of the median). Results are not checked; that
-/// is what keyway crypto test is for.
+/// Each cell is warmed up and then measured in seven short runs: their median, and by how much they
+/// lie apart without the fastest and the slowest, in percent of the median. Results are not checked;
+/// that is what keyway crypto test is for.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -211,8 +211,11 @@ pub enum Spec {
     Fault { seed: u64 },
 }
 
+/// A card's name and what it is.
+type Make = (&'static str, fn() -> Card);
+
 /// The cards that can be simulated.
-pub const CARDS: [(&str, fn() -> Card); 6] = [
+pub const CARDS: [Make; 6] = [
     ("hifn-7751", Card::hifn_7751),
     ("hifn-7811", Card::hifn_7811),
     ("hifn-7951", Card::hifn_7951),

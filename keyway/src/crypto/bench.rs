@@ -2,12 +2,12 @@
 
 use super::arguments::Bench;
 use super::picture::{Line, Picture};
-use super::work::{Door, Load, Subject, Work};
+use super::work::{Door, Load, OPERATION_BYTES, Subject, Work};
 use super::{Interrupt, drivers, engine, known, private_key, say};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 use crate::progress::Progress;
-use keyway_engine::{Algorithm, Demand, Engine};
+use keyway_engine::{Algorithm, Demand, Driver, Engine};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -34,16 +34,11 @@ pub fn run(arguments: &Bench) -> Result<bool, Failure> {
     known(&arguments.drivers, &drivers)?;
     let engine = engine(&drivers, arguments.more.legacy)?;
     let rsa = private_key(arguments.key.as_deref())?;
-    let names: Vec<String> = if arguments.drivers.is_empty() {
-        drivers.iter().map(|driver| driver.name().to_owned()).collect()
-    } else {
-        arguments.drivers.clone()
-    };
     let sizes = if arguments.sizes.is_empty() { &SIZES[..] } else { &arguments.sizes };
     let doors = doors(arguments);
     let deepest = doors.iter().map(|door| door.in_flight()).max().unwrap_or(1);
     let largest = sizes.iter().max().copied().unwrap_or(0);
-    if 16 * deepest * (largest + 256) > MEMORY_BYTES_MAX {
+    if 16 * deepest * (largest + OPERATION_BYTES) > MEMORY_BYTES_MAX {
         return Err(Failure::usage(format!(
             "{deepest} in flight of {} bytes take too much memory; take less of one",
             grouped(largest as u64)
@@ -62,10 +57,10 @@ pub fn run(arguments: &Bench) -> Result<bool, Failure> {
         true => usual(),
         false => arguments.algorithms.clone(),
     };
-    let bench = Measuring { engine: &engine, rsa, interrupt: Interrupt::catch()? };
+    let interrupt = Interrupt::catch()?;
+    let bench = Measuring { engine: &engine, drivers, named: &arguments.drivers, rsa, interrupt };
     let budget = Duration::from_secs_f64(arguments.seconds);
-    let tables = bench.run(&works, &doors, &names, sizes, budget, arguments.json)?;
-    let (tables, left_out) = tables;
+    let (tables, left_out) = bench.run(&works, &doors, sizes, budget, arguments.json)?;
     if arguments.json {
         say(json!({
             "interrupted": bench.interrupt.came(),
@@ -102,6 +97,9 @@ fn writable(path: &Path) -> Result<(), Failure> {
 
 struct Measuring<'a> {
     engine: &'a Engine,
+    drivers: Vec<Arc<dyn Driver>>,
+    /// Those that were asked for by name, if any were.
+    named: &'a [String],
     rsa: Option<zeroize::Zeroizing<Vec<u8>>>,
     interrupt: Interrupt,
 }
@@ -121,33 +119,46 @@ struct Table {
 struct Cell {
     /// The median of the runs.
     nanoseconds: f64,
-    /// The slowest run less the fastest, as a part of the median.
+    /// The second slowest run less the second fastest, as a part of the median.
     spread: f64,
     runs: usize,
 }
 
 impl Measuring<'_> {
+    /// The drivers to be measured: those that were named, or all that do the work, a chain step by
+    /// step if need be.
+    fn doing(&self, work: &Work) -> impl Iterator<Item = &str> {
+        self.drivers.iter().map(|driver| (driver.name(), driver)).filter_map(|(name, driver)| {
+            let does = |steps: &[Algorithm]| driver.supports(steps);
+            let is_named = self.named.iter().any(|named| named == name);
+            let can = does(&work.steps) || work.steps.iter().all(|step| does(&[*step]));
+            (is_named || (self.named.is_empty() && can)).then_some(name)
+        })
+    }
+
     /// Measures it all, and shows each table as it is complete.
     fn run(
         &self,
         works: &[Work],
         doors: &[Door],
-        drivers: &[String],
         sizes: &[usize],
         budget: Duration,
         quiet: bool,
     ) -> Result<(Vec<Table>, Vec<Value>), Failure> {
         let (mut tables, mut left_out) = (Vec::new(), Vec::new());
-        let total = works.len() * doors.len() * drivers.len() * sizes.len();
+        let total = works
+            .iter()
+            .map(|work| self.doing(work).count() * doors.len() * sizes.len())
+            .sum::<usize>();
         let bar = Progress::steps("measuring", total as u64);
         let mut done = 0;
         for work in works {
             let mut subjects = Vec::new();
-            for name in drivers {
+            for name in self.doing(work) {
                 let rsa = self.rsa.as_ref().map(|key| key.as_slice());
                 match Subject::open(self.engine, work, Demand::Named(name), rsa) {
-                    Ok(subject) => subjects.push((name.clone(), Arc::new(subject))),
-                    Err(why) => left_out.push((work.to_string(), name.clone(), why)),
+                    Ok(subject) => subjects.push((name.to_owned(), Arc::new(subject))),
+                    Err(why) => left_out.push((work.to_string(), name.to_owned(), why)),
                 }
             }
             let mut fitting: Vec<_> = sizes.iter().map(|size| work.fit(*size)).collect();
@@ -182,7 +193,9 @@ impl Measuring<'_> {
                     if !quiet {
                         let text = table.text();
                         let between = if tables.is_empty() { "" } else { "\n" };
-                        bar.aside(|| say(format_args!("{between}{text}")))?;
+                        if !bar.aside(|| say(format_args!("{between}{text}")))? {
+                            self.interrupt.end();
+                        }
                     }
                     tables.push(table);
                 }
@@ -234,12 +247,12 @@ impl Measuring<'_> {
             return Err(format!("{size} bytes: {number} operations failed ({name})"));
         }
         runs.sort_by(f64::total_cmp);
-        let (Some(first), Some(median), Some(last)) =
-            (runs.first(), runs.get(runs.len() / 2), runs.last())
-        else {
-            return Ok(None);
+        let Some(median) = runs.get(runs.len() / 2) else { return Ok(None) };
+        // The fastest and the slowest are left out.
+        let spread = match &runs[..] {
+            [_, first, .., last, _] => (last - first) / median,
+            _ => 0.0,
         };
-        let spread = (last - first) / median;
         Ok(Some(Cell { nanoseconds: *median, spread, runs: runs.len() }))
     }
 }

@@ -16,11 +16,11 @@ const CROSSOVER_BYTES_MAX: f64 = 16_777_216.0;
 /// Chains that are shown to people; programs see them all.
 const CHAINS_SHOWN: usize = 4;
 
-/// Shows what there is.
+/// Shows what there is; nothing can be wrong with that.
 ///
 /// # Errors
 /// If a driver cannot be made, or a name is nobody's.
-pub fn run(arguments: &List) -> Result<(), Failure> {
+pub fn run(arguments: &List) -> Result<bool, Failure> {
     let drivers = drivers(&arguments.more)?;
     known(&arguments.drivers, &drivers)?;
     let engine = engine(&drivers, arguments.more.legacy)?;
@@ -35,11 +35,7 @@ pub fn run(arguments: &List) -> Result<(), Failure> {
     for (driver, mut report) in drivers.iter().zip(engine.drivers()) {
         report.algorithms.retain(&asked);
         if wanted(&report.name) {
-            shown.push(Shown {
-                features: features(driver),
-                chains: chains(driver, &asked),
-                report,
-            });
+            shown.push(Shown { features: features(driver), chains: chains(driver, asked), report });
         }
     }
     let costs = arguments.costs.then(|| {
@@ -49,13 +45,14 @@ pub fn run(arguments: &List) -> Result<(), Failure> {
         costs
     });
     if arguments.json {
-        return say(as_json(&shown, costs.as_deref()));
+        say(as_json(&shown, costs.as_deref()))?;
+        return Ok(true);
     }
     say(as_text(&shown))?;
-    match costs {
-        Some(costs) => say(costs_text(&shown, &costs)),
-        None => Ok(()),
+    if let Some(costs) = costs {
+        say(costs_text(&shown, &costs))?;
     }
+    Ok(true)
 }
 
 /// A driver, with what the engine does not know of it.

@@ -37,7 +37,7 @@ const POOL_DEPTH: usize = 256;
 /// If it could not be done.
 pub fn run(command: &Crypto) -> Result<bool, Failure> {
     match command {
-        Crypto::List(arguments) => list::run(arguments).map(|()| true),
+        Crypto::List(arguments) => list::run(arguments),
         Crypto::Test(arguments) => test::run(arguments),
         Crypto::Bench(arguments) => bench::run(arguments),
     }
@@ -134,11 +134,12 @@ fn private_key(path: Option<&Path>) -> Result<Option<Zeroizing<Vec<u8>>>, Failur
     }
 }
 
-/// Writes to standard output, as long as somebody reads it.
-fn say(text: impl Display) -> Result<(), Failure> {
+/// Writes to standard output. Says whether anybody reads it.
+fn say(text: impl Display) -> Result<bool, Failure> {
     match output::write(text) {
-        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Failure::output(&why)),
-        _ => Ok(()),
+        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(why) => Err(Failure::output(&why)),
+        Ok(()) => Ok(true),
     }
 }
 
@@ -157,16 +158,21 @@ impl Interrupt {
             Signals::catch()?
         };
         let interrupt = Interrupt(Arc::default());
-        let flag = interrupt.0.clone();
+        let flag = interrupt.clone();
         let watch = move || {
             runtime.block_on(async {
                 signals.next().await;
-                flag.store(true, Ordering::Relaxed);
+                flag.end();
                 signals.end_at_next().await
             })
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(cannot)?;
         Ok(interrupt)
+    }
+
+    /// Ends the measuring for another reason.
+    fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 
     fn came(&self) -> bool {

@@ -5,7 +5,7 @@
 //! check what they got and make it ready again, which is not.
 
 use super::arguments::{Policy, Test};
-use super::work::{Door, Errors, LOST, Load, Subject, WRONG, Work};
+use super::work::{Door, Errors, LOST, Load, OPERATION_BYTES, Subject, WRONG, Work};
 use super::{Interrupt, drivers, engine, known, private_key, say};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
@@ -35,6 +35,8 @@ const MEMORY_BYTES_MAX: usize = 2 << 30;
 const SAMPLE: u32 = 1_024;
 /// The stages of a request that the engine times.
 const STAGES: [&str; 3] = ["queue", "run", "deliver"];
+/// Failures of the suite that are shown to people.
+const FAILURES_SHOWN: usize = 20;
 /// The engine's own name for running a chain step by step.
 const CHAIN: &str = "chain";
 
@@ -109,7 +111,7 @@ fn measure(
         interrupt,
     };
     let largest = sizes.iter().max().copied().unwrap_or(0);
-    let memory = 16 * manner.threads * manner.door.in_flight() * (largest + 256);
+    let memory = 16 * manner.threads * manner.door.in_flight() * (largest + OPERATION_BYTES);
     if memory > MEMORY_BYTES_MAX {
         return Err(Failure::usage(format!(
             "{} threads with {} of {} bytes take {} MiB of memory, more than {}; take less of one",
@@ -142,12 +144,10 @@ fn measure(
             bar.step(position, format_args!("{work}, {size} bytes"));
             let new = manner.measure(&subject, size);
             if !arguments.json {
-                bar.aside(|| {
-                    if !headed {
-                        say(header())?;
-                    }
-                    say(new.text())
-                })?;
+                let header = if headed { String::new() } else { header() + "\n" };
+                if !bar.aside(|| say(header + &new.text()))? {
+                    interrupt.end();
+                }
                 headed = true;
             }
             figures.push(new);
@@ -181,12 +181,21 @@ fn measure(
 struct Share {
     operations: u64,
     took: Duration,
+    /// Nanoseconds an operation of each round, where they are asked for.
+    rounds: Vec<f64>,
 }
 
 impl Share {
     fn per_second(&self) -> f64 {
         self.operations as f64 / self.took.as_secs_f64().max(1e-9)
     }
+}
+
+/// The median of all threads' rounds; 0 if there are none.
+fn median(shares: &[Share]) -> f64 {
+    let mut rounds: Vec<f64> = shares.iter().flat_map(|share| share.rounds.clone()).collect();
+    rounds.sort_by(f64::total_cmp);
+    rounds.get(rounds.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// How one work of one size went.
@@ -210,7 +219,8 @@ struct Figures {
 struct Profile {
     /// Nanoseconds of each driver's stages.
     stages: Vec<(String, &'static str, Distribution)>,
-    /// Nanoseconds an operation of one thread with every request timed, and with none.
+    /// Nanoseconds an operation of one thread with every request timed, and with none: the medians
+    /// of the rounds, so that what else the machine does is not in them.
     with: f64,
     without: f64,
 }
@@ -248,18 +258,14 @@ impl Manner<'_> {
         let (plain, timed, total, errors) = all;
         let shares = if self.profile { &timed } else { &plain };
         let after = meters(&self.drivers, &label);
-        let nanoseconds = |shares: &[Share]| {
-            let per_second: f64 = shares.iter().map(Share::per_second).sum();
-            1e9 * self.threads as f64 / per_second
-        };
         let profile = earlier.map(|earlier| {
             let now = stages(&self.drivers, &label).into_iter().zip(earlier);
             let new =
                 now.map(|((driver, stage, now), (.., before))| (driver, stage, now.since(&before)));
             Profile {
                 stages: new.filter(|(.., values)| values.count > 0).collect(),
-                with: nanoseconds(&timed),
-                without: nanoseconds(&plain),
+                with: median(&timed),
+                without: median(&plain),
             }
         });
         let (mut busy, mut drivers) = (0, Vec::new());
@@ -308,6 +314,9 @@ impl Manner<'_> {
                 let share = if sampled { &mut timed } else { &mut plain };
                 share.operations += number as u64;
                 share.took += took;
+                if self.profile && number > 0 {
+                    share.rounds.push(took.as_secs_f64() * 1e9 / number as f64);
+                }
             }
             if shared.quota.is_some() && sampled == self.profile {
                 left -= number as u64;
@@ -371,7 +380,7 @@ fn stages(drivers: &[String], label: &str) -> Vec<(String, &'static str, Distrib
 
 fn header() -> String {
     format!(
-        "{:<28} {:<11} {:>8} {:>11} {:>15} {:>8} {:>10} {:>10} {:>6} {:>7}  DRIVERS",
+        "{:<30} {:<11} {:>8} {:>11} {:>15} {:>8} {:>10} {:>10} {:>6} {:>7}  DRIVERS",
         "WORK", "", "BYTES", "OPERATIONS", "IN ALL", "SECONDS", "US/OP", "MBIT/S", "BUSY", "ERRORS"
     )
 }
@@ -401,16 +410,17 @@ impl Figures {
             _ => format!("{name} {:.0}%", 100.0 * *operations as f64 / run.max(1) as f64),
         };
         let drivers: Vec<_> = self.drivers.iter().map(share).collect();
+        let sized = |text: String| if self.work.is_sized() { text } else { "-".to_owned() };
         let mut text = format!(
-            "{:<28} {:<11} {:>8} {:>11} {:>15} {:>8.3} {:>10.3} {:>10.1} {:>5.1}% {:>7}  {}",
+            "{:<30} {:<11} {:>8} {:>11} {:>15} {:>8.3} {:>10.3} {:>10} {:>5.1}% {:>7}  {}",
             self.work.to_string(),
             self.work.verb(),
-            grouped(self.size as u64),
+            sized(grouped(self.size as u64)),
             grouped(self.operations),
-            grouped(self.bytes()),
+            sized(grouped(self.bytes())),
             self.seconds,
             self.us_per_operation(),
-            self.mbit_per_second(),
+            sized(format!("{:.1}", self.mbit_per_second())),
             100.0 * self.busy,
             grouped(self.errors_in_all()),
             drivers.join(", "),
@@ -585,8 +595,12 @@ fn report_text(driver: &str, report: &Report) -> String {
             "\n{name:<12} {passed:>7} {skipped:>8} {failed:>7} {cases:>9} {seconds:>8.2}"
         );
     }
-    for failure in report.failures() {
+    for failure in report.failures().take(FAILURES_SHOWN) {
         let _ = write!(text, "\n{failure}");
+    }
+    let unshown = report.failures().count().saturating_sub(FAILURES_SHOWN);
+    if unshown > 0 {
+        let _ = write!(text, "\n... and {} more; --json has them all", grouped(unshown as u64));
     }
     let verdict = if report.passed() { "conforms" } else { "does NOT conform" };
     let _ = write!(text, "\n{driver} {verdict}");

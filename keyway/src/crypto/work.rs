@@ -26,6 +26,8 @@ const DERIVED_BYTES: usize = 32;
 const MESSAGE_BYTES: usize = 32;
 /// Room behind a message for what compression adds to what it cannot compress, in bytes.
 const COMPRESSION_ROOM: usize = 1_024;
+/// What an operation takes beside its text, in bytes; about.
+pub const OPERATION_BYTES: usize = 256;
 /// After this time without any completion a queue is taken to have lost its tasks.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a waiting thread looks whether it is to end.
@@ -573,8 +575,8 @@ impl Load {
             Door::Queue(_) if subject.work.is_heavy() => (Some(engine.queue(depth)), 2),
             Door::Queue(_) => (Some(engine.queue(depth)), 8),
         };
-        let number = if subject.work.is_heavy() { 4 } else { room / (bytes + 256) };
-        let number = number.max(8.min(1 + room / (bytes + 1))).max(often * depth);
+        let number = if subject.work.is_heavy() { 4 } else { room / (bytes + OPERATION_BYTES) };
+        let number = number.max(often * depth);
         let ready = (0..number).map(|_| Task::new(&subject.session, maker.operation())).collect();
         Load {
             maker,
