@@ -4,6 +4,7 @@ use keyway_engine::{
     Algorithm, Bell, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation,
     Request, Selection, Step, TAG_BYTES, Task,
 };
+use std::mem;
 use std::sync::Arc;
 
 /// What it says a signature needs, in bytes; an Ed25519 one does.
@@ -66,12 +67,21 @@ impl DriverQueue for Queue {
                 _ => task.run(),
             }
         }
-        self.finished.append(tasks);
+        pass_on(tasks, &mut self.finished);
         Flow::Open
     }
 
     fn poll(&mut self, done: &mut Vec<Box<Task>>) {
-        done.append(&mut self.finished);
+        pass_on(&mut self.finished, done);
+    }
+}
+
+/// Moves all of `from` to the end of `to`: without a copy, if nothing is there yet.
+fn pass_on(from: &mut Vec<Box<Task>>, to: &mut Vec<Box<Task>>) {
+    if to.is_empty() {
+        mem::swap(from, to);
+    } else {
+        to.append(from);
     }
 }
 

@@ -158,13 +158,11 @@ impl Queue {
         }
         let mut bytes = 0;
         for task in tasks.iter_mut() {
-            if !task.follow(session, algorithm, binding) {
+            let Some(fits) = task.follow(session, algorithm, binding) else { return false };
+            if choice.is_some_and(|choice| choice != (costs::class(fits), company)) {
                 return false;
             }
-            if choice.is_some_and(|choice| choice != (costs::class(task.bytes), company)) {
-                return false;
-            }
-            bytes += task.bytes;
+            bytes += fits;
         }
         work.operations.add(tasks.len() as u64);
         work.bytes.add(bytes as u64);
@@ -277,21 +275,27 @@ impl Queue {
         let before = self.in_flight;
         let begun = clock::now();
         let most = most.as_nanos().min(u128::from(u64::MAX / 2)) as u64;
+        let spin = limits::SPIN.as_nanos() as u64;
         loop {
             self.poll(done);
             let passed = clock::now() - begun;
             if self.in_flight < before || self.in_flight == 0 || passed >= most || news() {
                 return before - self.in_flight;
             }
-            if passed < limits::SPIN.as_nanos() as u64 {
+            if passed < spin {
                 std::hint::spin_loop();
                 continue;
             }
-            let dues = self.ends.iter().filter(|end| end.in_flight > 0);
+            let dues = self.ends.iter().filter(|end| end.in_flight > 0 || !end.batch.is_empty());
             let due = dues.filter_map(|end| end.queue.as_ref()?.due()).min().unwrap_or(u64::MAX);
-            let nap = Duration::from_nanos(due.min(most - passed).min(NAP));
+            // To wake up takes a while, which is polled away rather than overslept.
+            let nap = due.min(NAP).saturating_sub(spin).min(most - passed);
+            if nap == 0 {
+                std::hint::spin_loop();
+                continue;
+            }
             let bell = self.bell.clone();
-            bell.listen(nap, || {
+            bell.listen(Duration::from_nanos(nap), || {
                 self.gather();
                 !self.done.is_empty() || self.in_flight < before || news()
             });

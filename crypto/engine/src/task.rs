@@ -98,23 +98,32 @@ impl Task {
     }
 
     /// Admits it to the binding that another task of its session was just placed on, provided that
-    /// the session is a plain one; says whether that could be done. The queue counts it at once.
+    /// the session is a plain one, and returns its bytes; `None` if it is not of that session or
+    /// does not fit. The queue counts it at once.
     #[inline]
-    pub(crate) fn follow(&mut self, session: u64, algorithm: Algorithm, binding: u32) -> bool {
+    pub(crate) fn follow(
+        &mut self,
+        session: u64,
+        algorithm: Algorithm,
+        binding: u32,
+    ) -> Option<usize> {
         let inner = self.session.inner();
         if inner.id != session {
-            return false;
+            return None;
         }
-        let fits = match &self.operation {
+        let bytes = match &self.operation {
             // What there is most of does without the way over a request.
-            Operation::Seal { data, .. } => algorithm.takes_text(data.len()),
-            _ => self.operation.with(|request| inner.check(request)).is_ok(),
+            Operation::Seal { data, .. } if algorithm.takes_text(data.len()) => data.len(),
+            Operation::Seal { .. } => return None,
+            _ => {
+                self.operation.with(|request| inner.check(request)).ok()?;
+                self.operation.bytes()
+            }
         };
         self.marks = mark::COUNTED;
-        self.bytes = self.operation.bytes();
+        self.bytes = bytes;
         self.binding = binding;
-        self.predicted = 0;
-        fits
+        Some(bytes)
     }
 
     /// Checks it and, where the session counts its uses, counts this one.
