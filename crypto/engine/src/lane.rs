@@ -118,13 +118,13 @@ impl Lane {
     }
 
     /// Reckons with so many nanoseconds more.
-    pub fn load(&self, nanoseconds: u32) {
-        self.backlog.fetch_add(u64::from(nanoseconds), Ordering::Relaxed);
+    pub fn load(&self, nanoseconds: u64) {
+        self.backlog.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
     /// The same nanoseconds, when the work is done.
-    pub fn unload(&self, nanoseconds: u32) {
-        self.backlog.fetch_sub(u64::from(nanoseconds), Ordering::Relaxed);
+    pub fn unload(&self, nanoseconds: u64) {
+        self.backlog.fetch_sub(nanoseconds, Ordering::Relaxed);
     }
 
     /// Nanoseconds that a newcomer waits for those before it.

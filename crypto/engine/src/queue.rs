@@ -62,6 +62,27 @@ struct End {
     batch: Vec<Box<Task>>,
     /// Taken and not yet back.
     in_flight: usize,
+    /// Nanoseconds that the lane reckons with for tasks of this end.
+    load: u64,
+}
+
+impl End {
+    fn load(&mut self, nanoseconds: u32) {
+        self.load += u64::from(nanoseconds);
+        self.lane.load(u64::from(nanoseconds));
+    }
+
+    fn unload(&mut self, nanoseconds: u32) {
+        self.load -= u64::from(nanoseconds);
+        self.lane.unload(u64::from(nanoseconds));
+    }
+}
+
+impl Drop for End {
+    /// What is never collected is not reckoned with for ever.
+    fn drop(&mut self) {
+        self.lane.unload(self.load);
+    }
 }
 
 /// Where the last task went, for the next that is of the same session and has no choice.
@@ -352,7 +373,7 @@ impl Queue {
         } else if lane.on_caller {
             self.ahead += f64::from(picked.service);
         } else {
-            lane.load(picked.service);
+            self.ends[end].load(picked.service);
         }
         self.ends[end].batch.push(task);
     }
@@ -363,7 +384,8 @@ impl Queue {
             return end;
         }
         let queue = lane.driver.as_ref().and_then(|driver| driver.queue(&self.bell));
-        self.ends.push(End { lane: lane.clone(), queue, batch: Vec::new(), in_flight: 0 });
+        let lane = lane.clone();
+        self.ends.push(End { lane, queue, batch: Vec::new(), in_flight: 0, load: 0 });
         self.ends.len() - 1
     }
 
@@ -453,7 +475,7 @@ impl Queue {
         for index in 0..self.ends.len() {
             let end = &mut self.ends[index];
             let Some(queue) = &mut end.queue else { continue };
-            if end.in_flight == 0 {
+            if end.in_flight == 0 && end.batch.is_empty() {
                 continue;
             }
             let before = done.len();
@@ -518,8 +540,12 @@ impl Queue {
         for task in tasks.drain(..) {
             let inner = task.session.inner();
             let Some(binding) = inner.binding(task.binding) else { continue };
-            if !binding.lane.on_caller {
-                binding.lane.unload(task.predicted);
+            // An end that is gone has taken its load with it.
+            let is_its = |end: &&mut End| Arc::ptr_eq(&end.lane, &binding.lane);
+            if !binding.lane.on_caller
+                && let Some(end) = self.ends.iter_mut().find(is_its)
+            {
+                end.unload(task.predicted);
             }
             if task.is_marked(mark::GIVEN_BACK) {
                 if task.is_marked(mark::COUNTED) {
@@ -623,9 +649,9 @@ impl Drop for Queue {
         }
         let mut waiting: Vec<_> = self.slow_waiting.drain(..).collect();
         for end in &mut self.ends {
-            for task in end.batch.drain(..) {
+            for task in mem::take(&mut end.batch) {
                 if !end.lane.on_caller {
-                    end.lane.unload(task.predicted);
+                    end.unload(task.predicted);
                 }
                 waiting.push(task);
             }

@@ -370,13 +370,13 @@ impl Inner {
             let Some(state) = binding.state() else { continue };
             let shared = !binding.lane.on_caller;
             if shared {
-                binding.lane.load(service);
+                binding.lane.load(u64::from(service));
             }
             let begun = if timed { clock::now() } else { 0 };
             let result = state.run(request);
             let ended = if timed { clock::now() } else { 0 };
             if shared {
-                binding.lane.unload(service);
+                binding.lane.unload(u64::from(service));
             }
             if result == Err(Error::Gone) {
                 self.registry.bury(&binding.lane);

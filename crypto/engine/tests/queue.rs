@@ -270,6 +270,20 @@ fn completions_are_called_back_at_once_and_on_drop() {
 }
 
 #[test]
+fn what_is_never_collected_is_not_reckoned_with() {
+    let device = Device::new("queue-left", 2);
+    let engine = Engine::builder().driver(device).build();
+    let cost = Linear { fixed: 1_000.0, per_byte: 0.0 };
+    engine.set_cost("queue-left", &[Algorithm::Aes128Gcm], cost, cost).unwrap();
+    let session = engine.session(GCM).unwrap();
+    let mut queue = engine.queue(100);
+    queue.submit(&mut tasks(&session, 0..5), false);
+    assert_eq!(engine.drivers()[0].backlog, 5_000);
+    drop(queue);
+    assert_eq!(engine.drivers()[0].backlog, 0);
+}
+
+#[test]
 fn a_dead_driver_is_replaced_without_anybody_noticing() {
     let device = Device::new("queue-dying", 3);
     let engine = Engine::builder().driver(device.clone()).build();
@@ -524,6 +538,7 @@ proptest! {
             queue.poll(&mut back);
         }
         prop_assert_eq!(queue.in_flight(), 0);
+        prop_assert!(engine.drivers().iter().all(|driver| driver.backlog == 0));
         let even: Vec<_> = users(&back).into_iter().filter(|user| user % 2 == 0).collect();
         prop_assert!(even.is_sorted(), "{:?}", even);
         let mut all = users(&back);
