@@ -227,6 +227,18 @@ impl Algorithm {
             && (!gmac || bytes == 0)
     }
 
+    /// Whether it is a cipher that takes a text of so many bytes.
+    #[inline]
+    pub(crate) const fn takes_blocks(self, bytes: usize) -> bool {
+        let xts = matches!(self, Algorithm::Aes128Xts | Algorithm::Aes256Xts);
+        // Blocks are powers of two.
+        let whole = bytes & (self.block_bytes() - 1) == 0;
+        matches!(self.kind(), Kind::Cipher)
+            && bytes <= limits::REQUEST_BYTES_MAX
+            && whole
+            && (!xts || bytes >= 16)
+    }
+
     /// Whether an engine refuses it unless it was enabled.
     pub const fn is_legacy(self) -> bool {
         matches!(self, Algorithm::TripleDesCbc)
@@ -242,6 +254,7 @@ impl Algorithm {
     }
 
     /// Bytes that a cipher's text is a multiple of; 1 for those that take any length.
+    #[inline]
     pub const fn block_bytes(self) -> usize {
         match self {
             Algorithm::Aes128Cbc | Algorithm::Aes256Cbc => 16,

@@ -124,7 +124,9 @@ impl Costs {
         let line = &self.lines[company as usize];
         let expected = line.cost().nanoseconds(bytes);
         if expected <= 0.0 {
-            return;
+            // What could not be measured before is measured by its first request.
+            let cost = Linear { fixed: nanoseconds as f64, per_byte: 0.0 };
+            return self.set(cost, cost);
         }
         let cell = &line.correction[class(bytes)];
         let old = f32::from_bits(cell.load(Relaxed));
@@ -171,6 +173,8 @@ mod tests {
         assert_eq!(cost, Linear { fixed: 100.0, per_byte: 1.0 });
         let costs = Costs::default();
         assert_eq!(costs.predict(Company::Alone, 100), 0.0);
+        costs.observe(Company::Alone, 1, 50);
+        assert_eq!(costs.predict(Company::Alone, 100), 50.0);
         costs.learn(cost, cost);
         assert_eq!(costs.predict(Company::Alone, 100), 200.0);
         for _ in 0..100 {

@@ -306,6 +306,9 @@ impl Request<'_> {
                 let bytes = data.len().checked_sub(TAG_BYTES)?;
                 (bytes, algorithm.takes_text(bytes))
             }
+            Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => {
+                (data.len(), algorithm.takes_blocks(data.len()))
+            }
             _ => (self.bytes(), self.check(algorithm).is_ok()),
         };
         fits.then_some(bytes)
@@ -316,13 +319,6 @@ impl Request<'_> {
         let exact = |kind, length: usize| {
             algorithm.kind() == kind && algorithm.output_bytes() == Some(length)
         };
-        let cipher = |data: &[u8]| {
-            algorithm.kind() == Kind::Cipher
-                && data.len() <= limits::REQUEST_BYTES_MAX
-                && data.len().is_multiple_of(algorithm.block_bytes())
-                && (data.len() >= 16
-                    || !matches!(algorithm, Algorithm::Aes128Xts | Algorithm::Aes256Xts))
-        };
         let fits = match self {
             Request::Seal { data, .. } => algorithm.takes_text(data.len()),
             Request::Open { data, .. } => {
@@ -331,7 +327,9 @@ impl Request<'_> {
                 };
                 algorithm.takes_text(bytes)
             }
-            Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => cipher(data),
+            Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => {
+                algorithm.takes_blocks(data.len())
+            }
             Request::Compress { data, out } | Request::Decompress { data, out } => {
                 algorithm.kind() == Kind::Compression
                     && data.len().max(out.len()) <= limits::REQUEST_BYTES_MAX

@@ -114,7 +114,8 @@ impl Task {
         let bytes = match &self.operation {
             // What there is most of does without the way over a request.
             Operation::Seal { data, .. } if algorithm.takes_text(data.len()) => data.len(),
-            Operation::Seal { .. } => return None,
+            Operation::Encrypt { data, .. } if algorithm.takes_blocks(data.len()) => data.len(),
+            Operation::Seal { .. } | Operation::Encrypt { .. } => return None,
             _ => {
                 self.operation.with(|request| inner.check(request)).ok()?;
                 self.operation.bytes()
