@@ -65,9 +65,8 @@ pub struct List {
 ///
 /// Runs one operation over and over (seal, encrypt, digest, sign, ...) and checks every result on
 /// the software driver, outside the time that is measured: what can be undone is undone, the rest
-/// is compared. With --driver and no --algorithm the driver has to pass the conformance suite
-/// instead. The exit status is 1 if a result was wrong, an operation failed, or nothing could be
-/// run.
+/// is compared. With --driver alone the driver has to pass the conformance suite instead. The exit
+/// status is 1 if a result was wrong, an operation failed, or something could not be run.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

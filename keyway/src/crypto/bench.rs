@@ -2,7 +2,7 @@
 
 use super::arguments::Bench;
 use super::picture::{Line, Picture};
-use super::work::{Door, Load, OPERATION_BYTES, Subject, Work};
+use super::work::{Door, Load, Subject, Work, check_memory};
 use super::{Interrupt, drivers, engine, known, private_key, say};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
@@ -22,8 +22,6 @@ const RUNS: usize = 7;
 const WARM_UP: f64 = 0.2;
 /// Bytes that the operations of one cell take: what the nearest caches hold.
 const ROOM: usize = 64 << 10;
-/// Operations of all doors and sizes take no more memory than this, in bytes.
-const MEMORY_BYTES_MAX: usize = 2 << 30;
 
 /// Measures, shows a table, draws a picture. Says whether there was something to measure.
 ///
@@ -37,13 +35,7 @@ pub fn run(arguments: &Bench) -> Result<bool, Failure> {
     let sizes = if arguments.sizes.is_empty() { &SIZES[..] } else { &arguments.sizes };
     let doors = doors(arguments);
     let deepest = doors.iter().map(|door| door.in_flight()).max().unwrap_or(1);
-    let largest = sizes.iter().max().copied().unwrap_or(0);
-    if 16 * deepest * (largest + OPERATION_BYTES) > MEMORY_BYTES_MAX {
-        return Err(Failure::usage(format!(
-            "{deepest} in flight of {} bytes take too much memory; take less of one",
-            grouped(largest as u64)
-        )));
-    }
+    check_memory(1, deepest, sizes)?;
     if let Some(path) = &arguments.svg {
         writable(path)?;
     }
@@ -71,7 +63,10 @@ pub fn run(arguments: &Bench) -> Result<bool, Failure> {
     if let Some(path) = &arguments.svg {
         let lines = tables.iter().flat_map(|table| table.lines(tables.len() > 1)).collect();
         let picture = Picture {
-            title: "Time for one operation".to_owned(),
+            title: match &tables[..] {
+                [only] => only.title(),
+                _ => "Time for one operation".to_owned(),
+            },
             x: "bytes an operation works on",
             y: "nanoseconds an operation",
             lines,
@@ -264,8 +259,12 @@ impl Cell {
 }
 
 impl Table {
+    fn title(&self) -> String {
+        format!("{}, {}, {}", self.work, self.work.verb(), self.door)
+    }
+
     fn text(&self) -> String {
-        let mut text = format!("{}, {}, {}\n{:>9}", self.work, self.work.verb(), self.door, "");
+        let mut text = format!("{}\n{:>9}", self.title(), "");
         for driver in &self.drivers {
             let _ = write!(text, "  {driver:>29}");
         }

@@ -5,7 +5,7 @@
 //! check what they got and make it ready again, which is not.
 
 use super::arguments::{Policy, Test};
-use super::work::{Door, Errors, LOST, Load, OPERATION_BYTES, Subject, WRONG, Work};
+use super::work::{Door, Errors, LOST, Load, Subject, WRONG, Work, check_memory};
 use super::{Interrupt, drivers, engine, known, private_key, say};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
@@ -29,8 +29,6 @@ const ROOM_ALONE: usize = 64 << 10;
 const ROOM_TOGETHER: usize = 4 << 20;
 /// How often an operation is run in one round where nothing is checked.
 const REPEATS: usize = 16;
-/// Most memory for operations, in bytes.
-const MEMORY_BYTES_MAX: usize = 2 << 30;
 /// The engine times one request in so many unless told otherwise.
 const SAMPLE: u32 = 1_024;
 /// The stages of a request that the engine times.
@@ -70,9 +68,15 @@ pub fn run(arguments: &Test) -> Result<bool, Failure> {
     }
 }
 
-/// Whether a driver was named and no work for it.
+/// Whether a driver was named, and nothing of how it is to be measured.
 fn is_bare(arguments: &Test) -> bool {
-    arguments.driver.is_some() && arguments.algorithms.is_empty()
+    let Test { driver, algorithms, sizes, count, seconds, in_flight, direct, .. } = arguments;
+    driver.is_some()
+        && algorithms.is_empty()
+        && sizes.is_empty()
+        && (count.is_none() && seconds.is_none())
+        && (in_flight.is_none() && !direct)
+        && (!arguments.profile && !arguments.no_verify)
 }
 
 /// What is done with each work and size.
@@ -110,18 +114,7 @@ fn measure(
         drivers: names.chain([CHAIN.to_owned()]).collect(),
         interrupt,
     };
-    let largest = sizes.iter().max().copied().unwrap_or(0);
-    let memory = 16 * manner.threads * manner.door.in_flight() * (largest + OPERATION_BYTES);
-    if memory > MEMORY_BYTES_MAX {
-        return Err(Failure::usage(format!(
-            "{} threads with {} of {} bytes take {} MiB of memory, more than {}; take less of one",
-            manner.threads,
-            manner.door,
-            grouped(largest as u64),
-            grouped((memory >> 20) as u64),
-            grouped((MEMORY_BYTES_MAX >> 20) as u64),
-        )));
-    }
+    check_memory(manner.threads, manner.door.in_flight(), sizes)?;
     let demand = named.map_or(Demand::Any, Demand::Named);
     let bar = Progress::steps("testing", works.len() as u64 * sizes.len() as u64);
     let (mut figures, mut skipped, mut headed) = (Vec::new(), Vec::new(), false);
@@ -129,7 +122,7 @@ fn measure(
         let subject = match Subject::open(engine, work, demand, rsa) {
             Ok(subject) => Arc::new(subject),
             Err(why) => {
-                output::note(format_args!("{work} is left out: {why}"));
+                bar.aside(|| output::note(format_args!("{work} is left out: {why}")));
                 skipped.push(json!({ "work": work.to_string(), "why": why }));
                 continue;
             }
@@ -381,7 +374,16 @@ fn stages(drivers: &[String], label: &str) -> Vec<(String, &'static str, Distrib
 fn header() -> String {
     format!(
         "{:<30} {:<11} {:>8} {:>11} {:>15} {:>8} {:>10} {:>10} {:>6} {:>7}  DRIVERS",
-        "WORK", "", "BYTES", "OPERATIONS", "IN ALL", "SECONDS", "US/OP", "MBIT/S", "BUSY", "ERRORS"
+        "WORK",
+        "",
+        "BYTES",
+        "OPERATIONS",
+        "TOTAL BYTES",
+        "SECONDS",
+        "US/OP",
+        "MBIT/S",
+        "BUSY",
+        "ERRORS"
     )
 }
 

@@ -5,6 +5,8 @@
 //! software driver.
 
 use super::Interrupt;
+use crate::failure::Failure;
+use crate::output::grouped;
 use keyway_drivers::software;
 use keyway_engine::{
     Algorithm, Cost, Demand, Direction, DriverSession, Engine, Error, IV_BYTES_MAX, Iv, Key, Kind,
@@ -27,7 +29,9 @@ const MESSAGE_BYTES: usize = 32;
 /// Room behind a message for what compression adds to what it cannot compress, in bytes.
 const COMPRESSION_ROOM: usize = 1_024;
 /// What an operation takes beside its text, in bytes; about.
-pub const OPERATION_BYTES: usize = 256;
+const OPERATION_BYTES: usize = 256;
+/// Most memory for operations, in bytes.
+const MEMORY_BYTES_MAX: usize = 2 << 30;
 /// After this time without any completion a queue is taken to have lost its tasks.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a waiting thread looks whether it is to end.
@@ -542,6 +546,26 @@ impl fmt::Display for Door {
             Door::Queue(number) => write!(f, "{number} in flight"),
         }
     }
+}
+
+/// Refuses what takes too much memory.
+///
+/// # Errors
+/// If so many operations of these sizes do.
+pub fn check_memory(threads: usize, in_flight: usize, sizes: &[usize]) -> Result<(), Failure> {
+    let largest = sizes.iter().max().copied().unwrap_or(0);
+    // A queue has several operations for each that is under way, some with an output as long.
+    let bytes = 16 * threads * in_flight * (largest + OPERATION_BYTES);
+    if bytes <= MEMORY_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{threads} threads with {in_flight} operations in flight of {} bytes each take {} MiB of \
+         memory, more than {}; take less of one",
+        grouped(largest as u64),
+        grouped((bytes >> 20) as u64),
+        grouped((MEMORY_BYTES_MAX >> 20) as u64),
+    )))
 }
 
 /// Operations of one size on one session, run by one thread.
