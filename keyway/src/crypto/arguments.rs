@@ -116,7 +116,8 @@ pub struct Test {
     /// How requests get to a driver
     #[arg(long, value_enum, default_value = "direct")]
     pub policy: Policy,
-    /// Time the stages of every request, and say what that costs
+    /// Time the stages of every request (in a queue: of one of each submission), and say what that
+    /// costs
     #[arg(long)]
     pub profile: bool,
     /// Check every result (the default)

@@ -7,6 +7,7 @@ fn bad_arguments_are_one_line_and_status_2() {
     let cases: &[(&[&str], &str)] = &[
         (&[], "a command is missing"),
         (&["directory"], "a command is missing"),
+        (&["crypto"], "keyway crypto --help"),
         (&["serve"], "serve"),
         (&["up", "--prot", "1"], "--prot"),
         (&["up", "--listen", "here"], "127.0.0.1:1389"),
@@ -28,7 +29,7 @@ fn bad_arguments_are_one_line_and_status_2() {
 #[test]
 fn help_teaches_with_examples() {
     let overview = keyway(["--help"]).well();
-    for command in ["up", "directory", "top"] {
+    for command in ["up", "directory", "top", "crypto"] {
         assert!(overview.out.contains(command), "{command}");
     }
     for command in [
@@ -37,6 +38,9 @@ fn help_teaches_with_examples() {
         &["directory", "export"],
         &["directory", "check"],
         &["top"],
+        &["crypto", "list"],
+        &["crypto", "test"],
+        &["crypto", "bench"],
     ] {
         let help = keyway(command.iter().chain(&["--help"])).well();
         assert!(help.out.contains("Examples:"), "{command:?}");
