@@ -47,8 +47,7 @@ fn measure(
     binding: &Binding,
     steps: &[Algorithm],
 ) -> Option<(Linear, Linear)> {
-    let keys: Vec<_> =
-        steps.iter().map(|step| vec![0x5a; step.key_bytes().unwrap_or(32)]).collect();
+    let keys: Vec<_> = steps.iter().map(|step| key(*step)).collect();
     let pairs = steps.iter().zip(&keys);
     let own: Vec<Step<'_>> = pairs.map(|(algorithm, key)| step(*algorithm, key)).collect();
     let parameters = match *own {
