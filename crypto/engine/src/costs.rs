@@ -87,6 +87,7 @@ impl Costs {
     pub fn learn(&self, alone: Linear, together: Linear) {
         if !self.fixed.load(Relaxed) {
             self.set(alone, together);
+            self.learned.store(true, Relaxed);
         }
     }
 
@@ -94,6 +95,7 @@ impl Costs {
     pub fn fix(&self, alone: Linear, together: Linear) {
         self.fixed.store(true, Relaxed);
         self.set(alone, together);
+        self.learned.store(true, Relaxed);
     }
 
     fn set(&self, alone: Linear, together: Linear) {
@@ -104,7 +106,6 @@ impl Costs {
                 correction.store(1f32.to_bits(), Relaxed);
             }
         }
-        self.learned.store(true, Relaxed);
     }
 
     /// Nanoseconds that a request of so many bytes is expected to take; 0 while nothing is known,
@@ -124,7 +125,7 @@ impl Costs {
         let line = &self.lines[company as usize];
         let expected = line.cost().nanoseconds(bytes);
         if expected <= 0.0 {
-            // What could not be measured before is measured by its first request.
+            // Until it is measured, or where it cannot be, the first request says something.
             let cost = Linear { fixed: nanoseconds as f64, per_byte: 0.0 };
             return self.set(cost, cost);
         }
@@ -175,6 +176,7 @@ mod tests {
         assert_eq!(costs.predict(Company::Alone, 100), 0.0);
         costs.observe(Company::Alone, 1, 50);
         assert_eq!(costs.predict(Company::Alone, 100), 50.0);
+        assert!(!costs.is_learned());
         costs.learn(cost, cost);
         assert_eq!(costs.predict(Company::Alone, 100), 200.0);
         for _ in 0..100 {

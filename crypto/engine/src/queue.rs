@@ -9,6 +9,7 @@
 use crate::costs::{self, Company};
 use crate::lane::{Lane, Stage, Work};
 use crate::registry::Registry;
+use crate::session::Binding;
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
 use crate::{
@@ -159,7 +160,7 @@ impl Queue {
         let sampled = sampling::due(self.registry.sample(), accepted);
         let company =
             if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
-        if !sampled && accepted == tasks.len() && self.follow_all(tasks, company) {
+        if sampled == 0 && accepted == tasks.len() && self.follow_all(tasks, company) {
             self.push_all(tasks, more);
         } else {
             self.submit_mixed(tasks.drain(..accepted), company, sampled);
@@ -211,10 +212,10 @@ impl Queue {
         &mut self,
         tasks: impl Iterator<Item = Box<Task>>,
         company: Company,
-        mut sampled: bool,
+        mut sampled: usize,
     ) {
         for mut task in tasks {
-            if !sampled && self.follow_all(std::slice::from_mut(&mut task), company) {
+            if sampled == 0 && self.follow_all(std::slice::from_mut(&mut task), company) {
                 self.ends[self.last.end].batch.push(task);
                 continue;
             }
@@ -222,7 +223,8 @@ impl Queue {
                 self.enter(&mut task);
             }
             let admitted = task.admit();
-            if mem::take(&mut sampled) {
+            if sampled > 0 {
+                sampled -= 1;
                 task.marks |= mark::SAMPLED;
                 task.stamps = Stamps { submitted: clock::now(), ..Stamps::default() };
             }
@@ -346,14 +348,15 @@ impl Queue {
 
     /// Puts an admitted task where it will be finished first.
     fn place(&mut self, mut task: Box<Task>, company: Company) {
-        let Task { session, operation, bytes, .. } = &mut *task;
+        let Task { session, operation, bytes, marks, .. } = &mut *task;
         let (inner, algorithm) = (session.inner(), session.algorithm());
         if operation.class(algorithm) == Class::Slow {
             self.slow_waiting.push_back(task);
             return;
         }
         let epoch = self.registry.epoch();
-        let picked = inner.pick(*bytes, company, self.ahead).and_then(|picked| {
+        let timed = *marks & mark::SAMPLED != 0;
+        let picked = inner.pick(*bytes, company, self.ahead, timed).and_then(|picked| {
             let binding = inner.binding(picked.binding).ok_or(Error::Gone)?;
             Ok((picked, binding.lane.clone(), binding.work.clone()))
         });
@@ -561,7 +564,7 @@ impl Queue {
                 binding.work.count_error(error);
             }
             if task.is_marked(mark::SAMPLED) {
-                record(&binding.work, &task);
+                record(binding, &task);
             }
             if !inner.is_plain() {
                 let opening = matches!(task.operation, Operation::Open { .. });
@@ -619,10 +622,12 @@ impl Queue {
 
 /// Takes a timed task's stages into the histograms, and its cost into the averages.
 #[cold]
-fn record(work: &Work, task: &Task) {
+fn record(binding: &Binding, task: &Task) {
     let Stamps { submitted, started, finished } = task.stamps;
-    // A driver that does several at a time cannot say when each began.
-    if started != 0 && finished != 0 {
+    let work = &binding.work;
+    // Who does several at a time in the caller's own time cannot say what each took.
+    let several = binding.lane.on_caller && binding.lane.queued;
+    if started != 0 && finished != 0 && !several {
         work.record(Stage::Queue, started.saturating_sub(submitted));
         work.record(Stage::Run, finished.saturating_sub(started));
         if task.result.is_ok() {

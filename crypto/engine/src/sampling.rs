@@ -6,16 +6,17 @@ thread_local! {
     static TICK: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether one of these requests is due. `every` is a power of two, or 0 for none.
+/// How many of these requests are due. `every` is a power of two, or 0 for none.
 #[inline]
-pub(crate) fn due(every: u32, requests: usize) -> bool {
+pub(crate) fn due(every: u32, requests: usize) -> usize {
     if every == 0 {
-        return false;
+        return 0;
     }
     TICK.with(|tick| {
         let before = tick.get();
         let after = before.wrapping_add(requests as u32);
         tick.set(after);
-        (before ^ after) & !(every - 1) != 0
+        let turns = |ticks: u32| ticks >> every.trailing_zeros();
+        turns(after).wrapping_sub(turns(before)) as usize
     })
 }

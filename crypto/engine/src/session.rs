@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     bindings: Append<Binding>,
     tables: Append<Table>,
     current: AtomicUsize,
+    /// Timed requests that had a choice.
+    tries: AtomicUsize,
     /// Held while a table is made.
     making: Mutex<()>,
 }
@@ -75,6 +77,8 @@ pub(crate) struct Choice {
     /// Whether all there was to choose from computes in the caller's own time, so that the choice
     /// depends on nothing but the request.
     pub local: bool,
+    /// Whether it is not the best, but one to be measured again.
+    pub tried: bool,
 }
 
 enum OwnedDemand {
@@ -165,6 +169,7 @@ impl Session {
             bindings: Append::new(),
             tables: Append::new(),
             current: AtomicUsize::new(0),
+            tries: AtomicUsize::new(0),
             making: Mutex::new(()),
         };
         inner.first_table()?;
@@ -209,7 +214,7 @@ impl Session {
     #[inline]
     pub fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         let inner = &*self.inner;
-        let timed = sampling::due(inner.registry.sample(), 1);
+        let timed = sampling::due(inner.registry.sample(), 1) > 0;
         if !timed
             && inner.direct.epoch.load(Ordering::Acquire) == inner.registry.epoch()
             && let Some(bytes) = request.bytes_if_fit(inner.direct.algorithm)
@@ -298,6 +303,10 @@ impl Session {
     }
 }
 
+/// One in so many timed requests goes to a candidate that may not be the best.
+const TRY_EVERY: usize = 8;
+/// A candidate that is expected to take so many times as long is not tried.
+const HOPELESS: f64 = 16.0;
 /// A size at which the cost of a byte outweighs all others.
 const LARGE: usize = 1 << 20;
 /// Measurements that differ by less than this factor are taken for the same.
@@ -361,8 +370,9 @@ impl Inner {
     pub fn run_admitted(&self, request: &mut Request<'_>, timed: bool) -> Result<usize, Error> {
         let bytes = request.bytes();
         loop {
-            let Choice { binding, service, .. } = self.pick(bytes, Company::Alone, 0.0)?;
-            if binding != 0 {
+            let choice = self.pick(bytes, Company::Alone, 0.0, timed)?;
+            let Choice { binding, service, tried, .. } = choice;
+            if binding != 0 && !tried {
                 // Others have come to be faster: from now on each request is asked about.
                 self.direct.epoch.store(0, Ordering::Release);
             }
@@ -466,14 +476,23 @@ impl Inner {
 
     /// The candidate with the earliest predicted finish, and the nanoseconds it will be occupied.
     /// `ahead` is what the caller's own processor has to do first.
-    pub fn pick(&self, bytes: usize, company: Company, ahead: f64) -> Result<Choice, Error> {
+    ///
+    /// A request that is `timed` goes, now and then, to another candidate that is not hopelessly
+    /// slower, so that one that was measured in a bad moment is measured again.
+    pub fn pick(
+        &self,
+        bytes: usize,
+        company: Company,
+        ahead: f64,
+        timed: bool,
+    ) -> Result<Choice, Error> {
         let table = self.table()?;
         if let [only] = *table.candidates {
             let binding = self.binding(only).ok_or(Error::Gone)?;
             if binding.state().is_some() {
                 let service = binding.work.costs.predict(Company::Together, bytes);
                 let (service, local) = (service as u32, binding.lane.on_caller);
-                return Ok(Choice { binding: only, service, sole: true, local });
+                return Ok(Choice { binding: only, service, sole: true, local, tried: false });
             }
         }
         let choice = table.candidates.iter().filter_map(|index| {
@@ -496,31 +515,52 @@ impl Inner {
             );
             Some((finish, *index, together as u32))
         });
-        let best = choice.min_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        let best = choice.clone().min_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        let mut tried = false;
+        let best = best.map(|best| match self.turn(timed, table.candidates.len()) {
+            Some(turn) => {
+                let other = choice.clone().nth(turn).filter(|other| other.0 < best.0 * HOPELESS);
+                tried = other.is_some_and(|other| other.1 != best.1);
+                other.unwrap_or(best)
+            }
+            None => best,
+        });
         let Some((_, index, service)) = best else {
             // Perhaps somebody came while the last one went.
             if table.epoch != self.registry.epoch() {
-                return self.pick(bytes, company, ahead);
+                return self.pick(bytes, company, ahead, false);
             }
             return Err(self.nobody(table));
         };
         match self.open_binding(index) {
-            Ok(()) => Ok(Choice { binding: index, service, sole: false, local: table.local }),
+            Ok(()) => {
+                let local = table.local && !tried;
+                Ok(Choice { binding: index, service, sole: false, local, tried })
+            }
             Err(Error::Gone) => {
                 if let Some(binding) = self.binding(index) {
                     self.registry.bury(&binding.lane);
                 }
-                self.pick(bytes, company, ahead)
+                self.pick(bytes, company, ahead, false)
             }
             // It is none from now on; the others remain.
-            Err(_) if table.candidates.len() > 1 => self.pick(bytes, company, ahead),
+            Err(_) if table.candidates.len() > 1 => self.pick(bytes, company, ahead, false),
             Err(error) => Err(error),
         }
     }
 
+    /// Now and then, a candidate whose turn it is to be measured again.
+    fn turn(&self, timed: bool, candidates: usize) -> Option<usize> {
+        if !timed {
+            return None;
+        }
+        let count = self.tries.fetch_add(1, Ordering::Relaxed);
+        (count % TRY_EVERY == TRY_EVERY - 1).then_some(count / TRY_EVERY % candidates)
+    }
+
     /// Whether a lone request of so many bytes would run on this stack.
     pub fn runs_here(&self, bytes: usize) -> bool {
-        let choice = self.pick(bytes, Company::Alone, 0.0);
+        let choice = self.pick(bytes, Company::Alone, 0.0, false);
         choice.is_ok_and(|choice| {
             self.binding(choice.binding).is_some_and(|binding| binding.lane.on_caller)
         })
