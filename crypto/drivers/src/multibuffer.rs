@@ -86,21 +86,29 @@ fn cbc_key(key: &[u8]) -> Result<CbcKey, Error> {
 
 /// What the lanes of a batch have in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
-    cipher: Option<Algorithm>,
-    mac: Option<Algorithm>,
+enum Kind {
+    Aes128,
+    Aes256,
+    Sha1,
+    Sha256,
+    Aes128Sha1,
+    Aes128Sha256,
+    Aes256Sha1,
+    Aes256Sha256,
 }
 
 impl Kind {
     fn of(steps: &[Algorithm]) -> Option<Self> {
-        let is_cipher = |step| matches!(step, Algorithm::Aes128Cbc | Algorithm::Aes256Cbc);
-        let is_mac = |step| matches!(step, Algorithm::HmacSha1 | Algorithm::HmacSha256);
-        match *steps {
-            [cipher, mac] if is_cipher(cipher) && is_mac(mac) => {
-                Some(Kind { cipher: Some(cipher), mac: Some(mac) })
-            }
-            [step] if is_cipher(step) => Some(Kind { cipher: Some(step), mac: None }),
-            [step] if is_mac(step) => Some(Kind { cipher: None, mac: Some(step) }),
+        use Algorithm::{Aes128Cbc, Aes256Cbc, HmacSha1, HmacSha256};
+        match steps {
+            [Aes128Cbc] => Some(Kind::Aes128),
+            [Aes256Cbc] => Some(Kind::Aes256),
+            [HmacSha1] => Some(Kind::Sha1),
+            [HmacSha256] => Some(Kind::Sha256),
+            [Aes128Cbc, HmacSha1] => Some(Kind::Aes128Sha1),
+            [Aes128Cbc, HmacSha256] => Some(Kind::Aes128Sha256),
+            [Aes256Cbc, HmacSha1] => Some(Kind::Aes256Sha1),
+            [Aes256Cbc, HmacSha256] => Some(Kind::Aes256Sha256),
             _ => None,
         }
     }
@@ -127,10 +135,10 @@ impl DriverSession for Session {
 }
 
 impl Session {
-    /// Makes of an operation that fits (see [`Waiting::new`]) a job for the kernel, and returns the
-    /// bytes it will have put out.
+    /// Makes of an operation that fits (see [`Waiting::new`]) a job for the kernel, with the bytes it
+    /// will have put out.
     #[inline]
-    fn job<'t>(&'t self, operation: &'t mut Operation, job: &mut Job<'t>) -> Option<usize> {
+    fn job<'t>(&'t self, operation: &'t mut Operation) -> Option<(usize, Job<'t>)> {
         match operation {
             Operation::Chain { direction: Direction::Protect, data, length, parts } => {
                 let [Part::Cipher { iv, text }, Part::Mac { over, tag }] = &**parts else {
@@ -142,22 +150,19 @@ impl Session {
                 };
                 let (message, rest) = data.split_at_mut_checked(tag.start)?;
                 let (key, tag) = (self.mac.as_ref()?, rest.get_mut(..tag.len())?);
-                job.cipher = Some(Cipher { key: self.cipher.as_ref()?, iv, range: text.clone() });
-                job.mac = Some(Mac { key, range: over.clone(), front: &[], back: &[], tag });
-                job.message = message;
-                Some(*length)
+                let cipher = Cipher { key: self.cipher.as_ref()?, iv, range: text.clone() };
+                let mac = Mac { key, range: over.clone(), front: &[], back: &[], tag };
+                Some((*length, Job { message, cipher: Some(cipher), mac: Some(mac) }))
             }
             Operation::Encrypt { iv, data } => {
                 let (key, range) = (self.cipher.as_ref()?, 0..data.len());
-                job.cipher = Some(Cipher { key, iv: *iv, range });
-                job.message = data;
-                Some(job.message.len())
+                let cipher = Some(Cipher { key, iv: *iv, range });
+                Some((data.len(), Job { message: data, cipher, mac: None }))
             }
             Operation::Mac { data, out } => {
                 let (key, range, bytes) = (self.mac.as_ref()?, 0..data.len(), out.len());
-                job.mac = Some(Mac { key, range, front: &[], back: &[], tag: out });
-                job.message = data;
-                Some(bytes)
+                let mac = Some(Mac { key, range, front: &[], back: &[], tag: out });
+                Some((bytes, Job { message: data, cipher: None, mac }))
             }
             _ => None,
         }
@@ -248,12 +253,10 @@ impl Waiting {
 fn company(alike: &[Waiting]) -> usize {
     let enough = match alike.first().and_then(|first| first.kind) {
         None => return 0,
-        Some(kind) => match (kind.cipher, kind.mac) {
-            (_, None) => COMPANY_MIN,
-            (Some(_), Some(Algorithm::HmacSha1)) => 4,
-            (None, Some(Algorithm::HmacSha256)) => 9,
-            _ => 5,
-        },
+        Some(Kind::Aes128 | Kind::Aes256) => COMPANY_MIN,
+        Some(Kind::Aes128Sha1 | Kind::Aes256Sha1) => 4,
+        Some(Kind::Sha256) => 9,
+        Some(Kind::Sha1 | Kind::Aes128Sha256 | Kind::Aes256Sha256) => 5,
     };
     let work = |waiting: &Waiting| waiting.bytes + FIXED_BYTES;
     let mut all: usize = alike.iter().map(work).sum();
@@ -272,14 +275,18 @@ fn company(alike: &[Waiting]) -> usize {
 fn seal(kernel: Kernel, together: &mut [Waiting]) {
     let number = together.len();
     let mut results = [None; GROUP];
-    let mut jobs: [Job<'_>; GROUP] = array::from_fn(|_| nothing());
-    for ((Waiting { task, .. }, job), result) in
-        together.iter_mut().zip(&mut jobs).zip(&mut results)
-    {
+    let mut tasks = together.iter_mut().zip(&mut results);
+    let mut jobs: [Job<'_>; GROUP] = array::from_fn(|_| {
+        let Some((Waiting { task, .. }, result)) = tasks.next() else { return nothing() };
         task.begin();
         let parts = task.parts_as::<Session>();
-        *result = parts.and_then(|(session, operation)| session.job(operation, job));
-    }
+        let Some((bytes, job)) = parts.and_then(|(session, operation)| session.job(operation))
+        else {
+            return nothing();
+        };
+        *result = Some(bytes);
+        job
+    });
     let sealed = jobs.get_mut(..number).is_some_and(|jobs| kernel.seal(jobs).is_ok());
     for (Waiting { task, .. }, result) in together.iter_mut().zip(results) {
         match result {

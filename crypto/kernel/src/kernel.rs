@@ -1,5 +1,6 @@
 //! Which kernels there are, and a batch's way through one.
 
+use crate::alike::{Alike, Lanes};
 use crate::cbc::{self, Chains};
 use crate::hmac::{BLOCK_BYTES, Hash, WORDS_MAX};
 use crate::job::{Cipher, Fault, Job, Mac};
@@ -38,6 +39,9 @@ pub(crate) trait Room: Copy {
     );
     /// Takes the first `blocks` blocks of 64 bytes of each lane's input into the lane's state.
     fn compress(self, hash: Hash, states: &mut States, inputs: &[&[u8]; LANES], blocks: usize);
+    /// The outer hash of HMAC: takes each lane's inner digest, padded, into the state that the outer
+    /// key block left.
+    fn finish(self, hash: Hash, digests: &States, outer: &mut States);
 }
 
 /// A way to seal batches. Cheap to copy, and as good in any thread.
@@ -94,15 +98,30 @@ impl Kernel {
         for (job, request) in jobs.iter().enumerate() {
             request.check().map_err(|why| Fault { job, why })?;
         }
-        for group in jobs.chunks_mut(GROUP_JOBS_MAX) {
-            match self.0 {
-                Which::Portable => seal_group(Portable, group),
-                #[cfg(target_arch = "x86_64")]
-                Which::Avx512(room) => seal_group(room, group),
-            }
+        match self.0 {
+            Which::Portable => seal_all(Portable, jobs),
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx512(room) => seal_all(room, jobs),
         }
         Ok(())
     }
+}
+
+/// Requests that are alike go from end to end together; where the next are not, a group of them
+/// goes from pass to pass.
+fn seal_all<R: Room>(room: R, mut jobs: &mut [Job<'_>]) {
+    let mut lanes = Lanes::EMPTY;
+    while !jobs.is_empty() {
+        let alike = Alike::of(&jobs[..jobs.len().min(LANES)]);
+        let number = if alike.is_some() { LANES } else { GROUP_JOBS_MAX };
+        let (group, others) = jobs.split_at_mut(number.min(jobs.len()));
+        match alike {
+            Some(alike) => alike.seal(room, group, &mut lanes),
+            None => seal_group(room, group),
+        }
+        jobs = others;
+    }
+    lanes.zeroize();
 }
 
 /// What can go through cipher and hash together does; then one pass per cipher and per hash, since

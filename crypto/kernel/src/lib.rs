@@ -34,6 +34,7 @@
 #![deny(unsafe_code)]
 
 mod aes;
+mod alike;
 mod cbc;
 mod hmac;
 mod job;

@@ -28,8 +28,9 @@ type Scratch = [u8; 4 * BLOCK_BYTES];
 struct Work {
     states: States,
     scratch: [Scratch; LANES],
-    outer_states: States,
-    outer: [[u8; BLOCK_BYTES]; LANES],
+    /// Of the messages that ended: the inner digest, and the state that the outer key block left.
+    digests: States,
+    outer: States,
 }
 
 /// Computes the HMACs of what `waiting` yields, all of keys with this hash.
@@ -39,18 +40,14 @@ pub(crate) fn pass<'j>(room: impl Room, hash: Hash, waiting: impl Iterator<Item 
         return;
     }
     let mut work = Work::EMPTY;
-    let digest = hash.digest_bytes();
-    let mut block = [0; BLOCK_BYTES];
-    pad(&mut block, digest, (BLOCK_BYTES + digest) as u64);
-    work.outer = [block; LANES];
     let mut lanes = [const { None }; LANES];
     let mut tags: [&mut [u8]; LANES] = array::from_fn(|_| Default::default());
     let mut ended = 0;
     loop {
         for (at, lane) in lanes.iter_mut().enumerate() {
             while let Some(message) = settle(lane, at, &mut work, &mut waiting) {
-                work.states.get(at, &mut work.outer[ended][..digest]);
-                work.outer_states.set(ended, message.key.outer());
+                work.digests.set(ended, &work.states.words(at));
+                work.outer.set(ended, message.key.outer());
                 tags[ended] = message.tag;
                 ended += 1;
                 if ended == LANES {
@@ -90,10 +87,9 @@ pub(crate) fn pass<'j>(room: impl Room, hash: Hash, waiting: impl Iterator<Item 
 
 /// The outer hashes: writes the tags that wait, and leaves none.
 fn finish(room: impl Room, hash: Hash, work: &mut Work, tags: &mut [&mut [u8]; LANES]) {
-    let inputs = work.outer.each_ref().map(|block| block.as_slice());
-    room.compress(hash, &mut work.outer_states, &inputs, 1);
+    room.finish(hash, &work.digests, &mut work.outer);
     for (at, tag) in tags.iter_mut().enumerate() {
-        work.outer_states.get(at, mem::take(tag));
+        work.outer.get(at, mem::take(tag));
     }
 }
 
@@ -205,8 +201,8 @@ impl Work {
     const EMPTY: Self = Self {
         states: States::EMPTY,
         scratch: [[0; size_of::<Scratch>()]; LANES],
-        outer_states: States::EMPTY,
-        outer: [[0; BLOCK_BYTES]; LANES],
+        digests: States::EMPTY,
+        outer: States::EMPTY,
     };
 }
 

@@ -9,7 +9,7 @@ use core::array;
 use zeroize::{Zeroize, optimization_barrier};
 
 /// Fewest steps that are worth the way here: measured, about 400 bytes.
-const STEPS_MIN: usize = 5;
+pub(crate) const STEPS_MIN: usize = 5;
 
 /// How far a request has come.
 #[derive(Clone, Copy)]
@@ -40,7 +40,12 @@ pub(crate) struct Lane<'j> {
     hash: usize,
 }
 
-impl Lane<'_> {
+impl<'j> Lane<'j> {
+    /// Places count from the start of the message.
+    pub(crate) fn new(message: &'j mut [u8], encrypt: usize, hash: usize) -> Self {
+        Self { message, encrypt, hash }
+    }
+
     /// What the cipher takes in this step, as far as an idle lane has anything.
     pub(crate) fn encrypted(&mut self, step: usize) -> Option<&mut [u8; BLOCK_BYTES]> {
         let from = self.encrypt + step * BLOCK_BYTES;
@@ -116,7 +121,7 @@ impl Plan {
             let (Cipher { key, iv, range }, Mac { key: mac, range: hashed, .. }) = (cipher, mac);
             chains.enter::<ROUNDS>(at, key, iv);
             states.set(at, mac.inner());
-            *lane = Lane { message, encrypt: range.start, hash: hashed.start };
+            *lane = Lane::new(message, range.start, hashed.start);
         }
         let ahead = self.ahead * BLOCK_BYTES;
         let mut data: [&mut [u8]; LANES] = array::from_fn(|_| Default::default());

@@ -8,9 +8,10 @@ pub(crate) use aes::substitute;
 pub(crate) use sha::{SHA256_CONSTANTS, compress};
 
 use crate::cbc::{self, Chains};
-use crate::hmac::{BLOCK_BYTES, Hash};
+use crate::hmac::{BLOCK_BYTES, Hash, pad};
 use crate::kernel::{LANES, Room, States};
 use crate::stitch;
+use zeroize::Zeroizing;
 
 /// The plain room.
 #[derive(Clone, Copy)]
@@ -56,5 +57,16 @@ impl Room for Portable {
 
     fn compress(self, hash: Hash, states: &mut States, inputs: &[&[u8]; LANES], blocks: usize) {
         compress(hash, &mut states.0, inputs, blocks);
+    }
+
+    fn finish(self, hash: Hash, digests: &States, outer: &mut States) {
+        let bytes = hash.digest_bytes();
+        let mut blocks = Zeroizing::new([[0; BLOCK_BYTES]; LANES]);
+        for (at, block) in blocks.iter_mut().enumerate() {
+            digests.get(at, &mut block[..bytes]);
+            pad(block, bytes, (BLOCK_BYTES + bytes) as u64);
+        }
+        let inputs = blocks.each_ref().map(|block| block.as_slice());
+        self.compress(hash, outer, &inputs, 1);
     }
 }

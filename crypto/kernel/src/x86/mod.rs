@@ -57,6 +57,15 @@ impl Room for Avx512 {
             Hash::Sha256 => unsafe { sha::sha256(states, inputs, blocks) },
         }
     }
+
+    fn finish(self, hash: Hash, digests: &States, outer: &mut States) {
+        match hash {
+            // SAFETY: `detect` has seen the features.
+            Hash::Sha1 => unsafe { sha::finish_sha1(digests, outer) },
+            // SAFETY: `detect` has seen the features.
+            Hash::Sha256 => unsafe { sha::finish_sha256(digests, outer) },
+        }
+    }
 }
 
 #[inline]

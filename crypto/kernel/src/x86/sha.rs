@@ -80,51 +80,89 @@ pub(super) fn sha1(states: &mut States, inputs: &[&[u8]; LANES], blocks: usize) 
 pub(super) fn sha256(states: &mut States, inputs: &[&[u8]; LANES], blocks: usize) {
     let mut state = get::<8>(states);
     for block in 0..blocks {
-        let mut w = message::<8>(row(inputs, block));
-        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
-        macro_rules! round {
-            ($a:ident $b:ident $c:ident $d:ident $e:ident $f:ident $g:ident $h:ident, $t:expr) => {
-                if $t >= 16 {
-                    let (near, far) = (w[($t + 1) % 16], w[($t + 14) % 16]);
-                    let near = sigma::<7, 18, 3>(near);
-                    let far = sigma::<17, 19, 10>(far);
-                    w[$t % 16] = add(add(w[$t % 16], w[($t + 9) % 16]), add(near, far));
-                }
-                let k = _mm512_set1_epi32(SHA256_CONSTANTS[$t].cast_signed());
-                let known = add(add(w[$t % 16], k), $h);
-                let known = add(known, _mm512_ternarylogic_epi32::<CHOOSE>($e, $f, $g));
-                let first = add(known, turn::<6, 11, 25>($e));
-                let majority = _mm512_ternarylogic_epi32::<MAJORITY>($a, $b, $c);
-                let second = add(majority, turn::<2, 13, 22>($a));
-                $d = add($d, first);
-                $h = add(first, second);
-            };
-        }
-        macro_rules! eight {
-            ($t:expr) => {
-                round!(a b c d e f g h, $t);
-                round!(h a b c d e f g, $t + 1);
-                round!(g h a b c d e f, $t + 2);
-                round!(f g h a b c d e, $t + 3);
-                round!(e f g h a b c d, $t + 4);
-                round!(d e f g h a b c, $t + 5);
-                round!(c d e f g h a b, $t + 6);
-                round!(b c d e f g h a, $t + 7);
-            };
-        }
-        eight!(0);
-        eight!(8);
-        eight!(16);
-        eight!(24);
-        eight!(32);
-        eight!(40);
-        eight!(48);
-        eight!(56);
-        for (state, word) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-            *state = add(*state, word);
-        }
+        let w = message::<8>(row(inputs, block));
+        sha256_block(&mut state, w);
     }
     put(states, state);
+}
+
+/// One block of SHA-256 in every lane: the 16 words of the block into the state.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn sha256_block(state: &mut [__m512i; 8], mut w: [__m512i; 16]) {
+    let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
+    macro_rules! round {
+        ($a:ident $b:ident $c:ident $d:ident $e:ident $f:ident $g:ident $h:ident, $t:expr) => {
+            if $t >= 16 {
+                let (near, far) = (w[($t + 1) % 16], w[($t + 14) % 16]);
+                let near = sigma::<7, 18, 3>(near);
+                let far = sigma::<17, 19, 10>(far);
+                w[$t % 16] = add(add(w[$t % 16], w[($t + 9) % 16]), add(near, far));
+            }
+            let k = _mm512_set1_epi32(SHA256_CONSTANTS[$t].cast_signed());
+            let known = add(add(w[$t % 16], k), $h);
+            let known = add(known, _mm512_ternarylogic_epi32::<CHOOSE>($e, $f, $g));
+            let first = add(known, turn::<6, 11, 25>($e));
+            let majority = _mm512_ternarylogic_epi32::<MAJORITY>($a, $b, $c);
+            let second = add(majority, turn::<2, 13, 22>($a));
+            $d = add($d, first);
+            $h = add(first, second);
+        };
+    }
+    macro_rules! eight {
+        ($t:expr) => {
+            round!(a b c d e f g h, $t);
+            round!(h a b c d e f g, $t + 1);
+            round!(g h a b c d e f, $t + 2);
+            round!(f g h a b c d e, $t + 3);
+            round!(e f g h a b c d, $t + 4);
+            round!(d e f g h a b c, $t + 5);
+            round!(c d e f g h a b, $t + 6);
+            round!(b c d e f g h a, $t + 7);
+        };
+    }
+    eight!(0);
+    eight!(8);
+    eight!(16);
+    eight!(24);
+    eight!(32);
+    eight!(40);
+    eight!(48);
+    eight!(56);
+    for (state, word) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
+        *state = add(*state, word);
+    }
+}
+
+/// See [`Room::finish`](crate::kernel::Room::finish).
+#[target_feature(enable = "avx512f,avx512bw,vaes")]
+pub(super) fn finish_sha1(digests: &States, outer: &mut States) {
+    macro_rules! nothing {
+        ($t:expr) => {};
+    }
+    let mut state = get::<5>(outer);
+    let mut w = padded(get::<5>(digests));
+    sha1_block!(state, w, nothing);
+    put(outer, state);
+}
+
+/// See [`Room::finish`](crate::kernel::Room::finish).
+#[target_feature(enable = "avx512f,avx512bw,vaes")]
+pub(super) fn finish_sha256(digests: &States, outer: &mut States) {
+    let mut state = get::<8>(outer);
+    sha256_block(&mut state, padded(get::<8>(digests)));
+    put(outer, state);
+}
+
+/// The block that a digest and its padding make, behind a block of key.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn padded<const WORDS: usize>(digest: [__m512i; WORDS]) -> [__m512i; 16] {
+    let mut w = [_mm512_setzero_si512(); 16];
+    w[..WORDS].copy_from_slice(&digest);
+    w[WORDS] = _mm512_set1_epi32(i32::MIN);
+    w[15] = _mm512_set1_epi32(8 * (BLOCK_BYTES + 4 * WORDS) as i32);
+    w
 }
 
 /// The words of a state.
