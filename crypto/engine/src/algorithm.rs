@@ -218,25 +218,15 @@ impl Algorithm {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Whether it is an AEAD that seals a text of so many bytes.
-    #[inline]
-    pub(crate) const fn takes_text(self, bytes: usize) -> bool {
-        let gmac = matches!(self, Algorithm::Aes128Gmac | Algorithm::Aes256Gmac);
-        matches!(self.kind(), Kind::Aead)
-            && bytes <= limits::REQUEST_BYTES_MAX
-            && (!gmac || bytes == 0)
-    }
-
-    /// Whether it is a cipher that takes a text of so many bytes.
-    #[inline]
-    pub(crate) const fn takes_blocks(self, bytes: usize) -> bool {
-        let xts = matches!(self, Algorithm::Aes128Xts | Algorithm::Aes256Xts);
-        // Blocks are powers of two.
-        let whole = bytes & (self.block_bytes() - 1) == 0;
-        matches!(self.kind(), Kind::Cipher)
-            && bytes <= limits::REQUEST_BYTES_MAX
-            && whole
-            && (!xts || bytes >= 16)
+    /// Which texts it seals or encrypts.
+    pub(crate) const fn texts(self) -> Texts {
+        let (kind, whole) = (self.kind(), self.block_bytes() - 1);
+        let (least, most) = match self {
+            Algorithm::Aes128Gmac | Algorithm::Aes256Gmac => (0, 0),
+            Algorithm::Aes128Xts | Algorithm::Aes256Xts => (16, limits::REQUEST_BYTES_MAX),
+            _ => (0, limits::REQUEST_BYTES_MAX),
+        };
+        Texts { kind, least, most, whole }
     }
 
     /// Whether an engine refuses it unless it was enabled.
@@ -323,6 +313,23 @@ impl Algorithm {
             Algorithm::MlKem1024 => 1568,
             _ => return None,
         })
+    }
+}
+
+/// Lengths that fit an AEAD or a cipher, ready to be compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Texts {
+    kind: Kind,
+    least: usize,
+    most: usize,
+    /// Of whole blocks, these bits of the length are 0.
+    whole: usize,
+}
+
+impl Texts {
+    #[inline]
+    pub fn take(&self, kind: Kind, bytes: usize) -> bool {
+        self.kind == kind && bytes >= self.least && bytes <= self.most && bytes & self.whole == 0
     }
 }
 

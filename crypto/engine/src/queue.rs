@@ -6,6 +6,7 @@
 //! driver full stays here, in order, and is offered again; one whose driver died before it began is
 //! placed anew.
 
+use crate::algorithm::Texts;
 use crate::costs::{self, Company};
 use crate::lane::{Lane, Stage, Work};
 use crate::registry::Registry;
@@ -91,7 +92,7 @@ struct Last {
     session: u64,
     epoch: u64,
     end: usize,
-    algorithm: Algorithm,
+    texts: Texts,
     binding: u32,
     work: Option<Arc<Work>>,
     /// Where there was a choice: for which size class it was made, and in which company.
@@ -103,7 +104,7 @@ impl Last {
         session: 0,
         epoch: 0,
         end: 0,
-        algorithm: Algorithm::Random,
+        texts: Algorithm::Random.texts(),
         binding: 0,
         work: None,
         choice: None,
@@ -161,7 +162,9 @@ impl Queue {
         let company =
             if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
         if sampled == 0 && accepted == tasks.len() && self.follow_all(tasks, company) {
-            self.push_all(tasks, more);
+            if self.push_all(tasks, more) {
+                return accepted;
+            }
         } else {
             self.submit_mixed(tasks.drain(..accepted), company, sampled);
         }
@@ -173,14 +176,14 @@ impl Queue {
     /// counted.
     #[inline]
     fn follow_all(&self, tasks: &mut [Box<Task>], company: Company) -> bool {
-        let Last { session, epoch, algorithm, binding, choice, .. } = self.last;
+        let Last { session, epoch, texts, binding, choice, .. } = self.last;
         let Some(work) = &self.last.work else { return false };
         if epoch != self.registry.epoch() {
             return false;
         }
         let mut bytes = 0;
         for task in tasks.iter_mut() {
-            let Some(fits) = task.follow(session, algorithm, binding) else { return false };
+            let Some(fits) = task.follow(session, &texts, binding) else { return false };
             if choice.is_some_and(|choice| choice != (costs::class(fits), company)) {
                 return false;
             }
@@ -191,9 +194,9 @@ impl Queue {
         true
     }
 
-    /// Hands tasks that follow the last one straight to its driver.
+    /// Hands tasks that follow the last one straight to its driver; says whether it took them.
     #[inline]
-    fn push_all(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) {
+    fn push_all(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> bool {
         let end = &mut self.ends[self.last.end];
         if let Some(queue) = &mut end.queue
             && end.batch.is_empty()
@@ -202,10 +205,11 @@ impl Queue {
             let flow = queue.submit(tasks, more);
             end.in_flight += offered - tasks.len();
             if flow == Flow::Open && tasks.is_empty() {
-                return;
+                return true;
             }
         }
         end.batch.append(tasks);
+        false
     }
 
     fn submit_mixed(
@@ -372,7 +376,8 @@ impl Queue {
         let end = self.end(&lane);
         if plain {
             let (binding, work) = (picked.binding, Some(work));
-            self.last = Last { session, epoch, end, algorithm, binding, work, choice };
+            let texts = algorithm.texts();
+            self.last = Last { session, epoch, end, texts, binding, work, choice };
         } else if lane.on_caller {
             self.ahead += f64::from(picked.service);
         } else {
@@ -493,7 +498,9 @@ impl Queue {
             }
         }
         self.gather_rest();
-        done.append(&mut self.done);
+        if !self.done.is_empty() {
+            done.append(&mut self.done);
+        }
     }
 
     /// What does not come from drivers' queues, and what had to wait.
@@ -540,7 +547,7 @@ impl Queue {
     /// What becomes of tasks that a driver handed over.
     fn settle(&mut self, tasks: &mut Vec<Box<Task>>) {
         let mut again = Vec::new();
-        for task in tasks.drain(..) {
+        for mut task in tasks.drain(..) {
             let inner = task.session.inner();
             let Some(binding) = inner.binding(task.binding) else { continue };
             // An end that is gone has taken its load with it.
@@ -551,10 +558,12 @@ impl Queue {
                 end.unload(task.predicted);
             }
             if task.is_marked(mark::GIVEN_BACK) {
+                let bytes = task.operation.bytes();
                 if task.is_marked(mark::COUNTED) {
-                    binding.work.uncount(task.bytes);
+                    binding.work.uncount(bytes);
                 }
                 self.registry.bury(&binding.lane);
+                task.bytes = bytes;
                 again.push(task);
                 continue;
             }

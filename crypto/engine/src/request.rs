@@ -1,5 +1,6 @@
 //! What a consumer asks for: one operation, on his own stack.
 
+use crate::algorithm::Texts;
 use crate::{Algorithm, Class, Error, Kind, limits};
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -299,15 +300,15 @@ impl Request<'_> {
     /// [`Request::bytes`] if it fits the algorithm: for the shortest way, which does without
     /// reasons. Kinds that are not worth it are left to [`Request::check`].
     #[inline]
-    pub(crate) fn bytes_if_fit(&self, algorithm: Algorithm) -> Option<usize> {
+    pub(crate) fn bytes_if_fit(&self, algorithm: Algorithm, texts: &Texts) -> Option<usize> {
         let (bytes, fits) = match self {
-            Request::Seal { data, .. } => (data.len(), algorithm.takes_text(data.len())),
+            Request::Seal { data, .. } => (data.len(), texts.take(Kind::Aead, data.len())),
             Request::Open { data, .. } => {
                 let bytes = data.len().checked_sub(TAG_BYTES)?;
-                (bytes, algorithm.takes_text(bytes))
+                (bytes, texts.take(Kind::Aead, bytes))
             }
             Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => {
-                (data.len(), algorithm.takes_blocks(data.len()))
+                (data.len(), texts.take(Kind::Cipher, data.len()))
             }
             _ => (self.bytes(), self.check(algorithm).is_ok()),
         };
@@ -320,15 +321,15 @@ impl Request<'_> {
             algorithm.kind() == kind && algorithm.output_bytes() == Some(length)
         };
         let fits = match self {
-            Request::Seal { data, .. } => algorithm.takes_text(data.len()),
+            Request::Seal { data, .. } => algorithm.texts().take(Kind::Aead, data.len()),
             Request::Open { data, .. } => {
                 let Some(bytes) = data.len().checked_sub(TAG_BYTES) else {
                     return Err(Error::Authentication);
                 };
-                algorithm.takes_text(bytes)
+                algorithm.texts().take(Kind::Aead, bytes)
             }
             Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => {
-                algorithm.takes_blocks(data.len())
+                algorithm.texts().take(Kind::Cipher, data.len())
             }
             Request::Compress { data, out } | Request::Decompress { data, out } => {
                 algorithm.kind() == Kind::Compression

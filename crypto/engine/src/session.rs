@@ -6,6 +6,7 @@
 //! tables never move and are freed with the session, so that the way of a request through them
 //! needs no lock and no count of references.
 
+use crate::algorithm::Texts;
 use crate::append::Append;
 use crate::chain::Stepwise;
 use crate::costs::Company;
@@ -64,6 +65,7 @@ struct Direct {
     /// The epoch at which that is so; 0 for never.
     epoch: AtomicU64,
     algorithm: Algorithm,
+    texts: Texts,
 }
 
 /// Where the scheduler puts a request.
@@ -154,6 +156,7 @@ impl Session {
             direct: Direct {
                 epoch: AtomicU64::new(0),
                 algorithm: algorithm.unwrap_or(Algorithm::Random),
+                texts: algorithm.unwrap_or(Algorithm::Random).texts(),
             },
             algorithm,
             guarded,
@@ -217,7 +220,7 @@ impl Session {
         let timed = sampling::due(inner.registry.sample(), 1) > 0;
         if !timed
             && inner.direct.epoch.load(Ordering::Acquire) == inner.registry.epoch()
-            && let Some(bytes) = request.bytes_if_fit(inner.direct.algorithm)
+            && let Some(bytes) = request.bytes_if_fit(inner.direct.algorithm, &inner.direct.texts)
             && let Some(binding) = inner.binding(0)
             && let Some(state) = binding.state()
         {

@@ -1,8 +1,9 @@
 //! A request on its way through a queue.
 
+use crate::algorithm::Texts;
 use crate::carrier::Slot;
 use crate::session::Session;
-use crate::{Algorithm, DriverSession, Error, Operation, clock};
+use crate::{DriverSession, Error, Kind, Operation, clock};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub struct Task {
     pub(crate) marks: u8,
     /// Which of the session's bindings it was placed on.
     pub(crate) binding: u32,
-    /// Bytes to be worked on, known once it was admitted.
+    /// Bytes to be worked on, known once it was admitted for itself.
     pub(crate) bytes: usize,
     /// Nanoseconds that the scheduler reckons with.
     pub(crate) predicted: u32,
@@ -101,20 +102,15 @@ impl Task {
     /// the session is a plain one, and returns its bytes; `None` if it is not of that session or
     /// does not fit. The queue counts it at once.
     #[inline]
-    pub(crate) fn follow(
-        &mut self,
-        session: u64,
-        algorithm: Algorithm,
-        binding: u32,
-    ) -> Option<usize> {
+    pub(crate) fn follow(&mut self, session: u64, texts: &Texts, binding: u32) -> Option<usize> {
         let inner = self.session.inner();
         if inner.id != session {
             return None;
         }
         let bytes = match &self.operation {
             // What there is most of does without the way over a request.
-            Operation::Seal { data, .. } if algorithm.takes_text(data.len()) => data.len(),
-            Operation::Encrypt { data, .. } if algorithm.takes_blocks(data.len()) => data.len(),
+            Operation::Seal { data, .. } if texts.take(Kind::Aead, data.len()) => data.len(),
+            Operation::Encrypt { data, .. } if texts.take(Kind::Cipher, data.len()) => data.len(),
             Operation::Seal { .. } | Operation::Encrypt { .. } => return None,
             _ => {
                 self.operation.with(|request| inner.check(request)).ok()?;
@@ -122,7 +118,6 @@ impl Task {
             }
         };
         self.marks = mark::COUNTED;
-        self.bytes = bytes;
         self.binding = binding;
         Some(bytes)
     }
