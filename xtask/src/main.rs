@@ -7,6 +7,7 @@
 mod check;
 mod fuzz;
 mod peers;
+mod race;
 mod shell;
 mod test;
 
@@ -24,6 +25,7 @@ Commands:
   check            formatting, clippy without warnings, documentation, dependencies
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
+  race             the tests of the engine and its drivers under ThreadSanitizer; needs rust-src
   peers            install what the benchmarks are measured against
 
 With CI=true in the environment nothing may be skipped.
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["check"] => check::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["race"] => race::run(),
         ["peers"] => peers::install(peers::BENCH),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

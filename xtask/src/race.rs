@@ -1,0 +1,29 @@
+//! `cargo xtask race`: the tests of the engine and its drivers under ThreadSanitizer.
+
+use crate::shell::{cargo, run as sh};
+
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// Tests with more than one thread, or with drivers that come and go.
+const TESTS: [(&str, &[&str]); 2] = [
+    ("keyway-engine", &["engine", "queue"]),
+    ("keyway-drivers", &["churn", "fault", "pool", "queued2003", "simulated"]),
+];
+
+/// The standard library is built anew, for its own atomics have to be seen too: that needs its source
+/// (`rustup component add rust-src`) and unstable flags, hence `RUSTC_BOOTSTRAP`.
+pub fn run() -> Result<(), String> {
+    for (package, tests) in TESTS {
+        let names = tests.iter().flat_map(|test| ["--test", test]);
+        sh(cargo()
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", "-Zsanitizer=thread")
+            .args(["test", "-Zbuild-std", "--target", HOST, "--target-dir", "target/race"])
+            .args(["-p", package])
+            .args(names))
+        .map_err(|why| {
+            format!("{why}\nis the library's source there? rustup component add rust-src")
+        })?;
+    }
+    Ok(())
+}
