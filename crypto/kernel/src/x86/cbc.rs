@@ -8,7 +8,7 @@ use crate::kernel::LANES;
 use core::arch::x86_64::*;
 
 /// Lanes of one register.
-pub(super) const WIDTH: usize = 4;
+const WIDTH: usize = 4;
 /// Registers that hold a block of every lane.
 pub(super) const REGISTERS: usize = LANES / WIDTH;
 /// Blocks of a lane that are loaded and stored at a time.

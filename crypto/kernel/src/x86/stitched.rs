@@ -1,19 +1,21 @@
 //! CBC and SHA-1 at the same time: beside every round of the hash stand some of the cipher, which
 //! use other parts of the processor and would else wait for each other.
 //!
-//! A step of 16 lanes is some 840 operations on whole registers for the hash and 240 for the cipher. A
-//! processor that does two a cycle (Zen 4) needs at least 540 cycles; it was seen to take 700, and
-//! 870 for one after the other. What is lost is lost where rotations and additions want the same unit.
+//! A step of 16 lanes is some 840 operations on whole registers for the hash and 180 for the cipher. A
+//! processor that does two a cycle (Zen 4) needs at least 510 cycles; it was seen to take 660. What is
+//! lost is lost in its units: rotations and the cipher's rounds, 380 together, have two of the four,
+//! and additions are given to all four without regard to that.
 
-use super::cbc::{self, WIDTH};
 use super::sha::{self, CHOOSE, MAJORITY, XOR3, add, opaque, sha1_block, xor3};
-use crate::cbc::Chains;
+use super::{cbc, store};
+use crate::cbc::{BLOCK_BYTES as TEXT_BYTES, Chains};
 use crate::hmac::BLOCK_BYTES;
 use crate::kernel::{LANES, States};
 use crate::stitch::Lane;
 use core::arch::x86_64::*;
 use core::marker::PhantomData;
 use core::ptr;
+use zeroize::optimization_barrier;
 
 /// See [`Room::stitch`](crate::kernel::Room::stitch).
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
@@ -28,6 +30,13 @@ pub(super) fn run<const ROUNDS: usize>(
     let mut state = sha::get::<5>(states);
     let mut idle = [[0; BLOCK_BYTES]; LANES];
     let mut cursors = Cursors::new(lanes, &mut idle, steps);
+    // What is encrypted next and what was encrypted last, lanes side by side: bringing blocks there
+    // and back one by one is no work for the units that compute. There are two of each, lest a wide
+    // load has to wait for what was just stored in pieces.
+    let (mut texts, mut results) = ([[[0; TEXT_BYTES]; LANES]; 2], [[[0; TEXT_BYTES]; LANES]; 2]);
+    for (lane, text) in texts[0].iter_mut().enumerate() {
+        *text = cursors.text(lane, 0);
+    }
     for _ in 0..steps {
         let mut hashed = [&[0; BLOCK_BYTES]; LANES];
         for (hashed, place) in hashed.iter_mut().zip(cursors.hash) {
@@ -35,14 +44,21 @@ pub(super) fn run<const ROUNDS: usize>(
             *hashed = unsafe { &*place };
         }
         let mut w = sha::message::<1>(hashed);
-        // Twenty rounds of the hash for each block of the cipher, ten for each half of the lanes.
+        // Twenty rounds of the hash for each block of the cipher, ten for each half of the lanes. In
+        // sixteen of them a lane's next block is fetched, and its last one taken away.
         macro_rules! cipher {
             ($t:expr) => {
-                let (block, slot, half) = ($t / 20, $t % 20 / 2, $t % 2);
+                let (block, lane, slot, half) = ($t / 20, $t % 20, $t % 20 / 2, $t % 2);
+                if lane < LANES {
+                    texts[(block + 1) % 2][lane] = cursors.text(lane, block + 1);
+                    if block > 0 {
+                        cursors.put(lane, block - 1, results[(block - 1) % 2][lane]);
+                    }
+                }
                 for at in 2 * half..2 * half + 2 {
                     if slot == 0 {
                         let first = cbc::get(&round_keys[0])[at];
-                        chain[at] = xor3(chain[at], cursors.row(at, block), first);
+                        chain[at] = xor3(chain[at], cbc::get(&texts[block % 2])[at], first);
                     }
                     for round in slot * ROUNDS / 10 + 1..=(slot + 1) * ROUNDS / 10 {
                         let key = cbc::get(&round_keys[round])[at];
@@ -53,14 +69,20 @@ pub(super) fn run<const ROUNDS: usize>(
                         });
                     }
                     if slot == 9 {
-                        cursors.put(at, block, chain[at]);
+                        let row = results[block % 2].as_flattened_mut().as_chunks_mut().0;
+                        store(&mut row[at], chain[at]);
                     }
                 }
             };
         }
         sha1_block!(state, w, cipher);
+        for (lane, text) in results[1].into_iter().enumerate() {
+            cursors.put(lane, 3, text);
+        }
         cursors.advance();
     }
+    texts = [[[0; TEXT_BYTES]; LANES]; 2];
+    optimization_barrier(&texts);
     cbc::put(last, chain);
     sha::put(states, state);
 }
@@ -107,47 +129,23 @@ impl<'a> Cursors<'a> {
         cursors
     }
 
-    /// What a lane encrypts in this step.
+    /// A block of what a lane encrypts in this step, or of the next step's the first. After the last
+    /// step that is any.
     #[inline]
-    fn block(&mut self, lane: usize) -> &mut [u8; BLOCK_BYTES] {
+    fn text(&self, lane: usize, block: usize) -> [u8; TEXT_BYTES] {
+        let next = if block == 4 && self.ahead > 0 { self.stride[lane] } else { 0 };
+        let place = self.encrypt[lane].wrapping_byte_add(next);
+        // SAFETY: see `Cursors`; there is a step ahead, and nobody writes while this is read.
+        let bytes = unsafe { &*place };
+        bytes.as_chunks().0[block % 4]
+    }
+
+    /// A block that a lane encrypted in this step, back to its place.
+    #[inline]
+    fn put(&mut self, lane: usize, block: usize, text: [u8; TEXT_BYTES]) {
         // SAFETY: see `Cursors`; while this reference is used there is no other.
-        unsafe { &mut *self.encrypt[lane] }
-    }
-
-    /// One block of the four lanes of a register.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn row(&mut self, register: usize, block: usize) -> __m512i {
-        let mut row = _mm512_castsi128_si512(self.text(WIDTH * register, block));
-        row = _mm512_mask_broadcast_i32x4(row, 0x00f0, self.text(WIDTH * register + 1, block));
-        row = _mm512_mask_broadcast_i32x4(row, 0x0f00, self.text(WIDTH * register + 2, block));
-        _mm512_mask_broadcast_i32x4(row, 0xf000, self.text(WIDTH * register + 3, block))
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn text(&mut self, lane: usize, block: usize) -> __m128i {
-        let text = &self.block(lane).as_chunks::<16>().0[block];
-        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { _mm_loadu_si128(text.as_ptr().cast()) }
-    }
-
-    /// The same, back to memory.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn put(&mut self, register: usize, block: usize, row: __m512i) {
-        self.put_text(WIDTH * register, block, _mm512_castsi512_si128(row));
-        self.put_text(WIDTH * register + 1, block, _mm512_extracti32x4_epi32::<1>(row));
-        self.put_text(WIDTH * register + 2, block, _mm512_extracti32x4_epi32::<2>(row));
-        self.put_text(WIDTH * register + 3, block, _mm512_extracti32x4_epi32::<3>(row));
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn put_text(&mut self, lane: usize, block: usize, value: __m128i) {
-        let text = &mut self.block(lane).as_chunks_mut::<16>().0[block];
-        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { _mm_storeu_si128(text.as_mut_ptr().cast(), value) }
+        let bytes = unsafe { &mut *self.encrypt[lane] };
+        bytes.as_chunks_mut().0[block] = text;
     }
 
     /// To the next step, if it is not the last.
