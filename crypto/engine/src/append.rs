@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const FIRST: usize = 2;
 const CHUNKS: usize = 16;
 
-/// Room for `FIRST * 2^16` values. Values never move and are freed with the list. Pushing is for
+/// Room for `FIRST * (2^17 - 1)` values at most. Values never move and are freed with the list. Pushing is for
 /// one thread at a time, which the caller sees to.
 pub(crate) struct Append<T> {
     first: [OnceLock<T>; FIRST],

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A task under way; resolves to it when it is done. Dropping it lets the work go on unseen.
 pub struct Pending {
@@ -107,8 +107,12 @@ impl Carrier {
         let carried = shared.clone();
         let thread = thread::Builder::new().name("carrier".into());
         // Without a thread every task is refused as if the engine were closed.
-        let thread = thread.spawn(move || carried.carry(queue)).ok();
-        lock(&shared.inbox).closed = thread.is_none();
+        let thread = thread.spawn(move || {
+            let _end = End(&carried);
+            carried.carry(queue);
+        });
+        let thread = thread.ok();
+        lock(&shared.inbox).closed |= thread.is_none();
         Carrier { shared, thread }
     }
 
@@ -130,10 +134,20 @@ impl Carrier {
     }
 }
 
+/// Has nothing more accepted once the thread has ended, should a driver make it panic.
+struct End<'a>(&'a Shared);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.inbox).closed = true;
+    }
+}
+
 impl Shared {
     fn carry(&self, mut queue: Queue) {
         let mut done = Vec::new();
         let mut tasks = Vec::new();
+        let mut closing = None;
         loop {
             let closed = {
                 let mut inbox = lock(&self.inbox);
@@ -141,10 +155,15 @@ impl Shared {
                 inbox.closed
             };
             queue.submit(&mut tasks, false);
-            if closed && queue.in_flight() == 0 {
-                return;
+            let mut most = Duration::MAX;
+            if closed {
+                let begun = *closing.get_or_insert_with(Instant::now);
+                most = limits::CLOSE.saturating_sub(begun.elapsed());
+                if queue.in_flight() == 0 || most.is_zero() {
+                    return;
+                }
             }
-            queue.wait_or(&mut done, Duration::MAX, || !lock(&self.inbox).is_idle(closed));
+            queue.wait_or(&mut done, most, || !lock(&self.inbox).is_idle(closed));
             lock(&self.inbox).in_flight -= done.len();
             for mut task in done.drain(..) {
                 if let Some(slot) = mem::take(&mut task.slot) {

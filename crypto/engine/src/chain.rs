@@ -1,5 +1,6 @@
 //! A chain, step by step.
 
+use crate::lane::CHAIN;
 use crate::parameters::Parameters;
 use crate::registry::Registry;
 use crate::session::Session;
@@ -7,7 +8,7 @@ use crate::{Algorithm, Demand, Direction, DriverSession, Error, Iv, Kind, Part, 
 use std::ops::Range;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Longest tag of a MAC, in bytes.
 const MAC_BYTES_MAX: usize = 64;
@@ -30,6 +31,13 @@ pub fn run_chain(
         return Err(Error::InvalidRequest("this session takes chains only"));
     };
     let mut message = Message { data, length: *length, moves: Vec::new() };
+    // What was begun here cannot be begun elsewhere.
+    let mut begun = false;
+    let mut run = |index, request: &mut Request<'_>| {
+        let result = run(index, request);
+        begun |= result.is_ok();
+        if begun && result == Err(Error::Gone) { Err(NOBODY) } else { result }
+    };
     match direction {
         Direction::Protect => {
             for (index, (part, algorithm)) in parts.iter().zip(steps).enumerate() {
@@ -115,14 +123,13 @@ impl Message<'_> {
             Part::Compression { text } => {
                 let text = self.text(text)?;
                 let room = self.data.len() - self.length + text.len();
-                let mut result = vec![0; room];
+                let mut result = Zeroizing::new(vec![0; room]);
                 let (data, out) = (self.data.get(text.clone()).ok_or(OUTSIDE)?, &mut result[..]);
                 let bytes = run(&mut match direction {
                     Direction::Protect => Request::Compress { data, out },
                     Direction::Unprotect => Request::Decompress { data, out },
                 })?;
                 self.replace(text, &result[..bytes.min(room)]);
-                result.zeroize();
             }
         }
         Ok(())
@@ -167,6 +174,8 @@ impl Message<'_> {
 
 const OUTSIDE: Error = Error::InvalidRequest("a part reaches out of the message");
 
+const NOBODY: Error = Error::Driver { driver: CHAIN, why: "nobody is left for a step" };
+
 /// A session whose steps are sessions of their own, each wherever the scheduler likes it best.
 pub(crate) struct Stepwise {
     algorithms: Vec<Algorithm>,
@@ -192,7 +201,11 @@ impl Stepwise {
 impl DriverSession for Stepwise {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         run_chain(request, &self.algorithms, |index, request| match self.sessions.get(index) {
-            Some(session) => session.run(request),
+            // The engine's own runner does not die: to say so would have it asked for ever.
+            Some(session) => session.run(request).map_err(|error| match error {
+                Error::Gone => NOBODY,
+                error => error,
+            }),
             None => Err(OUTSIDE),
         })
     }

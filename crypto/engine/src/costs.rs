@@ -7,6 +7,7 @@
 //! Twice: for a request that is alone, and for one of many. The first is the time until its result
 //! is there, hop and wake-up included; the second the time it occupies the driver.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Size classes: up to 64 bytes, and then each four times the one before, the last without end.
@@ -31,6 +32,8 @@ pub(crate) enum Company {
 pub(crate) struct Costs {
     lines: [Line; 2],
     learned: AtomicBool,
+    /// Held by who measures.
+    pub measuring: Mutex<()>,
     /// Set by hand: then nothing is corrected.
     fixed: AtomicBool,
 }

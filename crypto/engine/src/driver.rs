@@ -113,7 +113,7 @@ pub enum Flow {
 /// [`Task::run`] or [`Task::complete`] or, untouched, [`Task::give_back`]. Neither call waits.
 pub trait DriverQueue: Send {
     /// Takes tasks from the front of `tasks`, as many as there is room for. Each is bound to a
-    /// session of this driver ([`Task::state`]). `more` says that the consumer will submit again
+    /// session of this driver ([`Task::parts`]). `more` says that the consumer will submit again
     /// at once, so that a batch may wait for its rest; without it nothing may wait for company.
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow;
 

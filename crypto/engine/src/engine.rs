@@ -115,7 +115,7 @@ impl Engine {
 
     /// Unregisters a driver, at any time, and says whether there was one of that name. What it has
     /// accepted it finishes; sessions go elsewhere with their next request. The driver is dropped
-    /// with the last session that it served.
+    /// with the last session that could have used it, the engine's own among them.
     pub fn unregister(&self, driver: &str) -> bool {
         self.inner.registry.unregister(driver)
     }
@@ -256,9 +256,12 @@ impl Engine {
         Ok(pending)
     }
 
-    /// Whether the scheduler has a driver to choose for these steps.
+    /// Whether a session for these steps finds a driver, or, for a chain, one for each step.
     pub fn offers(&self, steps: &[Algorithm]) -> bool {
-        !self.inner.registry.fitting(steps, Demand::Any).0.is_empty()
+        let registry = &self.inner.registry;
+        let does = |steps: &[Algorithm]| !registry.fitting(steps, Demand::Any).0.is_empty();
+        steps.iter().all(|step| registry.allows(*step).is_ok())
+            && (does(steps) || steps.len() > 1 && steps.iter().all(|step| does(&[*step])))
     }
 
     /// What is registered, in order of registration.

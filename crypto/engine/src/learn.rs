@@ -13,7 +13,7 @@ use crate::{
     Algorithm, Bell, Direction, Flow, IV_BYTES_MAX, Iv, Key, Kind, NONCE_BYTES, Operation, Part,
     Step, TAG_BYTES, Task, clock,
 };
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
@@ -34,11 +34,17 @@ const PATIENCE: u64 = 200_000_000;
 
 /// Measures the binding's driver for these steps, unless that was done.
 pub(crate) fn once(registry: &Arc<Registry>, binding: &Binding, steps: &[Algorithm]) {
-    if binding.work.costs.is_learned() {
+    let costs = &binding.work.costs;
+    if costs.is_learned() {
+        return;
+    }
+    // Two at once would measure each other.
+    let _measuring = costs.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+    if costs.is_learned() {
         return;
     }
     if let Some((alone, together)) = measure(registry, binding, steps) {
-        binding.work.costs.learn(alone, together);
+        costs.learn(alone, together);
     }
 }
 
@@ -105,7 +111,7 @@ fn company(session: &Session, binding: &Binding, bytes: usize) -> Option<f64> {
                 && let Some(due) = queue.due()
                 && due > 100_000
             {
-                bell.listen(Duration::from_nanos(due), || false);
+                bell.listen(Duration::from_nanos(due.min(PATIENCE)), || false);
             }
         }
         let took = (clock::now() - begun) as f64 / expected as f64;

@@ -37,8 +37,6 @@ pub const CHAIN_STEPS_MAX: usize = 4;
 pub const CHAIN_TAG_BYTES_MIN: usize = 4;
 /// Most requests one queue may have accepted and not yet handed back.
 pub const QUEUE_DEPTH_MAX: usize = 65_536;
-/// How often one session may be bound anew, because drivers came or went while it was used.
-pub const REBINDS_MAX: usize = 1 << 16;
 /// How long a waiting queue polls before it sleeps; about what a wake-up costs.
 pub const SPIN: Duration = Duration::from_micros(20);
 /// How long a queue that is dropped waits for what drivers have begun.

@@ -88,7 +88,7 @@ impl Operation {
             | Operation::Digest { data, .. }
             | Operation::Mac { data, .. } => data.len(),
             Operation::Open { data, .. } => data.len().saturating_sub(TAG_BYTES),
-            Operation::Chain { length, .. } => *length,
+            Operation::Chain { data, length, .. } => data.len().min(*length),
             Operation::Sign { message, .. }
             | Operation::Verify { message, .. }
             | Operation::PublicEncrypt { message, .. } => message.len(),

@@ -231,7 +231,7 @@ impl fmt::Debug for Key<'_> {
 pub(crate) enum OwnedKey {
     None,
     Secret(Zeroizing<Vec<u8>>),
-    Extract { salt: Vec<u8>, secret: Zeroizing<Vec<u8>> },
+    Extract { salt: Zeroizing<Vec<u8>>, secret: Zeroizing<Vec<u8>> },
     Generate,
     Pkcs8(Zeroizing<Vec<u8>>),
     Pkcs1(Zeroizing<Vec<u8>>),
@@ -245,7 +245,7 @@ impl OwnedKey {
             Key::None => OwnedKey::None,
             Key::Secret(secret) => OwnedKey::Secret(own(secret)),
             Key::Extract { salt, secret } => {
-                OwnedKey::Extract { salt: salt.to_vec(), secret: own(secret) }
+                OwnedKey::Extract { salt: own(salt), secret: own(secret) }
             }
             Key::Generate => OwnedKey::Generate,
             Key::Pkcs8(der) => OwnedKey::Pkcs8(own(der)),

@@ -145,6 +145,9 @@ impl Queue {
     /// than collected.
     pub fn on_completion(&mut self, each: impl FnMut(Box<Task>) + Send + 'static) {
         self.each = Some(Box::new(each));
+        for task in mem::take(&mut self.done) {
+            self.hand_over(task);
+        }
     }
 
     /// Accepts tasks from the front of `tasks`, as many as there is room for, and returns their
@@ -454,7 +457,7 @@ impl Queue {
             });
             match self.slow.submit(task, deliver) {
                 Ok(()) => self.slow_in_flight += 1,
-                Err((mut task, Error::Busy)) => {
+                Err((mut task, Error::Busy)) if self.slow.may_empty() => {
                     if !task.is_marked(mark::WAITED) {
                         task.marks |= mark::WAITED;
                         task.session.inner().count_busy();
@@ -462,10 +465,7 @@ impl Queue {
                     self.slow_waiting.push_front(task);
                     return;
                 }
-                Err((mut task, error)) => {
-                    task.result = Err(error);
-                    self.deliver(task);
-                }
+                Err((task, error)) => self.refuse(task, error),
             }
         }
     }
@@ -525,6 +525,8 @@ impl Queue {
     #[cold]
     fn forget_the_dead(&mut self) {
         self.epoch = self.registry.epoch();
+        // Once whoever changed it has let go of the lock, he has ended the lane too.
+        self.registry.lanes();
         for index in (0..self.ends.len()).rev() {
             if self.ends[index].lane.is_alive() {
                 continue;
@@ -562,7 +564,7 @@ impl Queue {
                 if task.is_marked(mark::COUNTED) {
                     binding.work.uncount(bytes);
                 }
-                self.registry.bury(&binding.lane);
+                inner.bury(&binding.lane);
                 task.bytes = bytes;
                 again.push(task);
                 continue;
@@ -618,7 +620,8 @@ impl Queue {
     }
 
     #[inline]
-    fn hand_over(&mut self, task: Box<Task>) {
+    fn hand_over(&mut self, mut task: Box<Task>) {
+        task.displace();
         match &mut self.each {
             Some(each) => {
                 self.in_flight -= 1;
@@ -679,6 +682,12 @@ impl Drop for Queue {
         let most = limits::CLOSE.as_nanos() as u64;
         while self.in_flight > 0 && clock::now() - begun < most {
             self.wait(&mut none, limits::CLOSE);
+        }
+        // What is done, but stood behind what is not.
+        for (_, line) in mem::take(&mut self.orders) {
+            for (_, task) in line.parked {
+                self.hand_over(task);
+            }
         }
     }
 }

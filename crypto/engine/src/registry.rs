@@ -75,6 +75,8 @@ impl Registry {
         let lane = lanes.remove(index);
         self.changed();
         lane.end();
+        // A driver that is dropped here may look at the engine.
+        drop(lanes);
         true
     }
 

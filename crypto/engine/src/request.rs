@@ -263,7 +263,7 @@ impl Request<'_> {
             | Request::Encrypt { data, .. }
             | Request::Decrypt { data, .. } => data.len(),
             Request::Compress { data, .. } | Request::Decompress { data, .. } => data.len(),
-            Request::Chain { length, .. } => *length,
+            Request::Chain { data, length, .. } => data.len().min(*length),
             Request::Open { data, .. } => data.len().saturating_sub(TAG_BYTES),
             Request::Digest { data, .. } | Request::Mac { data, .. } => {
                 data.iter().map(|part| part.len()).sum()

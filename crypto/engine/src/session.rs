@@ -102,7 +102,8 @@ pub(crate) struct Binding {
 
 /// The choice there was at some epoch.
 struct Table {
-    epoch: u64,
+    /// The last one at which it was so.
+    epoch: AtomicU64,
     /// The only candidate, or the first.
     first: u32,
     /// Whether all candidates compute in the caller's own time.
@@ -264,9 +265,12 @@ impl Session {
         aad: &[u8],
         data: &mut [u8],
     ) -> Result<([u8; NONCE_BYTES], [u8; TAG_BYTES]), Error> {
-        let (nonce, mut tag) = (self.inner.next_nonce()?, [0; TAG_BYTES]);
+        let (bytes, mut tag) = (data.len(), [0; TAG_BYTES]);
+        let fits =
+            self.inner.check(&Request::Seal { nonce: &[0; NONCE_BYTES], aad, data, tag: &mut tag });
+        let nonce = fits.and_then(|()| self.inner.next_nonce());
+        let nonce = nonce.inspect_err(|error| self.inner.count_refusal(bytes, *error))?;
         let request = &mut Request::Seal { nonce: &nonce, aad, data, tag: &mut tag };
-        self.inner.check(request)?;
         self.inner.run_admitted(request, false)?;
         Ok((nonce, tag))
     }
@@ -373,7 +377,8 @@ impl Inner {
     pub fn run_admitted(&self, request: &mut Request<'_>, timed: bool) -> Result<usize, Error> {
         let bytes = request.bytes();
         loop {
-            let choice = self.pick(bytes, Company::Alone, 0.0, timed)?;
+            let choice = self.pick(bytes, Company::Alone, 0.0, timed);
+            let choice = choice.inspect_err(|error| self.count_refusal(bytes, *error))?;
             let Choice { binding, service, tried, .. } = choice;
             if binding != 0 && !tried {
                 // Others have come to be faster: from now on each request is asked about.
@@ -427,6 +432,11 @@ impl Inner {
             Request::Open { .. } => self.admit_open(),
             _ => Ok(()),
         }
+    }
+
+    /// A driver of this session's has died.
+    pub fn bury(&self, lane: &Arc<Lane>) {
+        self.registry.bury(lane);
     }
 
     pub fn is_guarded(&self) -> bool {
@@ -530,7 +540,7 @@ impl Inner {
         });
         let Some((_, index, service)) = best else {
             // Perhaps somebody came while the last one went.
-            if table.epoch != self.registry.epoch() {
+            if table.epoch.load(Ordering::Acquire) != self.registry.epoch() {
                 return self.pick(bytes, company, ahead, false);
             }
             return Err(self.nobody(table));
@@ -582,7 +592,9 @@ impl Inner {
     fn table(&self) -> Result<&Table, Error> {
         let current = self.tables.get(self.current.load(Ordering::Acquire));
         match current {
-            Some(table) if table.epoch == self.registry.epoch() => Ok(table),
+            Some(table) if table.epoch.load(Ordering::Acquire) == self.registry.epoch() => {
+                Ok(table)
+            }
             _ => self.new_table(),
         }
     }
@@ -592,7 +604,7 @@ impl Inner {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let epoch = self.registry.epoch();
         if let Some(table) = self.tables.get(self.current.load(Ordering::Acquire))
-            && table.epoch == epoch
+            && table.epoch.load(Ordering::Acquire) == epoch
         {
             return Ok(table);
         }
@@ -600,7 +612,10 @@ impl Inner {
         let (lanes, _) = self.lanes();
         let mut candidates = Vec::new();
         for lane in lanes {
-            let known = self.bindings.iter().position(|known| Arc::ptr_eq(&known.lane, &lane));
+            // One that could not be opened is tried anew: the steps of a chain may be there by now.
+            let opens = |known: &Binding| !matches!(known.state.get(), Some(Err(_)));
+            let is_its = |known: &Binding| Arc::ptr_eq(&known.lane, &lane) && opens(known);
+            let known = self.bindings.iter().position(is_its);
             // A generated key is where it was made and nowhere else.
             match known {
                 Some(index) => candidates.push(index as u32),
@@ -622,10 +637,19 @@ impl Inner {
         let on_caller = |index: &u32| self.binding(*index).is_some_and(|b| b.lane.on_caller);
         let (first, local) =
             (candidates.first().copied().unwrap_or(0), candidates.iter().all(on_caller));
-        let table = Table { epoch, first, local, candidates };
-        let direct =
-            !self.guarded && self.algorithm.is_some() && self.first_is_best(&table.candidates);
-        let Ok(index) = self.tables.push(table) else { return Err(WORN) };
+        let direct = !self.guarded && self.algorithm.is_some() && self.first_is_best(&candidates);
+        let current = self.current.load(Ordering::Acquire);
+        let index = match self.tables.get(current) {
+            // Who came or went is no concern of this session's.
+            Some(table) if table.candidates == candidates => {
+                table.epoch.store(epoch, Ordering::Release);
+                current
+            }
+            _ => {
+                let table = Table { epoch: AtomicU64::new(epoch), first, local, candidates };
+                self.tables.push(table).map_err(|_| WORN)?
+            }
+        };
         self.current.store(index, Ordering::Release);
         self.direct.epoch.store(if direct { epoch } else { 0 }, Ordering::Release);
         self.tables.get(index).ok_or(WORN)
@@ -763,7 +787,9 @@ pub struct Stream {
 
 impl Stream {
     pub(crate) fn open(registry: &Registry, algorithm: Algorithm) -> Result<Self, Error> {
-        debug_assert_eq!(algorithm.kind(), Kind::Hash);
+        if algorithm.kind() != Kind::Hash {
+            return Err(Error::Unsupported(algorithm));
+        }
         let (lanes, _) = registry.fitting(&[algorithm], Demand::Any);
         for lane in lanes {
             let Some(driver) = &lane.driver else { continue };

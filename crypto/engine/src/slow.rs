@@ -52,6 +52,11 @@ impl SlowPool {
         SlowPool { shared, workers }
     }
 
+    /// Whether a task that finds it full may wait for room.
+    pub fn may_empty(&self) -> bool {
+        self.shared.depth > 0 && !self.workers.is_empty()
+    }
+
     /// The task comes back if it was not accepted.
     pub fn submit(&self, task: Box<Task>, deliver: Deliver) -> Result<(), (Box<Task>, Error)> {
         let mut queue = self.shared.lock();
@@ -110,7 +115,8 @@ impl Drop for SlowPool {
         self.shared.arrived.notify_all();
         for Job { mut task, deliver } in abandoned {
             task.complete(Err(Error::Closed));
-            deliver(task);
+            // A consumer's panic keeps nobody else from his answer.
+            let _ = catch_unwind(AssertUnwindSafe(|| deliver(task)));
         }
         let this = thread::current().id();
         for worker in self.workers.drain(..) {

@@ -24,7 +24,7 @@ impl Session {
     /// [`Request::Encrypt`], [`Request::Decrypt`] or [`Request::Chain`] with an empty `data`, which
     /// is taken from `spread`. What the request puts out fills the pieces from the front; bytes
     /// behind it stay as they were. A request that fails leaves `to` undefined, and data in place
-    /// as it was.
+    /// as it was, unless it is one piece: then as [`Session::run`] leaves it.
     ///
     /// ```
     /// # fn run(engine: &keyway_engine::Engine) -> Result<(), keyway_engine::Error> {
@@ -65,7 +65,11 @@ impl Session {
                 if let [only] = to
                     && let Some(data) = only.get_mut(..length)
                 {
-                    scatter(&gather(from.iter().copied()), &mut [data]);
+                    let mut at = 0;
+                    for piece in from {
+                        data[at..at + piece.len()].copy_from_slice(piece);
+                        at += piece.len();
+                    }
                     return self.run(&mut over(request, data)?);
                 }
                 let mut data = gather(from.iter().copied());
@@ -94,8 +98,10 @@ fn over<'s>(request: &'s mut Request<'_>, data: &'s mut [u8]) -> Result<Request<
 }
 
 /// All pieces, one after the other.
-fn gather<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Zeroizing<Vec<u8>> {
-    let mut whole = Zeroizing::new(Vec::new());
+fn gather<'a>(pieces: impl Iterator<Item = &'a [u8]> + Clone) -> Zeroizing<Vec<u8>> {
+    // With room for all: what a vector outgrows is not wiped.
+    let length = pieces.clone().map(<[u8]>::len).sum();
+    let mut whole = Zeroizing::new(Vec::with_capacity(length));
     for piece in pieces {
         whole.extend_from_slice(piece);
     }

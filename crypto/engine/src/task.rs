@@ -45,6 +45,10 @@ pub(crate) mod mark {
     pub const FAILED: u8 = 16;
 }
 
+/// The binding of a task that is with its consumer, where uses of the key are counted: nobody runs
+/// it who has not admitted it.
+const NOWHERE: u32 = u32::MAX;
+
 /// When a task whose stages are timed passed which, in nanoseconds of the engine's clock; 0 where
 /// its driver did not say.
 #[derive(Clone, Copy, Default)]
@@ -57,7 +61,7 @@ pub(crate) struct Stamps {
 impl Task {
     /// A task ready to be submitted.
     pub fn new(session: &Session, operation: Operation) -> Box<Task> {
-        Box::new(Task {
+        let mut task = Box::new(Task {
             user: 0,
             operation,
             session: session.clone(),
@@ -69,7 +73,15 @@ impl Task {
             order: 0,
             stamps: Stamps::default(),
             slot: None,
-        })
+        });
+        task.displace();
+        task
+    }
+
+    /// The consumer has it: it counts as admitted no more.
+    #[inline]
+    pub(crate) fn displace(&mut self) {
+        self.binding = if self.session.inner().is_guarded() { NOWHERE } else { 0 };
     }
 
     /// The same, with a number for the consumer to know it by.
@@ -87,6 +99,7 @@ impl Task {
     /// Has it run on another session from now on.
     pub fn set_session(&mut self, session: &Session) {
         self.session = session.clone();
+        self.displace();
     }
 
     /// How it ended: bytes put out, as [`DriverSession::run`] says.
@@ -144,7 +157,7 @@ impl Task {
 
     /// For drivers: the state their session has for this task, and what is to be done.
     ///
-    /// `None` if the task was never placed.
+    /// `None` if its session counts the uses of its key and the task was not admitted.
     pub fn parts(&mut self) -> Option<(&dyn DriverSession, &mut Operation)> {
         Some((self.session.state(self.binding)?, &mut self.operation))
     }
