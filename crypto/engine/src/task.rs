@@ -10,20 +10,22 @@ use std::sync::Arc;
 /// An operation on a session, with its buffers, its result and whatever number the consumer wants
 /// back with it. A box of it goes into a [`Queue`](crate::Queue) and comes out again, and may go in
 /// anew: nothing is allocated on the way.
+#[repr(C, align(64))]
 pub struct Task {
-    /// The consumer's: it comes back as it was.
-    pub user: u64,
-    /// What is to be done; afterwards, what it put out.
-    pub operation: Operation,
+    // In this order, what every task touches on its way lies in two lines of the cache.
     pub(crate) session: Session,
-    pub(crate) result: Result<usize, Error>,
-    pub(crate) marks: u8,
     /// Which of the session's bindings it was placed on.
     pub(crate) binding: u32,
-    /// Bytes to be worked on, known once it was admitted for itself.
-    pub(crate) bytes: usize,
     /// Nanoseconds that the scheduler reckons with.
     pub(crate) predicted: u32,
+    pub(crate) marks: u8,
+    pub(crate) result: Result<usize, Error>,
+    /// What is to be done; afterwards, what it put out.
+    pub operation: Operation,
+    /// The consumer's: it comes back as it was.
+    pub user: u64,
+    /// Bytes to be worked on, known once it was admitted for itself.
+    pub(crate) bytes: usize,
     /// Its place in the session's order.
     pub(crate) order: u64,
     pub(crate) stamps: Stamps,

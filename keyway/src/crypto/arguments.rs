@@ -19,9 +19,15 @@ pub enum Crypto {
 /// Which drivers there are.
 #[derive(Debug, Args)]
 pub struct Drivers {
-    /// Register a further driver: pool[:THREADS[@CORE,...]], sim:CARD[=COUNT], queued2003 or
-    /// fault:SEED
-    #[arg(long = "with", value_name = "SPEC", value_parser = spec)]
+    // Not a comment for rustdoc, which would take the brackets for links.
+    #[arg(
+        long = "with",
+        value_name = "SPEC",
+        value_parser = spec,
+        help = "Register a further driver: pool[:THREADS[@CORE,...]], sim:CARD[=COUNT], queued2003 \
+                or fault:SEED"
+    )]
+    #[allow(missing_docs)]
     pub with: Vec<Spec>,
     /// Allow legacy algorithms (3des-cbc)
     #[arg(long)]
