@@ -167,7 +167,10 @@ impl Subject {
         demand: Demand<'_>,
         rsa: Option<&[u8]>,
     ) -> Result<Subject, String> {
-        let plain = |why: Error| why.to_string();
+        let plain = |why: Error| match why {
+            Error::Disabled(algorithm) => format!("{algorithm} is legacy; --legacy allows it"),
+            why => why.to_string(),
+        };
         let secrets = work.steps.iter().map(|step| secret(engine, *step));
         let secrets = secrets.collect::<Result<Vec<_>, _>>().map_err(plain)?;
         let pairs = || work.steps.iter().zip(&secrets);
