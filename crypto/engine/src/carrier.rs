@@ -7,6 +7,7 @@
 use crate::registry::Registry;
 use crate::slow::SlowPool;
 use crate::{Bell, Error, Queue, Task, limits};
+use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
@@ -28,9 +29,24 @@ pub struct Refused {
     pub error: Error,
 }
 
-impl std::fmt::Debug for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Refused({})", self.error)
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Refused({:?})", self.error)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// For those who do not want the task back.
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Error {
+        refused.error
     }
 }
 

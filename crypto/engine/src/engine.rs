@@ -214,7 +214,7 @@ impl Engine {
     ///
     /// let session = engine.session(Parameters::new(Algorithm::Sha256, Key::None))?;
     /// let digest = Operation::Digest { data: b"abc".to_vec(), out: vec![0; 32] };
-    /// let task = engine.start(Task::new(&session, digest)).map_err(|refused| refused.error)?.await;
+    /// let task = engine.start(Task::new(&session, digest))?.await;
     /// task.result()?;
     /// # Ok(()) }
     /// ```
