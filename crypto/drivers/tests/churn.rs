@@ -80,13 +80,21 @@ fn may_fail(error: Error) -> bool {
 }
 
 /// One thread's requests through a queue and, now and then, directly and as futures.
-fn worker(engine: &Engine, sessions: &[Session; 3], expected: &[Vec<u8>], seed: u64, count: u64) {
+fn worker(
+    engine: &Engine,
+    sessions: &[Session; 3],
+    expected: &[Vec<u8>],
+    seed: u64,
+    count: u64,
+    progress: &AtomicU64,
+) {
     let mut dice = Dice(seed);
     let mut queue = engine.queue(DEPTH);
     let (mut offered, mut done) = (Vec::new(), Vec::new());
     let mut back = vec![0u8; count as usize];
     let (mut made, mut last_ordered) = (0, 0);
     let mut collect = |done: &mut Vec<Box<Task>>| {
+        progress.fetch_add(done.len() as u64, Ordering::Relaxed);
         for task in done.drain(..) {
             let (number, kind) = (task.user / KINDS, task.user % KINDS);
             back[number as usize] += 1;
@@ -136,12 +144,18 @@ fn worker(engine: &Engine, sessions: &[Session; 3], expected: &[Vec<u8>], seed: 
     assert!(back.iter().all(|times| *times == 1), "each exactly once");
 }
 
-/// Registers, unregisters and kills until it is told to end. Returns how many died.
-fn chaos(engine: &Engine, seed: u64, over: &AtomicBool) -> u64 {
+/// Registers, unregisters and kills until it is told to end, once in some hundred requests: a driver
+/// has to be measured before it is used.
+fn chaos(engine: &Engine, seed: u64, over: &AtomicBool, progress: &AtomicU64) {
     let mut dice = Dice(seed);
+    let mut next = 0;
     let mut handles: Vec<(String, FaultHandle)> = Vec::new();
-    let mut killed = 0;
     while !over.load(Ordering::Relaxed) {
+        if progress.load(Ordering::Relaxed) < next {
+            thread::yield_now();
+            continue;
+        }
+        next += dice.next(300);
         match dice.next(6) {
             0 | 1 if handles.len() < 4 => {
                 let name = format!("churn-{}", dice.next(6));
@@ -166,7 +180,6 @@ fn chaos(engine: &Engine, seed: u64, over: &AtomicBool) -> u64 {
             4 if !handles.is_empty() => {
                 let (name, handle) = handles.swap_remove(dice.next(handles.len() as u64) as usize);
                 handle.kill();
-                killed += 1;
                 if dice.next(2) == 0 {
                     engine.unregister(&name);
                 }
@@ -181,9 +194,7 @@ fn chaos(engine: &Engine, seed: u64, over: &AtomicBool) -> u64 {
             }
         }
         handles.retain(|(_, handle)| !handle.is_dead());
-        thread::yield_now();
     }
-    killed
 }
 
 #[test]
@@ -194,11 +205,11 @@ fn each_request_completes_exactly_once_with_right_bytes() {
     let engine = Engine::builder().driver(software()).build();
     let sessions = sessions(&engine);
     let over = AtomicBool::new(false);
-    let left = AtomicU64::new(THREADS);
+    let (left, progress) = (AtomicU64::new(THREADS), AtomicU64::new(0));
     thread::scope(|scope| {
         for seed in 1..=THREADS {
             let (engine, sessions, expected) = (&engine, &sessions, &expected);
-            let (over, left) = (&over, &left);
+            let (over, left, progress) = (&over, &left, &progress);
             scope.spawn(move || {
                 // However it ends, the others are told.
                 struct End<'a>(&'a AtomicU64, &'a AtomicBool);
@@ -210,10 +221,10 @@ fn each_request_completes_exactly_once_with_right_bytes() {
                     }
                 }
                 let _end = End(left, over);
-                worker(engine, sessions, expected, seed, count / THREADS);
+                worker(engine, sessions, expected, seed, count / THREADS, progress);
             });
         }
-        scope.spawn(|| chaos(&engine, 99, &over));
+        scope.spawn(|| chaos(&engine, 99, &over, &progress));
     });
     let backlog: u64 = engine.drivers().iter().map(|driver| driver.backlog).sum();
     assert_eq!(backlog, 0);

@@ -310,6 +310,8 @@ impl Session {
     }
 }
 
+/// Choices that may fall on drivers that are gone before only those that serve already are asked.
+const ATTEMPTS: usize = 4;
 /// One in so many timed requests goes to a candidate that may not be the best.
 const TRY_EVERY: usize = 8;
 /// A candidate that is expected to take so many times as long is not tried.
@@ -499,21 +501,45 @@ impl Inner {
         ahead: f64,
         timed: bool,
     ) -> Result<Choice, Error> {
+        let mut opened_only = false;
+        for attempt in 0.. {
+            let timed = timed && attempt == 0;
+            if let Some(choice) = self.try_pick(bytes, company, ahead, timed, opened_only)? {
+                return Ok(choice);
+            }
+            // Where drivers die as fast as they come, those that serve already are good enough.
+            opened_only = attempt >= ATTEMPTS && !opened_only;
+        }
+        Err(Error::Gone)
+    }
+
+    /// `None` if the choice fell on somebody who is not there any more.
+    fn try_pick(
+        &self,
+        bytes: usize,
+        company: Company,
+        ahead: f64,
+        timed: bool,
+        opened_only: bool,
+    ) -> Result<Option<Choice>, Error> {
         let table = self.table()?;
         if let [only] = *table.candidates {
             let binding = self.binding(only).ok_or(Error::Gone)?;
             if binding.state().is_some() {
                 let service = binding.work.costs.predict(Company::Together, bytes);
                 let (service, local) = (service as u32, binding.lane.on_caller);
-                return Ok(Choice { binding: only, service, sole: true, local, tried: false });
+                let choice = Choice { binding: only, service, sole: true, local, tried: false };
+                return Ok(Some(choice));
             }
         }
         let choice = table.candidates.iter().filter_map(|index| {
             let binding = self.binding(*index)?;
             binding.lane.is_alive().then_some(())?;
             // One that could not be opened is none.
-            if let Some(Err(_)) = binding.state.get() {
-                return None;
+            match binding.state.get() {
+                Some(Err(_)) => return None,
+                None if opened_only => return None,
+                _ => {}
             }
             let (alone, together) = (
                 binding.work.costs.predict(Company::Alone, bytes),
@@ -540,24 +566,24 @@ impl Inner {
         });
         let Some((_, index, service)) = best else {
             // Perhaps somebody came while the last one went.
-            if table.epoch.load(Ordering::Acquire) != self.registry.epoch() {
-                return self.pick(bytes, company, ahead, false);
+            if opened_only || table.epoch.load(Ordering::Acquire) != self.registry.epoch() {
+                return Ok(None);
             }
             return Err(self.nobody(table));
         };
         match self.open_binding(index) {
             Ok(()) => {
                 let local = table.local && !tried;
-                Ok(Choice { binding: index, service, sole: false, local, tried })
+                Ok(Some(Choice { binding: index, service, sole: false, local, tried }))
             }
             Err(Error::Gone) => {
                 if let Some(binding) = self.binding(index) {
                     self.registry.bury(&binding.lane);
                 }
-                self.pick(bytes, company, ahead, false)
+                Ok(None)
             }
             // It is none from now on; the others remain.
-            Err(_) if table.candidates.len() > 1 => self.pick(bytes, company, ahead, false),
+            Err(_) if table.candidates.len() > 1 => Ok(None),
             Err(error) => Err(error),
         }
     }
