@@ -56,7 +56,6 @@ struct Queue {
 impl DriverQueue for Queue {
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, _: bool) -> Flow {
         for task in tasks.iter_mut() {
-            task.begin();
             match &mut task.operation {
                 // What is measured most does without the way over a request.
                 Operation::Seal { data, tag, .. } => {
