@@ -64,7 +64,6 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 struct Direct {
     /// The epoch at which that is so; 0 for never.
     epoch: AtomicU64,
-    algorithm: Algorithm,
     texts: Texts,
 }
 
@@ -156,7 +155,6 @@ impl Session {
             registry: registry.clone(),
             direct: Direct {
                 epoch: AtomicU64::new(0),
-                algorithm: algorithm.unwrap_or(Algorithm::Random),
                 texts: algorithm.unwrap_or(Algorithm::Random).texts(),
             },
             algorithm,
@@ -221,7 +219,8 @@ impl Session {
         let timed = sampling::due(inner.registry.sample(), 1) > 0;
         if !timed
             && inner.direct.epoch.load(Ordering::Acquire) == inner.registry.epoch()
-            && let Some(bytes) = request.bytes_if_fit(inner.direct.algorithm, &inner.direct.texts)
+            && let Some(algorithm) = inner.algorithm
+            && let Some(bytes) = request.bytes_if_fit(algorithm, &inner.direct.texts)
             && let Some(binding) = inner.binding(0)
             && let Some(state) = binding.state()
         {
