@@ -66,6 +66,12 @@ pub enum Why {
     TagLength,
     /// A part is longer than [`MESSAGE_BYTES_MAX`].
     TooLong,
+    /// A packet's number does not fit into 62 bits.
+    Number,
+    /// A packet's header is shorter than its packet number and one byte.
+    HeaderLength,
+    /// A packet has no room for its tag, or its number and payload have less than 4 bytes together.
+    TooShort,
 }
 
 impl Job<'_> {
@@ -102,6 +108,11 @@ impl fmt::Display for Fault {
             }
             Why::MacRange => "the range to authenticate reaches out of the message",
             Why::TagLength => "the tag must have at least 1 byte and at most the digest's",
+            Why::Number => "a packet number has at most 62 bits",
+            Why::HeaderLength => "the header is too short for its packet number",
+            Why::TooShort => {
+                "the packet is too short: pad number and payload to 4 bytes, and leave room for the tag"
+            }
             Why::TooLong => {
                 return write!(
                     f,

@@ -41,6 +41,7 @@ mod job;
 mod kernel;
 pub mod limits;
 mod mac;
+pub mod packet;
 mod portable;
 mod stitch;
 #[cfg(target_arch = "x86_64")]

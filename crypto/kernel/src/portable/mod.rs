@@ -2,9 +2,11 @@
 //! since it has no tables. The compiler may use what vectors the processor has.
 
 mod aes;
+mod library;
 mod sha;
 
 pub(crate) use aes::substitute;
+pub(crate) use library::Library;
 pub(crate) use sha::{SHA256_CONSTANTS, compress};
 
 use crate::cbc::{self, Chains};

@@ -1,0 +1,138 @@
+//! Keys, in the form that a kernel likes best.
+
+use super::NONCE_BYTES;
+use aws_lc_rs::aead::quic::HeaderProtectionKey;
+use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
+use core::fmt;
+use zeroize::ZeroizeOnDrop;
+
+/// The AEADs of QUIC (RFC 9001 § 5.3), of TLS 1.3 and of ESP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Aead {
+    /// AES-128 in GCM (SP 800-38D).
+    Aes128Gcm,
+    /// AES-256 in GCM (SP 800-38D).
+    Aes256Gcm,
+    /// ChaCha20-Poly1305 (RFC 8439).
+    ChaCha20Poly1305,
+}
+
+impl Aead {
+    /// Length of its keys, in bytes; header keys have the same.
+    pub const fn key_bytes(self) -> usize {
+        match self {
+            Aead::Aes128Gcm => 16,
+            Aead::Aes256Gcm | Aead::ChaCha20Poly1305 => 32,
+        }
+    }
+}
+
+/// A key for messages. Wiped when it is dropped.
+pub struct AeadKey(pub(crate) AeadForm);
+
+pub(crate) enum AeadForm {
+    Library(LessSafeKey),
+}
+
+/// A key for header masks. Wiped when it is dropped.
+pub struct HeaderKey(pub(crate) HeaderForm);
+
+pub(crate) enum HeaderForm {
+    Library(HeaderProtectionKey),
+}
+
+/// What protects QUIC's packets in one direction: a key, and the IV that packet numbers are xored
+/// into (RFC 9001 § 5.3). TLS 1.3's records have the same.
+#[derive(ZeroizeOnDrop)]
+pub struct PacketKey {
+    #[zeroize(skip)]
+    key: AeadKey,
+    iv: [u8; NONCE_BYTES],
+}
+
+/// A key is not as long as its algorithm's keys are: the caller's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyLength {
+    /// How long it must be, in bytes.
+    pub expected: usize,
+    /// How long it was.
+    pub given: usize,
+}
+
+impl AeadKey {
+    pub(crate) fn library(aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
+        let algorithm = match aead {
+            Aead::Aes128Gcm => &aead::AES_128_GCM,
+            Aead::Aes256Gcm => &aead::AES_256_GCM,
+            Aead::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
+        };
+        let unbound = UnboundKey::new(algorithm, key).map_err(|_| KeyLength::of(aead, key))?;
+        Ok(Self(AeadForm::Library(LessSafeKey::new(unbound))))
+    }
+}
+
+impl HeaderKey {
+    pub(crate) fn library(aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
+        let algorithm = match aead {
+            Aead::Aes128Gcm => &aead::quic::AES_128,
+            Aead::Aes256Gcm => &aead::quic::AES_256,
+            Aead::ChaCha20Poly1305 => &aead::quic::CHACHA20,
+        };
+        let key = HeaderProtectionKey::new(algorithm, key).map_err(|_| KeyLength::of(aead, key))?;
+        Ok(Self(HeaderForm::Library(key)))
+    }
+}
+
+impl PacketKey {
+    /// A key with its IV.
+    pub const fn new(key: AeadKey, iv: [u8; NONCE_BYTES]) -> Self {
+        Self { key, iv }
+    }
+
+    /// The key without its IV.
+    pub const fn key(&self) -> &AeadKey {
+        &self.key
+    }
+
+    /// The IV, its last eight bytes xored with a packet's or a record's number (RFC 9001 § 5.3,
+    /// RFC 8446 § 5.3).
+    pub fn nonce(&self, number: u64) -> [u8; NONCE_BYTES] {
+        let mut nonce = self.iv;
+        if let Some(end) = nonce.last_chunk_mut() {
+            *end = (u64::from_be_bytes(*end) ^ number).to_be_bytes();
+        }
+        nonce
+    }
+}
+
+impl KeyLength {
+    fn of(aead: Aead, key: &[u8]) -> Self {
+        Self { expected: aead.key_bytes(), given: key.len() }
+    }
+}
+
+impl fmt::Debug for AeadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AeadKey").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HeaderKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeaderKey").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PacketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketKey").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for KeyLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the key has {} bytes, not the {} of its algorithm", self.given, self.expected)
+    }
+}
+
+impl core::error::Error for KeyLength {}

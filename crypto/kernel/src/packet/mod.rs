@@ -1,0 +1,139 @@
+//! Packets: AEADs over batches of messages, and QUIC's protection of whole packets (RFC 9001 § 5),
+//! header included.
+//!
+//! A batch may mix keys, lengths and algorithms. What a packet needs more than the AEAD, QUIC's
+//! header mask, is computed for all packets of a batch together, so that it costs next to nothing.
+
+mod aead;
+mod key;
+mod quic;
+
+pub use aead::{Open, Seal};
+pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
+pub(crate) use key::{AeadForm, HeaderForm};
+pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
+
+use crate::job::Fault;
+use crate::portable::Library;
+
+/// Length of every nonce, in bytes.
+pub const NONCE_BYTES: usize = 12;
+/// Length of every tag, in bytes.
+pub const TAG_BYTES: usize = 16;
+/// Length of what a header mask is computed from, in bytes (RFC 9001 § 5.4.2).
+pub const SAMPLE_BYTES: usize = 16;
+/// Bytes of a header mask that count (RFC 9001 § 5.4.1).
+pub const MASK_BYTES: usize = 5;
+
+/// What a room must offer. All messages have been checked; their keys are of this room's making.
+pub(crate) trait Room: Copy {
+    /// Encrypts each message in place and writes its tag.
+    fn seal(self, messages: &mut [Seal<'_>]);
+    /// Decrypts each message in place, compares its tag and says whether it is right. What is not
+    /// is wiped.
+    fn open(self, messages: &mut [Open<'_>]);
+    /// A mask for each sample: it comes back in the sample's place, 5 bytes of it count.
+    fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
+}
+
+/// A way to protect packets. Cheap to copy, and as good in any thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacketKernel(Which);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Portable,
+}
+
+impl PacketKernel {
+    /// The fastest kernel of this processor. Asks the processor only.
+    pub fn detect() -> Self {
+        Self::available().last().unwrap_or(Self(Which::Portable))
+    }
+
+    /// The kernel of this name, if there is one and it can run here.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::available().find(|kernel| kernel.name() == name)
+    }
+
+    /// Every kernel that can run here, the fastest last.
+    pub fn available() -> impl Iterator<Item = Self> {
+        [Some(Self(Which::Portable))].into_iter().flatten()
+    }
+
+    /// A short name for tables, logs and flags.
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Which::Portable => "portable",
+        }
+    }
+
+    /// Prepares a key of this AEAD. Keys are for the kernel that made them and for every other;
+    /// theirs is only the fastest.
+    ///
+    /// # Errors
+    /// The key does not have [`Aead::key_bytes`].
+    pub fn aead_key(self, aead: Aead, key: &[u8]) -> Result<AeadKey, KeyLength> {
+        AeadKey::library(aead, key)
+    }
+
+    /// Prepares a key for QUIC's header masks beside this AEAD (RFC 9001 § 5.4.3, § 5.4.4).
+    ///
+    /// # Errors
+    /// The key does not have [`Aead::key_bytes`].
+    pub fn header_key(self, aead: Aead, key: &[u8]) -> Result<HeaderKey, KeyLength> {
+        HeaderKey::library(aead, key)
+    }
+
+    /// Encrypts and authenticates every message of the batch, in the caller's thread.
+    ///
+    /// # Errors
+    /// The first message that is too long; then nothing was touched.
+    pub fn seal(self, messages: &mut [Seal<'_>]) -> Result<(), Fault> {
+        aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
+        match self.0 {
+            Which::Portable => Library.seal(messages),
+        }
+        Ok(())
+    }
+
+    /// Checks and decrypts every message of the batch, each with its own verdict. A message that is
+    /// not what was sealed leaves nothing but zeros.
+    ///
+    /// # Errors
+    /// The first message that is too long; then nothing was touched.
+    pub fn open(self, messages: &mut [Open<'_>]) -> Result<(), Fault> {
+        aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
+        match self.0 {
+            Which::Portable => Library.open(messages),
+        }
+        Ok(())
+    }
+
+    /// Protects every packet of the batch: packet number written, payload sealed, header masked.
+    ///
+    /// # Errors
+    /// The first packet that cannot be right; then nothing was touched.
+    pub fn protect(self, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
+        match self.0 {
+            Which::Portable => quic::protect(Library, packets),
+        }
+    }
+
+    /// Takes the protection off every packet of the batch, each with its own verdict.
+    pub fn unprotect(self, packets: &mut [Unprotect<'_>]) {
+        match self.0 {
+            Which::Portable => quic::unprotect(Library, packets),
+        }
+    }
+
+    /// One header mask, for those who apply it themselves.
+    pub fn mask(self, key: &HeaderKey, sample: &[u8; SAMPLE_BYTES]) -> [u8; MASK_BYTES] {
+        let mut samples = [(key, *sample)];
+        match self.0 {
+            Which::Portable => Library.masks(&mut samples),
+        }
+        let [(_, [a, b, c, d, e, ..])] = samples;
+        [a, b, c, d, e]
+    }
+}
