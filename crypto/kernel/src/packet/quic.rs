@@ -124,6 +124,20 @@ impl<'a> Phases<'a> {
     }
 }
 
+impl<'a> Unprotect<'a> {
+    /// A packet that was not looked at yet.
+    pub const fn new(
+        keys: Phases<'a>,
+        header_key: &'a HeaderKey,
+        largest: Option<u64>,
+        number_at: usize,
+        packet: &'a mut [u8],
+    ) -> Self {
+        let verdict = Err(Refusal::Waiting);
+        Self { keys, header_key, largest, number_at, packet, verdict }
+    }
+}
+
 impl Protect<'_> {
     fn number_bytes(&self) -> usize {
         self.packet.first().map_or(1, |first| usize::from(first & 3) + 1)
