@@ -3,8 +3,9 @@
 use crate::{Bench, Stop, vectors};
 use fastrand::Rng;
 use keyway_engine::{
-    Algorithm, Cost, Demand, Direction, Error, IV_BYTES_MAX, Iv, Key, Kind, Operation, Parameters,
-    Part, Session, Step, TAG_BYTES,
+    Algorithm, Cost, Demand, Direction, Error, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES,
+    NONCE_BYTES, Nonces, Opened, Operation, PacketKey, PacketKeys, Parameters, Part, Phase,
+    SAMPLE_BYTES, Session, Step, TAG_BYTES,
 };
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -51,6 +52,7 @@ pub(crate) enum OwnKey {
     None,
     Secret(Vec<u8>),
     Extract(Vec<u8>, Vec<u8>),
+    Packet(Box<OwnPacketKeys>),
     Generate,
     Pkcs8(Vec<u8>),
 }
@@ -61,11 +63,40 @@ impl OwnKey {
             OwnKey::None => Key::None,
             OwnKey::Secret(secret) => Key::Secret(secret),
             OwnKey::Extract(salt, secret) => Key::Extract { salt, secret },
+            OwnKey::Packet(keys) => Key::Packet(keys.view()),
             OwnKey::Generate => Key::Generate,
             OwnKey::Pkcs8(der) => Key::Pkcs8(der),
         }
     }
 }
+
+/// Keys of QUIC's packets, before and after an update too.
+pub(crate) struct OwnPacketKeys {
+    header: Vec<u8>,
+    keys: [(Vec<u8>, [u8; NONCE_BYTES]); 3],
+}
+
+impl OwnPacketKeys {
+    fn new(rng: &mut Rng, length: usize) -> Self {
+        let header = bytes(rng, length);
+        let keys = [(); 3].map(|()| {
+            let mut iv = [0; NONCE_BYTES];
+            rng.fill(&mut iv);
+            (bytes(rng, length), iv)
+        });
+        OwnPacketKeys { header, keys }
+    }
+
+    fn view(&self) -> PacketKeys<'_> {
+        let [current, previous, next] = self.keys.each_ref().map(|(key, iv)| PacketKey { key, iv });
+        let (previous, next) = (Some(previous), Some(next));
+        let (phase, since) = (true, PHASE_SINCE);
+        PacketKeys { header: &self.header, current, phase, since, previous, next }
+    }
+}
+
+/// The first packet number under the key in use.
+const PHASE_SINCE: u64 = 1 << 20;
 
 pub(crate) fn bytes(rng: &mut Rng, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
@@ -77,6 +108,9 @@ pub(crate) fn bytes(rng: &mut Rng, length: usize) -> Vec<u8> {
 pub(crate) fn keys(algorithm: Algorithm, rng: &mut Rng) -> Vec<OwnKey> {
     use Algorithm::*;
     use OwnKey::*;
+    if let (Kind::Packet, Some(length)) = (algorithm.kind(), algorithm.key_bytes()) {
+        return vec![Packet(Box::new(OwnPacketKeys::new(rng, length)))];
+    }
     if let Some(length) = algorithm.key_bytes() {
         return vec![Secret(bytes(rng, length))];
     }
@@ -114,6 +148,11 @@ pub(crate) fn keys(algorithm: Algorithm, rng: &mut Rng) -> Vec<OwnKey> {
     }
 }
 
+/// With nonces given, since jobs are done again and in any order.
+fn parameters(algorithm: Algorithm, key: &OwnKey) -> Parameters<'_> {
+    Parameters::new(algorithm, key.view()).nonces(Nonces::Given)
+}
+
 /// The same session twice: on the driver under test and on the reference.
 pub(crate) struct Pair {
     pub subject: Session,
@@ -147,7 +186,7 @@ impl Bench {
         if let [algorithm] = *work.steps {
             let mut refused = Error::Unsupported(algorithm);
             for key in keys(algorithm, rng) {
-                match open(Parameters::new(algorithm, key.view()).on(demand)) {
+                match open(parameters(algorithm, &key).on(demand)) {
                     Ok(subject) => return self.beside(subject, algorithm, &key, rng),
                     Err(error @ Error::Unsupported(_)) => refused = error,
                     Err(error) => {
@@ -179,7 +218,7 @@ impl Bench {
     ) -> Result<Pair, Stop> {
         let named = Demand::Named(self.reference.name());
         let open = |key: &OwnKey| {
-            let parameters = Parameters::new(algorithm, key.view()).on(named);
+            let parameters = parameters(algorithm, key).on(named);
             self.reference_engine.session(parameters).ok()
         };
         let private = !matches!(key, OwnKey::None);
@@ -251,6 +290,7 @@ impl Job {
                 }
                 let left = match done {
                     Operation::Open { data, .. } | Operation::Chain { data, .. } => data,
+                    Operation::Unprotect { packet, .. } => packet,
                     _ => return Ok(()),
                 };
                 let left = left.get(*at..).unwrap_or(&[]);
@@ -284,6 +324,13 @@ pub(crate) fn outputs(operation: &Operation, result: usize) -> Vec<&[u8]> {
     let front = |out: &'_ [u8]| result.min(out.len());
     match operation {
         Operation::Seal { data, tag, .. } => vec![data, tag],
+        Operation::Protect { packet, .. } => vec![packet],
+        // Header and text; what the tag's place holds is nobody's concern.
+        Operation::Unprotect { packet, opened, .. } => {
+            let end = (opened.header_bytes + result).min(packet.len());
+            vec![&packet[..end]]
+        }
+        Operation::Mask { out, .. } => vec![out],
         Operation::Open { data, .. } | Operation::Chain { data, .. } => vec![&data[..front(data)]],
         Operation::Encrypt { data, .. } | Operation::Decrypt { data, .. } => vec![data],
         Operation::Compress { out, .. }
@@ -356,6 +403,13 @@ pub(crate) fn jobs(
     let (reference, output) = (&pair.reference, algorithm.output_bytes().unwrap_or(0));
     match algorithm.kind() {
         Kind::Aead => aead(reference, algorithm, rng, size),
+        Kind::Packet => packet(reference, rng, size),
+        Kind::Mask => {
+            let mut sample = [0; SAMPLE_BYTES];
+            rng.fill(&mut sample);
+            let mask = Operation::Mask { sample, out: [0; MASK_BYTES] };
+            Ok(vec![Job::same("mask", reference, mask)?])
+        }
         Kind::Cipher => {
             let mut iv = [0; IV_BYTES_MAX];
             rng.fill(&mut iv);
@@ -448,6 +502,50 @@ pub(crate) fn jobs(
             Ok(vec![Job::same("derive", reference, derive)?])
         }
     }
+}
+
+/// Under the key in use; what comes under another key cannot be made by one session.
+fn packet(reference: &Session, rng: &mut Rng, size: usize) -> Result<Vec<Job>, Stop> {
+    let number_bytes = rng.usize(1..=4);
+    // A long header, or a short one of the phase that the keys have.
+    let first = if rng.bool() { 0x80 | rng.u8(..) & 0x70 } else { 0x40 | rng.u8(..) & 0x20 | 4 };
+    let number_at = 1 + rng.usize(..45);
+    let header_bytes = number_at + number_bytes;
+    // Number and text have 4 bytes at least.
+    let text = size.max(4 - number_bytes);
+    let mut packet = bytes(rng, header_bytes + text + TAG_BYTES);
+    packet[0] = first | (number_bytes - 1) as u8;
+    let number = PHASE_SINCE + rng.u64(..1 << 40);
+    let text = packet[header_bytes..header_bytes + text].to_vec();
+    let protect = Operation::Protect { number, header_bytes, packet };
+    let protected = made(reference, "protect", protect.clone())?;
+    let unprotect = |packet: &[u8]| Operation::Unprotect {
+        largest: Some(number - 1),
+        number_at,
+        packet: packet.to_vec(),
+        opened: Opened::default(),
+    };
+    let (mut bad, mut bad_tag, mut bad_header) =
+        (protected.clone(), protected.clone(), protected.clone());
+    flip(rng, &mut bad[number_at..]);
+    flip(rng, &mut bad_tag[header_bytes + text.len()..]);
+    flip(rng, &mut bad_header[..number_at]);
+    let short = &protected[..number_at + 3 + TAG_BYTES];
+    let found = Opened { number, header_bytes, phase: Phase::Current };
+    let original = text.clone();
+    let proof = move |done: &Operation, result: usize| {
+        let Operation::Unprotect { packet, opened, .. } = done else { return false };
+        *opened == found && packet.get(header_bytes..header_bytes + result) == Some(&original)
+    };
+    Ok(vec![
+        Job::same("protect", reference, protect)?,
+        Job::same("unprotect", reference, unprotect(&protected))?,
+        Job::proved("unprotect and find", unprotect(&protected), proof),
+        Job::refused("unprotect a forged packet", unprotect(&bad), &text, header_bytes),
+        Job::refused("unprotect with a forged tag", unprotect(&bad_tag), &text, header_bytes),
+        Job::refused("unprotect with a forged header", unprotect(&bad_header), &text, header_bytes),
+        Job::refused("unprotect too short a packet", unprotect(short), &text, header_bytes),
+    ])
 }
 
 fn aead(

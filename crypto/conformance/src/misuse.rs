@@ -93,6 +93,8 @@ fn others(algorithm: Algorithm) -> Vec<Operation> {
     let kinds = [
         (Kind::Aead, Operation::Seal { nonce: [0; 12], aad: out(), data: out(), tag: [0; 16] }),
         (Kind::Aead, Operation::Open { nonce: [0; 12], aad: out(), data: out() }),
+        (Kind::Packet, Operation::Protect { number: 0, header_bytes: 2, packet: vec![0; 64] }),
+        (Kind::Mask, Operation::Mask { sample: [0; 16], out: [0; 5] }),
         (Kind::Cipher, Operation::Encrypt { iv: [0; 16], data: out() }),
         (Kind::Cipher, Operation::Decrypt { iv: [0; 16], data: out() }),
         (Kind::Compression, Operation::Compress { data: out(), out: out() }),

@@ -238,7 +238,9 @@ pub(crate) fn busy(bench: &Bench, work: &Work) -> Checked {
         return Err(Stop::Skip("nothing of it is of the fast class".into()));
     }
     let cheap = match work.algorithm().map(|algorithm| algorithm.kind()) {
-        Some(Kind::Aead | Kind::Cipher | Kind::Hash | Kind::Mac) => true,
+        Some(Kind::Aead | Kind::Packet | Kind::Mask | Kind::Cipher | Kind::Hash | Kind::Mac) => {
+            true
+        }
         Some(_) => false,
         None => work.steps.len() == 2,
     };

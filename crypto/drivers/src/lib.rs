@@ -15,6 +15,7 @@
 
 mod fault;
 mod handover;
+mod kernel;
 mod multibuffer;
 mod null;
 mod owned;
@@ -24,6 +25,7 @@ mod simulated;
 mod software;
 
 pub use fault::{FaultHandle, Plan, fault};
+pub use kernel::{kernel, kernel_on};
 pub use multibuffer::{multibuffer, multibuffer_on};
 pub use null::null;
 pub use pool::{Pool, pool};

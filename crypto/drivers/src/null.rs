@@ -100,6 +100,9 @@ impl DriverSession for Session {
                 data.len()
             }
             Request::Open { data, .. } => data.len().saturating_sub(TAG_BYTES),
+            Request::Protect { packet, .. } => packet.len(),
+            Request::Unprotect { packet, .. } => packet.len().saturating_sub(TAG_BYTES),
+            Request::Mask { out, .. } => zeros(&mut **out, usize::MAX),
             Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => data.len(),
             Request::Chain { length, .. } => *length,
             Request::Compress { out, .. }

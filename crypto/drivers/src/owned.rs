@@ -18,6 +18,18 @@ pub(crate) fn own(request: &Request<'_>) -> Operation {
         Request::Open { nonce, aad, data } => {
             Operation::Open { nonce: **nonce, aad: aad.to_vec(), data: data.to_vec() }
         }
+        Request::Protect { number, header_bytes, packet } => Operation::Protect {
+            number: *number,
+            header_bytes: *header_bytes,
+            packet: packet.to_vec(),
+        },
+        Request::Unprotect { largest, number_at, packet, opened } => Operation::Unprotect {
+            largest: *largest,
+            number_at: *number_at,
+            packet: packet.to_vec(),
+            opened: **opened,
+        },
+        Request::Mask { sample, out } => Operation::Mask { sample: **sample, out: **out },
         Request::Encrypt { iv, data } => Operation::Encrypt { iv: **iv, data: data.to_vec() },
         Request::Decrypt { iv, data } => Operation::Decrypt { iv: **iv, data: data.to_vec() },
         Request::Compress { data, out } => {
@@ -94,7 +106,13 @@ pub(crate) fn give(
             data.copy_from_slice(from);
             **tag = **made;
         }
-        (Open { data: from, .. }, Open { data, .. })
+        (Unprotect { packet: from, opened: found, .. }, Unprotect { packet, opened, .. }) => {
+            packet.copy_from_slice(from);
+            **opened = **found;
+        }
+        (Mask { out: made, .. }, Mask { out, .. }) => **out = **made,
+        (Protect { packet: from, .. }, Protect { packet: data, .. })
+        | (Open { data: from, .. }, Open { data, .. })
         | (Encrypt { data: from, .. }, Encrypt { data, .. })
         | (Decrypt { data: from, .. }, Decrypt { data, .. })
         | (Chain { data: from, .. }, Chain { data, .. }) => data.copy_from_slice(from),
@@ -136,6 +154,8 @@ pub(crate) fn wipe(operation: &mut Operation) {
         }
         Operation::Seal { data, .. }
         | Operation::Open { data, .. }
+        | Operation::Protect { packet: data, .. }
+        | Operation::Unprotect { packet: data, .. }
         | Operation::Encrypt { data, .. }
         | Operation::Decrypt { data, .. }
         | Operation::Chain { data, .. }

@@ -2,8 +2,11 @@
 //! left out: it never puts out the right bytes, and is not meant to.
 
 use keyway_conformance::{Outcome, Plan, Report, run};
-use keyway_drivers::{Card, Pool, fault, multibuffer, pool, queued2003, simulated, software};
+use keyway_drivers::{
+    Card, Pool, fault, kernel_on, multibuffer, pool, queued2003, simulated, software,
+};
 use keyway_engine::{Algorithm, Driver};
+use keyway_kernel::packet::PacketKernel;
 use std::sync::Arc;
 
 /// Runs the suite, with software as the reference, and shows what failed.
@@ -28,6 +31,8 @@ fn some() -> Plan {
     let only = vec![
         Aes128Gcm,
         ChaCha20Poly1305,
+        QuicAes128Gcm,
+        QuicMaskChaCha20,
         Aes128Cbc,
         Aes256Ctr,
         HmacSha256,
@@ -54,6 +59,13 @@ fn multibuffer_conforms() {
         return println!("this processor is not wide enough for it");
     };
     passes(driver, &Plan::default());
+}
+
+#[test]
+fn every_packet_kernel_conforms() {
+    for kernel in PacketKernel::available() {
+        passes(kernel_on(kernel), &Plan::default());
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The null driver: only for those who name it, and nothing but zeros, directly and through a queue.
 
 use keyway_engine::{
-    Algorithm, Cost, Demand, Direction, Engine, Error, Iv, Key, Kind, Operation, Parameters, Part,
-    Queue, Session, Step, Task,
+    Algorithm, Cost, Demand, Direction, Engine, Error, Iv, Key, Kind, Opened, Operation,
+    Parameters, Part, Queue, Session, Step, Task,
 };
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -35,6 +35,15 @@ fn operations(algorithm: Algorithm) -> Vec<(Operation, usize)> {
             let open = Operation::Open { nonce: [0; 12], aad: vec![], data: ones(text + 16) };
             vec![(seal, text), (open, text)]
         }
+        Kind::Packet => {
+            let packet = || ones(2 + 30 + 16);
+            let protect = Operation::Protect { number: 1, header_bytes: 3, packet: packet() };
+            let (largest, opened) = (None, Opened::default());
+            let packet = packet();
+            let unprotect = Operation::Unprotect { largest, number_at: 1, packet, opened };
+            vec![(protect, 48), (unprotect, 32)]
+        }
+        Kind::Mask => vec![(Operation::Mask { sample: [1; 16], out: [1; 5] }, 5)],
         Kind::Cipher => vec![
             (Operation::Encrypt { iv: [0; 16], data: ones(48) }, 48),
             (Operation::Decrypt { iv: [0; 16], data: ones(48) }, 48),
@@ -93,6 +102,8 @@ fn is_done(operation: &Operation, used: usize) -> bool {
     };
     match operation {
         Operation::Seal { data, tag, .. } => zeros(data, 0) && zeros(tag, 16),
+        Operation::Protect { packet, .. } | Operation::Unprotect { packet, .. } => zeros(packet, 0),
+        Operation::Mask { out, .. } => zeros(out, used),
         Operation::Open { data, .. }
         | Operation::Encrypt { data, .. }
         | Operation::Decrypt { data, .. }

@@ -8,6 +8,10 @@ use std::fmt;
 pub enum Kind {
     /// Seal and open (RFC 5116).
     Aead,
+    /// Protect and unprotect whole packets of QUIC (RFC 9001 § 5).
+    Packet,
+    /// QUIC's header masks alone (RFC 9001 § 5.4), for those who apply them themselves.
+    Mask,
     /// Encrypt and decrypt without authentication; for chains, and for those who know why.
     Cipher,
     /// Compress and decompress.
@@ -89,6 +93,18 @@ algorithms! {
     Aes128Gmac "aes-128-gmac" Aead,
     /// GMAC with AES-256 (SP 800-38D § 3): seal and open an empty text; the message is the AAD.
     Aes256Gmac "aes-256-gmac" Aead,
+    /// QUIC packets under AES-128 in Galois/counter mode (RFC 9001, RFC 9369).
+    QuicAes128Gcm "quic-aes-128-gcm" Packet,
+    /// QUIC packets under AES-256 in Galois/counter mode (RFC 9001, RFC 9369).
+    QuicAes256Gcm "quic-aes-256-gcm" Packet,
+    /// QUIC packets under ChaCha20-Poly1305 (RFC 9001, RFC 9369).
+    QuicChaCha20Poly1305 "quic-chacha20-poly1305" Packet,
+    /// QUIC's header masks by AES-128 (RFC 9001 § 5.4.3).
+    QuicMaskAes128 "quic-mask-aes-128" Mask,
+    /// QUIC's header masks by AES-256 (RFC 9001 § 5.4.3).
+    QuicMaskAes256 "quic-mask-aes-256" Mask,
+    /// QUIC's header masks by ChaCha20 (RFC 9001 § 5.4.4).
+    QuicMaskChaCha20 "quic-mask-chacha20" Mask,
     /// AES-128 in cipher block chaining mode, no padding (SP 800-38A).
     Aes128Cbc "aes-128-cbc" Cipher,
     /// AES-256 in cipher block chaining mode, no padding (SP 800-38A).
@@ -253,14 +269,17 @@ impl Algorithm {
         }
     }
 
-    /// Length in bytes of the secret key, where it is one number: ciphers, AEAD and CMAC.
+    /// Length in bytes of the secret key, where it is one number: ciphers, AEAD, CMAC; of
+    /// QUIC's packets, of each of their keys.
     pub const fn key_bytes(self) -> Option<usize> {
         use Algorithm::*;
         Some(match self {
             Aes128Gcm | Aes128Ccm | Aes128Gmac | Aes128Cbc | Aes128Ctr | Aes128Cmac => 16,
+            QuicAes128Gcm | QuicMaskAes128 => 16,
             TripleDesCbc => 24,
             Aes256Gcm | Aes256Ccm | Aes256Gmac | Aes256Cbc | Aes256Ctr | Aes256Cmac => 32,
-            ChaCha20Poly1305 | Aes128Xts => 32,
+            ChaCha20Poly1305 | Aes128Xts | QuicAes256Gcm | QuicChaCha20Poly1305 => 32,
+            QuicMaskAes256 | QuicMaskChaCha20 => 32,
             Aes256Xts => 64,
             _ => return None,
         })

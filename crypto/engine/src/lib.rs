@@ -143,10 +143,11 @@ pub use driver::{Driver, DriverQueue, DriverSession, DriverStream, Flow, Place, 
 pub use engine::{Builder, CostReport, DriverReport, Engine};
 pub use error::{Blame, Error};
 pub use operation::Operation;
-pub use parameters::{Demand, Key, Nonces, Parameters, Step, Usage};
+pub use parameters::{Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage};
 pub use queue::Queue;
 pub use request::{
-    Cost, Derivation, Direction, IV_BYTES_MAX, Iv, NONCE_BYTES, Part, Request, TAG_BYTES,
+    Cost, Derivation, Direction, IV_BYTES_MAX, Iv, MASK_BYTES, NONCE_BYTES, Opened, Part, Phase,
+    Request, SAMPLE_BYTES, TAG_BYTES,
 };
 pub use session::{Session, Stream};
 pub use slow::Done;

@@ -45,3 +45,5 @@ pub const CLOSE: Duration = Duration::from_secs(5);
 pub const CARRIED_MAX: usize = 4_096;
 /// Longest name of a driver or a client, in bytes.
 pub const NAME_BYTES_MAX: usize = 32;
+/// QUIC's packet numbers end before this (RFC 9000 § 12.3).
+pub const PACKET_NUMBERS: u64 = 1 << 62;

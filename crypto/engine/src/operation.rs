@@ -1,7 +1,8 @@
 //! A request that owns its bytes, for work that outlives the call it is submitted with.
 
 use crate::{
-    Algorithm, Class, Cost, Direction, IV_BYTES_MAX, NONCE_BYTES, Part, Request, TAG_BYTES,
+    Algorithm, Class, Cost, Direction, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES, Opened, Part,
+    Request, SAMPLE_BYTES, TAG_BYTES,
 };
 use zeroize::Zeroizing;
 
@@ -12,6 +13,9 @@ use zeroize::Zeroizing;
 pub enum Operation {
     Seal { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Vec<u8>, tag: [u8; TAG_BYTES] },
     Open { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Vec<u8> },
+    Protect { number: u64, header_bytes: usize, packet: Vec<u8> },
+    Unprotect { largest: Option<u64>, number_at: usize, packet: Vec<u8>, opened: Opened },
+    Mask { sample: [u8; SAMPLE_BYTES], out: [u8; MASK_BYTES] },
     Encrypt { iv: [u8; IV_BYTES_MAX], data: Vec<u8> },
     Decrypt { iv: [u8; IV_BYTES_MAX], data: Vec<u8> },
     Compress { data: Vec<u8>, out: Vec<u8> },
@@ -41,6 +45,14 @@ impl Operation {
                 f(&mut Request::Seal { nonce, aad, data, tag })
             }
             Operation::Open { nonce, aad, data } => f(&mut Request::Open { nonce, aad, data }),
+            Operation::Protect { number, header_bytes, packet } => {
+                f(&mut Request::Protect { number: *number, header_bytes: *header_bytes, packet })
+            }
+            Operation::Unprotect { largest, number_at, packet, opened } => {
+                let (largest, number_at) = (*largest, *number_at);
+                f(&mut Request::Unprotect { largest, number_at, packet, opened })
+            }
+            Operation::Mask { sample, out } => f(&mut Request::Mask { sample, out }),
             Operation::Encrypt { iv, data } => f(&mut Request::Encrypt { iv, data }),
             Operation::Decrypt { iv, data } => f(&mut Request::Decrypt { iv, data }),
             Operation::Compress { data, out } => f(&mut Request::Compress { data, out }),
@@ -88,6 +100,8 @@ impl Operation {
             | Operation::Digest { data, .. }
             | Operation::Mac { data, .. } => data.len(),
             Operation::Open { data, .. } => data.len().saturating_sub(TAG_BYTES),
+            Operation::Protect { packet, .. } | Operation::Unprotect { packet, .. } => packet.len(),
+            Operation::Mask { .. } => MASK_BYTES,
             Operation::Chain { data, length, .. } => data.len().min(*length),
             Operation::Sign { message, .. }
             | Operation::Verify { message, .. }

@@ -1,6 +1,6 @@
 //! What a session is opened with.
 
-use crate::{Algorithm, Error, Kind, limits};
+use crate::{Algorithm, Error, Kind, NONCE_BYTES, limits};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -39,8 +39,13 @@ enum Steps<'a> {
 
 impl<'a> Parameters<'a> {
     /// A session that does one thing, with the choice of driver left to the scheduler.
+    /// Packets of QUIC must be numbered upwards, unless [`nonces`](Self::nonces) says otherwise.
     pub const fn new(algorithm: Algorithm, key: Key<'a>) -> Self {
-        Self::of(Steps::One([Step { algorithm, key }]))
+        let parameters = Self::of(Steps::One([Step { algorithm, key }]));
+        match algorithm.kind() {
+            Kind::Packet => parameters.nonces(Nonces::Ascending),
+            _ => parameters,
+        }
     }
 
     /// A session that does several things in one request ([`Request::Chain`]), in this order when
@@ -114,9 +119,12 @@ impl<'a> Parameters<'a> {
             }
         }
         for Step { algorithm, key } in self.steps() {
-            if let (Some(expected), Key::Secret(secret)) = (algorithm.key_bytes(), key)
-                && secret.len() != expected
-            {
+            let fits = match (algorithm.key_bytes(), key) {
+                (Some(expected), Key::Secret(secret)) => secret.len() == expected,
+                (Some(expected), Key::Packet(keys)) => keys.have(expected),
+                _ => true,
+            };
+            if !fits {
                 return Err(Error::InvalidKey("it is not as long as the algorithm's keys are"));
             }
         }
@@ -125,11 +133,22 @@ impl<'a> Parameters<'a> {
                 "a client's name has lower-case letters, digits and dashes, 32 at most",
             ));
         }
-        let sealing = matches!(self.steps(), [step] if step.algorithm.kind() == Kind::Aead);
-        if !sealing && self.nonces != Nonces::Given {
-            return Err(Error::InvalidRequest("only an AEAD session makes its own nonces"));
+        let kind = match self.steps() {
+            [step] => Some(step.algorithm.kind()),
+            _ => None,
+        };
+        match (self.nonces, kind) {
+            (Nonces::Given, _)
+            | (Nonces::Counter(_), Some(Kind::Aead))
+            | (Nonces::Ascending, Some(Kind::Packet)) => {}
+            (Nonces::Counter(_), _) => {
+                return Err(Error::InvalidRequest("only an AEAD session makes its own nonces"));
+            }
+            (Nonces::Ascending, _) => {
+                return Err(Error::InvalidRequest("only packets are numbered upwards"));
+            }
         }
-        if !sealing && self.usage != Usage::UNLIMITED {
+        if !matches!(kind, Some(Kind::Aead | Kind::Packet)) && self.usage != Usage::UNLIMITED {
             return Err(Error::InvalidRequest("only an AEAD session has a usage limit"));
         }
         Ok(())
@@ -156,7 +175,7 @@ pub enum Demand<'a> {
     Named(&'a str),
 }
 
-/// Who makes the nonces of an AEAD session.
+/// Who makes the nonces of a session for an AEAD or for packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nonces {
     /// The consumer, who never repeats one under one key.
@@ -164,6 +183,9 @@ pub enum Nonces {
     /// The session: these twelve bytes, their last eight xored with a counter that starts at 0 (as
     /// RFC 8446 § 5.3 does it). It cannot repeat one; all clones count together.
     Counter([u8; 12]),
+    /// The consumer, as numbers of the packets he protects; one that is not higher than all before
+    /// it is refused, so that none comes twice. All clones count together.
+    Ascending,
 }
 
 /// How often an AEAD key may be used. Past a limit the session answers [`Error::Exhausted`].
@@ -202,6 +224,8 @@ pub enum Key<'a> {
         /// The input keying material.
         secret: &'a [u8],
     },
+    /// The keys of one direction of a QUIC connection, for packets and nothing else.
+    Packet(PacketKeys<'a>),
     /// A fresh key pair, whose private half never leaves the driver: when that driver goes, the
     /// key goes with it.
     Generate,
@@ -213,12 +237,57 @@ pub enum Key<'a> {
     Sec1(&'a [u8]),
 }
 
+/// What protects the packets of one direction of a QUIC connection (RFC 9001 § 5.1): a key for
+/// headers, which stays, and keys for payloads, which are updated (§ 6). After an update a new
+/// session is opened with the keys one place on.
+#[derive(Clone, Copy)]
+pub struct PacketKeys<'a> {
+    /// For headers; as long as the others.
+    pub header: &'a [u8],
+    /// The key in use: what is protected is protected under it.
+    pub current: PacketKey<'a>,
+    /// The key phase bit that goes with it.
+    pub phase: bool,
+    /// The lowest packet number that came under it; lower ones of the other phase are under the key
+    /// before it.
+    pub since: u64,
+    /// The key before it, as long as it is kept.
+    pub previous: Option<PacketKey<'a>>,
+    /// The key after it. That it is ready keeps an update from showing in the time taken.
+    pub next: Option<PacketKey<'a>>,
+}
+
+/// A key for payloads.
+#[derive(Clone, Copy)]
+pub struct PacketKey<'a> {
+    /// [`Algorithm::key_bytes`].
+    pub key: &'a [u8],
+    /// What packet numbers are xored into (RFC 9001 § 5.3).
+    pub iv: &'a [u8; NONCE_BYTES],
+}
+
+impl<'a> PacketKeys<'a> {
+    /// Keys that are not updated.
+    pub const fn new(header: &'a [u8], current: PacketKey<'a>) -> Self {
+        PacketKeys { header, current, phase: false, since: 0, previous: None, next: None }
+    }
+
+    fn have(&self, bytes: usize) -> bool {
+        let others = [self.previous, self.next].into_iter().flatten();
+        [self.header.len(), self.current.key.len()]
+            .into_iter()
+            .chain(others.map(|key| key.key.len()))
+            .all(|length| length == bytes)
+    }
+}
+
 impl fmt::Debug for Key<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Key::None => "None",
             Key::Secret(_) => "Secret(..)",
             Key::Extract { .. } => "Extract(..)",
+            Key::Packet(_) => "Packet(..)",
             Key::Generate => "Generate",
             Key::Pkcs8(_) => "Pkcs8(..)",
             Key::Pkcs1(_) => "Pkcs1(..)",
@@ -232,6 +301,7 @@ pub(crate) enum OwnedKey {
     None,
     Secret(Zeroizing<Vec<u8>>),
     Extract { salt: Zeroizing<Vec<u8>>, secret: Zeroizing<Vec<u8>> },
+    Packet(Box<OwnedPacketKeys>),
     Generate,
     Pkcs8(Zeroizing<Vec<u8>>),
     Pkcs1(Zeroizing<Vec<u8>>),
@@ -247,6 +317,7 @@ impl OwnedKey {
             Key::Extract { salt, secret } => {
                 OwnedKey::Extract { salt: own(salt), secret: own(secret) }
             }
+            Key::Packet(keys) => OwnedKey::Packet(Box::new(OwnedPacketKeys::new(keys))),
             Key::Generate => OwnedKey::Generate,
             Key::Pkcs8(der) => OwnedKey::Pkcs8(own(der)),
             Key::Pkcs1(der) => OwnedKey::Pkcs1(own(der)),
@@ -259,10 +330,58 @@ impl OwnedKey {
             OwnedKey::None => Key::None,
             OwnedKey::Secret(secret) => Key::Secret(secret),
             OwnedKey::Extract { salt, secret } => Key::Extract { salt, secret },
+            OwnedKey::Packet(keys) => Key::Packet(keys.view()),
             OwnedKey::Generate => Key::Generate,
             OwnedKey::Pkcs8(der) => Key::Pkcs8(der),
             OwnedKey::Pkcs1(der) => Key::Pkcs1(der),
             OwnedKey::Sec1(der) => Key::Sec1(der),
         }
+    }
+}
+
+pub(crate) struct OwnedPacketKeys {
+    header: Zeroizing<Vec<u8>>,
+    current: OwnedPacketKey,
+    phase: bool,
+    since: u64,
+    previous: Option<OwnedPacketKey>,
+    next: Option<OwnedPacketKey>,
+}
+
+struct OwnedPacketKey {
+    key: Zeroizing<Vec<u8>>,
+    iv: Zeroizing<[u8; NONCE_BYTES]>,
+}
+
+impl OwnedPacketKeys {
+    fn new(keys: PacketKeys<'_>) -> Self {
+        let PacketKeys { header, current, phase, since, previous, next } = keys;
+        let own = OwnedPacketKey::new;
+        OwnedPacketKeys {
+            header: Zeroizing::new(header.to_vec()),
+            current: own(current),
+            phase,
+            since,
+            previous: previous.map(own),
+            next: next.map(own),
+        }
+    }
+
+    fn view(&self) -> PacketKeys<'_> {
+        let OwnedPacketKeys { header, current, phase, since, previous, next } = self;
+        let (phase, since) = (*phase, *since);
+        let view = OwnedPacketKey::view;
+        let (previous, next) = (previous.as_ref().map(view), next.as_ref().map(view));
+        PacketKeys { header, current: current.view(), phase, since, previous, next }
+    }
+}
+
+impl OwnedPacketKey {
+    fn new(key: PacketKey<'_>) -> Self {
+        OwnedPacketKey { key: Zeroizing::new(key.key.to_vec()), iv: Zeroizing::new(*key.iv) }
+    }
+
+    fn view(&self) -> PacketKey<'_> {
+        PacketKey { key: &self.key, iv: &self.iv }
     }
 }

@@ -97,6 +97,8 @@ struct Last {
     work: Option<Arc<Work>>,
     /// Where there was a choice: for which size class it was made, and in which company.
     choice: Option<(usize, Company)>,
+    /// Whether what it protects is numbered upwards.
+    numbered: bool,
 }
 
 impl Last {
@@ -108,6 +110,7 @@ impl Last {
         binding: 0,
         work: None,
         choice: None,
+        numbered: false,
     };
 }
 
@@ -179,18 +182,32 @@ impl Queue {
     /// counted.
     #[inline]
     fn follow_all(&self, tasks: &mut [Box<Task>], company: Company) -> bool {
-        let Last { session, epoch, texts, binding, choice, .. } = self.last;
+        let Last { session, epoch, texts, binding, choice, numbered, .. } = self.last;
         let Some(work) = &self.last.work else { return false };
         if epoch != self.registry.epoch() {
             return false;
         }
         let mut bytes = 0;
+        let mut numbers = None;
         for task in tasks.iter_mut() {
             let Some(fits) = task.follow(session, &texts, binding) else { return false };
             if choice.is_some_and(|choice| choice != (costs::class(fits), company)) {
                 return false;
             }
             bytes += fits;
+            if numbered && let Operation::Protect { number, .. } = task.operation {
+                let (first, last) = numbers.unwrap_or((number, number));
+                if number < last || (number == last && numbers.is_some()) {
+                    return false;
+                }
+                numbers = Some((first, number));
+            }
+        }
+        if let Some((first, last)) = numbers {
+            let Some(task) = tasks.first() else { return false };
+            if task.session.inner().take_numbers(first, last).is_err() {
+                return false;
+            }
         }
         work.operations.add(tasks.len() as u64);
         work.bytes.add(bytes as u64);
@@ -373,14 +390,14 @@ impl Queue {
         };
         let plain = picked.local && inner.is_plain() && algorithm.kind().is_fast();
         let choice = (!picked.sole).then(|| (costs::class(*bytes), company));
-        let session = inner.id;
+        let (session, numbered) = (inner.id, inner.is_numbered());
         task.binding = picked.binding;
         task.predicted = picked.service;
         let end = self.end(&lane);
         if plain {
             let (binding, work) = (picked.binding, Some(work));
             let texts = algorithm.texts();
-            self.last = Last { session, epoch, end, texts, binding, work, choice };
+            self.last = Last { session, epoch, end, texts, binding, work, choice, numbered };
         } else if lane.on_caller {
             self.ahead += f64::from(picked.service);
         } else {
@@ -578,7 +595,8 @@ impl Queue {
                 record(binding, &task);
             }
             if !inner.is_plain() {
-                let opening = matches!(task.operation, Operation::Open { .. });
+                let opening =
+                    matches!(task.operation, Operation::Open { .. } | Operation::Unprotect { .. });
                 inner.settle(task.bytes, opening, &task.result);
             }
             self.deliver(task);

@@ -13,6 +13,11 @@ pub const TAG_BYTES: usize = 16;
 /// them count.
 pub const IV_BYTES_MAX: usize = 16;
 
+/// Bytes of ciphertext that a QUIC header mask is made from (RFC 9001 § 5.4.2).
+pub const SAMPLE_BYTES: usize = 16;
+/// Length of a QUIC header mask, in bytes (RFC 9001 § 5.4.1).
+pub const MASK_BYTES: usize = 5;
+
 /// Which way a chain is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -95,6 +100,30 @@ pub enum Cost {
     },
 }
 
+/// What [`Request::Unprotect`] found in a packet that was authentic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// Its whole number.
+    pub number: u64,
+    /// Length of its header with the number, in bytes. The payload lies behind it, and `run` returns
+    /// the payload's length.
+    pub header_bytes: usize,
+    /// Under which of the session's keys it was.
+    pub phase: Phase,
+}
+
+/// One of the keys of a session for QUIC's packets (RFC 9001 § 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// The key in use.
+    #[default]
+    Current,
+    /// The key before it.
+    Previous,
+    /// The key after it: the peer has updated its keys.
+    Next,
+}
+
 /// One operation, on the caller's stack. `run` returns how many bytes it put out.
 pub enum Request<'a> {
     /// Encrypt `data` in place and write the tag.
@@ -116,6 +145,35 @@ pub enum Request<'a> {
         aad: &'a [u8],
         /// Ciphertext and then tag in; the plaintext is all but the last [`TAG_BYTES`].
         data: &'a mut [u8],
+    },
+    /// Protect a QUIC packet in place: its number written, its payload sealed, its header masked.
+    Protect {
+        /// The packet's number, higher than that of every packet the session protected before; the
+        /// lowest bytes of it go to the end of the header, as many as its first byte says.
+        number: u64,
+        /// Length of the header with the number, in bytes.
+        header_bytes: usize,
+        /// Header, payload, and [`TAG_BYTES`] of room for the tag. Number and payload have 4 bytes
+        /// together, at least (RFC 9001 § 5.4.2).
+        packet: &'a mut [u8],
+    },
+    /// Take the protection off a QUIC packet in place; on failure nothing of the plaintext is there.
+    Unprotect {
+        /// The highest number received so far in the packet's number space.
+        largest: Option<u64>,
+        /// Where its number starts, in bytes from the packet's start.
+        number_at: usize,
+        /// The packet to its end; afterwards header, plaintext and tag.
+        packet: &'a mut [u8],
+        /// What was found, where it was authentic.
+        opened: &'a mut Opened,
+    },
+    /// Make a QUIC header mask.
+    Mask {
+        /// From the packet's ciphertext.
+        sample: &'a [u8; SAMPLE_BYTES],
+        /// The mask.
+        out: &'a mut [u8; MASK_BYTES],
     },
     /// Encrypt `data` in place with a cipher.
     Encrypt {
@@ -265,6 +323,8 @@ impl Request<'_> {
             Request::Compress { data, .. } | Request::Decompress { data, .. } => data.len(),
             Request::Chain { data, length, .. } => data.len().min(*length),
             Request::Open { data, .. } => data.len().saturating_sub(TAG_BYTES),
+            Request::Protect { packet, .. } | Request::Unprotect { packet, .. } => packet.len(),
+            Request::Mask { .. } => MASK_BYTES,
             Request::Digest { data, .. } | Request::Mac { data, .. } => {
                 data.iter().map(|part| part.len()).sum()
             }
@@ -328,6 +388,11 @@ impl Request<'_> {
                 };
                 algorithm.texts().take(Kind::Aead, bytes)
             }
+            Request::Protect { number, header_bytes, packet } => {
+                return check_packet(algorithm, *number, *header_bytes, packet);
+            }
+            Request::Unprotect { packet, .. } => algorithm.texts().take(Kind::Packet, packet.len()),
+            Request::Mask { .. } => algorithm.kind() == Kind::Mask,
             Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => {
                 algorithm.texts().take(Kind::Cipher, data.len())
             }
@@ -401,6 +466,33 @@ impl Request<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a QUIC packet can be protected.
+fn check_packet(
+    algorithm: Algorithm,
+    number: u64,
+    header_bytes: usize,
+    packet: &[u8],
+) -> Result<(), Error> {
+    if !algorithm.texts().take(Kind::Packet, packet.len()) {
+        return Err(Error::InvalidRequest("it does not fit the algorithm"));
+    }
+    if number >= limits::PACKET_NUMBERS {
+        return Err(Error::InvalidRequest("a packet number has at most 62 bits"));
+    }
+    let number_bytes = packet.first().map_or(1, |first| usize::from(first & 3) + 1);
+    // The header's first byte is not the number's.
+    let Some(number_at) = header_bytes.checked_sub(number_bytes).filter(|at| *at > 0) else {
+        return Err(Error::InvalidRequest("the header is too short for its packet number"));
+    };
+    let room = packet.len().checked_sub(header_bytes).is_some_and(|rest| rest >= TAG_BYTES);
+    if !room || packet.len() - number_at < 4 + SAMPLE_BYTES {
+        return Err(Error::InvalidRequest(
+            "the packet is too short: number and payload have at least 4 bytes, and the tag has room",
+        ));
+    }
+    Ok(())
 }
 
 /// A password derivation that owns its inputs, for the slow class.

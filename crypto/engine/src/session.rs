@@ -47,6 +47,8 @@ pub(crate) struct Inner {
     usage: Usage,
     sealed: AtomicU64,
     forged: AtomicU64,
+    /// The lowest packet number that was not protected yet.
+    next_number: AtomicU64,
     pub client: Option<Client>,
     bindings: Append<Binding>,
     tables: Append<Table>,
@@ -147,7 +149,7 @@ impl Session {
             [step] => Some(step.algorithm),
             _ => None,
         };
-        let guarded = parameters.nonces != Nonces::Given
+        let guarded = matches!(parameters.nonces, Nonces::Counter(_))
             || parameters.usage != Usage::UNLIMITED
             || parameters.client.is_some();
         let inner = Inner {
@@ -167,6 +169,7 @@ impl Session {
             usage: parameters.usage,
             sealed: AtomicU64::new(0),
             forged: AtomicU64::new(0),
+            next_number: AtomicU64::new(0),
             client: parameters.client.map(Client::new),
             bindings: Append::new(),
             tables: Append::new(),
@@ -224,6 +227,12 @@ impl Session {
             && let Some(binding) = inner.binding(0)
             && let Some(state) = binding.state()
         {
+            if let Request::Protect { number, .. } = request
+                && let Err(error) = inner.take_number(*number)
+            {
+                inner.count_refusal(bytes, error);
+                return Err(error);
+            }
             // By its parts: a copy of the whole result would wait for stores of other widths.
             match state.run(request) {
                 Ok(used) => {
@@ -231,7 +240,7 @@ impl Session {
                     binding.work.bytes.add(bytes as u64);
                     return Ok(used);
                 }
-                Err(Error::Gone) => {}
+                Err(Error::Gone) => return inner.run_admitted(request, false),
                 Err(error) => {
                     binding.work.count::<()>(bytes, &Err(error));
                     return Err(error);
@@ -406,7 +415,8 @@ impl Inner {
                 binding.work.costs.observe(Company::Alone, bytes, ended - begun);
                 binding.work.record(Stage::Run, ended - begun);
             }
-            self.settle(bytes, matches!(request, Request::Open { .. }), &result);
+            let opening = matches!(request, Request::Open { .. } | Request::Unprotect { .. });
+            self.settle(bytes, opening, &result);
             return result;
         }
     }
@@ -422,16 +432,37 @@ impl Inner {
 
     /// Whether a request with a given nonce may use the key, and counts it.
     fn admit(&self, request: &Request<'_>) -> Result<(), Error> {
-        if self.usage == Usage::UNLIMITED && self.nonces == Nonces::Given {
-            return Ok(());
-        }
         match request {
-            Request::Seal { .. } if self.nonces != Nonces::Given => Err(Error::InvalidRequest(
+            Request::Protect { number, .. } => {
+                self.count_seal()?;
+                self.take_number(*number)
+            }
+            _ if self.usage == Usage::UNLIMITED && !self.makes_nonces() => Ok(()),
+            Request::Seal { .. } if self.makes_nonces() => Err(Error::InvalidRequest(
                 "this session makes its own nonces: seal with `seal_next` or through a queue",
             )),
             Request::Seal { .. } => self.count_seal(),
-            Request::Open { .. } => self.admit_open(),
+            Request::Open { .. } | Request::Unprotect { .. } => self.admit_open(),
             _ => Ok(()),
+        }
+    }
+
+    pub fn take_number(&self, number: u64) -> Result<(), Error> {
+        self.take_numbers(number, number)
+    }
+
+    /// A packet number is a nonce: it goes up, so that none comes twice. These are the first and the
+    /// last of some that go up.
+    pub fn take_numbers(&self, first: u64, last: u64) -> Result<(), Error> {
+        if !self.is_numbered() {
+            return Ok(());
+        }
+        let next = |least: u64| (first >= least).then_some(last.saturating_add(1));
+        match self.next_number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::InvalidRequest(
+                "a packet number must be higher than all that the session protected before",
+            )),
         }
     }
 
@@ -440,8 +471,15 @@ impl Inner {
         self.registry.bury(lane);
     }
 
+    /// Whether nobody may run a task of its who has not admitted it.
     pub fn is_guarded(&self) -> bool {
-        self.guarded
+        self.guarded || self.is_numbered()
+    }
+
+    /// Whether what it protects is numbered upwards.
+    #[inline]
+    pub fn is_numbered(&self) -> bool {
+        self.nonces == Nonces::Ascending
     }
 
     /// Whether nothing but the request itself decides what becomes of it.
@@ -450,7 +488,7 @@ impl Inner {
     }
 
     pub fn makes_nonces(&self) -> bool {
-        self.nonces != Nonces::Given
+        matches!(self.nonces, Nonces::Counter(_))
     }
 
     pub fn count_seal(&self) -> Result<(), Error> {

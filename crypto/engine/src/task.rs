@@ -115,7 +115,7 @@ impl Task {
 
     /// Admits it to the binding that another task of its session was just placed on, provided that
     /// the session is a plain one, and returns its bytes; `None` if it is not of that session or
-    /// does not fit. The queue counts it at once.
+    /// does not fit. The queue counts it at once, and takes its packet number.
     #[inline]
     pub(crate) fn follow(&mut self, session: u64, texts: &Texts, binding: u32) -> Option<usize> {
         let inner = self.session.inner();
@@ -150,7 +150,11 @@ impl Task {
                     *nonce = inner.next_nonce()?;
                 }
                 Operation::Seal { .. } => inner.count_seal()?,
-                Operation::Open { .. } => inner.admit_open()?,
+                Operation::Protect { number, .. } => {
+                    inner.count_seal()?;
+                    inner.take_number(*number)?;
+                }
+                Operation::Open { .. } | Operation::Unprotect { .. } => inner.admit_open()?,
                 _ => {}
             }
         }

@@ -107,6 +107,8 @@ fn selection(selection: Selection) -> &'static str {
 fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Aead => "aead",
+        Kind::Packet => "packet",
+        Kind::Mask => "mask",
         Kind::Cipher => "cipher",
         Kind::Compression => "compression",
         Kind::Hash => "hash",

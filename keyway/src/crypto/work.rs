@@ -10,8 +10,8 @@ use crate::output::grouped;
 use keyway_drivers::software;
 use keyway_engine::{
     Algorithm, Cost, Demand, Direction, DriverSession, Engine, Error, IV_BYTES_MAX, Iv, Key, Kind,
-    NONCE_BYTES, Operation, Parameters, Part, Queue, Request, Session, Step, TAG_BYTES, Task,
-    limits, run_chain,
+    MASK_BYTES, NONCE_BYTES, Nonces, Opened, Operation, PacketKey, PacketKeys, Parameters, Part,
+    Queue, Request, SAMPLE_BYTES, Session, Step, TAG_BYTES, Task, limits, run_chain,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +22,11 @@ use zeroize::Zeroizing;
 
 /// Authenticated beside the text of an AEAD, in bytes; about a record's header.
 const AAD_BYTES: usize = 16;
+/// A packet's header up to its number: first byte, and a connection's name of eight.
+const PACKET_HEADER: [u8; 9] = [0x43; 9];
+/// Length of the number behind it, in bytes, as the first byte says; that is the longest, so that a
+/// packet may be empty.
+const PACKET_NUMBER_BYTES: usize = 4;
 /// What a password derivation puts out where nothing else is fixed, in bytes.
 const DERIVED_BYTES: usize = 32;
 /// The message that is decrypted with a private key, in bytes: a key.
@@ -95,6 +100,8 @@ impl Work {
         }
         match self.algorithm().kind() {
             Kind::Aead => "seal",
+            Kind::Packet => "protect",
+            Kind::Mask => "mask",
             Kind::Cipher => "encrypt",
             Kind::Compression => "compress",
             Kind::Hash => "digest",
@@ -178,7 +185,8 @@ impl Subject {
             .map(|(step, secret)| Ok(Step { algorithm: *step, key: key(*step, secret, rsa)? }));
         let steps = steps.collect::<Result<Vec<_>, String>>()?;
         let parameters = match *steps {
-            [step] => Parameters::new(step.algorithm, step.key),
+            // Threads share it, so that packets are not numbered upwards.
+            [step] => Parameters::new(step.algorithm, step.key).nonces(Nonces::Given),
             _ => Parameters::chain(&steps),
         };
         let session = engine.session(parameters.on(demand)).map_err(plain)?;
@@ -195,7 +203,7 @@ impl Subject {
 /// Random bytes for a key; none where it takes another sort of key.
 fn secret(engine: &Engine, algorithm: Algorithm) -> Result<Zeroizing<Vec<u8>>, Error> {
     let bytes = match algorithm.kind() {
-        Kind::Aead | Kind::Cipher | Kind::Mac | Kind::Hkdf => {
+        Kind::Aead | Kind::Packet | Kind::Mask | Kind::Cipher | Kind::Mac | Kind::Hkdf => {
             algorithm.key_bytes().or(algorithm.output_bytes()).unwrap_or(32)
         }
         _ => 0,
@@ -219,7 +227,11 @@ fn key<'a>(
             Key::Pkcs8(rsa.ok_or("it needs an RSA key: name one with --key FILE")?)
         }
         Kind::Signature | Kind::Exchange => Key::Generate,
-        Kind::Aead | Kind::Cipher | Kind::Mac | Kind::Hkdf => Key::Secret(secret),
+        Kind::Packet => {
+            let current = PacketKey { key: secret, iv: &[0; NONCE_BYTES] };
+            Key::Packet(PacketKeys::new(secret, current))
+        }
+        Kind::Aead | Kind::Mask | Kind::Cipher | Kind::Mac | Kind::Hkdf => Key::Secret(secret),
         // Encapsulation is to the peer's key.
         _ => Key::None,
     })
@@ -286,6 +298,22 @@ impl Check {
                 // GMAC authenticates what it does not encrypt.
                 let plain = if data.is_empty() { &[] } else { plain };
                 result == data.len() && text.get(..used) == Some(plain)
+            }
+            Operation::Protect { number, packet, .. } => {
+                let (mut packet, mut opened) = (packet.clone(), Opened::default());
+                let used = self.run(&mut Request::Unprotect {
+                    largest: number.checked_sub(1),
+                    number_at: PACKET_HEADER.len(),
+                    packet: &mut packet,
+                    opened: &mut opened,
+                })?;
+                let text = packet.get(opened.header_bytes..opened.header_bytes + used);
+                opened.number == *number && text == Some(plain)
+            }
+            Operation::Mask { sample, out } => {
+                let mut again = [0; MASK_BYTES];
+                self.run(&mut Request::Mask { sample, out: &mut again })?;
+                again == *out
             }
             Operation::Encrypt { iv, data } => {
                 let mut text = data.clone();
@@ -402,6 +430,12 @@ impl Maker {
                     if gmac { (plain, Vec::new()) } else { (vec![0; AAD_BYTES], plain) };
                 Operation::Seal { nonce: [0; NONCE_BYTES], aad, data, tag: [0; TAG_BYTES] }
             }
+            Kind::Packet => {
+                let header_bytes = PACKET_HEADER.len() + PACKET_NUMBER_BYTES;
+                let packet = vec![0; header_bytes + plain.len() + TAG_BYTES];
+                Operation::Protect { number: 0, header_bytes, packet }
+            }
+            Kind::Mask => Operation::Mask { sample: [0; SAMPLE_BYTES], out: [0; MASK_BYTES] },
             Kind::Cipher => Operation::Encrypt { iv: [0; IV_BYTES_MAX], data: plain },
             Kind::Compression => {
                 let out = vec![0; 2 * plain.len() + COMPRESSION_ROOM];
@@ -450,6 +484,17 @@ impl Maker {
                 if !data.is_empty() {
                     data.copy_from_slice(&self.plain);
                 }
+            }
+            Operation::Protect { number, header_bytes, packet } => {
+                *number = self.number;
+                packet.fill(0);
+                let (header, rest) = packet.split_at_mut(*header_bytes);
+                header[..PACKET_HEADER.len()].copy_from_slice(&PACKET_HEADER);
+                rest[..self.plain.len()].copy_from_slice(&self.plain);
+            }
+            Operation::Mask { sample, out } => {
+                stamp(sample);
+                out.fill(0);
             }
             Operation::Encrypt { iv, data } => {
                 stamp(iv);

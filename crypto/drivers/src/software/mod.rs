@@ -18,6 +18,7 @@ mod password;
 mod random;
 mod signature;
 
+use crate::kernel::{is_packet, open_portable};
 use keyway_engine::{Algorithm, Driver, DriverSession, DriverStream, Error, Kind, Request, Step};
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ const NAME: &str = "software";
 /// It takes these keys; every other pair is [`Error::Unsupported`].
 /// - AEAD, ciphers, MAC: a secret; one of XTS whose halves are the same, and one of Triple DES that
 ///   is weak or has two parts that are the same, is [`Error::InvalidKey`].
+/// - QUIC's packets: packet keys. Its masks: a secret.
 /// - HKDF: a secret or an extraction.
 /// - Exchange: a generated key or a raw one (RFC 7748 § 5; SEC 1 § 2.3.7; for ffdhe groups a
 ///   big-endian exponent of 29, 35 or 41 bytes at least, after the group, and 48 at most).
@@ -52,6 +54,7 @@ impl Driver for Software {
         let [algorithm] = *steps else { return false };
         match algorithm.kind() {
             Kind::Aead => aead::named(algorithm).is_some(),
+            Kind::Packet | Kind::Mask => is_packet(algorithm),
             Kind::Cipher => cipher::named(algorithm).is_some(),
             Kind::Compression => compression::named(algorithm).is_some(),
             Kind::Hash => digest::named(algorithm).is_some(),
@@ -72,6 +75,7 @@ impl Driver for Software {
         };
         match algorithm.kind() {
             Kind::Aead => aead::open(algorithm, key),
+            Kind::Packet | Kind::Mask => open_portable(algorithm, key),
             Kind::Cipher => cipher::open(algorithm, key),
             Kind::Compression => compression::open(algorithm, key),
             Kind::Hash => digest::open(algorithm, key),

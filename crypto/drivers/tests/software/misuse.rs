@@ -1,7 +1,9 @@
 //! Every algorithm opens and runs, and what is wrong is an error and never a panic.
 
 use crate::{ENGINE, agree, expand, open};
-use keyway_engine::{Algorithm, Cost, Error, Key, Kind, Parameters, Request, limits};
+use keyway_engine::{
+    Algorithm, Cost, Error, Key, Kind, Opened, PacketKey, PacketKeys, Parameters, Request, limits,
+};
 use proptest::prelude::*;
 
 /// Bytes that are all different, as the halves of an XTS key are.
@@ -18,8 +20,12 @@ static BYTES: [u8; 64] = {
 /// A key that the algorithm takes.
 fn some_key(algorithm: Algorithm) -> Key<'static> {
     match algorithm.kind() {
-        Kind::Aead | Kind::Cipher | Kind::Mac => {
+        Kind::Aead | Kind::Mask | Kind::Cipher | Kind::Mac => {
             Key::Secret(&BYTES[..algorithm.key_bytes().unwrap_or(32)])
+        }
+        Kind::Packet => {
+            let key = &BYTES[..algorithm.key_bytes().unwrap_or(32)];
+            Key::Packet(PacketKeys::new(key, PacketKey { key, iv: &[3; 12] }))
         }
         Kind::Hkdf => Key::Extract { salt: b"salt", secret: b"secret" },
         Kind::Exchange | Kind::Kem => Key::Generate,
@@ -64,6 +70,23 @@ fn every_algorithm_opens_and_runs() {
                 let mut sealed = [&data[..], &tag].concat();
                 session.open_in_place(&[0; 12], b"", &mut sealed)
             }
+            Kind::Packet => {
+                let mut packet = [0x40; 2 + 20 + 16];
+                let (number, header_bytes) = (7, 2);
+                let request = &mut Request::Protect { number, header_bytes, packet: &mut packet };
+                assert_eq!(session.run(request), Ok(38));
+                let (largest, opened) = (Some(6), &mut Opened::default());
+                let used = session.run(&mut Request::Unprotect {
+                    largest,
+                    number_at: 1,
+                    packet: &mut packet,
+                    opened,
+                });
+                assert_eq!((used, opened.number, opened.header_bytes), (Ok(20), 7, 2));
+                assert_eq!(packet[2..22], [0x40; 20]);
+                used
+            }
+            Kind::Mask => session.run(&mut Request::Mask { sample: &[0; 16], out: &mut [0; 5] }),
             Kind::Cipher => {
                 let (iv, data) = (&[7; 16], &mut out[..]);
                 session.run(&mut Request::Encrypt { iv, data }).unwrap();
