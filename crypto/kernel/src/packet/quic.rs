@@ -151,8 +151,9 @@ impl Protect<'_> {
             return Err(Why::Number);
         }
         let number_at = self.header_bytes.checked_sub(self.number_bytes()).filter(|at| *at > 0);
-        let shortest = number_at.ok_or(Why::HeaderLength)? + NUMBER_BYTES_MAX + SAMPLE_BYTES;
-        if self.packet.len() < shortest.max(self.header_bytes + TAG_BYTES) {
+        let sampled =
+            number_at.ok_or(Why::HeaderLength)?.saturating_add(NUMBER_BYTES_MAX + SAMPLE_BYTES);
+        if self.packet.len() < sampled.max(self.header_bytes.saturating_add(TAG_BYTES)) {
             return Err(Why::TooShort);
         }
         Ok(())
