@@ -8,33 +8,71 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 pub(crate) const ROUND_KEYS_MAX: usize = 15;
 
 /// An expanded AES key for CBC encryption. Wiped when it is dropped.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct CbcKey {
-    rounds: usize,
-    round_keys: [[u8; 16]; ROUND_KEYS_MAX],
-}
+#[derive(Clone)]
+pub struct CbcKey(Schedule);
 
 impl CbcKey {
     /// An AES-128 key.
     pub fn aes128(key: &[u8; 16]) -> Self {
-        Self::expand::<4>(key)
+        Self(Schedule::aes128(key))
     }
 
     /// An AES-256 key.
     pub fn aes256(key: &[u8; 32]) -> Self {
-        Self::expand::<8>(key)
+        Self(Schedule::aes256(key))
+    }
+
+    /// 10 or 14.
+    pub(crate) fn rounds(&self) -> usize {
+        self.0.rounds as usize
+    }
+
+    /// One more than there are rounds, the rest is zero.
+    pub(crate) fn round_keys(&self) -> &[[u8; 16]; ROUND_KEYS_MAX] {
+        &self.0.round_keys
+    }
+}
+
+/// How often a block goes through the cipher's round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Rounds {
+    /// AES-128.
+    Ten = 10,
+    /// AES-256.
+    Fourteen = 14,
+}
+
+/// The round keys of an AES key. Wiped when they are dropped.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[repr(C)]
+pub(crate) struct Schedule {
+    /// One more than there are rounds, the rest is zero.
+    pub(crate) round_keys: [[u8; 16]; ROUND_KEYS_MAX],
+    #[zeroize(skip)]
+    pub(crate) rounds: Rounds,
+}
+
+impl Schedule {
+    /// Of an AES-128 key.
+    pub(crate) fn aes128(key: &[u8; 16]) -> Self {
+        Self::expand::<4>(key, Rounds::Ten)
+    }
+
+    /// Of an AES-256 key.
+    pub(crate) fn aes256(key: &[u8; 32]) -> Self {
+        Self::expand::<8>(key, Rounds::Fourteen)
     }
 
     /// `WORDS` is the key's length in words of four bytes.
-    fn expand<const WORDS: usize>(key: &[u8]) -> Self {
-        let rounds = WORDS + 6;
+    fn expand<const WORDS: usize>(key: &[u8], rounds: Rounds) -> Self {
         let mut round_keys = [[0; 16]; ROUND_KEYS_MAX];
         let words = round_keys.as_flattened_mut().as_chunks_mut::<4>().0;
         for (word, bytes) in words.iter_mut().zip(key.as_chunks::<4>().0) {
             *word = *bytes;
         }
         let mut constant = 1_u8;
-        for at in WORDS..4 * (rounds + 1) {
+        for at in WORDS..4 * (rounds as usize + 1) {
             let mut word = words[at - 1];
             if at % WORDS == 0 {
                 word.rotate_left(1);
@@ -48,23 +86,13 @@ impl CbcKey {
             words[at] = core::array::from_fn(|byte| word[byte] ^ before[byte]);
             word.zeroize();
         }
-        Self { rounds, round_keys }
-    }
-
-    /// 10 or 14.
-    pub(crate) fn rounds(&self) -> usize {
-        self.rounds
-    }
-
-    /// One more than there are rounds, the rest is zero.
-    pub(crate) fn round_keys(&self) -> &[[u8; 16]; ROUND_KEYS_MAX] {
-        &self.round_keys
+        Self { round_keys, rounds }
     }
 }
 
 impl fmt::Debug for CbcKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CbcKey").field("rounds", &self.rounds).finish_non_exhaustive()
+        f.debug_struct("CbcKey").field("rounds", &self.0.rounds).finish_non_exhaustive()
     }
 }
 
@@ -73,7 +101,7 @@ mod tests {
     use super::*;
 
     fn last(key: &CbcKey) -> [u8; 16] {
-        key.round_keys[key.rounds]
+        key.round_keys()[key.rounds()]
     }
 
     /// FIPS 197 appendix A.1 and A.3: the last four words.

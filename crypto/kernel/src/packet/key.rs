@@ -1,6 +1,8 @@
 //! Keys, in the form that a kernel likes best.
 
 use super::NONCE_BYTES;
+#[cfg(target_arch = "x86_64")]
+use super::{GcmKey, MaskKey};
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use core::fmt;
@@ -30,15 +32,24 @@ impl Aead {
 /// A key for messages. Wiped when it is dropped.
 pub struct AeadKey(pub(crate) AeadForm);
 
+// A key lies where its owner put it, so that one miss less stands between a packet and it.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum AeadForm {
     Library(LessSafeKey),
+    /// Only rooms of x86-64 make these, and each of them can use them.
+    #[cfg(target_arch = "x86_64")]
+    Gcm(GcmKey),
 }
 
 /// A key for header masks. Wiped when it is dropped.
 pub struct HeaderKey(pub(crate) HeaderForm);
 
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum HeaderForm {
     Library(HeaderProtectionKey),
+    /// Only rooms of x86-64 make these, and each of them can use them.
+    #[cfg(target_arch = "x86_64")]
+    Aes(MaskKey),
 }
 
 /// What protects QUIC's packets in one direction: a key, and the IV that packet numbers are xored

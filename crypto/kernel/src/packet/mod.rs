@@ -5,10 +5,15 @@
 //! header mask, is computed for all packets of a batch together, so that it costs next to nothing.
 
 mod aead;
+#[cfg(target_arch = "x86_64")]
+mod gcm;
 mod key;
 mod quic;
 
 pub use aead::{Open, Seal};
+#[cfg(target_arch = "x86_64")]
+#[allow(unused_imports)]
+pub(crate) use gcm::{GcmKey, MaskKey, POWERS};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
@@ -25,7 +30,8 @@ pub const SAMPLE_BYTES: usize = 16;
 /// Bytes of a header mask that count (RFC 9001 § 5.4.1).
 pub const MASK_BYTES: usize = 5;
 
-/// What a room must offer. All messages have been checked; their keys are of this room's making.
+/// What a room must offer. All messages have been checked. Keys are of any form: a room hands what
+/// it has no use for to the [`Library`].
 pub(crate) trait Room: Copy {
     /// Encrypts each message in place and writes its tag.
     fn seal(self, messages: &mut [Seal<'_>]);
@@ -34,6 +40,10 @@ pub(crate) trait Room: Copy {
     fn open(self, messages: &mut [Open<'_>]);
     /// A mask for each sample: it comes back in the sample's place, 5 bytes of it count.
     fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
+    /// Starts to bring a key into the cache, for a packet that comes soon.
+    fn fetch(self, _key: &PacketKey) {}
+    /// The same, with a key for masks.
+    fn fetch_header(self, _key: &HeaderKey) {}
 }
 
 /// A way to protect packets. Cheap to copy, and as good in any thread.

@@ -1,0 +1,105 @@
+//! The making of AES-GCM keys, for every room of x86-64.
+
+use crate::aes::{ROUND_KEYS_MAX, Schedule};
+use crate::packet::{GcmKey, POWERS};
+use core::arch::x86_64::*;
+use zeroize::Zeroizing;
+
+/// The top half of POLYVAL's polynomial, x¹²⁸ + x¹²⁷ + x¹²⁶ + x¹²¹ + 1 (RFC 8452 § 3).
+pub(super) const POLYNOMIAL: u64 = 0xc2 << 56;
+
+impl GcmKey {
+    /// The key with these round keys.
+    #[target_feature(enable = "aes,pclmulqdq")]
+    pub(super) fn new(aes: Schedule) -> Self {
+        let h = Zeroizing::new(u128::from_be_bytes(bytes(encrypt(&aes, _mm_setzero_si128()))));
+        // Times x: what is shifted out comes back as the polynomial.
+        let carry = 0_u128.wrapping_sub(*h >> 127);
+        let first = number((*h << 1) ^ (carry & ((u128::from(POLYNOMIAL) << 64) | 1)));
+        let mut powers = [[0; 16]; POWERS];
+        let mut middles = [[0; 2]; POWERS / 2];
+        let mut power = first;
+        for at in (0..POWERS).rev() {
+            power = dot(power, first);
+            powers[at] = bytes(power);
+            middles[at / 8 * 4 + at % 4][at / 4 % 2] = middle(power);
+        }
+        Self { powers, middles, first: bytes(first), first_middle: [middle(first); 2], aes }
+    }
+}
+
+/// A block through the cipher.
+#[target_feature(enable = "aes")]
+fn encrypt(aes: &Schedule, block: __m128i) -> __m128i {
+    let key = |at: usize| number(u128::from_le_bytes(aes.round_keys[at]));
+    let last = (aes.rounds as usize).min(ROUND_KEYS_MAX - 1);
+    let state =
+        (1..last).fold(_mm_xor_si128(block, key(0)), |state, at| _mm_aesenc_si128(state, key(at)));
+    _mm_aesenclast_si128(state, key(last))
+}
+
+/// dot(a, b) of RFC 8452 § 3: a · b · x⁻¹²⁸.
+#[target_feature(enable = "pclmulqdq")]
+fn dot(a: __m128i, b: __m128i) -> __m128i {
+    let low = _mm_clmulepi64_si128(a, b, 0x00);
+    let high = _mm_clmulepi64_si128(a, b, 0x11);
+    let middle = _mm_xor_si128(_mm_clmulepi64_si128(a, b, 0x01), _mm_clmulepi64_si128(a, b, 0x10));
+    let low = _mm_xor_si128(low, _mm_slli_si128(middle, 8));
+    let high = _mm_xor_si128(high, _mm_srli_si128(middle, 8));
+    _mm_xor_si128(high, fold(fold(low)))
+}
+
+/// Takes the lowest 64 bits of a product up by 64, modulo the polynomial.
+#[target_feature(enable = "pclmulqdq")]
+fn fold(low: __m128i) -> __m128i {
+    let polynomial = _mm_set_epi64x(0, POLYNOMIAL as i64);
+    let folded = _mm_clmulepi64_si128(low, polynomial, 0x00);
+    _mm_xor_si128(_mm_shuffle_epi32(low, 0x4e), folded)
+}
+
+/// The halves, xored.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn middle(power: __m128i) -> u64 {
+    let bytes = u128::from_le_bytes(bytes(power));
+    (bytes >> 64) as u64 ^ bytes as u64
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn number(value: u128) -> __m128i {
+    _mm_set_epi64x((value >> 64) as i64, value as i64)
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn bytes(value: __m128i) -> [u8; 16] {
+    let high = _mm_unpackhi_epi64(value, value);
+    let halves = [_mm_cvtsi128_si64(value) as u64, _mm_cvtsi128_si64(high) as u64];
+    (u128::from(halves[1]) << 64 | u128::from(halves[0])).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+
+    /// RFC 8452 appendix A.
+    #[test]
+    fn products_are_those_of_polyval() {
+        if !std::is_x86_feature_detected!("pclmulqdq") {
+            return;
+        }
+        // SAFETY: the feature is there.
+        unsafe { product() }
+    }
+
+    #[target_feature(enable = "pclmulqdq")]
+    fn product() {
+        let element = |bytes: u128| number(bytes.swap_bytes());
+        let a = element(0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e);
+        let b = element(0xff00_0000_0000_0000_0000_0000_0000_0000);
+        let dot = u128::from_be_bytes(bytes(dot(a, b)));
+        assert_eq!(dot, 0xebe5_6340_1e7e_91ea_3ad6_426b_8140_c394);
+    }
+}
