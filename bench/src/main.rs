@@ -10,6 +10,8 @@
 
 mod echo;
 mod engine;
+mod packet;
+mod plot;
 mod process;
 mod report;
 mod skeleton;
@@ -29,6 +31,8 @@ struct Arguments {
 enum Benchmark {
     /// The engine: calls, queues, batches, balancing, overload, beside the libraries and DPDK
     Engine(engine::Arguments),
+    /// QUIC's packet protection and AES-GCM, beside the libraries and the processor's bound
+    Packet(packet::Arguments),
     /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
     Skeleton(skeleton::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
@@ -39,6 +43,7 @@ enum Benchmark {
 fn main() -> ExitCode {
     let result = match Arguments::parse().benchmark {
         Benchmark::Engine(arguments) => engine::run(&arguments),
+        Benchmark::Packet(arguments) => packet::run(&arguments),
         Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };

@@ -99,6 +99,13 @@ impl Table {
     }
 }
 
+/// What the file of a claim hands back.
+#[derive(Default)]
+pub struct Findings {
+    pub claims: Vec<Claim>,
+    pub tables: Vec<Table>,
+}
+
 /// Everything a reader needs to judge the claims.
 #[derive(Serialize)]
 pub struct Report {

@@ -26,7 +26,7 @@ Commands:
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
   race             the tests of the engine and its drivers under ThreadSanitizer; needs rust-src
-  peers            install what the benchmarks are measured against
+  peers            install or build what the benchmarks are measured against
 
 With CI=true in the environment nothing may be skipped.
 ";
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         ["check"] => check::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["race"] => race::run(),
-        ["peers"] => peers::install(peers::BENCH),
+        ["peers"] => peers::bench(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())

@@ -1,6 +1,6 @@
 //! Other people's programs: clients that the tests use, servers that the benchmarks measure.
 
-use crate::shell::{run, strict, succeeds};
+use crate::shell::{cargo, root, run, strict, succeeds};
 use std::path::Path;
 use std::process::Command;
 
@@ -23,12 +23,38 @@ pub const TEST: &[Peer] = &[
 ];
 
 /// What the benchmarks compare with.
-pub const BENCH: &[Peer] = &[
+const BENCH: &[Peer] = &[
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
     peer("ldap-utils", &["ldapsearch", "-VV"]),
     peer("dpdk-dev", &["test", "-x", "/usr/bin/dpdk-test-crypto-perf"]),
     peer("openssl", &["openssl", "version"]),
+    peer("gcc", &["cc", "--version"]),
+    peer("libssl-dev", &["test", "-f", "/usr/include/openssl/evp.h"]),
+    peer("libipsec-mb-dev", &["test", "-f", "/usr/include/intel-ipsec-mb.h"]),
+    // To build BoringSSL.
+    peer("cmake", &["cmake", "--version"]),
+    peer("g++", &["c++", "--version"]),
+    peer("libclang-dev", &["sh", "-c", "ldconfig -p | grep -Eq 'libclang(-[0-9]+)?[.]so'"]),
 ];
+
+/// Installs what the benchmarks compare with and builds BoringSSL, which is in no package.
+pub fn bench() -> Result<(), String> {
+    install(BENCH)?;
+    // clang's library does not always bring its own headers.
+    let headers = Command::new("cc").arg("-print-file-name=include").output();
+    let headers = headers.map_err(|why| format!("cc: {why}"))?.stdout;
+    let headers = String::from_utf8_lossy(&headers);
+    let mut build = cargo();
+    build.current_dir(root().join("bench/boringssl")).args(["build", "--release"]);
+    build.env("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{}", headers.trim()));
+    match run(build.env_remove("CARGO_TARGET_DIR")) {
+        Err(why) if !strict() => {
+            eprintln!("xtask: BoringSSL is not measured: {why}");
+            Ok(())
+        }
+        result => result,
+    }
+}
 
 /// Installs what is missing, with Debian's package manager and as root (or with a sudo that asks
 /// nothing). What cannot be installed is said; it is an error only where nothing may be skipped.

@@ -5,7 +5,7 @@
 //! does 3DES more slowly than four 5820 do.
 
 use super::{Arguments, Findings, time};
-use crate::engine::plot::{self, Series};
+use crate::plot::{self, Series};
 use crate::report::{Claim, Table, median};
 use indicatif::ProgressBar;
 use keyway_drivers::{Card, Simulated};

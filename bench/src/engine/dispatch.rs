@@ -2,7 +2,7 @@
 //! a dispatch thread and its result to a return thread.
 
 use super::{Arguments, Findings, best, column, openssl, time};
-use crate::engine::plot::{self, Series};
+use crate::plot::{self, Series};
 use crate::report::{Claim, Table, median};
 use indicatif::ProgressBar;
 use keyway_engine::{

@@ -13,11 +13,10 @@ mod multibuffer;
 mod null_operation;
 mod openssl;
 mod overload;
-mod plot;
 mod records;
 mod trial;
 
-use crate::report::{Claim, Report, Table};
+use crate::report::{Findings, Report};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::thread::set_current_timer_slack;
 use std::num::NonZeroU64;
@@ -45,13 +44,6 @@ pub struct Arguments {
     /// Draw pictures into this folder
     #[arg(long)]
     svg: Option<PathBuf>,
-}
-
-/// What a claim's file hands back.
-#[derive(Default)]
-struct Findings {
-    claims: Vec<Claim>,
-    tables: Vec<Table>,
 }
 
 type Measure = fn(&Arguments, &ProgressBar) -> Result<Findings, String>;

@@ -14,7 +14,8 @@ pub struct Series {
     pub colour: usize,
 }
 
-const COLOURS: [&str; 4] = ["#0b6fb8", "#c2410c", "#15803d", "#7e22ce"];
+const COLOURS: [&str; 8] =
+    ["#0b6fb8", "#c2410c", "#15803d", "#7e22ce", "#a16207", "#be185d", "#0f766e", "#525252"];
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 460.0;
 /// Left, right, top, bottom.
@@ -35,7 +36,8 @@ pub fn lines(
     let range = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)))
     };
-    let (x_low, x_high) = range(&mut points().map(|(x, _)| x.log2().floor()));
+    let (x_low, x_high) =
+        range(&mut points().flat_map(|(x, _)| [x.log2().floor(), x.log2().ceil()]));
     let (y_low, y_high) =
         range(&mut points().flat_map(|(_, y)| [y.log10().floor(), y.log10().ceil()]));
     let (left, right, top, bottom) = MARGIN;

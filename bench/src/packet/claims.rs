@@ -1,0 +1,414 @@
+//! What the figures say: the claims with their bars, and the tables.
+
+use super::sample::{Algorithm, BATCH_MAX, Case, Way};
+use super::{ALGORITHMS, BATCHES, BULK_BYTES, CONNECTION_BYTES, CONNECTIONS, Figures, SIZES, WAYS};
+use crate::plot::{self, Series};
+use crate::report::{Claim, Findings, Table, median};
+use std::path::Path;
+
+/// Payload, and the most that sealing a packet of it may take with header protection, in batches;
+/// then the bound of the processor for which that was set (Zen 5, 3.7 GHz). On another it is what
+/// the bounds' ratio makes of it.
+const TARGETS: [(usize, f64, f64); 6] = [
+    (16, 10.0, 2.4),
+    (64, 12.0, 4.1),
+    (256, 20.0, 9.1),
+    (600, 32.0, 17.6),
+    (1280, 50.0, 36.1),
+    (1450, 55.0, 39.5),
+];
+const QUINN: &str = "rustls + ring";
+/// How many times faster than quinn's default.
+const QUINN_GAIN: [(usize, f64); 2] = [(16, 8.0), (1280, 4.0)];
+/// What opening may take more than sealing.
+const OPEN_MAX: f64 = 1.05;
+/// What the mask may add to a packet, in nanoseconds.
+const MASK_NS_MAX: [f64; 2] = [1.5, 10.0];
+/// How many times what one key takes.
+const COLD_MAX: f64 = 2.0;
+const BULK_CLAIM_BYTES: usize = 16_384;
+/// GB/s at so many GHz, and the bound of that processor.
+const BULK_RATE: (f64, f64, f64) = (28.0, 3.7, 37.9);
+const BULK_GAIN: f64 = 1.2;
+
+const SEAL: Case = Case {
+    algorithm: Algorithm::Aes128Gcm,
+    way: Way::Seal,
+    header: true,
+    bytes: 0,
+    batch: BATCH_MAX,
+    keys: 1,
+};
+
+impl Figures {
+    /// Nanoseconds a packet of each round, where it was measured.
+    fn of(&self, side: usize, case: Case) -> Option<Vec<f64>> {
+        let turns = self.turns.get(&(side, case))?;
+        Some(turns.iter().map(|turn| turn.nanoseconds).collect())
+    }
+
+    fn median(&self, side: usize, case: Case) -> Option<f64> {
+        Some(median(&self.of(side, case)?))
+    }
+
+    fn kernels(&self) -> usize {
+        self.names.iter().filter(|name| name.starts_with("Keyway")).count()
+    }
+
+    /// The kernel that Keyway chooses.
+    fn ours(&self, case: Case) -> Option<Vec<f64>> {
+        self.of(self.kernels() - 1, case)
+    }
+
+    /// The best of the peers, with any of these batches: its name and figures.
+    fn best_peer(&self, case: Case, batches: &[usize]) -> Option<(String, Vec<f64>)> {
+        let of = |side: usize, batch| {
+            let figures = self.of(side, Case { batch, ..case })?;
+            Some((self.label(side, batch), figures))
+        };
+        let all = (self.kernels()..self.names.len())
+            .flat_map(|side| batches.iter().filter_map(move |batch| of(side, *batch)));
+        all.min_by(|(_, one), (_, other)| median(one).total_cmp(&median(other)))
+    }
+
+    fn quinn(&self, case: Case) -> Option<Vec<f64>> {
+        let side = self.names.iter().position(|name| name == QUINN)?;
+        self.of(side, Case { batch: 1, ..case })
+    }
+
+    fn label(&self, side: usize, batch: usize) -> String {
+        let name = &self.names[side];
+        if batch == 1 { name.clone() } else { format!("{name}, batch {batch}") }
+    }
+
+    /// Everyone, with each batch they take.
+    fn lines(&self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.names.len()).flat_map(|side| BATCHES.map(|batch| (side, batch)))
+    }
+
+    fn bound(&self, bytes: usize) -> Option<f64> {
+        Some(self.bound.as_ref()?.packet(bytes))
+    }
+}
+
+/// Claims and tables of those that are wanted.
+pub fn all(figures: &Figures, wants: impl Fn(u8) -> bool) -> Findings {
+    let mut found = Findings::default();
+    let parts: [fn(&Figures, &mut Findings); 6] =
+        [targets, one_a_call, masks, connections, bulk, seed];
+    for (number, part) in parts.into_iter().enumerate() {
+        if wants(number as u8) {
+            part(figures, &mut found);
+        }
+    }
+    let grid = ALGORITHMS.into_iter().flat_map(|algorithm| WAYS.map(|way| (algorithm, way)));
+    let tables = grid.map(|(algorithm, way)| everything(figures, algorithm, way));
+    found.tables.extend(tables.filter(|table| !table.rows.is_empty()));
+    found.tables.extend(figures.bound.as_ref().map(super::bound::Bound::table));
+    found.tables.push(samples(figures));
+    found
+}
+
+fn targets(figures: &Figures, found: &mut Findings) {
+    let mut table = Table::new(
+        "0 AES-128-GCM with header protection, seal, ns a packet",
+        &[
+            "bytes",
+            "at most",
+            "here",
+            "batch 16",
+            "batch 64",
+            "cycles",
+            QUINN,
+            "times",
+            "best peer",
+            "",
+            "times",
+            "bound",
+        ],
+    );
+    for (bytes, limit, zen_5) in TARGETS {
+        let case = Case { bytes, ..SEAL };
+        let Some(ours) = figures.ours(case) else { continue };
+        let small = figures.ours(Case { batch: 16, ..case }).unwrap_or_default();
+        for (batch, figures) in [(16, &small), (BATCH_MAX, &ours)] {
+            let name = format!("0 seal with header, {bytes} B, batch {batch}");
+            found.claims.push(Claim::at_most(&name, "ns", figures, limit));
+        }
+        let here = figures.bound(bytes).map(|bound| limit * bound / zen_5);
+        if let Some(here) = here {
+            let name = format!("0 seal with header, {bytes} B, by the bound here");
+            found.claims.push(Claim::at_most(&name, "ns", &ours, here));
+        }
+        let quinn = figures.quinn(case).unwrap_or_default();
+        if let Some((_, gain)) = QUINN_GAIN.iter().find(|(size, _)| *size == bytes) {
+            let name = format!("0 seal with header, {bytes} B, quinn's default");
+            found.claims.push(Claim::cost(&name, "ns", &ours, QUINN, &quinn).demand(*gain));
+        }
+        if let Some(open) = figures.ours(Case { way: Way::Open, ..case }) {
+            let name = format!("0 open with header, {bytes} B, batch 64");
+            let most: Vec<_> = ours.iter().map(|seal| seal * OPEN_MAX).collect();
+            found.claims.push(Claim::cost(&name, "ns", &open, "seal + 5 %", &most).demand(1.0));
+        }
+        let (peer, best) = figures.best_peer(case, &BATCHES).unwrap_or_default();
+        let (one, two, three) = (median(&ours), median(&quinn), median(&best));
+        let clock = figures.bound.as_ref().map(|bound| bound.clock);
+        table.rows.push(vec![
+            bytes.to_string(),
+            show(limit),
+            here.map_or(String::new(), show),
+            show(median(&small)),
+            show(one),
+            clock.map_or(String::new(), |clock| format!("{:.0}", one * clock)),
+            show(two),
+            show(two / one),
+            show(three),
+            peer,
+            show(three / one),
+            figures.bound(bytes).map_or(String::new(), show),
+        ]);
+    }
+    found.tables.push(table);
+}
+
+fn one_a_call(figures: &Figures, found: &mut Findings) {
+    for (bytes, way) in TARGETS.into_iter().flat_map(|(bytes, ..)| WAYS.map(|way| (bytes, way))) {
+        let case = Case { bytes, way, batch: 1, ..SEAL };
+        let (ours, best) = (figures.ours(case), figures.best_peer(case, &[1]));
+        if let (Some(ours), Some((peer, theirs))) = (ours, best) {
+            let name = format!("1 {} with header, {bytes} B, one a call", verb(way));
+            found.claims.push(Claim::cost(&name, "ns", &ours, &peer, &theirs).demand(1.0));
+        }
+    }
+}
+
+fn masks(figures: &Figures, found: &mut Findings) {
+    for (algorithm, most) in ALGORITHMS.into_iter().zip(MASK_NS_MAX) {
+        for (bytes, way) in SIZES.into_iter().flat_map(|bytes| WAYS.map(|way| (bytes, way))) {
+            let case = Case { algorithm, bytes, way, ..SEAL };
+            let with = figures.ours(case);
+            let without = figures.ours(Case { header: false, ..case });
+            let (Some(with), Some(without)) = (with, without) else { continue };
+            let limit: Vec<_> = without.iter().map(|aead| aead + most).collect();
+            let what = if algorithm == ALGORITHMS[0] { "AES" } else { "ChaCha20" };
+            let name = format!("2 {what} mask, {}, {bytes} B, batch 64", verb(way));
+            let peer = format!("AEAD + {most} ns");
+            found.claims.push(Claim::cost(&name, "ns", &with, &peer, &limit).demand(1.0));
+        }
+        for way in WAYS {
+            let title = format!("2 what the mask adds, ns: {}, {}", title(algorithm), verb(way));
+            let table = per_size(figures, &title, |side, batch, bytes| {
+                let case = Case { algorithm, bytes, way, batch, ..SEAL };
+                let with = figures.of(side, case)?;
+                let without = figures.of(side, Case { header: false, ..case })?;
+                let added: Vec<_> = with.iter().zip(&without).map(|(one, two)| one - two).collect();
+                Some(show(median(&added)))
+            });
+            found.tables.push(table);
+        }
+    }
+}
+
+fn connections(figures: &Figures, found: &mut Findings) {
+    let title = format!(
+        "3 AES-128-GCM, seal, {CONNECTION_BYTES} B, ns a packet: one key, and {CONNECTIONS} in turn"
+    );
+    let columns = ["", "AEAD", "in turn", "times", "with header", "in turn", "times"];
+    let mut table = Table::new(&title, &columns);
+    for (side, batch) in figures.lines() {
+        let of = |header, keys| {
+            figures.of(side, Case { bytes: CONNECTION_BYTES, header, keys, batch, ..SEAL })
+        };
+        let mut row = vec![figures.label(side, batch)];
+        for header in [false, true] {
+            let (Some(hot), Some(cold)) = (of(header, 1), of(header, CONNECTIONS)) else {
+                continue;
+            };
+            let ratio = median(&cold) / median(&hot);
+            row.extend([show(median(&hot)), show(median(&cold)), format!("{ratio:.2}")]);
+            if side + 1 == figures.kernels() && batch == BATCH_MAX {
+                let most: Vec<_> = hot.iter().map(|hot| hot * COLD_MAX).collect();
+                let what = if header { "with header" } else { "AEAD" };
+                let name = format!("3 {CONNECTIONS} keys in turn, {CONNECTION_BYTES} B, {what}");
+                let claim = Claim::cost(&name, "ns", &cold, "twice one key", &most);
+                found.claims.push(claim.demand(1.0));
+            }
+        }
+        if row.len() > 1 {
+            table.rows.push(row);
+        }
+    }
+    found.tables.push(table);
+}
+
+fn bulk(figures: &Figures, found: &mut Findings) {
+    let case = |bytes| Case { bytes, header: false, batch: 1, ..SEAL };
+    let rate = |bytes: usize, ns: &[f64]| ns.iter().map(|ns| bytes as f64 / ns).collect::<Vec<_>>();
+    let bytes = BULK_CLAIM_BYTES;
+    if let Some(ours) = figures.ours(case(bytes)) {
+        let ours = rate(bytes, &ours);
+        let name = "4 AES-128-GCM, 16 KiB";
+        if let Some(bound) = &figures.bound {
+            let (rate, clock, zen_5) = BULK_RATE;
+            let wanted = [
+                (rate * bound.clock / clock, format!("{rate} at {clock} GHz")),
+                (rate * bound.bulk() / zen_5, "by the bound here".to_owned()),
+            ];
+            for (rate, peer) in wanted {
+                let wanted = vec![rate; ours.len()];
+                found.claims.push(Claim::rate(name, "GB/s", &ours, &peer, &wanted).demand(1.0));
+            }
+        }
+        if let Some((peer, theirs)) = figures.best_peer(case(bytes), &[1]) {
+            let theirs = rate(bytes, &theirs);
+            found.claims.push(Claim::rate(name, "GB/s", &ours, &peer, &theirs).demand(BULK_GAIN));
+        }
+    }
+    let title = "4 AES-128-GCM in place, GB/s (cycles a byte)";
+    let mut table = Table::new(title, &["", "1536 B", "16384 B", "65536 B"]);
+    let clock = figures.bound.as_ref().map(|bound| bound.clock);
+    let show = |rate: f64| {
+        let cycles = clock.map_or(String::new(), |clock| format!(" ({:.3})", clock / rate));
+        format!("{rate:.1}{cycles}")
+    };
+    for side in 0..figures.names.len() {
+        let of = |bytes| Some(show(bytes as f64 / figures.median(side, case(bytes))?));
+        let mut row = vec![figures.names[side].clone()];
+        row.extend(BULK_BYTES.map(|bytes| of(bytes).unwrap_or_default()));
+        table.rows.push(row);
+    }
+    if let Some(bound) = &figures.bound {
+        let rate = show(bound.bulk());
+        table.rows.push(vec!["the processor's bound".into(), rate.clone(), rate.clone(), rate]);
+    }
+    found.tables.push(table);
+}
+
+/// The table that the question came with, beside the way it was done then.
+fn seed(figures: &Figures, found: &mut Findings) {
+    let of = |name: &str| figures.names.iter().position(|one| one == name);
+    let sides = [
+        ("Keyway, batch 64", Some(figures.kernels() - 1), BATCH_MAX),
+        ("Keyway, one a call", Some(figures.kernels() - 1), 1),
+        ("OpenSSL, layered", of("OpenSSL"), 1),
+        ("rustls + ring", of(QUINN), 1),
+    ];
+    for (label, side, batch) in sides {
+        let title = format!("5 AES-128-GCM, seal, ns a packet: {label}");
+        let columns = ["bytes", "AEAD", "with header", "header adds", "percent"];
+        let mut table = Table::new(&title, &columns);
+        for (bytes, side) in SIZES.into_iter().filter_map(|bytes| Some((bytes, side?))) {
+            let case = Case { bytes, batch, ..SEAL };
+            let with = figures.median(side, case);
+            let without = figures.median(side, Case { header: false, ..case });
+            if let (Some(with), Some(without)) = (with, without) {
+                let added = with - without;
+                let percent = format!("{:.1} %", 100.0 * added / without);
+                let row = [bytes.to_string(), show(without), show(with), show(added), percent];
+                table.rows.push(row.to_vec());
+            }
+        }
+        found.tables.push(table);
+    }
+}
+
+fn everything(figures: &Figures, algorithm: Algorithm, way: Way) -> Table {
+    let title =
+        format!("{}, {}: AEAD / with header protection, ns a packet", title(algorithm), verb(way));
+    let mut table = per_size(figures, &title, |side, batch, bytes| {
+        let case = Case { algorithm, bytes, way, batch, ..SEAL };
+        let with = figures.median(side, case).map_or("-".into(), show);
+        Some(format!("{} / {with}", show(figures.median(side, Case { header: false, ..case })?)))
+    });
+    if algorithm == ALGORITHMS[0] && figures.bound.is_some() && !table.rows.is_empty() {
+        let mut row = vec!["the processor's bound".to_owned()];
+        row.extend(SIZES.map(|bytes| figures.bound(bytes).map_or(String::new(), show)));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// A row for everyone, a column for each size.
+fn per_size(
+    figures: &Figures,
+    title: &str,
+    cell: impl Fn(usize, usize, usize) -> Option<String>,
+) -> Table {
+    let sizes = SIZES.map(|bytes| bytes.to_string());
+    let columns: Vec<_> = [""].into_iter().chain(sizes.iter().map(String::as_str)).collect();
+    let mut table = Table::new(title, &columns);
+    for (side, batch) in figures.lines() {
+        let cells: Option<Vec<_>> = SIZES.iter().map(|bytes| cell(side, batch, *bytes)).collect();
+        if let Some(cells) = cells {
+            table.rows.push([vec![figures.label(side, batch)], cells].concat());
+        }
+    }
+    table
+}
+
+/// How much of what was measured counts.
+fn samples(figures: &Figures) -> Table {
+    let mut table = Table::new("samples", &["", "taken", "undisturbed", "percent"]);
+    for (side, name) in figures.names.iter().enumerate() {
+        let turns = figures.turns.iter().filter(|((of, _), _)| *of == side);
+        let (good, tried) = turns
+            .flat_map(|(_, turns)| turns)
+            .fold((0, 0), |(good, tried), turn| (good + turn.good, tried + turn.tried));
+        let percent = format!("{:.0} %", 100.0 * good as f64 / f64::max(tried as f64, 1.0));
+        table.rows.push(vec![name.clone(), tried.to_string(), good.to_string(), percent]);
+    }
+    table
+}
+
+/// Draws what packets with header protection take.
+pub fn draw(figures: &Figures, folder: &Path) -> Result<(), String> {
+    for way in WAYS {
+        let case = |bytes, batch| Case { bytes, batch, way, ..SEAL };
+        let shown = figures.lines().filter(|(side, batch)| {
+            // Of Keyway, the kernel that it chooses; batches of 16 are close to those of 64.
+            *side + 1 >= figures.kernels() && *batch != 16
+        });
+        let mut series = Vec::new();
+        for (side, batch) in shown {
+            let point = |bytes| Some((bytes as f64, figures.median(side, case(bytes, batch))?));
+            let points: Vec<_> = SIZES.into_iter().filter_map(point).collect();
+            if !points.is_empty() {
+                let (name, dashed) = (figures.label(side, batch), batch == 1);
+                let colour = side + 1 - figures.kernels();
+                series.push(Series { name, points, dashed, colour });
+            }
+        }
+        let point = |bytes| Some((bytes as f64, figures.bound(bytes)?));
+        let points: Vec<_> = SIZES.into_iter().filter_map(point).collect();
+        if series.is_empty() {
+            continue;
+        }
+        if !points.is_empty() {
+            let name = "the processor's bound".into();
+            series.push(Series { name, points, dashed: false, colour: series.len() });
+        }
+        let file = format!("packet-{}.svg", verb(way));
+        let title = format!("QUIC packets, AES-128-GCM with header protection, {}", verb(way));
+        let labels = ("bytes of payload", "ns a packet");
+        plot::lines(folder, &file, &title, labels, &series)?;
+    }
+    Ok(())
+}
+
+fn verb(way: Way) -> &'static str {
+    match way {
+        Way::Seal => "seal",
+        Way::Open => "open",
+    }
+}
+
+fn title(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::Aes128Gcm => "AES-128-GCM",
+        Algorithm::ChaCha20Poly1305 => "ChaCha20-Poly1305",
+    }
+}
+
+fn show(figure: f64) -> String {
+    format!("{figure:.1}")
+}

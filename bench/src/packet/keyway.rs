@@ -1,0 +1,118 @@
+//! Keyway's own side: each kernel that can run here, one call a batch.
+
+use super::sample::{
+    Algorithm, BATCH_MAX, Case, HEADER_BYTES, NUMBER_AT, Side, TAG_BYTES, Way, read_number,
+    write_header,
+};
+use super::secrets::Secrets;
+use keyway_kernel::packet::{
+    Aead, HeaderKey, Open, PacketKernel, PacketKey, Phases, Protect, Refusal, Seal, Unprotect,
+};
+use std::array;
+
+pub struct Keyway {
+    kernel: PacketKernel,
+    keys: Vec<(PacketKey, HeaderKey)>,
+}
+
+impl Keyway {
+    pub fn new(
+        kernel: PacketKernel,
+        algorithm: Algorithm,
+        secrets: &[Secrets],
+    ) -> Result<Self, String> {
+        let aead = match algorithm {
+            Algorithm::Aes128Gcm => Aead::Aes128Gcm,
+            Algorithm::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
+        };
+        let key = |one: &Secrets| {
+            let key = PacketKey::new(kernel.aead_key(aead, &one.key)?, one.iv);
+            Ok((key, kernel.header_key(aead, &one.header_key)?))
+        };
+        let keys: Result<_, keyway_kernel::packet::KeyLength> = secrets.iter().map(key).collect();
+        Ok(Keyway { kernel, keys: keys.map_err(|why| why.to_string())? })
+    }
+
+    pub fn name_of(kernel: PacketKernel) -> String {
+        format!("Keyway {}", kernel.name())
+    }
+
+    /// What a caller does who has packets one behind the other: requests for all of them, one call.
+    fn batch<const PACKETS: usize>(
+        &self,
+        case: &Case,
+        packets: &mut [u8],
+        number: u64,
+        key: usize,
+    ) -> bool {
+        let mut each = packets.chunks_exact_mut(case.packet_bytes());
+        let mut next = |at: usize| {
+            let packet = each.next().expect("a batch has as many packets as were asked for");
+            let (key, header_key) = &self.keys[(key + at) % self.keys.len().min(case.keys)];
+            (packet, key, header_key, number + at as u64)
+        };
+        match (case.way, case.header) {
+            (Way::Seal, false) => {
+                let mut batch: [Seal<'_>; PACKETS] = array::from_fn(|at| {
+                    let (packet, key, _, number) = next(at);
+                    write_header(packet, number);
+                    let (aad, rest) = packet.split_at_mut(HEADER_BYTES);
+                    let (data, tag) = rest.split_last_chunk_mut::<TAG_BYTES>().expect("a tag");
+                    Seal { key: key.key(), nonce: key.nonce(number), aad, data, tag }
+                });
+                self.kernel.seal(&mut batch).is_ok()
+            }
+            (Way::Seal, true) => {
+                let mut batch: [Protect<'_>; PACKETS] = array::from_fn(|at| {
+                    let (packet, key, header_key, number) = next(at);
+                    write_header(packet, number);
+                    Protect { key, header_key, number, header_bytes: HEADER_BYTES, packet }
+                });
+                self.kernel.protect(&mut batch).is_ok()
+            }
+            (Way::Open, false) => {
+                let mut batch: [Open<'_>; PACKETS] = array::from_fn(|at| {
+                    let (packet, key, ..) = next(at);
+                    let nonce = key.nonce(read_number(packet));
+                    let (aad, rest) = packet.split_at_mut(HEADER_BYTES);
+                    let (data, tag) = rest.split_last_chunk_mut::<TAG_BYTES>().expect("a tag");
+                    Open { key: key.key(), nonce, aad, data, tag: *tag, authentic: false }
+                });
+                self.kernel.open(&mut batch).is_ok() && batch.iter().all(|open| open.authentic)
+            }
+            (Way::Open, true) => {
+                let mut batch: [Unprotect<'_>; PACKETS] = array::from_fn(|at| {
+                    let (packet, key, header_key, number) = next(at);
+                    Unprotect {
+                        keys: Phases::only(key),
+                        header_key,
+                        largest: Some(number - 1),
+                        number_at: NUMBER_AT,
+                        packet,
+                        verdict: Err(Refusal::Waiting),
+                    }
+                });
+                self.kernel.unprotect(&mut batch);
+                batch.iter().all(|packet| packet.verdict.is_ok())
+            }
+        }
+    }
+}
+
+impl Side for Keyway {
+    fn name(&self) -> String {
+        Self::name_of(self.kernel)
+    }
+
+    fn does(&self, case: &Case) -> bool {
+        matches!(case.batch, 1 | 16 | BATCH_MAX)
+    }
+
+    fn call(&mut self, case: &Case, packets: &mut [u8], number: u64, key: usize) -> bool {
+        match case.batch {
+            1 => self.batch::<1>(case, packets, number, key),
+            16 => self.batch::<16>(case, packets, number, key),
+            _ => self.batch::<BATCH_MAX>(case, packets, number, key),
+        }
+    }
+}
