@@ -2,6 +2,7 @@
 
 use crate::limits;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// What an algorithm does, which decides the [`Request`](crate::Request)s that fit it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -346,9 +347,27 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
+    /// What they are for.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Only those of such lengths.
+    pub fn within(self, bytes: RangeInclusive<usize>) -> Self {
+        let (least, most) = (self.least.max(*bytes.start()), self.most.min(*bytes.end()));
+        Texts { least, most, ..self }
+    }
+
+    /// Whether there is a text of this length, of whatever kind.
+    #[inline]
+    pub fn have(&self, bytes: usize) -> bool {
+        // One comparison where two would do: a queue asks this of every task.
+        bytes.wrapping_sub(self.least) <= self.most - self.least && bytes & self.whole == 0
+    }
+
     #[inline]
     pub fn take(&self, kind: Kind, bytes: usize) -> bool {
-        self.kind == kind && bytes >= self.least && bytes <= self.most && bytes & self.whole == 0
+        self.kind == kind && self.have(bytes)
     }
 }
 

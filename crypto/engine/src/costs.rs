@@ -7,6 +7,7 @@
 //! Twice: for a request that is alone, and for one of many. The first is the time until its result
 //! is there, hop and wake-up included; the second the time it occupies the driver.
 
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -79,6 +80,13 @@ impl Linear {
 pub(crate) fn class(bytes: usize) -> usize {
     let octaves = (bytes.max(1) - 1).checked_ilog2().map_or(0, |log| log as usize + 1);
     (octaves.saturating_sub(5) / 2).min(CLASSES - 1)
+}
+
+/// The sizes of a class, from the least to the greatest.
+pub(crate) fn sizes(class: usize) -> RangeInclusive<usize> {
+    let end = |class: usize| 64 << (2 * class);
+    let least = class.checked_sub(1).map_or(0, |before| end(before) + 1);
+    least..=if class + 1 < CLASSES { end(class) } else { usize::MAX }
 }
 
 impl Costs {
@@ -169,6 +177,11 @@ mod tests {
             assert_eq!((class(end), class(end + 1)), (index, index + 1));
         }
         assert_eq!((class(0), class(usize::MAX)), (0, CLASSES - 1));
+        for index in 0..CLASSES {
+            let sizes = sizes(index);
+            assert_eq!((class(*sizes.start()), class(*sizes.end())), (index, index));
+        }
+        assert_eq!((*sizes(0).start(), *sizes(1).start()), (0, 65));
     }
 
     #[test]

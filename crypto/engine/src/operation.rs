@@ -8,7 +8,9 @@ use zeroize::Zeroizing;
 
 /// One operation with its buffers; each variant is [`Request`]'s of the same name, which says what
 /// the fields mean. The buffers come back with the result, to be used again.
+// Its tag is a byte of its own: a queue asks for it often, and would have to work it out otherwise.
 #[derive(Clone)]
+#[repr(u8)]
 #[allow(missing_docs)]
 pub enum Operation {
     Seal { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Vec<u8>, tag: [u8; TAG_BYTES] },

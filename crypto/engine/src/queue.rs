@@ -14,7 +14,8 @@ use crate::session::Binding;
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
 use crate::{
-    Algorithm, Bell, Class, DriverQueue, Error, Flow, Operation, Task, clock, limits, sampling,
+    Algorithm, Bell, Class, DriverQueue, Error, Flow, Kind, Operation, TAG_BYTES, Task, clock,
+    limits, sampling,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::mem;
@@ -95,10 +96,28 @@ struct Last {
     texts: Texts,
     binding: u32,
     work: Option<Arc<Work>>,
-    /// Where there was a choice: for which size class it was made, and in which company.
-    choice: Option<(usize, Company)>,
+    /// Where there was a choice: in which company it was made. Then the texts are of its size class.
+    chosen_in: Option<Company>,
     /// Whether what it protects is numbered upwards.
     numbered: bool,
+}
+
+/// Takes the packet numbers of tasks of one session, if they go up.
+fn take_numbers(tasks: &[Box<Task>]) -> bool {
+    let number = |task: &Task| match task.operation {
+        Operation::Protect { number, .. } => Some(number),
+        _ => None,
+    };
+    let mut numbers = tasks.iter().filter_map(|task| number(task));
+    let (Some(task), Some(first)) = (tasks.first(), numbers.next()) else { return true };
+    let mut last = first;
+    for number in numbers {
+        if number <= last {
+            return false;
+        }
+        last = number;
+    }
+    task.session().inner().take_numbers(first, last).is_ok()
 }
 
 impl Last {
@@ -109,7 +128,7 @@ impl Last {
         texts: Algorithm::Random.texts(),
         binding: 0,
         work: None,
-        choice: None,
+        chosen_in: None,
         numbered: false,
     };
 }
@@ -182,36 +201,49 @@ impl Queue {
     /// counted.
     #[inline]
     fn follow_all(&self, tasks: &mut [Box<Task>], company: Company) -> bool {
-        let Last { session, epoch, texts, binding, choice, numbered, .. } = self.last;
-        let Some(work) = &self.last.work else { return false };
-        if epoch != self.registry.epoch() {
+        let Last { epoch, texts, work: Some(work), chosen_in, .. } = &self.last else {
+            return false;
+        };
+        if *epoch != self.registry.epoch() || chosen_in.is_some_and(|chosen| chosen != company) {
             return false;
         }
-        let mut bytes = 0;
-        let mut numbers = None;
-        for task in tasks.iter_mut() {
-            let Some(fits) = task.follow(session, &texts, binding) else { return false };
-            if choice.is_some_and(|choice| choice != (costs::class(fits), company)) {
-                return false;
-            }
-            bytes += fits;
-            if numbered && let Operation::Protect { number, .. } = task.operation {
-                let (first, last) = numbers.unwrap_or((number, number));
-                if number < last || (number == last && numbers.is_some()) {
-                    return false;
+        // What there is most of does without the way over a request.
+        let bytes = match texts.kind() {
+            Kind::Cipher => self.follow_each(tasks, |task| match &task.operation {
+                Operation::Encrypt { data, .. } | Operation::Decrypt { data, .. } => {
+                    Some(data.len())
                 }
-                numbers = Some((first, number));
-            }
-        }
-        if let Some((first, last)) = numbers {
-            let Some(task) = tasks.first() else { return false };
-            if task.session.inner().take_numbers(first, last).is_err() {
-                return false;
-            }
+                _ => None,
+            }),
+            Kind::Aead => self.follow_each(tasks, |task| match &task.operation {
+                Operation::Seal { data, .. } => Some(data.len()),
+                Operation::Open { data, .. } => data.len().checked_sub(TAG_BYTES),
+                _ => None,
+            }),
+            _ => self.follow_each(tasks, Task::fits),
+        };
+        let Some(bytes) = bytes else { return false };
+        if self.last.numbered && !take_numbers(tasks) {
+            return false;
         }
         work.operations.add(tasks.len() as u64);
         work.bytes.add(bytes as u64);
         true
+    }
+
+    /// The bytes of them all, if every one goes the way of the last.
+    #[inline(always)]
+    fn follow_each(
+        &self,
+        tasks: &mut [Box<Task>],
+        bytes: impl Fn(&mut Task) -> Option<usize> + Copy,
+    ) -> Option<usize> {
+        let Last { session, texts, binding, .. } = self.last;
+        let mut sum = 0;
+        for task in tasks {
+            sum += task.follow(session, &texts, binding, bytes)?;
+        }
+        Some(sum)
     }
 
     /// Hands tasks that follow the last one straight to its driver; says whether it took them.
@@ -389,15 +421,18 @@ impl Queue {
             Err(error) => return self.refuse(task, error),
         };
         let plain = picked.local && inner.is_plain() && algorithm.kind().is_fast();
-        let choice = (!picked.sole).then(|| (costs::class(*bytes), company));
+        let sizes = costs::sizes(costs::class(*bytes));
         let (session, numbered) = (inner.id, inner.is_numbered());
         task.binding = picked.binding;
         task.predicted = picked.service;
         let end = self.end(&lane);
         if plain {
             let (binding, work) = (picked.binding, Some(work));
-            let texts = algorithm.texts();
-            self.last = Last { session, epoch, end, texts, binding, work, choice, numbered };
+            let (texts, chosen_in) = match picked.sole {
+                true => (algorithm.texts(), None),
+                false => (algorithm.texts().within(sizes), Some(company)),
+            };
+            self.last = Last { session, epoch, end, texts, binding, work, chosen_in, numbered };
         } else if lane.on_caller {
             self.ahead += f64::from(picked.service);
         } else {

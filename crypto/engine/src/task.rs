@@ -3,7 +3,7 @@
 use crate::algorithm::Texts;
 use crate::carrier::Slot;
 use crate::session::Session;
-use crate::{DriverSession, Error, Kind, Operation, clock};
+use crate::{DriverSession, Error, Operation, clock};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -114,27 +114,34 @@ impl Task {
     }
 
     /// Admits it to the binding that another task of its session was just placed on, provided that
-    /// the session is a plain one, and returns its bytes; `None` if it is not of that session or
-    /// does not fit. The queue counts it at once, and takes its packet number.
-    #[inline]
-    pub(crate) fn follow(&mut self, session: u64, texts: &Texts, binding: u32) -> Option<usize> {
-        let inner = self.session.inner();
-        if inner.id != session {
+    /// the session is a plain one, and returns its bytes; `None` if it is not of that session, or is
+    /// none of these texts by the measure of `bytes`. The queue counts it at once, and takes its
+    /// packet number.
+    #[inline(always)]
+    pub(crate) fn follow(
+        &mut self,
+        session: u64,
+        texts: &Texts,
+        binding: u32,
+        bytes: impl Fn(&mut Task) -> Option<usize>,
+    ) -> Option<usize> {
+        if self.session.inner().id != session {
             return None;
         }
-        let bytes = match &self.operation {
-            // What there is most of does without the way over a request.
-            Operation::Seal { data, .. } if texts.take(Kind::Aead, data.len()) => data.len(),
-            Operation::Encrypt { data, .. } if texts.take(Kind::Cipher, data.len()) => data.len(),
-            Operation::Seal { .. } | Operation::Encrypt { .. } => return None,
-            _ => {
-                self.operation.with(|request| inner.check(request)).ok()?;
-                self.operation.bytes()
-            }
-        };
+        let bytes = bytes(self)?;
+        if !texts.have(bytes) {
+            return None;
+        }
         self.marks = mark::COUNTED;
         self.binding = binding;
         Some(bytes)
+    }
+
+    /// Its bytes, if it fits its session.
+    pub(crate) fn fits(&mut self) -> Option<usize> {
+        let inner = self.session.inner();
+        self.operation.with(|request| inner.check(request)).ok()?;
+        Some(self.operation.bytes())
     }
 
     /// Checks it and, where the session counts its uses, counts this one.
