@@ -50,6 +50,7 @@ fn main() -> ExitCode {
 /// Does what the arguments ask for. Says whether all of it could be done.
 fn run() -> Result<bool, Failure> {
     let Some(command) = cli::parse()? else { return Ok(true) };
+    keyway_drivers::chosen_kernel().map_err(|why| Failure::usage(why.to_string()))?;
     match command {
         Command::Up(arguments) => up::run(&arguments).map(|()| true),
         Command::Top(arguments) => top::run(&arguments).map(|()| true),

@@ -11,7 +11,9 @@ use keyway_kernel::packet::{
     Aead, AeadKey, HeaderKey, KeyLength, Open, PacketKernel, PacketKey, Phases, Protect, Seal,
     Unprotect, Used,
 };
+use std::ffi::OsString;
 use std::sync::Arc;
+use std::{env, fmt};
 
 const NAME: &str = "kernel";
 
@@ -19,13 +21,45 @@ const NAME: &str = "kernel";
 /// sends at once, and few enough to stay in the cache.
 const GROUP: usize = 64;
 
-/// A driver, `kernel`, for AES-128/256-GCM, QUIC's packets and its header masks, with the fastest
-/// packet kernel of this processor. `None` where that is the library, which `software` uses as well.
+/// The variable of the environment that names the packet kernel to be used, to compare or to avoid
+/// one: one of those that can run here, or `portable` for none but the library's.
+pub const KERNEL_VARIABLE: &str = "KEYWAY_KERNEL";
+
+/// No kernel of the name that [`KERNEL_VARIABLE`] has can run here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoSuchKernel(OsString);
+
+impl fmt::Display for NoSuchKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = PacketKernel::available().map(PacketKernel::name).collect();
+        let (name, names) = (self.0.display(), names.join(", "));
+        write!(f, "{KERNEL_VARIABLE}={name}: there is no such kernel here; there are {names}")
+    }
+}
+
+impl std::error::Error for NoSuchKernel {}
+
+/// The packet kernel that [`KERNEL_VARIABLE`] names, or the fastest of this processor.
+///
+/// # Errors
+/// If there is none of that name.
+pub fn chosen_kernel() -> Result<PacketKernel, NoSuchKernel> {
+    match env::var_os(KERNEL_VARIABLE) {
+        Some(name) if !name.is_empty() => {
+            name.to_str().and_then(PacketKernel::named).ok_or(NoSuchKernel(name))
+        }
+        _ => Ok(PacketKernel::detect()),
+    }
+}
+
+/// A driver, `kernel`, for AES-128/256-GCM, QUIC's packets and its header masks, with the
+/// [chosen](chosen_kernel) packet kernel, or the fastest if there is none of that name. `None` where
+/// that is the library, which `software` uses as well.
 ///
 /// It computes on the submitting thread, and keeps what was submitted with `more` until there are
 /// 64 tasks or the queue is polled.
 pub fn kernel() -> Option<Arc<dyn Driver>> {
-    let kernel = PacketKernel::detect();
+    let kernel = chosen_kernel().unwrap_or_else(|_| PacketKernel::detect());
     (kernel.name() != PORTABLE).then(|| kernel_on(kernel))
 }
 

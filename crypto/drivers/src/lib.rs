@@ -1,7 +1,8 @@
 //! What executes requests.
 //!
 //! [`software`] does every algorithm of the engine, with AWS-LC and, for what that has not,
-//! RustCrypto's libraries. [`multibuffer`] does AES-CBC with HMAC for many requests at a time, where
+//! RustCrypto's libraries. [`kernel`] does AES-GCM and QUIC's packets with kernels of our own, many at
+//! a time. [`multibuffer`] does AES-CBC with HMAC for many requests at a time, where
 //! the processor is wide enough. [`null`] does nothing at all, quickly: it is there to measure what
 //! everything around the cryptography costs, and only those who name it get it.
 //!
@@ -25,7 +26,7 @@ mod simulated;
 mod software;
 
 pub use fault::{FaultHandle, Plan, fault};
-pub use kernel::{kernel, kernel_on};
+pub use kernel::{KERNEL_VARIABLE, NoSuchKernel, chosen_kernel, kernel, kernel_on};
 pub use multibuffer::{multibuffer, multibuffer_on};
 pub use null::null;
 pub use pool::{Pool, pool};
@@ -33,11 +34,21 @@ pub use queued2003::queued2003;
 pub use simulated::{Card, Counters, Simulated, simulated};
 pub use software::software;
 
-use keyway_engine::{Builder, Engine};
+use keyway_engine::{Builder, Driver, Engine};
+use keyway_kernel::packet::PacketKernel;
+use std::sync::Arc;
 
-/// An engine as most want it: [`software`], [`multibuffer`] where the processor has it, and for those
-/// who name it [`null`].
+/// The drivers that most want: [`kernel`] and [`multibuffer`] where the processor has them,
+/// [`software`], and for those who name it [`null`]. Which kernel it is, [`KERNEL_VARIABLE`] in the
+/// environment may say; one that is not the widest leaves [`multibuffer`] out as well.
+pub fn drivers() -> Vec<Arc<dyn Driver>> {
+    let widest = chosen_kernel().is_ok_and(|kernel| kernel == PacketKernel::detect());
+    let multibuffer = if widest { multibuffer() } else { None };
+    let drivers = [kernel(), Some(software()), multibuffer, Some(null())];
+    drivers.into_iter().flatten().collect()
+}
+
+/// An engine with these [`drivers`].
 pub fn engine() -> Engine {
-    let drivers = [Some(software()), multibuffer(), Some(null())];
-    drivers.into_iter().flatten().fold(Engine::builder(), Builder::driver).build()
+    drivers().into_iter().fold(Engine::builder(), Builder::driver).build()
 }

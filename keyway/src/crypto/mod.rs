@@ -45,13 +45,11 @@ pub fn run(command: &Crypto) -> Result<bool, Failure> {
 
 /// The drivers of a command, in order of registration.
 fn drivers(arguments: &Drivers) -> Result<Vec<Arc<dyn Driver>>, Failure> {
-    use keyway_drivers::{fault, multibuffer, null, pool, queued2003, simulated, software};
+    use keyway_drivers::{fault, pool, queued2003, simulated, software};
     let refused = |what: &str, why: &io::Error| {
         Failure::new(format!("cannot make the driver {what}: {}", crate::failure::plain(why)))
     };
-    let mut drivers = vec![software()];
-    drivers.extend(multibuffer());
-    drivers.push(null());
+    let mut drivers = keyway_drivers::drivers();
     for spec in &arguments.with {
         match spec {
             Spec::Pool { threads, cores } => {
