@@ -3,6 +3,8 @@
 use super::NONCE_BYTES;
 #[cfg(target_arch = "x86_64")]
 use super::{GcmKey, MaskKey};
+#[cfg(target_arch = "x86_64")]
+use crate::aes::Schedule;
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use core::fmt;
@@ -70,6 +72,17 @@ pub struct KeyLength {
     pub given: usize,
 }
 
+/// The round keys of AES, or nothing where there is no AES.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn schedule(aead: Aead, key: &[u8]) -> Option<Result<Schedule, KeyLength>> {
+    let wrong = |_| KeyLength::of(aead, key);
+    match aead {
+        Aead::Aes128Gcm => Some(key.try_into().map(Schedule::aes128).map_err(wrong)),
+        Aead::Aes256Gcm => Some(key.try_into().map(Schedule::aes256).map_err(wrong)),
+        Aead::ChaCha20Poly1305 => None,
+    }
+}
+
 impl AeadKey {
     pub(crate) fn library(aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
         let algorithm = match aead {
@@ -117,7 +130,7 @@ impl PacketKey {
 }
 
 impl KeyLength {
-    fn of(aead: Aead, key: &[u8]) -> Self {
+    pub(super) fn of(aead: Aead, key: &[u8]) -> Self {
         Self { expected: aead.key_bytes(), given: key.len() }
     }
 }

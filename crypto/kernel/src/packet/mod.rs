@@ -12,7 +12,6 @@ mod quic;
 
 pub use aead::{Open, Seal};
 #[cfg(target_arch = "x86_64")]
-#[allow(unused_imports)]
 pub(crate) use gcm::{GcmKey, MaskKey, POWERS};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
@@ -20,6 +19,8 @@ pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
 use crate::job::Fault;
 use crate::portable::Library;
+#[cfg(target_arch = "x86_64")]
+use crate::x86::Gcm512;
 
 /// Length of every nonce, in bytes.
 pub const NONCE_BYTES: usize = 12;
@@ -53,6 +54,22 @@ pub struct PacketKernel(Which);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
     Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Gcm512),
+}
+
+/// Does the same in whichever room it is.
+macro_rules! in_room {
+    ($which:expr, $room:ident => $do:expr) => {
+        match $which {
+            Which::Portable => {
+                let $room = Library;
+                $do
+            }
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx512($room) => $do,
+        }
+    };
 }
 
 impl PacketKernel {
@@ -68,13 +85,20 @@ impl PacketKernel {
 
     /// Every kernel that can run here, the fastest last.
     pub fn available() -> impl Iterator<Item = Self> {
-        [Some(Self(Which::Portable))].into_iter().flatten()
+        let portable = Some(Self(Which::Portable));
+        #[cfg(target_arch = "x86_64")]
+        let kernels = [portable, Gcm512::detect().map(|room| Self(Which::Avx512(room)))];
+        #[cfg(not(target_arch = "x86_64"))]
+        let kernels = [portable];
+        kernels.into_iter().flatten()
     }
 
     /// A short name for tables, logs and flags.
     pub const fn name(self) -> &'static str {
         match self.0 {
             Which::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx512(_) => "avx512",
         }
     }
 
@@ -84,6 +108,12 @@ impl PacketKernel {
     /// # Errors
     /// The key does not have [`Aead::key_bytes`].
     pub fn aead_key(self, aead: Aead, key: &[u8]) -> Result<AeadKey, KeyLength> {
+        #[cfg(target_arch = "x86_64")]
+        if let Which::Avx512(room) = self.0
+            && let Some(schedule) = key::schedule(aead, key)
+        {
+            return Ok(AeadKey(AeadForm::Gcm(room.key(schedule?))));
+        }
         AeadKey::library(aead, key)
     }
 
@@ -92,6 +122,12 @@ impl PacketKernel {
     /// # Errors
     /// The key does not have [`Aead::key_bytes`].
     pub fn header_key(self, aead: Aead, key: &[u8]) -> Result<HeaderKey, KeyLength> {
+        #[cfg(target_arch = "x86_64")]
+        if let Which::Avx512(_) = self.0
+            && let Some(schedule) = key::schedule(aead, key)
+        {
+            return Ok(HeaderKey(HeaderForm::Aes(MaskKey { aes: schedule? })));
+        }
         HeaderKey::library(aead, key)
     }
 
@@ -101,9 +137,7 @@ impl PacketKernel {
     /// The first message that is too long; then nothing was touched.
     pub fn seal(self, messages: &mut [Seal<'_>]) -> Result<(), Fault> {
         aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
-        match self.0 {
-            Which::Portable => Library.seal(messages),
-        }
+        in_room!(self.0, room => room.seal(messages));
         Ok(())
     }
 
@@ -114,9 +148,7 @@ impl PacketKernel {
     /// The first message that is too long; then nothing was touched.
     pub fn open(self, messages: &mut [Open<'_>]) -> Result<(), Fault> {
         aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
-        match self.0 {
-            Which::Portable => Library.open(messages),
-        }
+        in_room!(self.0, room => room.open(messages));
         Ok(())
     }
 
@@ -125,24 +157,18 @@ impl PacketKernel {
     /// # Errors
     /// The first packet that cannot be right; then nothing was touched.
     pub fn protect(self, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
-        match self.0 {
-            Which::Portable => quic::protect(Library, packets),
-        }
+        in_room!(self.0, room => quic::protect(room, packets))
     }
 
     /// Takes the protection off every packet of the batch, each with its own verdict.
     pub fn unprotect(self, packets: &mut [Unprotect<'_>]) {
-        match self.0 {
-            Which::Portable => quic::unprotect(Library, packets),
-        }
+        in_room!(self.0, room => quic::unprotect(room, packets))
     }
 
     /// One header mask, for those who apply it themselves.
     pub fn mask(self, key: &HeaderKey, sample: &[u8; SAMPLE_BYTES]) -> [u8; MASK_BYTES] {
         let mut samples = [(key, *sample)];
-        match self.0 {
-            Which::Portable => Library.masks(&mut samples),
-        }
+        in_room!(self.0, room => room.masks(&mut samples));
         let [(_, [a, b, c, d, e, ..])] = samples;
         [a, b, c, d, e]
     }

@@ -2,6 +2,7 @@
 
 use crate::packet::{AeadForm, HeaderForm, HeaderKey, Open, Room, SAMPLE_BYTES, Seal};
 use aws_lc_rs::aead::{Aad, Nonce};
+use core::slice;
 
 /// The room that leaves the work to the library.
 #[derive(Clone, Copy)]
@@ -9,9 +10,16 @@ pub(crate) struct Library;
 
 impl Room for Library {
     fn seal(self, messages: &mut [Seal<'_>]) {
-        for Seal { key, nonce, aad, data, tag } in messages {
-            #[allow(irrefutable_let_patterns)]
-            let AeadForm::Library(key) = &key.0 else { continue };
+        for message in messages {
+            let key = match &message.key.0 {
+                AeadForm::Library(key) => key,
+                #[cfg(target_arch = "x86_64")]
+                AeadForm::Gcm(_) => {
+                    x86().seal(slice::from_mut(message));
+                    continue;
+                }
+            };
+            let Seal { nonce, aad, data, tag, .. } = message;
             let nonce = Nonce::assume_unique_for_key(*nonce);
             match key.seal_in_place_separate_tag(nonce, Aad::from(&**aad), data) {
                 Ok(made) => tag.copy_from_slice(made.as_ref()),
@@ -22,9 +30,16 @@ impl Room for Library {
     }
 
     fn open(self, messages: &mut [Open<'_>]) {
-        for Open { key, nonce, aad, data, tag, authentic } in messages {
-            #[allow(irrefutable_let_patterns)]
-            let AeadForm::Library(key) = &key.0 else { continue };
+        for message in messages {
+            let key = match &message.key.0 {
+                AeadForm::Library(key) => key,
+                #[cfg(target_arch = "x86_64")]
+                AeadForm::Gcm(_) => {
+                    x86().open(slice::from_mut(message));
+                    continue;
+                }
+            };
+            let Open { nonce, aad, data, tag, authentic, .. } = message;
             let nonce = Nonce::assume_unique_for_key(*nonce);
             let opened = key.open_in_place_separate_tag(nonce, Aad::from(&**aad), tag, data);
             *authentic = opened.is_ok();
@@ -35,13 +50,25 @@ impl Room for Library {
     }
 
     fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
-        for (key, sample) in samples {
-            #[allow(irrefutable_let_patterns)]
-            let HeaderForm::Library(key) = &key.0 else { continue };
-            let Ok(mask) = key.new_mask(&*sample) else { continue };
-            for (to, from) in sample.iter_mut().zip(mask) {
+        for sample in samples {
+            let key = match &sample.0.0 {
+                HeaderForm::Library(key) => key,
+                #[cfg(target_arch = "x86_64")]
+                HeaderForm::Aes(_) => {
+                    x86().masks(slice::from_mut(sample));
+                    continue;
+                }
+            };
+            let Ok(mask) = key.new_mask(&sample.1) else { continue };
+            for (to, from) in sample.1.iter_mut().zip(mask) {
                 *to = from;
             }
         }
     }
+}
+
+/// The room for keys that only rooms of x86-64 make, so that there is one.
+#[cfg(target_arch = "x86_64")]
+fn x86() -> impl Room {
+    crate::x86::Gcm512::detect().expect("the key was made in such a room")
 }
