@@ -35,9 +35,7 @@ impl Aead {
     }
 
     fn cipher(&self, key: &AeadKey) -> Cipher {
-        let session =
-            self.engine.session(Parameters::new(self.algorithm, Key::Secret(key.as_ref())));
-        Cipher { engine: self.engine, session }
+        Cipher::new(self.engine, self.algorithm, key)
     }
 
     fn tls12(&self, key: &AeadKey, iv: &[u8], explicit: &[u8]) -> Tls12Records {
@@ -107,28 +105,37 @@ impl Tls12AeadAlgorithm for Aead {
 }
 
 /// A traffic key in the engine, or why there is none.
-struct Cipher {
+pub(crate) struct Cipher {
     engine: &'static Engine,
     session: Result<Session, keyway_engine::Error>,
 }
 
 impl Cipher {
-    /// Seals all of `payload` after its first `clear` bytes and appends the tag.
-    fn seal(&self, nonce: &Nonce, aad: &[u8], clear: usize, payload: &mut PrefixedPayload) {
-        let (_, data) = payload.as_mut().split_at_mut(clear);
+    pub fn new(engine: &'static Engine, algorithm: Algorithm, key: &AeadKey) -> Self {
+        let session = engine.session(Parameters::new(algorithm, Key::Secret(key.as_ref())));
+        Cipher { engine, session }
+    }
+
+    /// Seals in place and returns the tag: noise, both, if the engine does not.
+    pub fn seal(&self, nonce: &Nonce, aad: &[u8], data: &mut [u8]) -> [u8; TAG_BYTES] {
         let mut tag = [0; TAG_BYTES];
         let request = &mut Request::Seal { nonce: &nonce.0, aad, data, tag: &mut tag };
-        if self.session.as_ref().is_ok_and(|session| session.run(request).is_ok()) {
-            payload.extend_from_slice(&tag);
-            return;
+        if !self.session.as_ref().is_ok_and(|session| session.run(request).is_ok()) {
+            poison::fill(self.engine, data);
+            poison::fill(self.engine, &mut tag);
         }
-        payload.extend_from_slice(&tag);
+        tag
+    }
+
+    /// Seals all of `payload` after its first `clear` bytes and appends the tag.
+    fn seal_record(&self, nonce: &Nonce, aad: &[u8], clear: usize, payload: &mut PrefixedPayload) {
         let (_, data) = payload.as_mut().split_at_mut(clear);
-        poison::fill(self.engine, data);
+        let tag = self.seal(nonce, aad, data);
+        payload.extend_from_slice(&tag);
     }
 
     /// Opens ciphertext and tag in place and returns the plaintext's length.
-    fn open(&self, nonce: &Nonce, aad: &[u8], data: &mut [u8]) -> Result<usize, Error> {
+    pub fn open(&self, nonce: &Nonce, aad: &[u8], data: &mut [u8]) -> Result<usize, Error> {
         let session = self.session.as_ref().map_err(|error| fault(*error))?;
         session.open_in_place(&nonce.0, aad, data).map_err(|error| match error {
             keyway_engine::Error::Authentication => Error::DecryptError,
@@ -154,7 +161,7 @@ impl MessageEncrypter for Tls13Records {
         payload.extend_from_chunks(&msg.payload);
         payload.extend_from_slice(&msg.typ.to_array());
         let aad = make_tls13_aad(bytes);
-        self.cipher.seal(&Nonce::new(&self.iv, seq), &aad, 0, &mut payload);
+        self.cipher.seal_record(&Nonce::new(&self.iv, seq), &aad, 0, &mut payload);
         // The outer version of a protected record is 1.2's, whatever the inner one.
         let (typ, version) = (ContentType::ApplicationData, ProtocolVersion::TLSv1_2);
         Ok(OutboundOpaqueMessage::new(typ, version, payload))
@@ -201,7 +208,7 @@ impl MessageEncrypter for Tls12Records {
         payload.extend_from_slice(explicit);
         payload.extend_from_chunks(&msg.payload);
         let aad = make_tls12_aad(seq, msg.typ, msg.version, msg.payload.len());
-        self.cipher.seal(&nonce, &aad, self.explicit_bytes, &mut payload);
+        self.cipher.seal_record(&nonce, &aad, self.explicit_bytes, &mut payload);
         Ok(OutboundOpaqueMessage::new(msg.typ, msg.version, payload))
     }
 

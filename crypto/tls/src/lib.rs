@@ -5,6 +5,10 @@
 //! every random byte is a request to that engine, so it is counted, scheduled and observed like all
 //! other cryptography of the process. [`server_config`] and [`client_config`] put it to use.
 //!
+//! The suites of TLS 1.3 have QUIC's keys, so the same two configurations put QUIC on the engine:
+//! with quinn, `quinn::crypto::rustls::QuicServerConfig::try_from(server_config)` and its client's
+//! counterpart are all there is to do (and ALPN, which QUIC asks for).
+//!
 //! rustls lets some operations fail and others not. Where it does, the engine's error is passed on.
 //! Where it does not, the answer is replaced by random bytes, so that the connection cannot
 //! continue; the module `poison` says why that is safe.
@@ -22,6 +26,7 @@ mod hybrid;
 mod limits;
 mod poison;
 mod prf;
+mod quic;
 mod random;
 mod sign;
 mod suites;

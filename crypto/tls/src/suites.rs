@@ -5,6 +5,7 @@ use crate::hash::{Function, Hasher};
 use crate::hkdf::Schedule;
 use crate::limits::GCM_RECORDS_MAX;
 use crate::prf::Tls12Prf;
+use crate::quic::quic;
 use crate::{leak, offers};
 use keyway_engine::{Algorithm, Engine};
 use rustls::crypto::KeyExchangeAlgorithm;
@@ -77,7 +78,7 @@ fn tls13(
             common: common(engine, suite, algorithm, function),
             hkdf_provider: leak(Schedule { engine, function }),
             aead_alg: leak(Aead { engine, algorithm }),
-            quic: None,
+            quic: quic(engine, algorithm),
         }))
     })
 }

@@ -8,6 +8,7 @@ mod keys;
 mod offers;
 mod openssl;
 mod probe;
+mod quic;
 mod records;
 mod requests;
 mod wire;

@@ -19,6 +19,7 @@ pub enum Op {
     Finish,
     Seal,
     OpenRecord,
+    Mask,
     Digest,
     Mac,
     Expand,
@@ -128,6 +129,7 @@ impl DriverSession for Session {
         let op = match request {
             Request::Seal { .. } => Op::Seal,
             Request::Open { .. } => Op::OpenRecord,
+            Request::Mask { .. } => Op::Mask,
             Request::Digest { .. } => Op::Digest,
             Request::Mac { .. } => Op::Mac,
             Request::Expand { .. } => Op::Expand,
