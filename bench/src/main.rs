@@ -8,11 +8,13 @@
 // A task is boxed so that it goes through queues without being copied.
 #![allow(clippy::vec_box)]
 
+mod constant_time;
 mod echo;
 mod engine;
 mod packet;
 mod plot;
 mod process;
+mod random;
 mod report;
 mod skeleton;
 mod slapd;
@@ -33,6 +35,8 @@ enum Benchmark {
     Engine(engine::Arguments),
     /// QUIC's packet protection and AES-GCM, beside the libraries and the processor's bound
     Packet(packet::Arguments),
+    /// Whether the time of packet protection depends on secrets, by statistics
+    ConstantTime(constant_time::Arguments),
     /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
     Skeleton(skeleton::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().benchmark {
         Benchmark::Engine(arguments) => engine::run(&arguments),
         Benchmark::Packet(arguments) => packet::run(&arguments),
+        Benchmark::ConstantTime(arguments) => constant_time::run(&arguments),
         Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };

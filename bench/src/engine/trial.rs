@@ -5,6 +5,7 @@
 //! had begun in place may fail instead, and says so.
 
 use super::{Arguments, Findings};
+use crate::random::Random;
 use crate::report::{Claim, Table};
 use indicatif::ProgressBar;
 use keyway_drivers::{Card, Plan, Pool};
@@ -216,7 +217,7 @@ fn come_and_go(
     counts: &Counts,
     over: &AtomicBool,
 ) -> Result<(), String> {
-    let mut random = Random(seed);
+    let mut random = Random(seed.max(1));
     let mut here: Vec<(String, Option<Kill>)> = Vec::new();
     while !over.load(Ordering::Acquire) {
         let some = (random.next() % here.len().max(1) as u64) as usize;
@@ -341,18 +342,5 @@ impl DriverQueue for WatchedQueue {
 
     fn due(&self) -> Option<u64> {
         self.queue.due()
-    }
-}
-
-/// xorshift64* (Vigna, ACM TOMS 42, 2016).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.max(1);
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 }

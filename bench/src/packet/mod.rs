@@ -13,14 +13,16 @@ mod program;
 mod sample;
 mod secrets;
 
+pub use keyway::Keyway;
+pub use sample::{Algorithm, Case, HEADER_BYTES, Side, TAG_BYTES, Way};
+pub use secrets::Secrets;
+
 use crate::report::Report;
 use bound::Bound;
 use indicatif::{ProgressBar, ProgressStyle};
-use keyway::Keyway;
 use keyway_kernel::packet::PacketKernel;
 use program::Program;
-use sample::{Algorithm, BATCH_MAX, Case, Sampler, Side, Turn, Way};
-use secrets::Secrets;
+use sample::{BATCH_MAX, Sampler, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
