@@ -36,6 +36,8 @@
 mod aes;
 mod alike;
 mod cbc;
+#[cfg(target_arch = "x86_64")]
+mod chacha;
 mod hmac;
 mod job;
 mod kernel;

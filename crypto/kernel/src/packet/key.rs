@@ -5,6 +5,8 @@ use super::NONCE_BYTES;
 use super::{GcmKey, MaskKey};
 #[cfg(target_arch = "x86_64")]
 use crate::aes::Schedule;
+#[cfg(target_arch = "x86_64")]
+use crate::chacha::ChaChaKey;
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use core::fmt;
@@ -52,6 +54,9 @@ pub(crate) enum HeaderForm {
     /// Only rooms of x86-64 make these, and each of them can use them.
     #[cfg(target_arch = "x86_64")]
     Aes(MaskKey),
+    /// The same.
+    #[cfg(target_arch = "x86_64")]
+    ChaCha(ChaChaKey),
 }
 
 /// What protects QUIC's packets in one direction: a key, and the IV that packet numbers are xored
@@ -104,6 +109,19 @@ impl HeaderKey {
         };
         let key = HeaderProtectionKey::new(algorithm, key).map_err(|_| KeyLength::of(aead, key))?;
         Ok(Self(HeaderForm::Library(key)))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl HeaderKey {
+    /// A key for rooms of x86-64.
+    pub(crate) fn own(aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
+        Ok(Self(match schedule(aead, key) {
+            Some(schedule) => HeaderForm::Aes(MaskKey { aes: schedule? }),
+            None => HeaderForm::ChaCha(
+                key.try_into().map(ChaChaKey::new).map_err(|_| KeyLength::of(aead, key))?,
+            ),
+        }))
     }
 }
 

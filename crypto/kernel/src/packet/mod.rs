@@ -20,7 +20,7 @@ pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 use crate::job::Fault;
 use crate::portable::Library;
 #[cfg(target_arch = "x86_64")]
-use crate::x86::Gcm512;
+use crate::x86::{Aesni, Avx2, Gcm512};
 
 /// Length of every nonce, in bytes.
 pub const NONCE_BYTES: usize = 12;
@@ -55,6 +55,10 @@ pub struct PacketKernel(Which);
 enum Which {
     Portable,
     #[cfg(target_arch = "x86_64")]
+    Aesni(Aesni),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
     Avx512(Gcm512),
 }
 
@@ -66,6 +70,10 @@ macro_rules! in_room {
                 let $room = Library;
                 $do
             }
+            #[cfg(target_arch = "x86_64")]
+            Which::Aesni($room) => $do,
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx2($room) => $do,
             #[cfg(target_arch = "x86_64")]
             Which::Avx512($room) => $do,
         }
@@ -87,7 +95,12 @@ impl PacketKernel {
     pub fn available() -> impl Iterator<Item = Self> {
         let portable = Some(Self(Which::Portable));
         #[cfg(target_arch = "x86_64")]
-        let kernels = [portable, Gcm512::detect().map(|room| Self(Which::Avx512(room)))];
+        let kernels = [
+            portable,
+            Aesni::detect().map(|room| Self(Which::Aesni(room))),
+            Avx2::detect().map(|room| Self(Which::Avx2(room))),
+            Gcm512::detect().map(|room| Self(Which::Avx512(room))),
+        ];
         #[cfg(not(target_arch = "x86_64"))]
         let kernels = [portable];
         kernels.into_iter().flatten()
@@ -97,6 +110,10 @@ impl PacketKernel {
     pub const fn name(self) -> &'static str {
         match self.0 {
             Which::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Which::Aesni(_) => "aesni",
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
             Which::Avx512(_) => "avx512",
         }
@@ -109,7 +126,8 @@ impl PacketKernel {
     /// The key does not have [`Aead::key_bytes`].
     pub fn aead_key(self, aead: Aead, key: &[u8]) -> Result<AeadKey, KeyLength> {
         #[cfg(target_arch = "x86_64")]
-        if let Which::Avx512(room) = self.0
+        if self.0 != Which::Portable
+            && let Some(room) = Aesni::detect()
             && let Some(schedule) = key::schedule(aead, key)
         {
             return Ok(AeadKey(AeadForm::Gcm(room.key(schedule?))));
@@ -123,10 +141,8 @@ impl PacketKernel {
     /// The key does not have [`Aead::key_bytes`].
     pub fn header_key(self, aead: Aead, key: &[u8]) -> Result<HeaderKey, KeyLength> {
         #[cfg(target_arch = "x86_64")]
-        if let Which::Avx512(_) = self.0
-            && let Some(schedule) = key::schedule(aead, key)
-        {
-            return Ok(HeaderKey(HeaderForm::Aes(MaskKey { aes: schedule? })));
+        if self.0 != Which::Portable {
+            return HeaderKey::own(aead, key);
         }
         HeaderKey::library(aead, key)
     }

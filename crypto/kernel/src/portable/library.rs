@@ -1,5 +1,7 @@
 //! The packet room of processors for which there is no kernel: message by message in aws-lc.
 
+#[cfg(target_arch = "x86_64")]
+use crate::chacha::{self, Lone};
 use crate::packet::{AeadForm, HeaderForm, HeaderKey, Open, Room, SAMPLE_BYTES, Seal};
 use aws_lc_rs::aead::{Aad, Nonce};
 use core::slice;
@@ -54,6 +56,11 @@ impl Room for Library {
             let key = match &sample.0.0 {
                 HeaderForm::Library(key) => key,
                 #[cfg(target_arch = "x86_64")]
+                HeaderForm::ChaCha(_) => {
+                    chacha::masks(Lone, slice::from_mut(sample));
+                    continue;
+                }
+                #[cfg(target_arch = "x86_64")]
                 HeaderForm::Aes(_) => {
                     x86().masks(slice::from_mut(sample));
                     continue;
@@ -70,5 +77,5 @@ impl Room for Library {
 /// The room for keys that only rooms of x86-64 make, so that there is one.
 #[cfg(target_arch = "x86_64")]
 fn x86() -> impl Room {
-    crate::x86::Gcm512::detect().expect("the key was made in such a room")
+    crate::x86::Aesni::detect().expect("the key was made in such a room")
 }

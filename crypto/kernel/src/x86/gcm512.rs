@@ -6,7 +6,8 @@
 //! blocks are multiplied by, whatever the length.
 
 use super::gcm::POLYNOMIAL;
-use crate::aes::{Rounds, Schedule};
+use crate::aes::Rounds;
+use crate::chacha;
 use crate::packet::{
     AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, NONCE_BYTES, Open, POWERS, Room,
     SAMPLE_BYTES, Seal,
@@ -41,11 +42,6 @@ impl Gcm512 {
             && std::is_x86_feature_detected!("bmi2");
         there.then_some(Self(()))
     }
-
-    pub(crate) fn key(self, aes: Schedule) -> GcmKey {
-        // SAFETY: `detect` has seen the features.
-        unsafe { GcmKey::new(aes) }
-    }
 }
 
 impl Room for Gcm512 {
@@ -61,7 +57,7 @@ impl Room for Gcm512 {
 
     fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
         // SAFETY: `detect` has seen the features.
-        unsafe { masks(samples) }
+        unsafe { masks(self, samples) }
     }
 }
 
@@ -469,11 +465,19 @@ fn big_endian(value: __m512i) -> __m512i {
 }
 
 /// Four masks at a time.
-fn masks(samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
-    for sample in samples {
-        let HeaderForm::Aes(key) = &sample.0.0 else {
-            Library.masks(slice::from_mut(sample));
-            continue;
+fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+    let mut chacha = false;
+    for sample in &mut *samples {
+        let key = match &sample.0.0 {
+            HeaderForm::Aes(key) => key,
+            HeaderForm::ChaCha(_) => {
+                chacha = true;
+                continue;
+            }
+            HeaderForm::Library(_) => {
+                Library.masks(slice::from_mut(sample));
+                continue;
+            }
         };
         let (_, sample) = sample;
         let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
@@ -483,6 +487,9 @@ fn masks(samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
             state = _mm_aesenc_si128(state, load_block(key));
         }
         *sample = number(_mm_aesenclast_si128(state, load_block(last))).to_le_bytes();
+    }
+    if chacha {
+        chacha::masks(room, samples);
     }
 }
 

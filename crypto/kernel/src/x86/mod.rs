@@ -4,12 +4,16 @@
 //! `stitched`, two into each message.
 
 mod cbc;
+mod chacha;
 mod gcm;
 mod gcm512;
+mod narrow;
 mod sha;
 mod stitched;
+mod width;
 
 pub(crate) use gcm512::Gcm512;
+pub(crate) use width::{Aesni, Avx2};
 
 use crate::cbc::Chains;
 use crate::hmac::Hash;
