@@ -284,32 +284,32 @@ fn bulk(figures: &Figures, found: &mut Findings) {
     found.tables.push(table);
 }
 
-/// The table that the question came with, beside the way it was done then.
+/// The question's own table, with the way it was done then beside Keyway's.
 fn seed(figures: &Figures, found: &mut Findings) {
     let of = |name: &str| figures.names.iter().position(|one| one == name);
+    let ours = Some(figures.kernels() - 1);
     let sides = [
-        ("Keyway, batch 64", Some(figures.kernels() - 1), BATCH_MAX),
-        ("Keyway, one a call", Some(figures.kernels() - 1), 1),
+        ("Keyway, batch 64", ours, BATCH_MAX),
+        ("Keyway, one a call", ours, 1),
         ("OpenSSL, layered", of("OpenSSL"), 1),
-        ("rustls + ring", of(QUINN), 1),
+        (QUINN, of(QUINN), 1),
     ];
-    for (label, side, batch) in sides {
-        let title = format!("5 AES-128-GCM, seal, ns a packet: {label}");
-        let columns = ["bytes", "AEAD", "with header", "header adds", "percent"];
-        let mut table = Table::new(&title, &columns);
-        for (bytes, side) in SIZES.into_iter().filter_map(|bytes| Some((bytes, side?))) {
+    let columns: Vec<_> = ["bytes"].into_iter().chain(sides.map(|(label, ..)| label)).collect();
+    let title = "5 AES-128-GCM, seal, ns a packet: AEAD / with header (what that adds)";
+    let mut table = Table::new(title, &columns);
+    for bytes in SIZES {
+        let cell = |side: Option<usize>, batch| {
             let case = Case { bytes, batch, ..SEAL };
-            let with = figures.median(side, case);
-            let without = figures.median(side, Case { header: false, ..case });
-            if let (Some(with), Some(without)) = (with, without) {
-                let added = with - without;
-                let percent = format!("{:.1} %", 100.0 * added / without);
-                let row = [bytes.to_string(), show(without), show(with), show(added), percent];
-                table.rows.push(row.to_vec());
-            }
-        }
-        found.tables.push(table);
+            let with = figures.median(side?, case)?;
+            let without = figures.median(side?, Case { header: false, ..case })?;
+            let added = with - without;
+            let percent = 100.0 * added / without;
+            Some(format!("{without:.1} / {with:.1} ({added:+.1}, {percent:.1} %)"))
+        };
+        let cells = sides.map(|(_, side, batch)| cell(side, batch).unwrap_or_default());
+        table.rows.push([vec![bytes.to_string()], cells.to_vec()].concat());
     }
+    found.tables.push(table);
 }
 
 fn everything(figures: &Figures, algorithm: Algorithm, way: Way) -> Table {

@@ -245,3 +245,48 @@ fn agree(contestants: &mut [Contestant], case: &Case) -> Result<Vec<usize>, Stri
     }
     Ok(those)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With as many peers as can be had here.
+    #[test]
+    fn everyone_seals_the_same_bytes_and_opens_them() {
+        let folder = tempfile::tempdir().expect("a folder for programs");
+        let mut peers = Vec::new();
+        let mut all = contestants(folder.path(), 3, &mut peers).expect("sides that start");
+        let kernels = PacketKernel::available().count();
+        for mut case in cases(|_| true) {
+            case.keys = case.keys.min(3);
+            let those = agree(&mut all, &case).expect("sides that agree");
+            assert!(those.iter().filter(|side| **side < kernels).count() == kernels, "{case:?}");
+        }
+    }
+
+    #[test]
+    fn a_side_that_differs_is_found() {
+        struct Lazy;
+        impl Side for Lazy {
+            fn name(&self) -> String {
+                "lazy".into()
+            }
+
+            fn does(&self, _: &Case) -> bool {
+                true
+            }
+
+            fn call(&mut self, _: &Case, packets: &mut [u8], _: u64, _: usize) -> bool {
+                packets.iter_mut().for_each(|byte| *byte ^= 1);
+                true
+            }
+        }
+        let secrets = [vec![Secrets::new(0, 16)], vec![Secrets::new(0, 32)]];
+        let mut all = vec![
+            Contestant::here(&secrets, libraries::Ring::new).expect("ring"),
+            Contestant::here(&secrets, |_, _| Ok(Lazy)).expect("a side that seals nothing"),
+        ];
+        let case = cases(|claim| claim == 4).first().copied().expect("a case");
+        assert!(agree(&mut all, &case).is_err_and(|why| why.contains("lazy")));
+    }
+}
