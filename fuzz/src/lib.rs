@@ -13,6 +13,7 @@ mod filter;
 mod ldif;
 mod message;
 mod meter_page;
+mod packet;
 mod record;
 mod syntax;
 
@@ -21,6 +22,7 @@ pub use filter::filter;
 pub use ldif::ldif;
 pub use message::message;
 pub use meter_page::meter_page;
+pub use packet::packet;
 pub use record::record;
 pub use syntax::syntax;
 
@@ -34,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     ("ldif", ldif),
     ("message", message),
     ("meter_page", meter_page),
+    ("packet", packet),
     ("record", record),
     ("syntax", syntax),
 ];
