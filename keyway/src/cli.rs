@@ -2,6 +2,7 @@
 
 use crate::crypto::Crypto;
 use crate::failure::Failure;
+use crate::quic::Quic;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
@@ -18,7 +19,8 @@ Start here:
   keyway up                    a directory with 1,000 sample people, on this machine only
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
-  keyway crypto test           is the cryptography right on this machine, and how fast"
+  keyway crypto test           is the cryptography right on this machine, and how fast
+  keyway quic perf             QUIC on this machine: how fast, and what the time goes to"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -34,6 +36,8 @@ pub enum Command {
     Top(Top),
     #[command(subcommand)]
     Crypto(Crypto),
+    #[command(subcommand)]
+    Quic(Quic),
 }
 
 /// Where the data is.
@@ -246,8 +250,8 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
-                    "a command is missing; keyway --help, keyway directory --help and keyway \
-                     crypto --help list them",
+                    "a command is missing; keyway --help, keyway directory --help, keyway \
+                     crypto --help and keyway quic --help list them",
                 ))
             }
             _ => Err(Failure::usage(sentence(&error.to_string()))),

@@ -1,32 +1,45 @@
 //! The sockets a server listens on.
 
 use crate::failure::{Failure, plain};
-use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 /// Listens on an address; `flag` is the one that would name another.
 ///
 /// # Errors
 /// If it is taken, not this machine's, or not to be had by this user.
 pub fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).map_err(|why| {
-        let port = address.port();
-        Failure::new(match why.kind() {
-            ErrorKind::AddrInUse => format!(
-                "{address} is in use by another program; stop that, or choose another port with \
-                 {flag} {}:PORT",
-                ip(address)
-            ),
-            ErrorKind::AddrNotAvailable => format!(
-                "{address} is no address of this machine; name one that is with {flag} ADDRESS:{port}"
-            ),
-            ErrorKind::PermissionDenied => format!(
-                "port {port} is not for this user; choose one above 1023 with {flag} {}:PORT",
-                ip(address)
-            ),
-            _ => format!("cannot listen on {address}: {}", plain(&why)),
-        })
+    TcpListener::bind(address).map_err(|why| refused(address, flag, &why))
+}
+
+/// Why a socket could not be bound to an address that `flag` names.
+pub fn refused(address: SocketAddr, flag: &str, why: &io::Error) -> Failure {
+    let port = address.port();
+    Failure::new(match why.kind() {
+        ErrorKind::AddrInUse => format!(
+            "{address} is in use by another program; stop that, or choose another port with {flag} \
+             {}:PORT",
+            ip(address)
+        ),
+        ErrorKind::AddrNotAvailable => format!(
+            "{address} is no address of this machine; name one that is with {flag} ADDRESS:{port}"
+        ),
+        ErrorKind::PermissionDenied => format!(
+            "port {port} is not for this user; choose one above 1023 with {flag} {}:PORT",
+            ip(address)
+        ),
+        _ => format!("cannot listen on {address}: {}", plain(why)),
     })
+}
+
+/// Where it is found: who listens everywhere is found at home.
+pub fn at_home(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 fn ip(address: SocketAddr) -> String {

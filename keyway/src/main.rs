@@ -24,6 +24,7 @@ mod moment;
 mod offline;
 mod output;
 mod progress;
+mod quic;
 mod sample;
 mod signals;
 mod source;
@@ -57,6 +58,7 @@ fn run() -> Result<bool, Failure> {
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
+        Command::Quic(command) => quic::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments).map(|()| true),
     }
 }

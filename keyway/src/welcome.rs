@@ -10,7 +10,7 @@ use crate::up::Doors;
 use keyway_server::ADMINISTRATOR_DN;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 /// Everything worth saying once.
@@ -161,14 +161,8 @@ impl Welcome {
     }
 }
 
-/// Whoever listens everywhere is found at home.
 fn url(scheme: &str, address: SocketAddr) -> String {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
+    format!("{scheme}://{}", listeners::at_home(address))
 }
 
 /// How this program can be called from anywhere.

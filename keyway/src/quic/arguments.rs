@@ -1,0 +1,239 @@
+//! What `keyway quic` can be asked.
+
+use super::target::{Target, target};
+use clap::{Args, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Serve, fetch and measure over QUIC (RFC 9000), its packets protected by the engine
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+The QUIC is quinn's; the TLS is rustls'; keys, packets and headers are the engine's. --crypto ring
+and --crypto aws-lc take the cryptography that rustls brings instead, to compare with.")]
+pub enum Quic {
+    Serve(Serve),
+    Get(Get),
+    Perf(Perf),
+}
+
+/// How packets are made and sent.
+#[derive(Debug, Args)]
+pub struct Transport {
+    /// Whose cryptography: the engine's, or one of the two that rustls brings
+    #[arg(long, value_enum, value_name = "WHOSE", default_value = "keyway")]
+    pub crypto: Crypto,
+    /// Largest UDP payload, in bytes, taken to fit from the start [default: 1200, and up to 1452 as
+    /// probes get through]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65_000))]
+    pub mtu: Option<u16>,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// Whose cryptography.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Crypto {
+    /// The engine, with whichever of its drivers is cheapest
+    Keyway,
+    /// ring, which is quinn's own default
+    Ring,
+    /// AWS-LC, by aws-lc-rs
+    AwsLc,
+}
+
+/// Which AEAD protects the packets once the handshake is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Cipher {
+    #[value(name = "aes-128-gcm")]
+    Aes128Gcm,
+    #[value(name = "aes-256-gcm")]
+    Aes256Gcm,
+    #[value(name = "chacha20-poly1305")]
+    ChaCha20Poly1305,
+}
+
+/// Serve the files of a folder (HTTP/0.9 over QUIC, "hq-interop"), and keyway quic perf
+///
+/// Nothing outside the folder is served, also not through links. The first start makes a certificate
+/// authority and a certificate for this host in the data folder, as keyway up does; with a
+/// certificate of your own, put it there as server.pem and server.key. Ctrl-C stops it: who is
+/// connected is told so.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway quic serve
+      the files of this folder, on 127.0.0.1:4433
+  keyway quic serve /srv/files --listen 0.0.0.0:4433
+      another folder's, to other machines too
+  keyway quic serve --listen 127.0.0.1:0 --json
+      on a port that the system chooses; one JSON line says which")]
+pub struct Serve {
+    /// The folder whose files are served
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub folder: PathBuf,
+    /// Where to listen (UDP)
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4433", value_parser = listen)]
+    pub listen: SocketAddr,
+    /// Where the certificate is
+    #[arg(long = "data", value_name = "DIR", default_value = super::DATA)]
+    pub data: PathBuf,
+    #[command(flatten)]
+    pub transport: Transport,
+    /// Say where it listens as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Who is believed to be the server.
+#[derive(Debug, Args)]
+pub struct Trust {
+    /// Certificate authorities to trust, PEM [default: keyway-quic/ca.pem if there is one, and the
+    /// system's]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Take any certificate: whoever is on the way can read and change everything
+    #[arg(long, conflicts_with = "ca")]
+    pub insecure: bool,
+}
+
+/// Fetch files over QUIC (HTTP/0.9, "hq-interop")
+///
+/// Each file is written beside its place, under a name that ends in .part, and moved there when it
+/// is whole. Files of one server are fetched over one connection, at the same time. The exit status
+/// is 1 if one of them could not be had.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway quic get https://localhost:4433/README.md
+      into ./README.md
+  keyway quic get https://localhost:4433/README.md -o -
+      to standard output
+  keyway quic get https://10.0.0.7:4433/a https://10.0.0.7:4433/b -o files --ca ca.pem
+      two files into the folder files, from a server whose authority is in ca.pem")]
+pub struct Get {
+    /// What to fetch, as https://HOST[:PORT]/PATH
+    #[arg(value_name = "URL", required = true, value_parser = target)]
+    pub urls: Vec<Target>,
+    /// The file to write, or a folder to write into; '-' is standard output [default: the last part
+    /// of the URL's path]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub trust: Trust,
+    #[command(flatten)]
+    pub transport: Transport,
+    /// Say how it went as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measure throughput, requests and connections, and where processor time goes
+///
+/// Without an address it starts a server of its own on loopback, and both ends count. With one, that
+/// is measured which is on this side. The protocol is that of quinn's and msquic's perf
+/// (draft-banks-quic-performance), which keyway quic serve speaks too.
+///
+/// UDP-SEND and UDP-RECV are the calls of the system that move datagrams, PACKET is sealing and
+/// opening, HEADER is header protection, OTHER is all else: QUIC's frames, streams and timers, TLS
+/// handshakes, copying, and scheduling. The calls of the system are timed each; of the packets, one
+/// in thirteen.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway quic perf
+      upload, download, requests and connections with itself, three seconds each
+  keyway quic perf --crypto ring
+      the same with quinn's own cryptography
+  keyway quic perf 10.0.0.7:4433 --ca ca.pem --test download --bytes 10G
+      ten gigabytes from a server elsewhere
+  keyway quic perf --test requests --connections 8 --streams 16 --json
+      eight connections with sixteen requests under way on each, as one line of JSON")]
+pub struct Perf {
+    /// The server, as HOST:PORT [default: one of its own, on loopback]
+    #[arg(value_name = "ADDRESS", value_parser = super::target::address)]
+    pub address: Option<Target>,
+    /// What to measure (repeatable) [default: all four]
+    #[arg(long = "test", value_enum, value_name = "TEST")]
+    pub tests: Vec<Test>,
+    /// Seconds that each takes
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    pub seconds: f64,
+    /// Upload and download: end after so many bytes instead; 10G is 10,737,418,240
+    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "seconds")]
+    pub bytes: Option<u64>,
+    /// Connections at the same time
+    #[arg(long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub connections: u16,
+    /// Streams at the same time on each connection
+    #[arg(long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub streams: u16,
+    /// Demand an AEAD [default: the first that both sides have]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub cipher: Option<Cipher>,
+    #[command(flatten)]
+    pub trust: Trust,
+    #[command(flatten)]
+    pub transport: Transport,
+    /// Say how it went as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `perf` measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Test {
+    /// Bytes to the server
+    Upload,
+    /// Bytes from the server
+    Download,
+    /// Small requests, each on a stream of its own
+    Requests,
+    /// Connections, each with a full handshake and one request
+    Connections,
+}
+
+const SECONDS_MIN: f64 = 0.1;
+const SECONDS_MAX: f64 = 86_400.0;
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("it is not a number from {SECONDS_MIN} to {SECONDS_MAX}")),
+    }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "it is not a number of bytes, like 1000000, 512k, 100M or 10G".to_owned())
+}
+
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "it is not an address and a port, like 127.0.0.1:4433 or [::1]:4433".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_bytes_have_suffixes() {
+        assert_eq!((bytes("7"), bytes("2k"), bytes("10G")), (Ok(7), Ok(2048), Ok(10 << 30)));
+        for bad in ["", "0", "k", "-1", "1T", "99999999999G", "é"] {
+            assert!(bytes(bad).is_err(), "{bad}");
+        }
+    }
+}
