@@ -422,15 +422,15 @@ impl Queue {
         };
         let plain = picked.local && inner.is_plain() && algorithm.kind().is_fast();
         let sizes = costs::sizes(costs::class(*bytes));
-        let (session, numbered) = (inner.id, inner.is_numbered());
+        let (session, numbered, texts) = (inner.id, inner.is_numbered(), inner.texts());
         task.binding = picked.binding;
         task.predicted = picked.service;
         let end = self.end(&lane);
         if plain {
             let (binding, work) = (picked.binding, Some(work));
             let (texts, chosen_in) = match picked.sole {
-                true => (algorithm.texts(), None),
-                false => (algorithm.texts().within(sizes), Some(company)),
+                true => (texts, None),
+                false => (texts.within(sizes), Some(company)),
             };
             self.last = Last { session, epoch, end, texts, binding, work, chosen_in, numbered };
         } else if lane.on_caller {

@@ -62,10 +62,12 @@ pub(crate) struct Inner {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// The shortest way: a session of one plain algorithm that has its first binding to choose and no
-/// other.
+/// other, or no better one.
 struct Direct {
     /// The epoch at which that is so; 0 for never.
     epoch: AtomicU64,
+    /// For requests of at most so many bytes.
+    most: AtomicUsize,
     texts: Texts,
 }
 
@@ -157,6 +159,7 @@ impl Session {
             registry: registry.clone(),
             direct: Direct {
                 epoch: AtomicU64::new(0),
+                most: AtomicUsize::new(0),
                 texts: algorithm.unwrap_or(Algorithm::Random).texts(),
             },
             algorithm,
@@ -224,6 +227,7 @@ impl Session {
             && inner.direct.epoch.load(Ordering::Acquire) == inner.registry.epoch()
             && let Some(algorithm) = inner.algorithm
             && let Some(bytes) = request.bytes_if_fit(algorithm, &inner.direct.texts)
+            && bytes <= inner.direct.most.load(Ordering::Relaxed)
             && let Some(binding) = inner.binding(0)
             && let Some(state) = binding.state()
         {
@@ -324,10 +328,12 @@ const ATTEMPTS: usize = 4;
 const TRY_EVERY: usize = 8;
 /// A candidate that is expected to take so many times as long is not tried.
 const HOPELESS: f64 = 16.0;
-/// A size at which the cost of a byte outweighs all others.
-const LARGE: usize = 1 << 20;
+/// Sizes at which candidates are compared, the last one such that a byte's cost outweighs all others.
+const SIZES: [usize; 4] = [0, 1 << 10, 1 << 12, 1 << 20];
 /// Measurements that differ by less than this factor are taken for the same.
 const MARGIN: f64 = 1.2;
+/// The same for sizes at which to ask about each request costs next to nothing.
+const LARGE_MARGIN: f64 = 1.05;
 
 /// Room for the longest public key of a signature algorithm: ML-DSA-87.
 const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
@@ -390,7 +396,7 @@ impl Inner {
             let choice = self.pick(bytes, Company::Alone, 0.0, timed);
             let choice = choice.inspect_err(|error| self.count_refusal(bytes, *error))?;
             let Choice { binding, service, tried, .. } = choice;
-            if binding != 0 && !tried {
+            if binding != 0 && !tried && bytes <= self.direct.most.load(Ordering::Relaxed) {
                 // Others have come to be faster: from now on each request is asked about.
                 self.direct.epoch.store(0, Ordering::Release);
             }
@@ -485,6 +491,11 @@ impl Inner {
     /// Whether nothing but the request itself decides what becomes of it.
     pub fn is_plain(&self) -> bool {
         !self.guarded && !self.ordered
+    }
+
+    /// What it takes; of a chain, anything.
+    pub fn texts(&self) -> Texts {
+        self.direct.texts
     }
 
     pub fn makes_nonces(&self) -> bool {
@@ -700,7 +711,8 @@ impl Inner {
         let on_caller = |index: &u32| self.binding(*index).is_some_and(|b| b.lane.on_caller);
         let (first, local) =
             (candidates.first().copied().unwrap_or(0), candidates.iter().all(on_caller));
-        let direct = !self.guarded && self.algorithm.is_some() && self.first_is_best(&candidates);
+        let plain = !self.guarded && self.algorithm.is_some();
+        let direct = if plain { self.first_is_best(&candidates) } else { None };
         let current = self.current.load(Ordering::Acquire);
         let index = match self.tables.get(current) {
             // Who came or went is no concern of this session's.
@@ -714,28 +726,29 @@ impl Inner {
             }
         };
         self.current.store(index, Ordering::Release);
-        self.direct.epoch.store(if direct { epoch } else { 0 }, Ordering::Release);
+        self.direct.most.store(direct.unwrap_or(0), Ordering::Relaxed);
+        self.direct.epoch.store(if direct.is_some() { epoch } else { 0 }, Ordering::Release);
         self.tables.get(index).ok_or(WORN)
     }
 
-    /// Whether the first binding is a candidate and no other is expected to finish a lone request
-    /// earlier, whatever its size.
-    fn first_is_best(&self, candidates: &[u32]) -> bool {
+    /// Up to which size no other candidate is expected to finish a lone request earlier than the
+    /// first binding, if that is one.
+    fn first_is_best(&self, candidates: &[u32]) -> Option<usize> {
         let cost = |index: u32, bytes| match self.binding(index) {
             Some(binding) => binding.work.costs.predict(Company::Alone, bytes),
             None => f64::MAX,
         };
-        let beats = |other: &u32| {
-            [0, LARGE].iter().any(|bytes| cost(*other, *bytes) * MARGIN < cost(0, *bytes))
-        };
-        match candidates {
-            [0] => true,
-            [0, others @ ..] => {
-                self.binding(0).is_some_and(|first| first.lane.on_caller)
-                    && !others.iter().any(beats)
-            }
-            _ => false,
+        let [0, others @ ..] = candidates else { return None };
+        if others.is_empty() {
+            return Some(usize::MAX);
         }
+        let beaten = |bytes: usize| {
+            let margin = if bytes == 0 { MARGIN } else { LARGE_MARGIN };
+            others.iter().any(|other| cost(*other, bytes) * margin < cost(0, bytes))
+        };
+        self.binding(0).filter(|first| first.lane.on_caller)?;
+        let best = SIZES.into_iter().take_while(|bytes| !beaten(*bytes)).last()?;
+        Some(if best == SIZES[SIZES.len() - 1] { usize::MAX } else { best })
     }
 
     fn bind(&self, lane: Arc<Lane>) -> Result<u32, Error> {
