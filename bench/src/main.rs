@@ -14,6 +14,7 @@ mod engine;
 mod packet;
 mod plot;
 mod process;
+mod quic;
 mod random;
 mod report;
 mod skeleton;
@@ -37,6 +38,8 @@ enum Benchmark {
     Packet(packet::Arguments),
     /// Whether the time of packet protection depends on secrets, by statistics
     ConstantTime(constant_time::Arguments),
+    /// What packet protection takes of a real QUIC, beside quinn's default cryptography
+    Quic(quic::Arguments),
     /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
     Skeleton(skeleton::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Benchmark::Engine(arguments) => engine::run(&arguments),
         Benchmark::Packet(arguments) => packet::run(&arguments),
         Benchmark::ConstantTime(arguments) => constant_time::run(&arguments),
+        Benchmark::Quic(arguments) => quic::run(&arguments),
         Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };
