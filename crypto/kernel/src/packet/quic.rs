@@ -5,7 +5,7 @@
 //! say. The mask comes from a sample of the ciphertext that lies 4 bytes behind the number's start,
 //! and hides those bits and the number.
 
-use super::{HeaderKey, Open, PacketKey, Room, SAMPLE_BYTES, Seal, TAG_BYTES};
+use super::{HeaderKey, NONCE_BYTES, Open, PacketKey, Room, SAMPLE_BYTES, Seal, TAG_BYTES};
 use crate::job::{Fault, Why};
 use crate::limits::{MESSAGE_BYTES_MAX, PACKETS_AT_ONCE};
 
@@ -143,6 +143,11 @@ impl Protect<'_> {
         self.packet.first().map_or(1, |first| usize::from(first & 3) + 1)
     }
 
+    fn place(&self) -> Place {
+        let bytes = self.number_bytes();
+        Place::new(self.header_bytes - bytes, bytes)
+    }
+
     fn check(&self) -> Result<(), Why> {
         if self.packet.len() > MESSAGE_BYTES_MAX {
             return Err(Why::TooLong);
@@ -165,87 +170,150 @@ pub(super) fn protect<R: Room>(room: R, packets: &mut [Protect<'_>]) -> Result<(
     for (job, packet) in packets.iter().enumerate() {
         packet.check().map_err(|why| Fault { job, why })?;
     }
-    for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-        protect_some(room, packets);
-    }
+    let (groups, rest) = packets.as_chunks_mut::<PACKETS_AT_ONCE>();
+    groups.iter_mut().for_each(|packets| protect_some(room, packets));
+    let (groups, rest) = rest.as_chunks_mut::<4>();
+    groups.iter_mut().for_each(|packets| protect_some(room, packets));
+    rest.as_chunks_mut::<1>().0.iter_mut().for_each(|packets| protect_some(room, packets));
     Ok(())
 }
 
-/// All payloads, then all masks.
-fn protect_some<R: Room>(room: R, packets: &mut [Protect<'_>]) {
-    for packet in &mut *packets {
-        let number_bytes = packet.number_bytes();
+/// All numbers, then all payloads, then all masks. The packets have been checked.
+fn protect_some<R: Room, const N: usize>(room: R, packets: &mut [Protect<'_>; N]) {
+    let mut seals = packets.each_mut().map(|packet| {
+        let place = packet.place();
         let Protect { key, number, header_bytes, packet, .. } = packet;
-        let (header, rest) = packet.split_at_mut(*header_bytes);
-        let (_, place) = header.split_at_mut(*header_bytes - number_bytes);
-        let bytes = number.to_be_bytes();
-        let (_, lowest) = bytes.split_at(8 - number_bytes);
-        place.copy_from_slice(lowest);
-        if let Some((data, tag)) = rest.split_last_chunk_mut() {
-            let (key, nonce) = (key.key(), key.nonce(*number));
-            room.seal(&mut [Seal { key, nonce, aad: header, data, tag }]);
-        }
-    }
-    for Protect { header_key, header_bytes, packet, .. } in packets {
-        let number_bytes = packet.first().map_or(1, |first| usize::from(first & 3) + 1);
-        mask(room, header_key, packet, *header_bytes - number_bytes, Some(number_bytes));
+        place.put(packet, *number as u32);
+        let (aad, rest) = packet.split_at_mut(*header_bytes);
+        let (data, tag) = rest.split_last_chunk_mut().expect("checked");
+        Seal { key: key.key(), nonce: key.nonce(*number), aad, data, tag }
+    });
+    room.seal(&mut seals);
+    let mut samples =
+        packets.each_ref().map(|packet| (packet.header_key, packet.place().sample(packet.packet)));
+    room.masks(&mut samples);
+    for (packet, (_, mask)) in packets.iter_mut().zip(&samples) {
+        let place = packet.place();
+        let masked = place.get(packet.packet) ^ place.of_mask(mask);
+        place.put(packet.packet, masked);
+        packet.packet[0] ^= first_of_mask(packet.packet[0], mask);
     }
 }
 
-/// Masks a header or takes its mask off; the length of the packet number is taken from the header
-/// once it is clear. Returns that length.
-fn mask<R: Room>(
-    room: R,
-    key: &HeaderKey,
-    packet: &mut [u8],
-    number_at: usize,
-    number_bytes: Option<usize>,
-) -> Option<usize> {
-    let (header, rest) = packet.split_at_mut_checked(number_at)?;
-    let (number, sampled) = rest.split_first_chunk_mut::<NUMBER_BYTES_MAX>()?;
-    let mut samples = [(key, *sampled.first_chunk()?)];
-    room.masks(&mut samples);
-    let [(_, [mask_first, mask_number @ ..])] = samples;
-    let first = header.first_mut()?;
-    *first ^= mask_first & if *first & LONG != 0 { 0x0f } else { 0x1f };
-    let number_bytes = number_bytes.unwrap_or(usize::from(*first & 3) + 1);
-    for (byte, mask) in number.iter_mut().zip(mask_number).take(number_bytes) {
-        *byte ^= mask;
+/// What a header's first byte is xored with.
+fn first_of_mask(first: u8, mask: &[u8; SAMPLE_BYTES]) -> u8 {
+    mask[0] & if first & LONG != 0 { 0x0f } else { 0x1f }
+}
+
+/// Where a packet's number is. Whatever its length, four bytes are read and written, which there are
+/// (RFC 9001 § 5.4.2), so that no branch depends on it.
+#[derive(Clone, Copy)]
+struct Place {
+    at: usize,
+    /// Bits of the four bytes that are not the number's.
+    behind: u32,
+}
+
+impl Place {
+    /// The place of a number with so many bytes.
+    fn new(at: usize, bytes: usize) -> Self {
+        Self { at, behind: 8 * (NUMBER_BYTES_MAX - bytes) as u32 }
     }
-    Some(number_bytes)
+
+    fn get(self, packet: &[u8]) -> u32 {
+        let place = packet[self.at..].first_chunk().expect("checked");
+        u32::from_be_bytes(*place) >> self.behind
+    }
+
+    /// Writes the number's lowest bytes.
+    fn put(self, packet: &mut [u8], number: u32) {
+        let place = packet[self.at..].first_chunk_mut().expect("checked");
+        let others = (1 << self.behind) - 1;
+        *place = ((number << self.behind) | (u32::from_be_bytes(*place) & others)).to_be_bytes();
+    }
+
+    /// What the number is xored with.
+    fn of_mask(self, [_, a, b, c, d, ..]: &[u8; SAMPLE_BYTES]) -> u32 {
+        u32::from_be_bytes([*a, *b, *c, *d]) >> self.behind
+    }
+
+    /// What the mask is computed from.
+    fn sample(self, packet: &[u8]) -> [u8; SAMPLE_BYTES] {
+        *packet[self.at + NUMBER_BYTES_MAX..].first_chunk().expect("checked")
+    }
 }
 
 /// See [`PacketKernel::unprotect`](super::PacketKernel::unprotect).
 pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
-    for packet in packets {
-        packet.verdict = unprotect_one(room, packet);
+    let (groups, rest) = packets.as_chunks_mut::<PACKETS_AT_ONCE>();
+    groups.iter_mut().for_each(|packets| unprotect_some(room, packets));
+    let (groups, rest) = rest.as_chunks_mut::<4>();
+    groups.iter_mut().for_each(|packets| unprotect_some(room, packets));
+    rest.as_chunks_mut::<1>().0.iter_mut().for_each(|packets| unprotect_some(room, packets));
+}
+
+/// All masks, then all numbers, then all payloads.
+fn unprotect_some<R: Room, const N: usize>(room: R, packets: &mut [Unprotect<'_>; N]) {
+    let mut samples = packets.each_ref().map(|packet| (packet.header_key, packet.sample()));
+    room.masks(&mut samples);
+    let mut samples = samples.iter();
+    let mut opens = packets.each_mut().map(|packet| {
+        let mask = samples.next().map_or(&[0; SAMPLE_BYTES], |(_, mask)| mask);
+        packet.clear(mask)
+    });
+    room.open(&mut opens);
+    let authentic = opens.each_ref().map(|open| open.authentic);
+    for (packet, authentic) in packets.iter_mut().zip(authentic) {
+        if !authentic && packet.verdict.is_ok() {
+            packet.verdict = Err(Refusal::NotAuthentic);
+        }
     }
 }
 
-fn unprotect_one<R: Room>(room: R, packet: &mut Unprotect<'_>) -> Result<Opened, Refusal> {
-    let Unprotect { keys, header_key, largest, number_at, packet, .. } = packet;
-    let shortest = number_at.saturating_add(NUMBER_BYTES_MAX + SAMPLE_BYTES);
-    if *number_at == 0 || !(shortest..=MESSAGE_BYTES_MAX).contains(&packet.len()) {
-        return Err(Refusal::Length);
+impl Unprotect<'_> {
+    /// Whether it is long enough to have been protected, and not too long.
+    fn fits(&self) -> bool {
+        let shortest = self.number_at.saturating_add(NUMBER_BYTES_MAX + SAMPLE_BYTES);
+        self.number_at > 0 && (shortest..=MESSAGE_BYTES_MAX).contains(&self.packet.len())
     }
-    let number_bytes = mask(room, header_key, packet, *number_at, None).ok_or(Refusal::Length)?;
-    let header_bytes = *number_at + number_bytes;
-    let (header, rest) = packet.split_at_mut(header_bytes);
-    let truncated =
-        header.iter().skip(*number_at).fold(0, |number, byte| number << 8 | u64::from(*byte));
-    let number = decode(*largest, truncated, number_bytes);
-    let first = header.first().copied().unwrap_or_default();
-    let found = keys.key(first, number).ok_or(Refusal::NoKey);
-    let (data, tag) = rest.split_last_chunk_mut().ok_or(Refusal::Length)?;
-    let Ok((key, used)) = found else {
-        data.fill(0);
-        return Err(Refusal::NoKey);
-    };
-    let (key, nonce, tag) = (key.key(), key.nonce(number), *tag);
-    let mut message = [Open { key, nonce, aad: header, data, tag, authentic: false }];
-    room.open(&mut message);
-    let [Open { authentic, .. }] = message;
-    if authentic { Ok(Opened { number, header_bytes, used }) } else { Err(Refusal::NotAuthentic) }
+
+    fn sample(&self) -> [u8; SAMPLE_BYTES] {
+        let place = Place::new(self.number_at, NUMBER_BYTES_MAX);
+        if self.fits() { place.sample(self.packet) } else { [0; SAMPLE_BYTES] }
+    }
+
+    /// Takes the mask off the header, and says what is to be opened: nothing if the packet is refused.
+    /// The verdict is the one it has if that is authentic.
+    fn clear(&mut self, mask: &[u8; SAMPLE_BYTES]) -> Open<'_> {
+        let (mut key, mut nonce, mut tag) = (self.keys.current, [0; NONCE_BYTES], [0; TAG_BYTES]);
+        let (mut aad, mut data): (&[u8], &mut [u8]) = (&[], &mut []);
+        if !self.fits() {
+            self.verdict = Err(Refusal::Length);
+            return Open { key: key.key(), nonce, aad, data, tag, authentic: false };
+        }
+        let first = self.packet[0] ^ first_of_mask(self.packet[0], mask);
+        let number_bytes = usize::from(first & 3) + 1;
+        let place = Place::new(self.number_at, number_bytes);
+        let truncated = place.get(self.packet) ^ place.of_mask(mask);
+        self.packet[0] = first;
+        place.put(self.packet, truncated);
+        let number = decode(self.largest, truncated.into(), number_bytes);
+        let header_bytes = self.number_at + number_bytes;
+        let (header, rest) = self.packet.split_at_mut(header_bytes);
+        let (payload, end) = rest.split_last_chunk_mut().expect("checked");
+        self.verdict = match self.keys.key(first, number) {
+            Some((found, used)) => {
+                (key, nonce, tag) = (found, found.nonce(number), *end);
+                (aad, data) = (header, payload);
+                Ok(Opened { number, header_bytes, used })
+            }
+            None => {
+                payload.fill(0);
+                Err(Refusal::NoKey)
+            }
+        };
+        Open { key: key.key(), nonce, aad, data, tag, authentic: false }
+    }
 }
 
 /// The whole packet number, which is nearest to the next one expected (RFC 9000 § A.3).

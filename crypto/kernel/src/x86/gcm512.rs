@@ -6,6 +6,7 @@
 //! blocks are multiplied by, whatever the length.
 
 use super::gcm::POLYNOMIAL;
+use super::{load, store};
 use crate::aes::Rounds;
 use crate::chacha;
 use crate::packet::{
@@ -13,8 +14,9 @@ use crate::packet::{
     SAMPLE_BYTES, Seal,
 };
 use crate::portable::Library;
+use core::arch::asm;
 use core::arch::x86_64::*;
-use core::{array, ptr, slice};
+use core::{array, mem, ptr, slice};
 
 /// Bytes of a block.
 const BLOCK: usize = 16;
@@ -226,12 +228,21 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
         };
     }
     let before = zero().add(join(headers), first, first_middle).reduce();
-    let befores = split(before);
-    let mut rows = [zero(); LANES];
-    for (lane, message) in messages.iter_mut().enumerate() {
-        let data = Row::new(message.data());
-        rows[lane] = row::<SEAL, ROUNDS>(keys[lane], nonces[lane], data, befores[lane]);
-    }
+    let registers = messages.each_mut().map(|message| registers(message.data().len()));
+    let few = (1..=CHUNK).contains(&registers[0]);
+    let rows = if N == LANES && same && few && registers.iter().all(|other| *other == registers[0]) {
+        let mut messages = messages.iter_mut();
+        let cursors = array::from_fn(|_| messages.next().map_or_else(Cursor::none, |m| Cursor::new(m.data())));
+        columns::<SEAL, ROUNDS>(key, nonces, cursors, registers[0], split(before))
+    } else {
+        let befores = split(before);
+        let mut rows = [zero(); LANES];
+        for (lane, message) in messages.iter_mut().enumerate() {
+            let (nonce, before) = (nonces[lane], befores[lane]);
+            rows[lane] = row::<SEAL, ROUNDS>(keys[lane], nonce, message.data(), before);
+        }
+        rows
+    };
     let sums = Sums {
         low: sum_lanes(rows.each_ref().map(|row| row.low)),
         middle: sum_lanes(rows.each_ref().map(|row| row.middle)),
@@ -246,80 +257,132 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
     }
 }
 
+/// The data of four messages under one key that have as many registers, [`CHUNK`] at most: a register
+/// of each at a time.
+#[inline]
+fn columns<const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    nonces: [__m128i; LANES],
+    mut cursors: [Cursor<'_>; LANES],
+    registers: usize,
+    befores: [__m128i; LANES],
+) -> [Sums; LANES] {
+    let first = broadcast(&key.aes.round_keys[0]);
+    let bases = nonces.map(|nonce| _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first));
+    let pads = cursors.each_ref().map(Cursor::pad);
+    let mut carries: [_; LANES] = array::from_fn(|lane| at_block(pads[lane], befores[lane]));
+    let mut sums = [zero(); LANES];
+    for column in 0..registers {
+        let key = again(key);
+        let mut states: [_; LANES] = array::from_fn(|lane| {
+            let counters = counters(COUNTERS_BEFORE + 2 + 4 * column - pads[lane]);
+            _mm512_xor_si512(bases[lane], counters)
+        });
+        for round in 1..ROUNDS {
+            let round_key = broadcast(&key.aes.round_keys[round]);
+            states = states.map(|state| _mm512_aesenc_epi128(state, round_key));
+        }
+        let round_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        let (power, middle) = powers(key, CHUNK - registers + column);
+        for lane in 0..LANES {
+            let cursor = &mut cursors[lane];
+            let (input, mask) = cursor.get();
+            let output = _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(round_key, input));
+            cursor.put(output, mask);
+            let hashed = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
+            sums[lane] = sums[lane].add(_mm512_xor_si512(hashed, carries[lane]), power, middle);
+        }
+        carries = [_mm512_setzero_si512(); LANES];
+    }
+    sums
+}
+
 /// The data of a message: encrypts or decrypts it, and returns what its blocks times their powers of
 /// H sum up to. `before` is added to the first block.
 fn row<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
     nonce: __m128i,
-    mut data: Row<'_>,
+    data: &mut [u8],
     before: __m128i,
 ) -> Sums {
-    let pad = data.pad();
-    let ends = _mm512_set_epi32(5, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0);
-    let ends = _mm512_sub_epi32(ends, every_lane(pad as i32));
-    let mut counters = _mm512_add_epi32(ends, _mm512_broadcast_i32x4(nonce));
-    let mut carry = _mm512_maskz_broadcast_i32x4(0x000f << (4 * pad), before);
-    let mut sums = zero();
-    let mut left = data.registers();
-    while left > 0 {
-        let last = left <= CHUNK;
-        let mut chunk = if last { left } else { (left - 1) % CHUNK + 1 };
-        left -= chunk;
-        while chunk > 0 {
-            let place = Place { last, distance: chunk };
-            let lot = (chunk - 1) % LOT + 1;
-            chunk -= lot;
-            let (data, counters) = (&mut data, &mut counters);
-            sums = match lot {
-                1 => lot_of::<SEAL, ROUNDS, 1>(key, data, counters, carry, sums, place),
-                2 => lot_of::<SEAL, ROUNDS, 2>(key, data, counters, carry, sums, place),
-                3 => lot_of::<SEAL, ROUNDS, 3>(key, data, counters, carry, sums, place),
-                _ => lot_of::<SEAL, ROUNDS, LOT>(key, data, counters, carry, sums, place),
-            };
-            carry = _mm512_setzero_si512();
+    let registers = registers(data.len());
+    if registers == 0 {
+        return zero();
+    }
+    let mut cursor = Cursor::new(data);
+    let carry = at_block(cursor.pad(), before);
+    let mut stream = Stream::new(key, nonce, cursor.pad());
+    // The last registers are yet to be taken into the hash: that is done between the rounds of the
+    // next.
+    let start = (registers - 1) % CHUNK + 1;
+    let mut left = (registers - start) / CHUNK;
+    let (mut sums, mut waiting);
+    if start > LOT {
+        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start - LOT, carry);
+        sums = hash::<LOT, _>(key, zero(), first);
+        let second = stream.start::<SEAL, ROUNDS>(key, &mut cursor, LOT, _mm512_setzero_si512());
+        if left == 0 {
+            return hash::<0, _>(key, sums, second);
         }
-        if !last {
-            carry = sums.reduce();
-            sums = zero();
+        (sums, waiting) = stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, sums, second);
+    } else {
+        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start, carry);
+        if left == 0 {
+            return hash::<0, _>(key, zero(), first);
         }
+        (sums, waiting) = stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, zero(), first);
+    }
+    loop {
+        // All blocks so far as one, which belongs where the second of the next blocks is.
+        let carry = sum_of_lanes(sums.reduce());
+        waiting[0] = _mm512_mask_xor_epi64(waiting[0], 0b1100, waiting[0], carry);
+        left -= 1;
+        if left == 0 {
+            return hash::<0, _>(key, zero(), waiting);
+        }
+        (sums, waiting) = stream.lot::<SEAL, ROUNDS, CHUNK>(key, &mut cursor, zero(), waiting);
+    }
+}
+
+/// Takes registers into the hash, the last of them followed by `AFTER` others before the end.
+#[inline]
+fn hash<const AFTER: usize, const N: usize>(key: &GcmKey, mut sums: Sums, blocks: [__m512i; N]) -> Sums {
+    let (pairs, _) = blocks.as_chunks::<2>();
+    for (pair, blocks) in pairs.iter().enumerate() {
+        sums = sums.add_pair(key, *blocks, CHUNK - AFTER - N + 2 * pair);
     }
     sums
 }
 
-/// `N` registers of a row.
-fn lot_of<const SEAL: bool, const ROUNDS: usize, const N: usize>(
-    key: &GcmKey,
-    data: &mut Row<'_>,
-    counters: &mut __m512i,
-    carry: __m512i,
-    mut sums: Sums,
-    place: Place,
-) -> Sums {
-    let round_key = |round: usize| broadcast(&key.aes.round_keys[round]);
-    let mut states = [_mm512_setzero_si512(); N];
-    for state in &mut states {
-        *state = _mm512_xor_si512(big_endian(*counters), round_key(0));
-        *counters = _mm512_add_epi32(*counters, every_lane(4));
-    }
-    for round in 1..ROUNDS {
-        let round_key = round_key(round);
-        for state in &mut states {
-            *state = _mm512_aesenc_epi128(*state, round_key);
-        }
-    }
-    let round_key = round_key(ROUNDS);
-    for (at, state) in states.into_iter().enumerate() {
-        let (input, mask) = data.get();
-        let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(round_key, input));
-        data.put(output);
-        let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-        let hashed = reverse(sealed);
-        let hashed = if at == 0 { _mm512_xor_si512(hashed, carry) } else { hashed };
-        let place = Place { distance: place.distance - at, ..place };
-        let (power, middle) = place.powers(key);
-        sums = sums.add(hashed, power, middle);
-    }
-    sums
+/// The same key, from memory: the compiler does not know that it is the same. It would keep all of it in
+/// registers, for which there are too few.
+#[inline]
+fn again(key: &GcmKey) -> &GcmKey {
+    let mut address: *const GcmKey = key;
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags)) };
+    // SAFETY: it is the address of the key.
+    unsafe { &*address }
+}
+
+/// A block in this place of a register, zeros around it.
+#[inline]
+fn at_block(place: usize, block: __m128i) -> __m512i {
+    _mm512_maskz_broadcast_i32x4(0x000f << (LANES * place), block)
+}
+
+/// Four counters from here on, as long as the last is at most 255.
+#[inline]
+fn counters(from: usize) -> __m512i {
+    load_blocks(COUNTERS.0[from..].first_chunk().expect("one byte of a counter"))
+}
+
+/// The powers of a register and their middles.
+#[inline]
+fn powers(key: &GcmKey, at: usize) -> (__m512i, __m512i) {
+    let power = load_blocks(&key.powers.as_chunks().0[at]);
+    let middle = load_pairs(&key.middles.as_chunks().0[at / 2]);
+    (power, if at % 2 == 0 { middle } else { _mm512_shuffle_epi32(middle, 0x4e) })
 }
 
 #[inline]
@@ -347,6 +410,22 @@ fn long_aad(key: &GcmKey, aad: &[u8]) -> __m128i {
         }
     }
     hash
+}
+
+/// Up to a register, and which bytes of it there are.
+#[inline]
+fn load_some(bytes: &[u8]) -> (__m512i, u64) {
+    let mask = _bzhi_u64(u64::MAX, bytes.len().min(64) as u32);
+    // SAFETY: the mask has a bit for each byte there is, and what has none is not read.
+    (unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }, mask)
+}
+
+/// Replaces up to a register.
+#[inline]
+fn store_some(bytes: &mut [u8], value: __m512i) {
+    let mask = _bzhi_u64(u64::MAX, bytes.len().min(64) as u32);
+    // SAFETY: the mask has a bit for each byte there is, and what has none is not written.
+    unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask, value) }
 }
 
 /// Up to a block, its bytes reversed.
@@ -450,6 +529,13 @@ fn sum_lanes([a, b, c, d]: [__m512i; LANES]) -> __m512i {
     _mm512_xor_si512(_mm512_shuffle_i32x4(ab, cd, 0x88), _mm512_shuffle_i32x4(ab, cd, 0xdd))
 }
 
+/// The sum of all lanes, in each lane.
+#[inline]
+fn sum_of_lanes(value: __m512i) -> __m512i {
+    let halves = _mm512_xor_si512(value, _mm512_shuffle_i32x4(value, value, 0x4e));
+    _mm512_xor_si512(halves, _mm512_shuffle_i32x4(halves, halves, 0xb1))
+}
+
 /// Reverses the bytes of each lane.
 #[inline]
 fn reverse(value: __m512i) -> __m512i {
@@ -464,29 +550,49 @@ fn big_endian(value: __m512i) -> __m512i {
     _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(order))
 }
 
-/// Four masks at a time.
+/// Four masks at a time where neighbours have the same key.
 fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;
-    for sample in &mut *samples {
-        let key = match &sample.0.0 {
+    let mut at = 0;
+    while let [first, ..] = &mut samples[at..] {
+        let key = match &first.0.0 {
             HeaderForm::Aes(key) => key,
-            HeaderForm::ChaCha(_) => {
-                chacha = true;
-                continue;
-            }
-            HeaderForm::Library(_) => {
-                Library.masks(slice::from_mut(sample));
+            other => {
+                if let HeaderForm::ChaCha(_) = other {
+                    chacha = true;
+                } else {
+                    Library.masks(slice::from_mut(first));
+                }
+                at += 1;
                 continue;
             }
         };
-        let (_, sample) = sample;
-        let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
-        let [first, middle @ .., last] = keys else { continue };
-        let mut state = _mm_xor_si128(load_block(sample), load_block(first));
-        for key in middle {
-            state = _mm_aesenc_si128(state, load_block(key));
+        if let Some(four) = samples[at..].first_chunk_mut::<LANES>()
+            && four.iter().all(|(other, _)| ptr::eq(*other, four[0].0))
+        {
+            let blocks = join(four.each_ref().map(|(_, sample)| load_block(sample)));
+            let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
+            let [first, middle @ .., last] = keys else { return };
+            let mut state = _mm512_xor_si512(blocks, broadcast(first));
+            for key in middle {
+                state = _mm512_aesenc_epi128(state, broadcast(key));
+            }
+            let masks = split(_mm512_aesenclast_epi128(state, broadcast(last)));
+            for ((_, sample), mask) in four.iter_mut().zip(masks) {
+                *sample = number(mask).to_le_bytes();
+            }
+            at += LANES;
+        } else {
+            let (_, sample) = &mut samples[at];
+            let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
+            let [first, middle @ .., last] = keys else { return };
+            let mut state = _mm_xor_si128(load_block(sample), load_block(first));
+            for key in middle {
+                state = _mm_aesenc_si128(state, load_block(key));
+            }
+            *sample = number(_mm_aesenclast_si128(state, load_block(last))).to_le_bytes();
+            at += 1;
         }
-        *sample = number(_mm_aesenclast_si128(state, load_block(last))).to_le_bytes();
     }
     if chacha {
         chacha::masks(room, samples);
@@ -495,8 +601,174 @@ fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
 
 }
 
+/// A message's key stream.
+struct Stream {
+    /// The nonce and the upper bytes of the counter, after the first round key.
+    base: __m512i,
+    /// The next counter.
+    counter: u32,
+    nonce: __m128i,
+}
+
+impl Stream {
+    features! {
+
+    /// For a message whose first register begins with so many blocks that are not there.
+    #[inline]
+    fn new(key: &GcmKey, nonce: __m128i, pad: usize) -> Self {
+        let first = broadcast(&key.aes.round_keys[0]);
+        let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first);
+        Self { base, counter: 2_u32.wrapping_sub(pad as u32), nonce }
+    }
+
+    /// The next counter blocks, after the first round key.
+    #[inline]
+    fn next<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
+        let from = self.counter.wrapping_add(COUNTERS_BEFORE as u32);
+        self.counter = self.counter.wrapping_add(4 * N as u32);
+        if let Some(blocks) = COUNTERS.0.get(from as usize..)
+            && let Some(blocks) = blocks.as_chunks::<LANES>().0.first_chunk::<N>()
+        {
+            return array::from_fn(|at| _mm512_xor_si512(self.base, load_blocks(&blocks[at])));
+        }
+        self.next_large(key)
+    }
+
+    /// The same with counters of any size.
+    #[cold]
+    fn next_large<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
+        let first = broadcast(&key.aes.round_keys[0]);
+        let from = self.counter.wrapping_sub(4 * N as u32) as i32;
+        let steps = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
+        let steps = _mm512_add_epi32(steps, _mm512_broadcast_i32x4(self.nonce));
+        array::from_fn(|at| {
+            let counters = _mm512_add_epi32(steps, every_lane(from.wrapping_add(4 * at as i32)));
+            _mm512_xor_si512(big_endian(counters), first)
+        })
+    }
+
+    /// Up to four registers, any of them short. Returns what belongs into the hash, after so many zeros
+    /// that it is four registers; `carry` is added to the first.
+    #[inline]
+    fn start<const SEAL: bool, const ROUNDS: usize>(
+        &mut self,
+        key: &GcmKey,
+        cursor: &mut Cursor<'_>,
+        registers: usize,
+        carry: __m512i,
+    ) -> [__m512i; LOT] {
+        let none = _mm512_setzero_si512();
+        match registers {
+            1 => {
+                let [d] = self.start_of::<SEAL, ROUNDS, 1>(key, cursor, carry);
+                [none, none, none, d]
+            }
+            2 => {
+                let [c, d] = self.start_of::<SEAL, ROUNDS, 2>(key, cursor, carry);
+                [none, none, c, d]
+            }
+            3 => {
+                let [b, c, d] = self.start_of::<SEAL, ROUNDS, 3>(key, cursor, carry);
+                [none, b, c, d]
+            }
+            _ => self.start_of::<SEAL, ROUNDS, LOT>(key, cursor, carry),
+        }
+    }
+
+    #[inline]
+    fn start_of<const SEAL: bool, const ROUNDS: usize, const N: usize>(
+        &mut self,
+        key: &GcmKey,
+        cursor: &mut Cursor<'_>,
+        carry: __m512i,
+    ) -> [__m512i; N] {
+        let mut states = self.next::<N>(key);
+        for round in 1..ROUNDS {
+            let round_key = broadcast(&key.aes.round_keys[round]);
+            states = states.map(|state| _mm512_aesenc_epi128(state, round_key));
+        }
+        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        for (at, state) in states.iter_mut().enumerate() {
+            let (input, mask) = cursor.get();
+            let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+            cursor.put(output, mask);
+            *state = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
+            if at == 0 {
+                *state = _mm512_xor_si512(*state, carry);
+            }
+        }
+        states
+    }
+
+    /// Eight registers, of which only the last may be short, while the ones before them are taken into
+    /// the hash.
+    #[inline]
+    fn lot<const SEAL: bool, const ROUNDS: usize, const WAITING: usize>(
+        &mut self,
+        key: &GcmKey,
+        cursor: &mut Cursor<'_>,
+        mut sums: Sums,
+        waiting: [__m512i; WAITING],
+    ) -> (Sums, [__m512i; CHUNK]) {
+        let key = again(key);
+        let (whole, tail) = cursor.lot();
+        let mut states = self.next::<CHUNK>(key);
+        let (pairs, _) = waiting.as_chunks::<2>();
+        for round in 1..ROUNDS {
+            let round_key = broadcast(&key.aes.round_keys[round]);
+            states = states.map(|state| _mm512_aesenc_epi128(state, round_key));
+            // What was reduced just before is in the first pair: it comes last.
+            if round % 2 == 0 && round / 2 <= pairs.len() {
+                let pair = (round / 2) % pairs.len();
+                sums = sums.add_pair(key, pairs[pair], CHUNK - WAITING + 2 * pair);
+            }
+        }
+        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        let (states_whole, [state]) = states.split_at_mut(CHUNK - 1) else { return (sums, states) };
+        for (state, bytes) in states_whole.iter_mut().zip(whole) {
+            let input = load(bytes);
+            let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+            store(bytes, output);
+            *state = reverse(if SEAL { output } else { input });
+        }
+        let (input, mask) = load_some(tail);
+        let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+        store_some(tail, output);
+        *state = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
+        (sums, states)
+    }
+
+    }
+}
+
 impl Sums {
     features! {
+
+    /// Adds two registers, the first so many from where the powers begin.
+    #[inline]
+    fn add_pair(self, key: &GcmKey, [a, b]: [__m512i; 2], at: usize) -> Self {
+        let powers: &[[u8; 64]; 2] = key.powers.as_flattened().as_chunks().0[at..].first_chunk().expect("");
+        let middle = load_pairs(&key.middles.as_chunks().0[at / 2]);
+        let (power_a, power_b) = (load(&powers[0]), load(&powers[1]));
+        let halves = |blocks| _mm512_xor_si512(blocks, _mm512_shuffle_epi32(blocks, 0x4e));
+        Self {
+            low: xor3(
+                self.low,
+                _mm512_clmulepi64_epi128(a, power_a, 0x00),
+                _mm512_clmulepi64_epi128(b, power_b, 0x00),
+            ),
+            middle: xor3(
+                self.middle,
+                _mm512_clmulepi64_epi128(halves(a), middle, 0x00),
+                _mm512_clmulepi64_epi128(halves(b), middle, 0x10),
+            ),
+            high: xor3(
+                self.high,
+                _mm512_clmulepi64_epi128(a, power_a, 0x11),
+                _mm512_clmulepi64_epi128(b, power_b, 0x11),
+            ),
+        }
+    }
 
     /// Adds a product.
     #[inline]
@@ -530,49 +802,43 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi64(a, b, c, 0x96)
 }
 
-/// Where a register is among those that are reduced together.
-#[derive(Clone, Copy)]
-struct Place {
-    /// Whether the message ends there.
-    last: bool,
-    /// How many registers it is from the end, 1 for the last.
-    distance: usize,
-}
+/// Counter blocks with counters of one byte, before the first of them those that wrapped around.
+#[repr(align(64))]
+struct Counters([[u8; BLOCK]; COUNTERS_BEFORE + 256]);
 
-impl Place {
-    features! {
+/// What a first register may begin with besides: counters that belong to no block of data.
+const COUNTERS_BEFORE: usize = 2;
 
-    /// What the register is multiplied by, and the middles of it.
-    #[inline]
-    fn powers(self, key: &GcmKey) -> (__m512i, __m512i) {
-        let (powers, middles) = (key.powers.as_chunks().0, key.middles.as_chunks::<LANES>().0);
-        let from = CHUNK - self.distance;
-        let (power, middle) = if self.last {
-            (load_blocks(&powers[from]), load_pairs(&middles[from / 2]))
-        } else {
-            // Lane by lane: all go as far as the next register's same lane.
-            let (powers, middles): (&[[u8; 16]; LANES], _) = (&powers[from], &middles[from / 2]);
-            (broadcast(&powers[1]), broadcast_middle(&middles[1]))
-        };
-        let odd = from % 2 == 1;
-        (power, if odd { _mm512_shuffle_epi32(middle, 0x4e) } else { middle })
+static COUNTERS: Counters = {
+    let mut blocks = [[0; BLOCK]; COUNTERS_BEFORE + 256];
+    let mut at = 0;
+    while at < blocks.len() {
+        blocks[at][BLOCK - 1] = (at as u8).wrapping_sub(COUNTERS_BEFORE as u8);
+        at += 1;
     }
+    Counters(blocks)
+};
 
-    }
+/// Registers that so many bytes take.
+fn registers(bytes: usize) -> usize {
+    bytes.div_ceil(BLOCK).div_ceil(LANES)
 }
 
 /// A message's data in registers, flush right: the first register begins with `pad` blocks that are not
 /// there.
-struct Row<'m> {
+struct Cursor<'m> {
     data: &'m mut [u8],
     /// Where the next register begins, from the start of the data.
     next: isize,
 }
 
-impl<'m> Row<'m> {
+impl<'m> Cursor<'m> {
+    fn none() -> Self {
+        Self { data: &mut [], next: 0 }
+    }
+
     fn new(data: &'m mut [u8]) -> Self {
-        let blocks = data.len().div_ceil(BLOCK);
-        let pad = blocks.next_multiple_of(LANES) - blocks;
+        let pad = data.len().div_ceil(BLOCK).wrapping_neg() % LANES;
         Self { data, next: -((BLOCK * pad) as isize) }
     }
 
@@ -580,18 +846,24 @@ impl<'m> Row<'m> {
         self.next.unsigned_abs() / BLOCK
     }
 
-    fn registers(&self) -> usize {
-        self.data.len().div_ceil(BLOCK).div_ceil(LANES)
-    }
-
     features! {
 
-    /// Which bytes of the next register there are.
+    /// The next eight registers, of which only the last may be short; and goes on.
+    #[inline]
+    fn lot(&mut self) -> (&mut [[u8; 64]; CHUNK - 1], &mut [u8]) {
+        let (_, lot) = mem::take(&mut self.data).split_at_mut(self.next as usize);
+        let (lot, rest) = lot.split_at_mut(lot.len().min(64 * CHUNK));
+        (self.data, self.next) = (rest, 0);
+        let (whole, tail) = lot.split_at_mut(64 * (CHUNK - 1));
+        (whole.as_chunks_mut().0.first_chunk_mut().expect("so many"), tail)
+    }
+
+    /// Which bytes of the next register are there.
     #[inline]
     fn mask(&self) -> u64 {
-        let end = self.data.len() as isize - self.next;
-        let before = self.next.min(0).unsigned_abs() as u32;
-        _bzhi_u64(u64::MAX, end.clamp(0, 64) as u32) & (u64::MAX).checked_shl(before).unwrap_or(0)
+        let end = (self.data.len() as isize - self.next).clamp(0, 64);
+        let before = self.next.min(0).unsigned_abs();
+        _bzhi_u64(u64::MAX, end as u32) & u64::MAX.checked_shl(before as u32).unwrap_or(0)
     }
 
     /// The next register, and which bytes of it are there.
@@ -603,11 +875,11 @@ impl<'m> Row<'m> {
         (unsafe { _mm512_maskz_loadu_epi8(mask, from.cast()) }, mask)
     }
 
-    /// Replaces the next register and goes on.
+    /// Replaces the next register, of which these bytes are there, and goes on.
     #[inline]
-    fn put(&mut self, value: __m512i) {
-        let mask = self.mask();
+    fn put(&mut self, value: __m512i, mask: u64) {
         let to = self.data.as_mut_ptr().wrapping_offset(self.next);
+        let mask = mask & self.mask();
         // SAFETY: the mask stands for bytes of the data, and what is not in it is not written.
         unsafe { _mm512_mask_storeu_epi8(to.cast(), mask, value) }
         self.next += 64;
