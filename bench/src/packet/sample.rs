@@ -6,7 +6,6 @@
 //! that are not at their best is thrown away. A turn is 9 samples, and its figure their median.
 
 use crate::report::median;
-use serde::Serialize;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -139,7 +138,7 @@ pub trait Side {
 }
 
 /// What a turn found.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy)]
 pub struct Turn {
     /// Nanoseconds a packet.
     pub nanoseconds: f64,
