@@ -24,6 +24,8 @@ const BLOCK: usize = 16;
 const LANES: usize = 4;
 /// Registers that go through the cipher together: so many that its latency does not show.
 const LOT: usize = 4;
+/// Most registers whose counters have one byte.
+const COLUMNS_MAX: usize = 63;
 /// Registers between one reduction and the next.
 const CHUNK: usize = POWERS / LANES;
 
@@ -229,13 +231,13 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
     }
     let before = zero().add(join(headers), first, first_middle).reduce();
     let registers = messages.each_mut().map(|message| registers(message.data().len()));
-    let few = (1..=CHUNK).contains(&registers[0]);
-    let rows = if N == LANES && same && few && registers.iter().all(|other| *other == registers[0]) {
+    let befores = split(before);
+    let alike = registers.iter().all(|other| *other == registers[0]);
+    let rows = if N == LANES && same && alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
         let mut messages = messages.iter_mut();
-        let cursors = array::from_fn(|_| messages.next().map_or_else(Cursor::none, |m| Cursor::new(m.data())));
-        columns::<SEAL, ROUNDS>(key, nonces, cursors, registers[0], split(before))
+        let data = array::from_fn(|_| messages.next().map_or::<&mut [u8], _>(&mut [], M::data));
+        columns::<SEAL, ROUNDS>(key, nonces, data, registers[0], befores)
     } else {
-        let befores = split(before);
         let mut rows = [zero(); LANES];
         for (lane, message) in messages.iter_mut().enumerate() {
             let (nonce, before) = (nonces[lane], befores[lane]);
@@ -257,44 +259,98 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
     }
 }
 
-/// The data of four messages under one key that have as many registers, [`CHUNK`] at most: a register
-/// of each at a time.
+/// The data of four messages under one key that have as many registers, [`COLUMNS_MAX`] at most: one
+/// register of each at a time.
 #[inline]
 fn columns<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
     nonces: [__m128i; LANES],
-    mut cursors: [Cursor<'_>; LANES],
+    mut rest: [&mut [u8]; LANES],
     registers: usize,
     befores: [__m128i; LANES],
 ) -> [Sums; LANES] {
-    let first = broadcast(&key.aes.round_keys[0]);
-    let bases = nonces.map(|nonce| _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first));
-    let pads = cursors.each_ref().map(Cursor::pad);
-    let mut carries: [_; LANES] = array::from_fn(|lane| at_block(pads[lane], befores[lane]));
+    let first_key = broadcast(&key.aes.round_keys[0]);
+    let bases = nonces.map(|nonce| _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key));
+    let pads = rest.each_ref().map(|data| pad(data.len()));
     let mut sums = [zero(); LANES];
+    // The last column is yet to be taken into the hash.
+    let mut waiting = [_mm512_setzero_si512(); LANES];
     for column in 0..registers {
         let key = again(key);
+        let (edge, whole);
+        if column == 0 || column + 1 == registers {
+            let pads = pads.map(|pad| if column == 0 { pad } else { 0 });
+            edge = Some(array::from_fn::<_, LANES, _>(|lane| {
+                let data = mem::take(&mut rest[lane]);
+                let (part, others) = data.split_at_mut((64 - BLOCK * pads[lane]).min(data.len()));
+                rest[lane] = others;
+                (part, pads[lane])
+            }));
+            whole = None;
+        } else {
+            edge = None;
+            whole = Some(array::from_fn::<_, LANES, _>(|lane| {
+                let data = mem::take(&mut rest[lane]);
+                let (part, others) = data.split_first_chunk_mut::<64>().expect("a register");
+                rest[lane] = others;
+                part
+            }));
+        }
         let mut states: [_; LANES] = array::from_fn(|lane| {
-            let counters = counters(COUNTERS_BEFORE + 2 + 4 * column - pads[lane]);
-            _mm512_xor_si512(bases[lane], counters)
+            let from = COUNTERS_BEFORE + 2 + LANES * column - pads[lane];
+            _mm512_xor_si512(bases[lane], counters(from))
         });
         for round in 1..ROUNDS {
             let round_key = broadcast(&key.aes.round_keys[round]);
             states = states.map(|state| _mm512_aesenc_epi128(state, round_key));
         }
-        let round_key = broadcast(&key.aes.round_keys[ROUNDS]);
-        let (power, middle) = powers(key, CHUNK - registers + column);
-        for lane in 0..LANES {
-            let cursor = &mut cursors[lane];
-            let (input, mask) = cursor.get();
-            let output = _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(round_key, input));
-            cursor.put(output, mask);
-            let hashed = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
-            sums[lane] = sums[lane].add(_mm512_xor_si512(hashed, carries[lane]), power, middle);
+        let mut carries = None;
+        if column == 0 {
+            carries = Some(array::from_fn(|lane| at_block(pads[lane], befores[lane])));
+        } else {
+            let left = registers - column;
+            let (power, middle) = powers(key, CHUNK - 1 - left % CHUNK);
+            for (sums, waiting) in sums.iter_mut().zip(waiting) {
+                *sums = sums.add(waiting, power, middle);
+            }
+            if left.is_multiple_of(CHUNK) {
+                carries = Some(sums.map(|sums| carry(sums)));
+                sums = [zero(); LANES];
+            }
         }
-        carries = [_mm512_setzero_si512(); LANES];
+        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        if let Some(parts) = whole {
+            for (lane, bytes) in parts.into_iter().enumerate() {
+                let input = load(bytes);
+                let output =
+                    _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
+                store(bytes, output);
+                waiting[lane] = reverse(if SEAL { output } else { input });
+            }
+        } else if let Some(parts) = edge {
+            for (lane, (bytes, pad)) in parts.into_iter().enumerate() {
+                let (input, mask) = load_some(bytes, pad);
+                let output =
+                    _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
+                store_some(bytes, pad, output);
+                let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
+                waiting[lane] = reverse(sealed);
+            }
+        }
+        if let Some(carries) = carries {
+            waiting = array::from_fn(|lane| _mm512_xor_si512(waiting[lane], carries[lane]));
+        }
     }
-    sums
+    let (power, middle) = powers(key, CHUNK - 1);
+    array::from_fn(|lane| sums[lane].add(waiting[lane], power, middle))
+}
+
+/// All blocks so far as one: it belongs where the second of the next blocks is.
+#[inline]
+fn carry(sums: Sums) -> __m512i {
+    let lanes = sums.reduce();
+    let halves = _mm512_xor_si512(lanes, _mm512_shuffle_i32x4(lanes, lanes, 0x4e));
+    _mm512_maskz_xor_epi64(0b1100, halves, _mm512_shuffle_i32x4(halves, halves, 0xb1))
 }
 
 /// The data of a message: encrypts or decrypts it, and returns what its blocks times their powers of
@@ -310,7 +366,7 @@ fn row<const SEAL: bool, const ROUNDS: usize>(
         return zero();
     }
     let mut cursor = Cursor::new(data);
-    let carry = at_block(cursor.pad(), before);
+    let before = at_block(cursor.pad(), before);
     let mut stream = Stream::new(key, nonce, cursor.pad());
     // The last registers are yet to be taken into the hash: that is done between the rounds of the
     // next.
@@ -318,7 +374,7 @@ fn row<const SEAL: bool, const ROUNDS: usize>(
     let mut left = (registers - start) / CHUNK;
     let (mut sums, mut waiting);
     if start > LOT {
-        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start - LOT, carry);
+        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start - LOT, before);
         sums = hash::<LOT, _>(key, zero(), first);
         let second = stream.start::<SEAL, ROUNDS>(key, &mut cursor, LOT, _mm512_setzero_si512());
         if left == 0 {
@@ -326,16 +382,14 @@ fn row<const SEAL: bool, const ROUNDS: usize>(
         }
         (sums, waiting) = stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, sums, second);
     } else {
-        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start, carry);
+        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start, before);
         if left == 0 {
             return hash::<0, _>(key, zero(), first);
         }
         (sums, waiting) = stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, zero(), first);
     }
     loop {
-        // All blocks so far as one, which belongs where the second of the next blocks is.
-        let carry = sum_of_lanes(sums.reduce());
-        waiting[0] = _mm512_mask_xor_epi64(waiting[0], 0b1100, waiting[0], carry);
+        waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
         left -= 1;
         if left == 0 {
             return hash::<0, _>(key, zero(), waiting);
@@ -360,7 +414,7 @@ fn hash<const AFTER: usize, const N: usize>(key: &GcmKey, mut sums: Sums, blocks
 fn again(key: &GcmKey) -> &GcmKey {
     let mut address: *const GcmKey = key;
     // SAFETY: no instruction at all.
-    unsafe { asm!("/* {} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags)) };
+    unsafe { asm!("/* {} */", inout(reg) address, options(readonly, nostack, preserves_flags)) };
     // SAFETY: it is the address of the key.
     unsafe { &*address }
 }
@@ -382,7 +436,7 @@ fn counters(from: usize) -> __m512i {
 fn powers(key: &GcmKey, at: usize) -> (__m512i, __m512i) {
     let power = load_blocks(&key.powers.as_chunks().0[at]);
     let middle = load_pairs(&key.middles.as_chunks().0[at / 2]);
-    (power, if at % 2 == 0 { middle } else { _mm512_shuffle_epi32(middle, 0x4e) })
+    (power, if at.is_multiple_of(2) { middle } else { _mm512_shuffle_epi32(middle, 0x4e) })
 }
 
 #[inline]
@@ -412,20 +466,28 @@ fn long_aad(key: &GcmKey, aad: &[u8]) -> __m128i {
     hash
 }
 
-/// Up to a register, and which bytes of it there are.
+/// What of a register there is, after so many blocks that are not, and a mask of its bytes.
 #[inline]
-fn load_some(bytes: &[u8]) -> (__m512i, u64) {
-    let mask = _bzhi_u64(u64::MAX, bytes.len().min(64) as u32);
+fn load_some(bytes: &[u8], pad: usize) -> (__m512i, u64) {
+    let mask = mask(bytes, pad);
+    let from = bytes.as_ptr().wrapping_sub(BLOCK * pad);
     // SAFETY: the mask has a bit for each byte there is, and what has none is not read.
-    (unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }, mask)
+    (unsafe { _mm512_maskz_loadu_epi8(mask, from.cast()) }, mask)
 }
 
-/// Replaces up to a register.
+/// Replaces what of a register there is.
 #[inline]
-fn store_some(bytes: &mut [u8], value: __m512i) {
-    let mask = _bzhi_u64(u64::MAX, bytes.len().min(64) as u32);
+fn store_some(bytes: &mut [u8], pad: usize, value: __m512i) {
+    let mask = mask(bytes, pad);
+    let to = bytes.as_mut_ptr().wrapping_sub(BLOCK * pad);
     // SAFETY: the mask has a bit for each byte there is, and what has none is not written.
-    unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask, value) }
+    unsafe { _mm512_mask_storeu_epi8(to.cast(), mask, value) }
+}
+
+/// A bit for each byte of a register that there is.
+#[inline]
+fn mask(bytes: &[u8], pad: usize) -> u64 {
+    _bzhi_u64(u64::MAX, bytes.len().min(64) as u32) << (BLOCK * (pad % LANES))
 }
 
 /// Up to a block, its bytes reversed.
@@ -529,13 +591,6 @@ fn sum_lanes([a, b, c, d]: [__m512i; LANES]) -> __m512i {
     _mm512_xor_si512(_mm512_shuffle_i32x4(ab, cd, 0x88), _mm512_shuffle_i32x4(ab, cd, 0xdd))
 }
 
-/// The sum of all lanes, in each lane.
-#[inline]
-fn sum_of_lanes(value: __m512i) -> __m512i {
-    let halves = _mm512_xor_si512(value, _mm512_shuffle_i32x4(value, value, 0x4e));
-    _mm512_xor_si512(halves, _mm512_shuffle_i32x4(halves, halves, 0xb1))
-}
-
 /// Reverses the bytes of each lane.
 #[inline]
 fn reverse(value: __m512i) -> __m512i {
@@ -624,19 +679,28 @@ impl Stream {
     /// The next counter blocks, after the first round key.
     #[inline]
     fn next<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
-        let from = self.counter.wrapping_add(COUNTERS_BEFORE as u32);
-        self.counter = self.counter.wrapping_add(4 * N as u32);
-        if let Some(blocks) = COUNTERS.0.get(from as usize..)
-            && let Some(blocks) = blocks.as_chunks::<LANES>().0.first_chunk::<N>()
-        {
-            return array::from_fn(|at| _mm512_xor_si512(self.base, load_blocks(&blocks[at])));
+        let counter = self.counter;
+        self.counter = counter.wrapping_add((LANES * N) as u32);
+        let small = counter.wrapping_add(COUNTERS_BEFORE as u32);
+        let mut base = self.base;
+        let from = if small < 256 {
+            small as usize
+        } else {
+            base = _mm512_xor_si512(base, every_lane((counter & !255).swap_bytes() as i32));
+            COUNTERS_BEFORE + (counter & 255) as usize
+        };
+        match COUNTERS.0.get(from..from + LANES * N) {
+            Some(blocks) => {
+                let blocks = blocks.as_chunks().0;
+                array::from_fn(|at| _mm512_xor_si512(base, load_blocks(&blocks[at])))
+            }
+            None => self.next_apart(key),
         }
-        self.next_large(key)
     }
 
-    /// The same with counters of any size.
+    /// The same where more than one byte of the counter changes.
     #[cold]
-    fn next_large<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
+    fn next_apart<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
         let first = broadcast(&key.aes.round_keys[0]);
         let from = self.counter.wrapping_sub(4 * N as u32) as i32;
         let steps = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
@@ -731,9 +795,9 @@ impl Stream {
             store(bytes, output);
             *state = reverse(if SEAL { output } else { input });
         }
-        let (input, mask) = load_some(tail);
+        let (input, mask) = load_some(tail, 0);
         let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
-        store_some(tail, output);
+        store_some(tail, 0, output);
         *state = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
         (sums, states)
     }
@@ -819,6 +883,11 @@ static COUNTERS: Counters = {
     Counters(blocks)
 };
 
+/// Blocks that are missing in the first register of so many bytes.
+fn pad(bytes: usize) -> usize {
+    bytes.div_ceil(BLOCK).wrapping_neg() % LANES
+}
+
 /// Registers that so many bytes take.
 fn registers(bytes: usize) -> usize {
     bytes.div_ceil(BLOCK).div_ceil(LANES)
@@ -833,13 +902,8 @@ struct Cursor<'m> {
 }
 
 impl<'m> Cursor<'m> {
-    fn none() -> Self {
-        Self { data: &mut [], next: 0 }
-    }
-
     fn new(data: &'m mut [u8]) -> Self {
-        let pad = data.len().div_ceil(BLOCK).wrapping_neg() % LANES;
-        Self { data, next: -((BLOCK * pad) as isize) }
+        Self { next: -((BLOCK * pad(data.len())) as isize), data }
     }
 
     fn pad(&self) -> usize {
