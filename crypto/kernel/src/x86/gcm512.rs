@@ -164,9 +164,11 @@ fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) {
         if let Some(group) = messages[at..].first_chunk_mut::<LANES>()
             && group.iter().all(|message| self::rounds(message) == Some(rounds))
         {
-            match rounds {
-                Rounds::Ten => together::<M, SEAL, 10, LANES>(group),
-                Rounds::Fourteen => together::<M, SEAL, 14, LANES>(group),
+            match (rounds, one_key(group)) {
+                (Rounds::Ten, Some(key)) => four::<M, SEAL, 10>(key, group),
+                (Rounds::Ten, None) => together::<M, SEAL, 10, LANES>(group),
+                (Rounds::Fourteen, Some(key)) => four::<M, SEAL, 14>(key, group),
+                (Rounds::Fourteen, None) => together::<M, SEAL, 14, LANES>(group),
             }
             at += LANES;
         } else {
@@ -192,6 +194,116 @@ fn gcm<'k, M: Message<'k>>(message: &M) -> Option<&'k GcmKey> {
     match &message.key().0 {
         AeadForm::Gcm(key) => Some(key),
         AeadForm::Library(_) => None,
+    }
+}
+
+/// The key of all four, if it is one key.
+#[inline]
+fn one_key<'k, M: Message<'k>>([a, b, c, d]: &[M; LANES]) -> Option<&'k GcmKey> {
+    let same = |other: &M| ptr::eq(a.key(), other.key());
+    gcm(a).filter(|_| same(b) && same(c) && same(d))
+}
+
+/// Messages under one key, side by side, one in each lane.
+fn four<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    [a, b, c, d]: &mut [M; LANES],
+) {
+    let first = broadcast(&key.first);
+    let first_middle = broadcast_middle(&key.first_middle);
+    let nonces = [a.nonce(), b.nonce(), c.nonce(), d.nonce()].map(|nonce| load_nonce(nonce));
+    let headers = [a.aad(), b.aad(), c.aad(), d.aad()].map(|aad| last_of_aad(key, aad));
+    let before = zero().add(join(headers), first, first_middle).reduce();
+    let aad = [a.aad().len(), b.aad().len(), c.aad().len(), d.aad().len()];
+    let data = [a.data(), b.data(), c.data(), d.data()];
+    let sizes = data.each_ref().map(|data| data.len());
+    let lengths: [_; LANES] =
+        array::from_fn(|lane| _mm_set_epi64x(8 * aad[lane] as i64, 8 * sizes[lane] as i64));
+    let mut lengths = join(lengths);
+    let blocks = _mm512_xor_si512(join(nonces), broadcast(&key.aes.round_keys[0]));
+    let registers = sizes.map(registers);
+    let (sums, stream);
+    if sizes.iter().all(|size| (1..=BLOCK).contains(size)) {
+        let (hashed, stream_) = blocks_of::<SEAL, ROUNDS>(key, blocks, data);
+        let (power, middle) = (&key.powers[POWERS - 1], &key.middles[POWERS / 2 - 1]);
+        // The middle of the last power is the upper half of a pair.
+        let middle = _mm512_shuffle_epi32(broadcast_middle(middle), 0xee);
+        sums = zero().add(_mm512_xor_si512(hashed, before), broadcast(power), middle);
+        stream = stream_;
+    } else {
+        stream = encrypt::<ROUNDS>(key, _mm512_xor_si512(blocks, every_lane(1 << 24)));
+        let alike = registers.iter().all(|other| *other == registers[0]);
+        let rows = if alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
+            columns::<SEAL, ROUNDS>(key, nonces, data, sizes, registers[0], split(before))
+        } else {
+            let empty = (0..LANES).map(|lane| u8::from(sizes[lane] == 0) * (3 << (2 * lane))).sum();
+            lengths = _mm512_mask_xor_epi64(lengths, empty, lengths, before);
+            let [ya, yb, yc, yd] = split(before);
+            let [na, nb, nc, nd] = nonces;
+            let [a, b, c, d] = data;
+            [
+                row::<SEAL, ROUNDS>(key, na, a, ya),
+                row::<SEAL, ROUNDS>(key, nb, b, yb),
+                row::<SEAL, ROUNDS>(key, nc, c, yc),
+                row::<SEAL, ROUNDS>(key, nd, d, yd),
+            ]
+        };
+        sums = sum_rows(&rows);
+    }
+    let hashes = sums.add(lengths, first, first_middle).reduce();
+    let [ta, tb, tc, td] = split(_mm512_xor_si512(reverse(hashes), stream));
+    a.finish(number(ta));
+    b.finish(number(tb));
+    c.finish(number(tc));
+    d.finish(number(td));
+}
+
+/// Four blocks, the first round key already added, through the cipher.
+#[inline]
+fn encrypt<const ROUNDS: usize>(key: &GcmKey, mut blocks: __m512i) -> __m512i {
+    for round in 1..ROUNDS {
+        blocks = _mm512_aesenc_epi128(blocks, broadcast(&key.aes.round_keys[round]));
+    }
+    _mm512_aesenclast_epi128(blocks, broadcast(&key.aes.round_keys[ROUNDS]))
+}
+
+/// The data of four messages of one block each: a lane each. Returns what belongs into the hash, and the
+/// key stream of the tags.
+#[inline]
+fn blocks_of<const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    blocks: __m512i,
+    [a, b, c, d]: [&mut [u8]; LANES],
+) -> (__m512i, __m512i) {
+    let mut tags = _mm512_xor_si512(blocks, every_lane(1 << 24));
+    let mut state = _mm512_xor_si512(blocks, every_lane(2 << 24));
+    for round in 1..ROUNDS {
+        let round_key = broadcast(&key.aes.round_keys[round]);
+        tags = _mm512_aesenc_epi128(tags, round_key);
+        state = _mm512_aesenc_epi128(state, round_key);
+    }
+    let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+    let masks = [mask_of(a), mask_of(b), mask_of(c), mask_of(d)];
+    let inputs = [load_masked(a), load_masked(b), load_masked(c), load_masked(d)];
+    let input = join(inputs);
+    let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
+    let [wa, wb, wc, wd] = split(output);
+    store_masked(a, wa);
+    store_masked(b, wb);
+    store_masked(c, wc);
+    store_masked(d, wd);
+    let mask = masks.iter().rev().fold(0, |all, mask| all << BLOCK | u64::from(*mask));
+    let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
+    (reverse(sealed), _mm512_aesenclast_epi128(tags, last_key))
+}
+
+/// The sums of each row, a lane each.
+#[inline]
+fn sum_rows(rows: &[Sums; LANES]) -> Sums {
+    Sums {
+        low: sum_lanes(rows.each_ref().map(|row| row.low)),
+        middle: sum_lanes(rows.each_ref().map(|row| row.middle)),
+        high: sum_lanes(rows.each_ref().map(|row| row.high)),
     }
 }
 
@@ -230,26 +342,13 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
         };
     }
     let before = zero().add(join(headers), first, first_middle).reduce();
-    let registers = messages.each_mut().map(|message| registers(message.data().len()));
     let befores = split(before);
-    let alike = registers.iter().all(|other| *other == registers[0]);
-    let rows = if N == LANES && same && alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
-        let mut messages = messages.iter_mut();
-        let data = array::from_fn(|_| messages.next().map_or::<&mut [u8], _>(&mut [], M::data));
-        columns::<SEAL, ROUNDS>(key, nonces, data, registers[0], befores)
-    } else {
-        let mut rows = [zero(); LANES];
-        for (lane, message) in messages.iter_mut().enumerate() {
-            let (nonce, before) = (nonces[lane], befores[lane]);
-            rows[lane] = row::<SEAL, ROUNDS>(keys[lane], nonce, message.data(), before);
-        }
-        rows
-    };
-    let sums = Sums {
-        low: sum_lanes(rows.each_ref().map(|row| row.low)),
-        middle: sum_lanes(rows.each_ref().map(|row| row.middle)),
-        high: sum_lanes(rows.each_ref().map(|row| row.high)),
-    };
+    let mut rows = [zero(); LANES];
+    for (lane, message) in messages.iter_mut().enumerate() {
+        let (nonce, before) = (nonces[lane], befores[lane]);
+        rows[lane] = row::<SEAL, ROUNDS>(keys[lane], nonce, message.data(), before);
+    }
+    let sums = sum_rows(&rows);
     let lengths = join(lengths);
     let lengths = _mm512_mask_xor_epi64(lengths, empty, lengths, before);
     let hashes = sums.add(lengths, first, first_middle).reduce();
@@ -265,37 +364,28 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
 fn columns<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
     nonces: [__m128i; LANES],
-    mut rest: [&mut [u8]; LANES],
+    [a, b, c, d]: [&mut [u8]; LANES],
+    sizes: [usize; LANES],
     registers: usize,
     befores: [__m128i; LANES],
 ) -> [Sums; LANES] {
     let first_key = broadcast(&key.aes.round_keys[0]);
     let bases = nonces.map(|nonce| _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key));
-    let pads = rest.each_ref().map(|data| pad(data.len()));
+    let pads = sizes.map(pad);
+    let [pa, pb, pc, pd] = pads;
+    let whole = registers.saturating_sub(2);
+    let (head_a, whole_a, tail_a) = parts(a, pa, whole);
+    let (head_b, whole_b, tail_b) = parts(b, pb, whole);
+    let (head_c, whole_c, tail_c) = parts(c, pc, whole);
+    let (head_d, whole_d, tail_d) = parts(d, pd, whole);
+    let mut heads = [head_a, head_b, head_c, head_d];
+    let mut tails = [tail_a, tail_b, tail_c, tail_d];
+
     let mut sums = [zero(); LANES];
     // The last column is yet to be taken into the hash.
     let mut waiting = [_mm512_setzero_si512(); LANES];
     for column in 0..registers {
         let key = again(key);
-        let (edge, whole);
-        if column == 0 || column + 1 == registers {
-            let pads = pads.map(|pad| if column == 0 { pad } else { 0 });
-            edge = Some(array::from_fn::<_, LANES, _>(|lane| {
-                let data = mem::take(&mut rest[lane]);
-                let (part, others) = data.split_at_mut((64 - BLOCK * pads[lane]).min(data.len()));
-                rest[lane] = others;
-                (part, pads[lane])
-            }));
-            whole = None;
-        } else {
-            edge = None;
-            whole = Some(array::from_fn::<_, LANES, _>(|lane| {
-                let data = mem::take(&mut rest[lane]);
-                let (part, others) = data.split_first_chunk_mut::<64>().expect("a register");
-                rest[lane] = others;
-                part
-            }));
-        }
         let mut states: [_; LANES] = array::from_fn(|lane| {
             let from = COUNTERS_BEFORE + 2 + LANES * column - pads[lane];
             _mm512_xor_si512(bases[lane], counters(from))
@@ -304,31 +394,26 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
             let round_key = broadcast(&key.aes.round_keys[round]);
             states = states.map(|state| _mm512_aesenc_epi128(state, round_key));
         }
-        let mut carries = None;
-        if column == 0 {
-            carries = Some(array::from_fn(|lane| at_block(pads[lane], befores[lane])));
-        } else {
-            let left = registers - column;
-            let (power, middle) = powers(key, CHUNK - 1 - left % CHUNK);
-            for (sums, waiting) in sums.iter_mut().zip(waiting) {
-                *sums = sums.add(waiting, power, middle);
-            }
-            if left.is_multiple_of(CHUNK) {
-                carries = Some(sums.map(|sums| carry(sums)));
-                sums = [zero(); LANES];
-            }
-        }
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
-        if let Some(parts) = whole {
-            for (lane, bytes) in parts.into_iter().enumerate() {
+        let left = registers - column;
+        let (power, middle) = powers(key, CHUNK - 1 - left % CHUNK);
+        for (sums, waiting) in sums.iter_mut().zip(waiting) {
+            *sums = sums.add(waiting, power, middle);
+        }
+        if column > 0 && column <= whole {
+            let at = column - 1;
+            let bytes = [&mut whole_a[at], &mut whole_b[at], &mut whole_c[at], &mut whole_d[at]];
+            for (lane, bytes) in bytes.into_iter().enumerate() {
                 let input = load(bytes);
                 let output =
                     _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
                 store(bytes, output);
                 waiting[lane] = reverse(if SEAL { output } else { input });
             }
-        } else if let Some(parts) = edge {
-            for (lane, (bytes, pad)) in parts.into_iter().enumerate() {
+        } else {
+            let parts = if column == 0 { &mut heads } else { &mut tails };
+            for (lane, bytes) in parts.iter_mut().enumerate() {
+                let pad = if column == 0 { pads[lane] } else { 0 };
                 let (input, mask) = load_some(bytes, pad);
                 let output =
                     _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
@@ -336,13 +421,32 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
                 let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
                 waiting[lane] = reverse(sealed);
             }
+            if column == 0 {
+                for lane in 0..LANES {
+                    let before = at_block(pads[lane], befores[lane]);
+                    waiting[lane] = _mm512_xor_si512(waiting[lane], before);
+                }
+            }
         }
-        if let Some(carries) = carries {
-            waiting = array::from_fn(|lane| _mm512_xor_si512(waiting[lane], carries[lane]));
+        if left.is_multiple_of(CHUNK) && column > 0 {
+            for lane in 0..LANES {
+                waiting[lane] = _mm512_xor_si512(waiting[lane], carry(sums[lane]));
+                sums[lane] = zero();
+            }
         }
     }
     let (power, middle) = powers(key, CHUNK - 1);
     array::from_fn(|lane| sums[lane].add(waiting[lane], power, middle))
+}
+
+/// What goes into the first register, which begins with `pad` blocks that are not there, what goes into
+/// so many whole ones, and what is left for the last.
+#[inline]
+fn parts(data: &mut [u8], pad: usize, whole: usize) -> (&mut [u8], &mut [[u8; 64]], &mut [u8]) {
+    let (head, rest) = data.split_at_mut((64 - BLOCK * pad).min(data.len()));
+    let (middle, tail) = rest.split_at_mut((64 * whole).min(rest.len()));
+    let (middle, _) = middle.as_chunks_mut();
+    (head, &mut middle[..whole], tail)
 }
 
 /// All blocks so far as one: it belongs where the second of the next blocks is.
@@ -493,11 +597,29 @@ fn mask(bytes: &[u8], pad: usize) -> u64 {
 /// Up to a block, its bytes reversed.
 #[inline]
 fn load_part(bytes: &[u8]) -> __m128i {
-    let mask = _bzhi_u32(0xffff, bytes.len().min(BLOCK) as u32) as u16;
-    // SAFETY: the mask has a bit for each byte there is, and what has none is not read.
-    let block = unsafe { _mm_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
+    let block = load_masked(bytes);
     let order = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     _mm_shuffle_epi8(block, order)
+}
+
+/// A bit for each byte of a block that there is.
+#[inline]
+fn mask_of(bytes: &[u8]) -> u16 {
+    _bzhi_u32(0xffff, bytes.len().min(BLOCK) as u32) as u16
+}
+
+/// Up to a block.
+#[inline]
+fn load_masked(bytes: &[u8]) -> __m128i {
+    // SAFETY: the mask has a bit for each byte there is, and what has none is not read.
+    unsafe { _mm_maskz_loadu_epi8(mask_of(bytes), bytes.as_ptr().cast()) }
+}
+
+/// Replaces up to a block.
+#[inline]
+fn store_masked(bytes: &mut [u8], value: __m128i) {
+    // SAFETY: the mask has a bit for each byte there is, and what has none is not written.
+    unsafe { _mm_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask_of(bytes), value) }
 }
 
 /// A nonce, and room for the counter.
