@@ -14,12 +14,12 @@ pub struct CbcKey(Schedule);
 impl CbcKey {
     /// An AES-128 key.
     pub fn aes128(key: &[u8; 16]) -> Self {
-        Self(Schedule::aes128(key))
+        Self(Schedule::aes128(key, &substitute))
     }
 
     /// An AES-256 key.
     pub fn aes256(key: &[u8; 32]) -> Self {
-        Self(Schedule::aes256(key))
+        Self(Schedule::aes256(key, &substitute))
     }
 
     /// 10 or 14.
@@ -53,19 +53,22 @@ pub(crate) struct Schedule {
     pub(crate) rounds: Rounds,
 }
 
+/// The S-box on a word's bytes: with what the processor has, or plainly.
+type Substitute<'a> = &'a dyn Fn([u8; 4]) -> [u8; 4];
+
 impl Schedule {
     /// Of an AES-128 key.
-    pub(crate) fn aes128(key: &[u8; 16]) -> Self {
-        Self::expand::<4>(key, Rounds::Ten)
+    pub(crate) fn aes128(key: &[u8; 16], substitute: Substitute<'_>) -> Self {
+        Self::expand::<4>(key, Rounds::Ten, substitute)
     }
 
     /// Of an AES-256 key.
-    pub(crate) fn aes256(key: &[u8; 32]) -> Self {
-        Self::expand::<8>(key, Rounds::Fourteen)
+    pub(crate) fn aes256(key: &[u8; 32], substitute: Substitute<'_>) -> Self {
+        Self::expand::<8>(key, Rounds::Fourteen, substitute)
     }
 
     /// `WORDS` is the key's length in words of four bytes.
-    fn expand<const WORDS: usize>(key: &[u8], rounds: Rounds) -> Self {
+    fn expand<const WORDS: usize>(key: &[u8], rounds: Rounds, substitute: Substitute<'_>) -> Self {
         let mut round_keys = [[0; 16]; ROUND_KEYS_MAX];
         let words = round_keys.as_flattened_mut().as_chunks_mut::<4>().0;
         for (word, bytes) in words.iter_mut().zip(key.as_chunks::<4>().0) {

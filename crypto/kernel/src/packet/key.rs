@@ -7,6 +7,8 @@ use super::{GcmKey, MaskKey};
 use crate::aes::Schedule;
 #[cfg(target_arch = "x86_64")]
 use crate::chacha::ChaChaKey;
+#[cfg(target_arch = "x86_64")]
+use crate::x86::Aesni;
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use core::fmt;
@@ -79,11 +81,16 @@ pub struct KeyLength {
 
 /// The round keys of AES, or nothing where there is no AES.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn schedule(aead: Aead, key: &[u8]) -> Option<Result<Schedule, KeyLength>> {
+pub(super) fn schedule(room: Aesni, aead: Aead, key: &[u8]) -> Option<Result<Schedule, KeyLength>> {
     let wrong = |_| KeyLength::of(aead, key);
+    let substitute = &|word| room.substitute(word);
     match aead {
-        Aead::Aes128Gcm => Some(key.try_into().map(Schedule::aes128).map_err(wrong)),
-        Aead::Aes256Gcm => Some(key.try_into().map(Schedule::aes256).map_err(wrong)),
+        Aead::Aes128Gcm => {
+            Some(key.try_into().map(|key| Schedule::aes128(key, substitute)).map_err(wrong))
+        }
+        Aead::Aes256Gcm => {
+            Some(key.try_into().map(|key| Schedule::aes256(key, substitute)).map_err(wrong))
+        }
         Aead::ChaCha20Poly1305 => None,
     }
 }
@@ -115,8 +122,8 @@ impl HeaderKey {
 #[cfg(target_arch = "x86_64")]
 impl HeaderKey {
     /// A key for rooms of x86-64.
-    pub(crate) fn own(aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
-        Ok(Self(match schedule(aead, key) {
+    pub(crate) fn own(room: Aesni, aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
+        Ok(Self(match schedule(room, aead, key) {
             Some(schedule) => HeaderForm::Aes(MaskKey { aes: schedule? }),
             None => HeaderForm::ChaCha(
                 key.try_into().map(ChaChaKey::new).map_err(|_| KeyLength::of(aead, key))?,

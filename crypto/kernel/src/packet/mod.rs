@@ -128,7 +128,7 @@ impl PacketKernel {
         #[cfg(target_arch = "x86_64")]
         if self.0 != Which::Portable
             && let Some(room) = Aesni::detect()
-            && let Some(schedule) = key::schedule(aead, key)
+            && let Some(schedule) = key::schedule(room, aead, key)
         {
             return Ok(AeadKey(AeadForm::Gcm(room.key(schedule?))));
         }
@@ -141,8 +141,10 @@ impl PacketKernel {
     /// The key does not have [`Aead::key_bytes`].
     pub fn header_key(self, aead: Aead, key: &[u8]) -> Result<HeaderKey, KeyLength> {
         #[cfg(target_arch = "x86_64")]
-        if self.0 != Which::Portable {
-            return HeaderKey::own(aead, key);
+        if self.0 != Which::Portable
+            && let Some(room) = Aesni::detect()
+        {
+            return HeaderKey::own(room, aead, key);
         }
         HeaderKey::library(aead, key)
     }

@@ -81,6 +81,17 @@ impl Aesni {
         there.then_some(Self(()))
     }
 
+    /// The cipher's S-box on a word's bytes.
+    pub(crate) fn substitute(self, word: [u8; 4]) -> [u8; 4] {
+        #[target_feature(enable = "aes")]
+        fn run(word: [u8; 4]) -> [u8; 4] {
+            let words = _mm_set1_epi32(i32::from_le_bytes(word));
+            _mm_cvtsi128_si32(_mm_aeskeygenassist_si128(words, 0)).to_le_bytes()
+        }
+        // SAFETY: `detect` has seen the feature.
+        unsafe { run(word) }
+    }
+
     /// The key with these round keys, for every room.
     pub(crate) fn key(self, aes: Schedule) -> GcmKey {
         // SAFETY: `detect` has seen the features.
