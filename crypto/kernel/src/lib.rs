@@ -24,9 +24,12 @@
 //! kernel.seal(&mut jobs).expect("the ranges fit");
 //! ```
 //!
-//! `portable/` is plain and slow and says what is right; `x86/` is AVX-512 and fast. Both are
-//! constant-time in keys and data: no table, no index and no branch depends on them; lengths and the
-//! number of requests are public. Keys and lanes are wiped when they are done with.
+//! Its second, [`packet`], protects whole packets, with AES-NI, with AVX2 and VAES, with AVX-512, or with
+//! aws-lc where there is none of them.
+//!
+//! `portable/` is plain and slow and says what is right, or leaves it to the library; `x86/` is fast.
+//! All of it is constant-time in keys and data: no table, no index and no branch depends on them;
+//! lengths and the number of requests are public. Keys and lanes are wiped when they are done with.
 //!
 //! What may not enter: allocation (the crate is `no_std` but for asking the processor what it has),
 //! key management, policy (who waits for whom), and anything else of this house.

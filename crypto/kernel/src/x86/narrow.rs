@@ -1,6 +1,6 @@
 //! AES-GCM and header masks in registers of one or two blocks, message by message.
 //!
-//! Eight registers of key stream are made at a time, while GHASH goes over what was encrypted
+//! Four registers of key stream are made at a time, while GHASH goes over what was encrypted
 //! before, or will be decrypted now. Its products are summed over up to 32 blocks and then reduced.
 
 use super::width::{Aesni, Avx2, Block, Width};
@@ -13,8 +13,9 @@ use crate::portable::Library;
 use core::slice;
 use zeroize::optimization_barrier;
 
-/// Registers of key stream that are made together: so many hide the latency of a round.
-const AT_ONCE: usize = 8;
+/// Registers of key stream that are made together: with GHASH between their rounds they keep the
+/// processor busy, and more would not fit beside its sums.
+const AT_ONCE: usize = 4;
 /// Most registers that the end of a message needs: less than a lot, and a place for the tag.
 const END: usize = AT_ONCE + 1;
 
@@ -140,7 +141,7 @@ fn run<W: Width, const ROUNDS: usize, const SEAL: bool>(
     let mask = match places.div_ceil(W::BLOCKS) {
         0 | 1 => end.run::<ROUNDS, SEAL, 1>(&mut ghash, before),
         2 => end.run::<ROUNDS, SEAL, 2>(&mut ghash, before),
-        3 | 4 => end.run::<ROUNDS, SEAL, 4>(&mut ghash, before),
+        3 | AT_ONCE => end.run::<ROUNDS, SEAL, AT_ONCE>(&mut ghash, before),
         _ => end.run::<ROUNDS, SEAL, END>(&mut ghash, before),
     };
     let hash = ghash.finish(lengths);
