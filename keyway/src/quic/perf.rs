@@ -171,45 +171,49 @@ impl Side {
         arguments: &Perf,
         stop: &Arc<AtomicBool>,
     ) -> Result<Measured, Failure> {
-        let has_end = matches!(test, Test::Upload | Test::Download);
+        let mut connections = Vec::new();
+        for _ in 0..arguments.connections {
+            match self.connect().await {
+                Ok(connection) => connections.push(connection),
+                Err(_) if stop.load(Ordering::Relaxed) => break,
+                Err(why) => return Err(why),
+            }
+        }
+        let moves = matches!(test, Test::Upload | Test::Download);
+        let bytes = arguments.bytes.filter(|_| moves);
         let lanes = u64::from(arguments.connections) * u64::from(arguments.streams);
+        let begun = Mark::now(&self.stages);
         let work = Arc::new(Work {
-            left: AtomicU64::new(arguments.bytes.filter(|_| has_end).unwrap_or(u64::MAX)),
-            each: arguments.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(lanes)),
-            deadline: match arguments.bytes.filter(|_| has_end) {
+            left: AtomicU64::new(bytes.unwrap_or(u64::MAX)),
+            each: bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(lanes)),
+            deadline: match bytes {
                 Some(_) => None,
-                None => Some(Instant::now() + Duration::from_secs_f64(arguments.seconds)),
+                None => Some(begun.at + Duration::from_secs_f64(arguments.seconds)),
             },
             bytes: AtomicU64::new(0),
             operations: AtomicU64::new(0),
             stop: stop.clone(),
         });
         let mut tasks = JoinSet::new();
-        let mut connections = Vec::new();
-        let begun = Mark::now(&self.stages);
-        for _ in 0..arguments.connections {
-            let connection = match self.connect().await {
-                Ok(connection) => connection,
-                Err(_) if stop.load(Ordering::Relaxed) => break,
-                Err(why) => return Err(why),
+        // New connections come one after the other.
+        let streams = if test == Test::Connections { 1 } else { arguments.streams };
+        for connection in
+            connections.iter().flat_map(|one| std::iter::repeat_n(one, streams.into()))
+        {
+            let (work, connection) = (work.clone(), connection.clone());
+            let again = Again {
+                client: self.client.clone(),
+                config: self.config.clone(),
+                target: self.target.clone(),
             };
-            for _ in 0..if test == Test::Connections { 1 } else { arguments.streams } {
-                let (work, connection) = (work.clone(), connection.clone());
-                let again = Again {
-                    client: self.client.clone(),
-                    config: self.config.clone(),
-                    target: self.target.clone(),
-                };
-                tasks.spawn(async move {
-                    match test {
-                        Test::Upload => work.upload(&connection).await,
-                        Test::Download => work.download(&connection).await,
-                        Test::Requests => work.requests(&connection).await,
-                        Test::Connections => work.connections(&again).await,
-                    }
-                });
-            }
-            connections.push(connection);
+            tasks.spawn(async move {
+                match test {
+                    Test::Upload => work.upload(&connection).await,
+                    Test::Download => work.download(&connection).await,
+                    Test::Requests => work.requests(&connection).await,
+                    Test::Connections => work.connections(&again).await,
+                }
+            });
         }
         let shown = async {
             let progress = Progress::steps(name_of(test), 1_000);
@@ -219,7 +223,7 @@ impl Side {
                 let seconds = begun.at.elapsed().as_secs_f64();
                 let part = match work.deadline {
                     Some(_) => seconds / arguments.seconds,
-                    None => bytes as f64 / arguments.bytes.unwrap_or(1).max(1) as f64,
+                    None => bytes as f64 / arguments.bytes.unwrap_or(1) as f64,
                 };
                 let rate = match test {
                     Test::Upload | Test::Download => {
@@ -296,7 +300,7 @@ struct Again {
     target: Target,
 }
 
-/// What all tasks of a test do together.
+/// What all tasks of a test do together. Each does something, however late it comes to it.
 struct Work {
     /// Bytes that nobody has begun to send.
     left: AtomicU64,
@@ -314,11 +318,8 @@ impl Work {
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// The next piece to send, until all are or time is up.
+    /// The next piece to send, until there is none.
     fn next_piece(&self) -> Option<Bytes> {
-        if self.is_over() {
-            return None;
-        }
         let piece_bytes = PIECE_BYTES as u64;
         let take = |left: u64| (left > 0).then(|| left.saturating_sub(piece_bytes));
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
@@ -332,6 +333,9 @@ impl Work {
             let bytes = piece.len() as u64;
             send.write_chunk(piece).await.map_err(lost)?;
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            if self.is_over() {
+                break;
+            }
         }
         send.finish().map_err(lost)?;
         // The server ends its side when it has it all.
@@ -358,11 +362,13 @@ impl Work {
     }
 
     async fn requests(&self, connection: &Connection) -> Result<(), Failure> {
-        while !self.is_over() {
+        loop {
             self.request(connection).await?;
             self.operations.fetch_add(1, Ordering::Relaxed);
+            if self.is_over() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     async fn request(&self, connection: &Connection) -> Result<(), Failure> {
@@ -378,13 +384,15 @@ impl Work {
     }
 
     async fn connections(&self, again: &Again) -> Result<(), Failure> {
-        while !self.is_over() {
+        loop {
             let connection = endpoint::connect(&again.client, &again.config, &again.target).await?;
             self.request(&connection).await?;
             connection.close(NO_ERROR, b"");
             self.operations.fetch_add(1, Ordering::Relaxed);
+            if self.is_over() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }
 

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::io::AsyncReadExt;
+use tokio::sync::Semaphore;
 
 /// The stream's request was none.
 pub const BAD_REQUEST: VarInt = VarInt::from_u32(1);
@@ -31,7 +32,9 @@ const REQUEST_BYTES_MAX: usize = 4_096;
 /// What is read of a file at once, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 /// Connections at the same time; further ones are refused.
-const CONNECTIONS_MAX: usize = 4_096;
+const CONNECTIONS_MAX: usize = 1_024;
+/// Files that are being sent at the same time; further ones wait.
+const FILES_MAX: usize = 4_096;
 
 /// Serves until it is told to stop.
 ///
@@ -79,7 +82,8 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
                 listeners::at_home(address)
             ))?;
         }
-        let server = Arc::new(Server { root, served: Served::default() });
+        let at_once = Semaphore::new(FILES_MAX);
+        let server = Arc::new(Server { root, at_once, served: Served::default() });
         tokio::select! {
             () = signals.next() => {}
             () = server.serve(&endpoint) => {}
@@ -93,6 +97,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
 struct Server {
     /// Canonical: what is served lies below it.
     root: PathBuf,
+    at_once: Semaphore,
     served: Served,
 }
 
@@ -185,6 +190,8 @@ impl Server {
         if !file.metadata().await.map_err(code)?.is_file() {
             return Err(NO_SUCH_FILE);
         }
+        // The semaphore is never closed.
+        let _turn = self.at_once.acquire().await;
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             let bytes = file.read(&mut piece).await.map_err(|why| {

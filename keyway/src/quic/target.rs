@@ -23,11 +23,10 @@ pub fn target(text: &str) -> Result<Target, String> {
     let uri = text.parse::<http::Uri>().ok();
     let parts = uri.as_ref().and_then(|uri| {
         let host = uri.host().filter(|host| !host.is_empty())?;
-        let port = match (uri.port_u16(), uri.port()) {
-            (Some(port), _) => port,
-            // A port that is no number.
-            (None, Some(_)) => return None,
-            (None, None) => HTTPS_PORT,
+        let port = match uri.port_u16() {
+            Some(port) => port,
+            // What stands beside the host then is a port that is none, or somebody's name.
+            None => (uri.authority()?.as_str() == host).then_some(HTTPS_PORT)?,
         };
         Some((uri.scheme_str()?, host, port, uri.path_and_query()?))
     });
