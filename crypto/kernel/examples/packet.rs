@@ -170,77 +170,86 @@ impl Bench {
     }
 
     fn protect<const N: usize>(&mut self) -> f64 {
+        let packets = self.packets.len();
         let start = Instant::now();
-        for packets in self.packets.as_chunks_mut::<N>().0 {
-            let mut batch = packets.each_mut().map(|packet| {
+        let mut rest = self.packets.iter_mut();
+        let mut batch = Vec::with_capacity(N);
+        for _ in 0..packets / N {
+            batch.extend(rest.by_ref().take(N).map(|packet| {
                 packet[..HEADER.len()].copy_from_slice(&HEADER);
                 self.number += 1;
                 let (key, header_key, number) = (&self.key, &self.header_key, self.number);
                 Protect { key, header_key, number, header_bytes: HEADER.len(), packet }
-            });
+            }));
             self.kernel.protect(black_box(&mut batch)).expect("they fit");
+            batch.clear();
         }
-        self.time(start, self.packets.len())
+        self.time(start, packets)
     }
 
     fn unprotect<const N: usize>(&mut self) -> f64 {
         self.protect::<64>();
-        let mut number = self.number - self.packets.len() as u64;
+        let packets = self.packets.len();
+        let mut number = self.number - packets as u64;
         let start = Instant::now();
-        for packets in self.packets.as_chunks_mut::<N>().0 {
-            let mut batch = packets.each_mut().map(|packet| {
+        let mut rest = self.packets.iter_mut();
+        let mut batch = Vec::with_capacity(N);
+        for _ in 0..packets / N {
+            batch.extend(rest.by_ref().take(N).map(|packet| {
                 let largest = Some(number);
                 number += 1;
                 let (keys, header_key) = (Phases::only(&self.key), &self.header_key);
                 let verdict = Err(Refusal::Waiting);
                 let number_at = HEADER.len() - 2;
                 Unprotect { keys, header_key, largest, number_at, packet, verdict }
-            });
+            }));
             self.kernel.unprotect(black_box(&mut batch));
-            for packet in &batch {
+            for packet in batch.drain(..) {
                 assert!(packet.verdict.is_ok(), "{:?}", packet.verdict);
             }
         }
-        self.time(start, self.packets.len())
+        self.time(start, packets)
     }
 
     fn seal<const N: usize>(&mut self) -> f64 {
+        let packets = self.packets.len();
         let start = Instant::now();
-        let tags = self.tags.as_chunks_mut::<N>().0.iter_mut();
-        for (packets, tags) in self.packets.as_chunks_mut::<N>().0.iter_mut().zip(tags) {
-            let mut tags = tags.iter_mut();
-            let mut batch = packets.each_mut().map(|packet| {
+        let mut rest = self.packets.iter_mut().zip(&mut self.tags);
+        let mut batch = Vec::with_capacity(N);
+        for _ in 0..packets / N {
+            batch.extend(rest.by_ref().take(N).map(|(packet, tag)| {
                 packet[..HEADER.len()].copy_from_slice(&HEADER);
                 self.number += 1;
                 let (aad, data) = packet.split_at_mut(HEADER.len());
                 let data = &mut data[..self.size];
                 let (key, nonce) = (self.key.key(), self.key.nonce(self.number));
-                Seal { key, nonce, aad, data, tag: tags.next().expect("as many") }
-            });
+                Seal { key, nonce, aad, data, tag }
+            }));
             self.kernel.seal(black_box(&mut batch)).expect("they fit");
+            batch.clear();
         }
-        self.time(start, self.packets.len())
+        self.time(start, packets)
     }
 
     fn open<const N: usize>(&mut self) -> f64 {
         self.seal::<N>();
-        let mut number = self.number - self.packets.len() as u64;
+        let packets = self.packets.len();
+        let mut number = self.number - packets as u64;
         let start = Instant::now();
-        let tags = self.tags.as_chunks::<N>().0;
-        for (packets, tags) in self.packets.as_chunks_mut::<N>().0.iter_mut().zip(tags) {
-            let mut tags = tags.iter();
-            let mut batch = packets.each_mut().map(|packet| {
+        let mut rest = self.packets.iter_mut().zip(&self.tags);
+        let mut batch = Vec::with_capacity(N);
+        for _ in 0..packets / N {
+            batch.extend(rest.by_ref().take(N).map(|(packet, tag)| {
                 number += 1;
                 let (aad, data) = packet.split_at_mut(HEADER.len());
                 let data = &mut data[..self.size];
                 let (key, nonce) = (self.key.key(), self.key.nonce(number));
-                let tag = *tags.next().expect("as many");
-                Open { key, nonce, aad, data, tag, authentic: false }
-            });
+                Open { key, nonce, aad, data, tag: *tag, authentic: false }
+            }));
             self.kernel.open(black_box(&mut batch)).expect("they fit");
-            assert!(batch.iter().all(|open| open.authentic));
+            assert!(batch.drain(..).all(|open| open.authentic));
         }
-        self.time(start, self.packets.len())
+        self.time(start, packets)
     }
 
     fn library(&mut self) -> f64 {
@@ -264,16 +273,16 @@ impl Bench {
     /// Every packet is another connection's.
     fn cold(&mut self) -> f64 {
         let start = Instant::now();
-        let packets = self.packets.first_chunk_mut::<64>().expect("a pool");
         for connections in self.connections.as_chunks::<64>().0 {
-            let mut connections = connections.iter();
-            let mut batch = packets.each_mut().map(|packet| {
-                packet[..HEADER.len()].copy_from_slice(&HEADER);
-                self.number += 1;
-                let (key, header_key) = connections.next().expect("as many");
-                let header_bytes = HEADER.len();
-                Protect { key, header_key, number: self.number, header_bytes, packet }
-            });
+            let packets = self.packets.iter_mut().zip(connections);
+            let mut batch: Vec<_> = packets
+                .map(|(packet, (key, header_key))| {
+                    packet[..HEADER.len()].copy_from_slice(&HEADER);
+                    self.number += 1;
+                    let header_bytes = HEADER.len();
+                    Protect { key, header_key, number: self.number, header_bytes, packet }
+                })
+                .collect();
             self.kernel.protect(black_box(&mut batch)).expect("they fit");
         }
         self.time(start, self.connections.len())

@@ -6,5 +6,5 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 30;
 /// seldom run empty, so few that small requests are still in the cache.
 pub const GROUP_JOBS_MAX: usize = 64;
 /// Most packets of a batch that are worked on together before the next are looked at: their
-/// headers, tags and samples stay in the cache.
-pub const PACKETS_AT_ONCE: usize = 16;
+/// headers, tags and samples stay in the cache, and the next keys are known.
+pub const PACKETS_AT_ONCE: usize = 64;

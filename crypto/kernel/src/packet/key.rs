@@ -1,8 +1,8 @@
 //! Keys, in the form that a kernel likes best.
 
-use super::NONCE_BYTES;
 #[cfg(target_arch = "x86_64")]
 use super::{GcmKey, MaskKey};
+use super::{NONCE_BYTES, message};
 #[cfg(target_arch = "x86_64")]
 use crate::aes::Schedule;
 #[cfg(target_arch = "x86_64")]
@@ -151,6 +151,13 @@ impl PacketKey {
             *end = (u64::from_be_bytes(*end) ^ number).to_be_bytes();
         }
         nonce
+    }
+}
+
+impl PacketKey {
+    /// The same nonce and four zeros, little-endian.
+    pub(super) fn nonce_number(&self, number: u64) -> u128 {
+        message::number(&self.iv) ^ u128::from(number.swap_bytes()) << 32
     }
 }
 

@@ -8,6 +8,7 @@ mod aead;
 #[cfg(target_arch = "x86_64")]
 mod gcm;
 mod key;
+mod message;
 mod quic;
 
 pub use aead::{Open, Seal};
@@ -15,6 +16,7 @@ pub use aead::{Open, Seal};
 pub(crate) use gcm::{GcmKey, MaskKey, POWERS};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
+pub(crate) use message::Message;
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
 use crate::job::Fault;
@@ -41,10 +43,21 @@ pub(crate) trait Room: Copy {
     fn open(self, messages: &mut [Open<'_>]);
     /// A mask for each sample: it comes back in the sample's place, 5 bytes of it count.
     fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
-    /// Starts to bring a key into the cache, for a packet that comes soon.
-    fn fetch(self, _key: &PacketKey) {}
-    /// The same, with a key for masks.
-    fn fetch_header(self, _key: &HeaderKey) {}
+    /// Seals the payload of each packet, whose header is complete but for its mask.
+    fn seal_packets(self, packets: &mut [Protect<'_>]) {
+        for packet in packets {
+            self.seal(&mut [packet.seal()]);
+        }
+    }
+    /// Opens the payload of each packet whose verdict says how, and whose verdict it is after that.
+    fn open_packets(self, packets: &mut [Unprotect<'_>]) {
+        for packet in packets {
+            let mut open = [packet.open()];
+            self.open(&mut open);
+            let [Open { authentic, .. }] = open;
+            packet.judge(authentic);
+        }
+    }
 }
 
 /// A way to protect packets. Cheap to copy, and as good in any thread.

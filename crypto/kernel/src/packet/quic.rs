@@ -5,10 +5,13 @@
 //! say. The mask comes from a sample of the ciphertext that lies 4 bytes behind the number's start,
 //! and hides those bits and the number.
 
-use super::{HeaderKey, NONCE_BYTES, Open, PacketKey, Room, SAMPLE_BYTES, Seal, TAG_BYTES};
+use super::{HeaderKey, Open, PacketKey, Room, SAMPLE_BYTES, Seal, TAG_BYTES};
 use crate::job::{Fault, Why};
 use crate::limits::{MESSAGE_BYTES_MAX, PACKETS_AT_ONCE};
+use core::ops::Range;
 
+/// A batch of so few packets is done without further ado.
+const FEW: usize = 4;
 /// Most bytes of a packet number.
 const NUMBER_BYTES_MAX: usize = 4;
 /// Set in the first byte of a long header (RFC 9000 § 17.2).
@@ -148,6 +151,18 @@ impl Protect<'_> {
         Place::new(self.header_bytes - bytes, bytes)
     }
 
+    /// Where its payload is.
+    pub(super) fn payload(&self) -> Range<usize> {
+        self.header_bytes..self.packet.len() - TAG_BYTES
+    }
+
+    /// As a message.
+    pub(super) fn seal(&mut self) -> Seal<'_> {
+        let (aad, rest) = self.packet.split_at_mut(self.header_bytes);
+        let (data, tag) = rest.split_last_chunk_mut().expect("checked");
+        Seal { key: self.key.key(), nonce: self.key.nonce(self.number), aad, data, tag }
+    }
+
     fn check(&self) -> Result<(), Why> {
         if self.packet.len() > MESSAGE_BYTES_MAX {
             return Err(Why::TooLong);
@@ -170,29 +185,32 @@ pub(super) fn protect<R: Room>(room: R, packets: &mut [Protect<'_>]) -> Result<(
     for (job, packet) in packets.iter().enumerate() {
         packet.check().map_err(|why| Fault { job, why })?;
     }
-    let (groups, rest) = packets.as_chunks_mut::<PACKETS_AT_ONCE>();
-    groups.iter_mut().for_each(|packets| protect_some(room, packets));
-    let (groups, rest) = rest.as_chunks_mut::<4>();
-    groups.iter_mut().for_each(|packets| protect_some(room, packets));
-    rest.as_chunks_mut::<1>().0.iter_mut().for_each(|packets| protect_some(room, packets));
+    // Few packets should not wait for a place for many samples to be cleared.
+    if packets.len() <= FEW {
+        protect_some::<R, FEW>(room, packets);
+    } else {
+        for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
+            protect_some::<R, PACKETS_AT_ONCE>(room, packets);
+        }
+    }
     Ok(())
 }
 
 /// All numbers, then all payloads, then all masks. The packets have been checked.
-fn protect_some<R: Room, const N: usize>(room: R, packets: &mut [Protect<'_>; N]) {
-    let mut seals = packets.each_mut().map(|packet| {
-        let place = packet.place();
-        let Protect { key, number, header_bytes, packet, .. } = packet;
-        place.put(packet, *number as u32);
-        let (aad, rest) = packet.split_at_mut(*header_bytes);
-        let (data, tag) = rest.split_last_chunk_mut().expect("checked");
-        Seal { key: key.key(), nonce: key.nonce(*number), aad, data, tag }
-    });
-    room.seal(&mut seals);
-    let mut samples =
-        packets.each_ref().map(|packet| (packet.header_key, packet.place().sample(packet.packet)));
-    room.masks(&mut samples);
-    for (packet, (_, mask)) in packets.iter_mut().zip(&samples) {
+fn protect_some<R: Room, const N: usize>(room: R, packets: &mut [Protect<'_>]) {
+    let [Protect { header_key, .. }, ..] = packets else { return };
+    let mut samples = [(*header_key, [0; SAMPLE_BYTES]); N];
+    let samples = &mut samples[..packets.len()];
+    for packet in &mut *packets {
+        packet.place().put(packet.packet, packet.number as u32);
+    }
+    room.seal_packets(packets);
+    for ((key, sample), packet) in samples.iter_mut().zip(&*packets) {
+        *key = packet.header_key;
+        *sample = packet.place().sample(packet.packet);
+    }
+    room.masks(samples);
+    for (packet, (_, mask)) in packets.iter_mut().zip(samples) {
         let place = packet.place();
         let masked = place.get(packet.packet) ^ place.of_mask(mask);
         place.put(packet.packet, masked);
@@ -245,51 +263,45 @@ impl Place {
 
 /// See [`PacketKernel::unprotect`](super::PacketKernel::unprotect).
 pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
-    let (groups, rest) = packets.as_chunks_mut::<PACKETS_AT_ONCE>();
-    groups.iter_mut().for_each(|packets| unprotect_some(room, packets));
-    let (groups, rest) = rest.as_chunks_mut::<4>();
-    groups.iter_mut().for_each(|packets| unprotect_some(room, packets));
-    rest.as_chunks_mut::<1>().0.iter_mut().for_each(|packets| unprotect_some(room, packets));
-}
-
-/// All masks, then all numbers, then all payloads.
-fn unprotect_some<R: Room, const N: usize>(room: R, packets: &mut [Unprotect<'_>; N]) {
-    let mut samples = packets.each_ref().map(|packet| (packet.header_key, packet.sample()));
-    room.masks(&mut samples);
-    let mut samples = samples.iter();
-    let mut opens = packets.each_mut().map(|packet| {
-        let mask = samples.next().map_or(&[0; SAMPLE_BYTES], |(_, mask)| mask);
-        packet.clear(mask)
-    });
-    room.open(&mut opens);
-    let authentic = opens.each_ref().map(|open| open.authentic);
-    for (packet, authentic) in packets.iter_mut().zip(authentic) {
-        if !authentic && packet.verdict.is_ok() {
-            packet.verdict = Err(Refusal::NotAuthentic);
+    // Few packets should not wait for a place for many samples to be cleared.
+    if packets.len() <= FEW {
+        unprotect_some::<R, FEW>(room, packets);
+    } else {
+        for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
+            unprotect_some::<R, PACKETS_AT_ONCE>(room, packets);
         }
     }
 }
 
-impl Unprotect<'_> {
+/// All masks, then all numbers, then all payloads.
+fn unprotect_some<R: Room, const N: usize>(room: R, packets: &mut [Unprotect<'_>]) {
+    let [Unprotect { header_key, .. }, ..] = packets else { return };
+    let mut samples = [(*header_key, [0; SAMPLE_BYTES]); N];
+    let samples = &mut samples[..packets.len()];
+    for ((key, sample), packet) in samples.iter_mut().zip(&*packets) {
+        *key = packet.header_key;
+        if packet.fits() {
+            *sample = Place::new(packet.number_at, NUMBER_BYTES_MAX).sample(packet.packet);
+        }
+    }
+    room.masks(samples);
+    for (packet, (_, mask)) in packets.iter_mut().zip(samples) {
+        packet.verdict = packet.clear(mask);
+    }
+    room.open_packets(packets);
+}
+
+impl<'k> Unprotect<'k> {
     /// Whether it is long enough to have been protected, and not too long.
     fn fits(&self) -> bool {
         let shortest = self.number_at.saturating_add(NUMBER_BYTES_MAX + SAMPLE_BYTES);
         self.number_at > 0 && (shortest..=MESSAGE_BYTES_MAX).contains(&self.packet.len())
     }
 
-    fn sample(&self) -> [u8; SAMPLE_BYTES] {
-        let place = Place::new(self.number_at, NUMBER_BYTES_MAX);
-        if self.fits() { place.sample(self.packet) } else { [0; SAMPLE_BYTES] }
-    }
-
-    /// Takes the mask off the header, and says what is to be opened: nothing if the packet is refused.
-    /// The verdict is the one it has if that is authentic.
-    fn clear(&mut self, mask: &[u8; SAMPLE_BYTES]) -> Open<'_> {
-        let (mut key, mut nonce, mut tag) = (self.keys.current, [0; NONCE_BYTES], [0; TAG_BYTES]);
-        let (mut aad, mut data): (&[u8], &mut [u8]) = (&[], &mut []);
+    /// Takes the mask off the header. The verdict is the one it has if the rest is authentic.
+    fn clear(&mut self, mask: &[u8; SAMPLE_BYTES]) -> Result<Opened, Refusal> {
         if !self.fits() {
-            self.verdict = Err(Refusal::Length);
-            return Open { key: key.key(), nonce, aad, data, tag, authentic: false };
+            return Err(Refusal::Length);
         }
         let first = self.packet[0] ^ first_of_mask(self.packet[0], mask);
         let number_bytes = usize::from(first & 3) + 1;
@@ -299,20 +311,49 @@ impl Unprotect<'_> {
         place.put(self.packet, truncated);
         let number = decode(self.largest, truncated.into(), number_bytes);
         let header_bytes = self.number_at + number_bytes;
-        let (header, rest) = self.packet.split_at_mut(header_bytes);
-        let (payload, end) = rest.split_last_chunk_mut().expect("checked");
-        self.verdict = match self.keys.key(first, number) {
-            Some((found, used)) => {
-                (key, nonce, tag) = (found, found.nonce(number), *end);
-                (aad, data) = (header, payload);
-                Ok(Opened { number, header_bytes, used })
-            }
-            None => {
-                payload.fill(0);
-                Err(Refusal::NoKey)
-            }
+        let Some((_, used)) = self.keys.key(first, number) else {
+            let end = self.packet.len() - TAG_BYTES;
+            self.packet[header_bytes..end].fill(0);
+            return Err(Refusal::NoKey);
         };
+        Ok(Opened { number, header_bytes, used })
+    }
+
+    /// The key that it is under, or any key if it is refused.
+    pub(super) fn found_key(&self) -> &'k PacketKey {
+        let Phases { current, previous, next, .. } = self.keys;
+        match self.verdict {
+            Ok(Opened { used: Used::Previous, .. }) => previous.unwrap_or(current),
+            Ok(Opened { used: Used::Next, .. }) => next.unwrap_or(current),
+            _ => current,
+        }
+    }
+
+    /// Where its payload is: nowhere, if it is refused.
+    pub(super) fn payload(&self) -> Range<usize> {
+        match self.verdict {
+            Ok(Opened { header_bytes, .. }) => header_bytes..self.packet.len() - TAG_BYTES,
+            Err(_) => 0..0,
+        }
+    }
+
+    /// As a message.
+    pub(super) fn open(&mut self) -> Open<'_> {
+        let key = self.found_key();
+        let Range { start, end } = self.payload();
+        let nonce = key.nonce(self.verdict.map_or(0, |opened| opened.number));
+        let tag = self.packet.last_chunk().copied().unwrap_or_default();
+        let (aad, data) = self.packet[..end].split_at_mut(start);
         Open { key: key.key(), nonce, aad, data, tag, authentic: false }
+    }
+
+    /// Takes the verdict of the AEAD; what is not authentic is wiped.
+    pub(super) fn judge(&mut self, authentic: bool) {
+        if !authentic && self.verdict.is_ok() {
+            let payload = self.payload();
+            self.packet[payload].fill(0);
+            self.verdict = Err(Refusal::NotAuthentic);
+        }
     }
 }
 

@@ -10,18 +10,21 @@ use super::{load, store};
 use crate::aes::Rounds;
 use crate::chacha;
 use crate::packet::{
-    AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, NONCE_BYTES, Open, POWERS, Room,
-    SAMPLE_BYTES, Seal,
+    AeadForm, GcmKey, HeaderForm, HeaderKey, Message, Open, POWERS, Protect, Room, SAMPLE_BYTES,
+    Seal, Unprotect,
 };
 use crate::portable::Library;
 use core::arch::asm;
 use core::arch::x86_64::*;
-use core::{array, mem, ptr, slice};
+use core::{mem, ptr, slice};
 
 /// Bytes of a block.
 const BLOCK: usize = 16;
 /// Messages that go together, and blocks of a register.
 const LANES: usize = 4;
+/// Messages under one key that go together: so many that the latency of the cipher and of the hash's end
+/// does not show.
+const TOGETHER: usize = 16;
 /// Registers that go through the cipher together: so many that its latency does not show.
 const LOT: usize = 4;
 /// Most registers whose counters have one byte.
@@ -59,77 +62,19 @@ impl Room for Gcm512 {
         unsafe { run::<_, false>(messages) }
     }
 
+    fn seal_packets(self, packets: &mut [Protect<'_>]) {
+        // SAFETY: `detect` has seen the features.
+        unsafe { run::<_, true>(packets) }
+    }
+
+    fn open_packets(self, packets: &mut [Unprotect<'_>]) {
+        // SAFETY: `detect` has seen the features.
+        unsafe { run::<_, false>(packets) }
+    }
+
     fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
         // SAFETY: `detect` has seen the features.
         unsafe { masks(self, samples) }
-    }
-}
-
-/// What messages to seal and messages to open have in common.
-trait Message<'k> {
-    fn key(&self) -> &'k AeadKey;
-    fn nonce(&self) -> &[u8; NONCE_BYTES];
-    fn aad(&self) -> &[u8];
-    fn data(&mut self) -> &mut [u8];
-    /// Writes the tag or compares it.
-    fn finish(&mut self, tag: u128);
-    /// For keys of another form.
-    fn library(&mut self);
-}
-
-impl<'k> Message<'k> for Seal<'k> {
-    fn key(&self) -> &'k AeadKey {
-        self.key
-    }
-
-    fn nonce(&self) -> &[u8; NONCE_BYTES] {
-        &self.nonce
-    }
-
-    fn aad(&self) -> &[u8] {
-        self.aad
-    }
-
-    fn data(&mut self) -> &mut [u8] {
-        self.data
-    }
-
-    fn finish(&mut self, tag: u128) {
-        *self.tag = tag.to_le_bytes();
-    }
-
-    fn library(&mut self) {
-        Library.seal(slice::from_mut(self));
-    }
-}
-
-impl<'k> Message<'k> for Open<'k> {
-    fn key(&self) -> &'k AeadKey {
-        self.key
-    }
-
-    fn nonce(&self) -> &[u8; NONCE_BYTES] {
-        &self.nonce
-    }
-
-    fn aad(&self) -> &[u8] {
-        self.aad
-    }
-
-    fn data(&mut self) -> &mut [u8] {
-        self.data
-    }
-
-    fn finish(&mut self, tag: u128) {
-        // All bits at once, whichever differ.
-        self.authentic = tag ^ u128::from_le_bytes(self.tag) == 0;
-        if !self.authentic {
-            self.data.fill(0);
-        }
-    }
-
-    fn library(&mut self) {
-        Library.open(slice::from_mut(self));
     }
 }
 
@@ -156,26 +101,44 @@ features! {
 fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) {
     let mut at = 0;
     while let [first, ..] = &mut messages[at..] {
+        let key = first.key();
         let Some(rounds) = rounds(first) else {
             first.library();
             at += 1;
             continue;
         };
-        if let Some(group) = messages[at..].first_chunk_mut::<LANES>()
+        let alike = messages[at..].iter().take(TOGETHER);
+        let alike = alike.take_while(|message| ptr::eq(message.key(), key)).count();
+        if alike == TOGETHER
+            && let Some(group) = messages[at..].as_chunks_mut().0.first_chunk_mut()
+        {
+            match rounds {
+                Rounds::Ten => group_of::<M, SEAL, 10, { TOGETHER / LANES }>(group),
+                Rounds::Fourteen => group_of::<M, SEAL, 14, { TOGETHER / LANES }>(group),
+            }
+            at += TOGETHER;
+        } else if alike >= LANES
+            && let Some(group) = messages[at..].as_chunks_mut().0.first_chunk_mut()
+        {
+            match rounds {
+                Rounds::Ten => group_of::<M, SEAL, 10, 1>(group),
+                Rounds::Fourteen => group_of::<M, SEAL, 14, 1>(group),
+            }
+            at += LANES;
+        } else if let Some((group, next)) = messages[at..].split_first_chunk_mut::<LANES>()
             && group.iter().all(|message| self::rounds(message) == Some(rounds))
         {
-            match (rounds, one_key(group)) {
-                (Rounds::Ten, Some(key)) => four::<M, SEAL, 10>(key, group),
-                (Rounds::Ten, None) => together::<M, SEAL, 10, LANES>(group),
-                (Rounds::Fourteen, Some(key)) => four::<M, SEAL, 14>(key, group),
-                (Rounds::Fourteen, None) => together::<M, SEAL, 14, LANES>(group),
+            match rounds {
+                Rounds::Ten => together::<M, SEAL, 10, LANES>(group, next),
+                Rounds::Fourteen => together::<M, SEAL, 14, LANES>(group, next),
             }
             at += LANES;
         } else {
-            let alone = array::from_mut(&mut messages[at]);
+            let (alone, next) = messages[at..].split_at_mut(1);
+            let Some(alone) = alone.first_chunk_mut() else { return };
             match rounds {
-                Rounds::Ten => together::<M, SEAL, 10, 1>(alone),
-                Rounds::Fourteen => together::<M, SEAL, 14, 1>(alone),
+                Rounds::Ten => together::<M, SEAL, 10, 1>(alone, next),
+                Rounds::Fourteen => together::<M, SEAL, 14, 1>(alone, next),
             }
             at += 1;
         }
@@ -197,95 +160,121 @@ fn gcm<'k, M: Message<'k>>(message: &M) -> Option<&'k GcmKey> {
     }
 }
 
-/// The key of all four, if it is one key.
-#[inline]
-fn one_key<'k, M: Message<'k>>([a, b, c, d]: &[M; LANES]) -> Option<&'k GcmKey> {
-    let same = |other: &M| ptr::eq(a.key(), other.key());
-    gcm(a).filter(|_| same(b) && same(c) && same(d))
-}
-
-/// Messages under one key, side by side, one in each lane.
-fn four<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(
-    key: &GcmKey,
-    [a, b, c, d]: &mut [M; LANES],
+/// `G` times four messages under one key, side by side, one in each lane of `G` registers.
+fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: usize>(
+    messages: &mut [[M; LANES]; G],
 ) {
+    let Some(key) = messages.first().and_then(|[first, ..]| gcm(first)) else { return };
     let first = broadcast(&key.first);
     let first_middle = broadcast_middle(&key.first_middle);
-    let nonces = [a.nonce(), b.nonce(), c.nonce(), d.nonce()].map(|nonce| load_nonce(nonce));
-    let headers = [a.aad(), b.aad(), c.aad(), d.aad()].map(|aad| last_of_aad(key, aad));
-    let before = zero().add(join(headers), first, first_middle).reduce();
-    let aad = [a.aad().len(), b.aad().len(), c.aad().len(), d.aad().len()];
-    let data = [a.data(), b.data(), c.data(), d.data()];
-    let sizes = data.each_ref().map(|data| data.len());
-    let lengths: [_; LANES] =
-        array::from_fn(|lane| _mm_set_epi64x(8 * aad[lane] as i64, 8 * sizes[lane] as i64));
-    let mut lengths = join(lengths);
-    let blocks = _mm512_xor_si512(join(nonces), broadcast(&key.aes.round_keys[0]));
-    let registers = sizes.map(registers);
-    let (sums, stream);
-    if sizes.iter().all(|size| (1..=BLOCK).contains(size)) {
-        let (hashed, stream_) = blocks_of::<SEAL, ROUNDS>(key, blocks, data);
-        let (power, middle) = (&key.powers[POWERS - 1], &key.middles[POWERS / 2 - 1]);
+    let first_key = broadcast(&key.aes.round_keys[0]);
+    let mut nonces = [_mm512_setzero_si512(); G];
+    let mut lengths = [_mm512_setzero_si512(); G];
+    // What was hashed before the data.
+    let mut before = [_mm512_setzero_si512(); G];
+    let mut sizes = [[0; LANES]; G];
+    for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
+        nonces[at] =
+            join([block(a.nonce()), block(b.nonce()), block(c.nonce()), block(d.nonce())]);
+        let aad = [a.aad(), b.aad(), c.aad(), d.aad()];
+        sizes[at] = [a.size(), b.size(), c.size(), d.size()];
+        let mut blocks = [_mm_setzero_si128(); LANES];
+        let mut headers = [_mm_setzero_si128(); LANES];
+        for lane in 0..LANES {
+            let (aad, size) = (aad[lane], sizes[at][lane]);
+            blocks[lane] = _mm_set_epi64x(8 * aad.len() as i64, 8 * size as i64);
+            headers[lane] = last_of_aad(key, aad);
+        }
+        lengths[at] = join(blocks);
+        before[at] = zero().add(join(headers), first, first_middle).reduce();
+    }
+    let mut tags = nonces;
+    for tags in &mut tags {
+        *tags = xor3(*tags, first_key, every_lane(1 << 24));
+    }
+    let mut sums = [zero(); G];
+    if sizes.as_flattened().iter().all(|size| (1..=BLOCK).contains(size)) {
+        let mut states = nonces;
+        for state in &mut states {
+            *state = xor3(*state, first_key, every_lane(2 << 24));
+        }
+        for round in 1..ROUNDS {
+            let round_key = broadcast(&key.aes.round_keys[round]);
+            for state in &mut states {
+                *state = _mm512_aesenc_epi128(*state, round_key);
+            }
+            for tags in &mut tags {
+                *tags = _mm512_aesenc_epi128(*tags, round_key);
+            }
+        }
+        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        for tags in &mut tags {
+            *tags = _mm512_aesenclast_epi128(*tags, last_key);
+        }
         // The middle of the last power is the upper half of a pair.
-        let middle = _mm512_shuffle_epi32(broadcast_middle(middle), 0xee);
-        sums = zero().add(_mm512_xor_si512(hashed, before), broadcast(power), middle);
-        stream = stream_;
+        let power = broadcast(&key.powers[POWERS - 1]);
+        let middle = broadcast_middle(&key.middles[POWERS / 2 - 1]);
+        let middle = _mm512_shuffle_epi32(middle, 0xee);
+        for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
+            let data = [a.data(), b.data(), c.data(), d.data()];
+            let hashed = blocks::<SEAL>(data, states[at], last_key);
+            sums[at] = zero().add(_mm512_xor_si512(hashed, before[at]), power, middle);
+        }
     } else {
-        stream = encrypt::<ROUNDS>(key, _mm512_xor_si512(blocks, every_lane(1 << 24)));
-        let alike = registers.iter().all(|other| *other == registers[0]);
-        let rows = if alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
-            columns::<SEAL, ROUNDS>(key, nonces, data, sizes, registers[0], split(before))
-        } else {
-            let empty = (0..LANES).map(|lane| u8::from(sizes[lane] == 0) * (3 << (2 * lane))).sum();
-            lengths = _mm512_mask_xor_epi64(lengths, empty, lengths, before);
-            let [ya, yb, yc, yd] = split(before);
-            let [na, nb, nc, nd] = nonces;
-            let [a, b, c, d] = data;
-            [
-                row::<SEAL, ROUNDS>(key, na, a, ya),
-                row::<SEAL, ROUNDS>(key, nb, b, yb),
-                row::<SEAL, ROUNDS>(key, nc, c, yc),
-                row::<SEAL, ROUNDS>(key, nd, d, yd),
-            ]
-        };
-        sums = sum_rows(&rows);
+        for round in 1..ROUNDS {
+            let round_key = broadcast(&key.aes.round_keys[round]);
+            for tags in &mut tags {
+                *tags = _mm512_aesenc_epi128(*tags, round_key);
+            }
+        }
+        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        for tags in &mut tags {
+            *tags = _mm512_aesenclast_epi128(*tags, last_key);
+        }
+        for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
+            let data = [a.data(), b.data(), c.data(), d.data()];
+            let nonces = split(nonces[at]);
+            let registers = sizes[at].map(registers);
+            let alike = registers.iter().all(|other| *other == registers[0]);
+            let rows = if alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
+                columns::<SEAL, ROUNDS>(key, nonces, data, sizes[at], registers[0], split(before[at]))
+            } else {
+                // What has no data has its lengths for a first block.
+                let empty = sizes[at].iter().rev().fold(0, |all, size| all << 2 | 3 * u8::from(*size == 0));
+                lengths[at] = _mm512_mask_xor_epi64(lengths[at], empty, lengths[at], before[at]);
+                let [na, nb, nc, nd] = nonces;
+                let [ya, yb, yc, yd] = split(before[at]);
+                let [a, b, c, d] = data;
+                [
+                    row::<SEAL, ROUNDS>(key, na, a, ya),
+                    row::<SEAL, ROUNDS>(key, nb, b, yb),
+                    row::<SEAL, ROUNDS>(key, nc, c, yc),
+                    row::<SEAL, ROUNDS>(key, nd, d, yd),
+                ]
+            };
+            sums[at] = sum_rows(&rows);
+        }
     }
-    let hashes = sums.add(lengths, first, first_middle).reduce();
-    let [ta, tb, tc, td] = split(_mm512_xor_si512(reverse(hashes), stream));
-    a.finish(number(ta));
-    b.finish(number(tb));
-    c.finish(number(tc));
-    d.finish(number(td));
+    for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
+        let hashes = sums[at].add(lengths[at], first, first_middle).reduce();
+        let [ta, tb, tc, td] = split(_mm512_xor_si512(reverse(hashes), tags[at]));
+        a.finish(number(ta));
+        b.finish(number(tb));
+        c.finish(number(tc));
+        d.finish(number(td));
+    }
 }
 
-/// Four blocks, the first round key already added, through the cipher.
+/// The data of four messages of one block each, a lane each, whose key stream is made but for the last
+/// round. Returns what belongs into the hash.
 #[inline]
-fn encrypt<const ROUNDS: usize>(key: &GcmKey, mut blocks: __m512i) -> __m512i {
-    for round in 1..ROUNDS {
-        blocks = _mm512_aesenc_epi128(blocks, broadcast(&key.aes.round_keys[round]));
-    }
-    _mm512_aesenclast_epi128(blocks, broadcast(&key.aes.round_keys[ROUNDS]))
-}
-
-/// The data of four messages of one block each: a lane each. Returns what belongs into the hash, and the
-/// key stream of the tags.
-#[inline]
-fn blocks_of<const SEAL: bool, const ROUNDS: usize>(
-    key: &GcmKey,
-    blocks: __m512i,
+fn blocks<const SEAL: bool>(
     [a, b, c, d]: [&mut [u8]; LANES],
-) -> (__m512i, __m512i) {
-    let mut tags = _mm512_xor_si512(blocks, every_lane(1 << 24));
-    let mut state = _mm512_xor_si512(blocks, every_lane(2 << 24));
-    for round in 1..ROUNDS {
-        let round_key = broadcast(&key.aes.round_keys[round]);
-        tags = _mm512_aesenc_epi128(tags, round_key);
-        state = _mm512_aesenc_epi128(state, round_key);
-    }
-    let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+    state: __m512i,
+    last_key: __m512i,
+) -> __m512i {
     let masks = [mask_of(a), mask_of(b), mask_of(c), mask_of(d)];
-    let inputs = [load_masked(a), load_masked(b), load_masked(c), load_masked(d)];
-    let input = join(inputs);
+    let input = join([load_masked(a), load_masked(b), load_masked(c), load_masked(d)]);
     let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
     let [wa, wb, wc, wd] = split(output);
     store_masked(a, wa);
@@ -293,29 +282,31 @@ fn blocks_of<const SEAL: bool, const ROUNDS: usize>(
     store_masked(c, wc);
     store_masked(d, wd);
     let mask = masks.iter().rev().fold(0, |all, mask| all << BLOCK | u64::from(*mask));
-    let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-    (reverse(sealed), _mm512_aesenclast_epi128(tags, last_key))
+    reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input })
 }
 
 /// The sums of each row, a lane each.
 #[inline]
-fn sum_rows(rows: &[Sums; LANES]) -> Sums {
+fn sum_rows([a, b, c, d]: &[Sums; LANES]) -> Sums {
     Sums {
-        low: sum_lanes(rows.each_ref().map(|row| row.low)),
-        middle: sum_lanes(rows.each_ref().map(|row| row.middle)),
-        high: sum_lanes(rows.each_ref().map(|row| row.high)),
+        low: sum_lanes([a.low, b.low, c.low, d.low]),
+        middle: sum_lanes([a.middle, b.middle, c.middle, d.middle]),
+        high: sum_lanes([a.high, b.high, c.high, d.high]),
     }
 }
 
-/// Messages side by side, one in each lane.
+/// Messages side by side, one in each lane. The keys of the next come into the cache meanwhile.
 fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: usize>(
     messages: &mut [M; N],
+    next: &[M],
 ) {
-    let keys: [_; N] = array::from_fn(|at| gcm(&messages[at]));
-    let [Some(key), ..] = keys[..] else { return };
-    let keys = keys.map(|other| other.unwrap_or(key));
-    let same = keys.iter().all(|other| ptr::eq(*other, key));
-    let key_of = |lane: usize| if lane < N { keys[lane] } else { key };
+    let Some(key) = gcm(&messages[0]) else { return };
+    let mut keys = [key; LANES];
+    for (key, message) in keys.iter_mut().zip(&*messages) {
+        *key = gcm(message).unwrap_or(key);
+    }
+    let [a, b, c, d] = keys;
+    let same = N == 1;
 
     let mut nonces = [_mm_setzero_si128(); LANES];
     let mut headers = [_mm_setzero_si128(); LANES];
@@ -323,18 +314,19 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
     // Those without data, two bits each.
     let mut empty = 0;
     for (lane, message) in messages.iter_mut().enumerate() {
-        nonces[lane] = load_nonce(message.nonce());
+        nonces[lane] = block(message.nonce());
         headers[lane] = last_of_aad(keys[lane], message.aad());
-        let (aad, data) = (message.aad().len(), message.data().len());
+        let (aad, data) = (message.aad().len(), message.size());
         lengths[lane] = _mm_set_epi64x(8 * aad as i64, 8 * data as i64);
         empty |= u8::from(data == 0) * (3 << (2 * lane));
     }
-    let first = of_lanes(same, |lane| &key_of(lane).first);
-    let first_middle = middles_of_lanes(same, |lane| &key_of(lane).first_middle);
+    let first = of_lanes(same, [&a.first, &b.first, &c.first, &d.first]);
+    let first_middle = _mm512_xor_si512(first, _mm512_shuffle_epi32(first, 0x4e));
 
     let mut stream = _mm512_or_si512(join(nonces), every_lane(1 << 24));
     for round in 0..=ROUNDS {
-        let round_key = of_lanes(same, |lane| &key_of(lane).aes.round_keys[round]);
+        let [a, b, c, d] = [a, b, c, d].map(|key| &key.aes.round_keys[round]);
+        let round_key = of_lanes(same, [a, b, c, d]);
         stream = match round {
             0 => _mm512_xor_si512(stream, round_key),
             round if round < ROUNDS => _mm512_aesenc_epi128(stream, round_key),
@@ -345,6 +337,12 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
     let befores = split(before);
     let mut rows = [zero(); LANES];
     for (lane, message) in messages.iter_mut().enumerate() {
+        if let Some(next) = next.get(lane) {
+            fetch(next.key());
+            if let Some(key) = next.header_key() {
+                fetch(key);
+            }
+        }
         let (nonce, before) = (nonces[lane], befores[lane]);
         rows[lane] = row::<SEAL, ROUNDS>(keys[lane], nonce, message.data(), before);
     }
@@ -370,7 +368,10 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
     befores: [__m128i; LANES],
 ) -> [Sums; LANES] {
     let first_key = broadcast(&key.aes.round_keys[0]);
-    let bases = nonces.map(|nonce| _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key));
+    let mut bases = [first_key; LANES];
+    for (base, nonce) in bases.iter_mut().zip(nonces) {
+        *base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
+    }
     let pads = sizes.map(pad);
     let [pa, pb, pc, pd] = pads;
     let whole = registers.saturating_sub(2);
@@ -386,19 +387,24 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
     let mut waiting = [_mm512_setzero_si512(); LANES];
     for column in 0..registers {
         let key = again(key);
-        let mut states: [_; LANES] = array::from_fn(|lane| {
-            let from = COUNTERS_BEFORE + 2 + LANES * column - pads[lane];
-            _mm512_xor_si512(bases[lane], counters(from))
-        });
+        let mut states = bases;
+        for (state, pad) in states.iter_mut().zip(pads) {
+            let from = COUNTERS_BEFORE + 2 + LANES * column - pad;
+            *state = _mm512_xor_si512(*state, counters(from));
+        }
         for round in 1..ROUNDS {
             let round_key = broadcast(&key.aes.round_keys[round]);
-            states = states.map(|state| _mm512_aesenc_epi128(state, round_key));
+            for state in &mut states {
+                *state = _mm512_aesenc_epi128(*state, round_key);
+            }
         }
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
         let left = registers - column;
-        let (power, middle) = powers(key, CHUNK - 1 - left % CHUNK);
-        for (sums, waiting) in sums.iter_mut().zip(waiting) {
-            *sums = sums.add(waiting, power, middle);
+        if column > 0 {
+            let (power, middle) = powers(key, CHUNK - 1 - left % CHUNK);
+            for (sums, waiting) in sums.iter_mut().zip(waiting) {
+                *sums = sums.add(waiting, power, middle);
+            }
         }
         if column > 0 && column <= whole {
             let at = column - 1;
@@ -436,7 +442,10 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
         }
     }
     let (power, middle) = powers(key, CHUNK - 1);
-    array::from_fn(|lane| sums[lane].add(waiting[lane], power, middle))
+    for (sums, waiting) in sums.iter_mut().zip(waiting) {
+        *sums = sums.add(waiting, power, middle);
+    }
+    sums
 }
 
 /// What goes into the first register, which begins with `pad` blocks that are not there, what goes into
@@ -510,6 +519,15 @@ fn hash<const AFTER: usize, const N: usize>(key: &GcmKey, mut sums: Sums, blocks
         sums = sums.add_pair(key, *blocks, CHUNK - AFTER - N + 2 * pair);
     }
     sums
+}
+
+/// Starts to bring a key into the cache.
+#[inline]
+fn fetch<T>(key: &T) {
+    let lines = ptr::from_ref(key).cast::<[i8; 64]>();
+    for line in 0..size_of::<T>().div_ceil(64) {
+        _mm_prefetch::<_MM_HINT_T0>(lines.wrapping_add(line).cast());
+    }
 }
 
 /// The same key, from memory: the compiler does not know that it is the same. It would keep all of it in
@@ -622,22 +640,20 @@ fn store_masked(bytes: &mut [u8], value: __m128i) {
     unsafe { _mm_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask_of(bytes), value) }
 }
 
-/// A nonce, and room for the counter.
+/// A number as a register.
 #[inline]
-fn load_nonce(nonce: &[u8; NONCE_BYTES]) -> __m128i {
-    // SAFETY: the reference is good for three words of four bytes, which the mask stands for.
-    unsafe { _mm_maskz_loadu_epi32(7, nonce.as_ptr().cast()) }
+fn block(number: u128) -> __m128i {
+    _mm_set_epi64x((number >> 64) as i64, number as i64)
 }
 
 /// One key's block in all lanes, or each lane's own.
 #[inline]
-fn of_lanes<'k>(same: bool, block: impl Fn(usize) -> &'k [u8; BLOCK]) -> __m512i {
-    if same { broadcast(block(0)) } else { join(array::from_fn(|lane| load_block(block(lane)))) }
-}
-
-#[inline]
-fn middles_of_lanes<'k>(same: bool, pair: impl Fn(usize) -> &'k [u64; 2]) -> __m512i {
-    if same { broadcast_middle(pair(0)) } else { join(array::from_fn(|lane| load_pair(pair(lane)))) }
+fn of_lanes(same: bool, [a, b, c, d]: [&[u8; BLOCK]; LANES]) -> __m512i {
+    if same {
+        broadcast(a)
+    } else {
+        join([load_block(a), load_block(b), load_block(c), load_block(d)])
+    }
 }
 
 #[inline]
@@ -747,7 +763,8 @@ fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
         if let Some(four) = samples[at..].first_chunk_mut::<LANES>()
             && four.iter().all(|(other, _)| ptr::eq(*other, four[0].0))
         {
-            let blocks = join(four.each_ref().map(|(_, sample)| load_block(sample)));
+            let [(_, a), (_, b), (_, c), (_, d)] = &*four;
+            let blocks = join([load_block(a), load_block(b), load_block(c), load_block(d)]);
             let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
             let [first, middle @ .., last] = keys else { return };
             let mut state = _mm512_xor_si512(blocks, broadcast(first));
@@ -814,7 +831,11 @@ impl Stream {
         match COUNTERS.0.get(from..from + LANES * N) {
             Some(blocks) => {
                 let blocks = blocks.as_chunks().0;
-                array::from_fn(|at| _mm512_xor_si512(base, load_blocks(&blocks[at])))
+                let mut next = [base; N];
+                for (next, block) in next.iter_mut().zip(blocks) {
+                    *next = _mm512_xor_si512(*next, load_blocks(block));
+                }
+                next
             }
             None => self.next_apart(key),
         }
@@ -827,10 +848,12 @@ impl Stream {
         let from = self.counter.wrapping_sub(4 * N as u32) as i32;
         let steps = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
         let steps = _mm512_add_epi32(steps, _mm512_broadcast_i32x4(self.nonce));
-        array::from_fn(|at| {
+        let mut next = [first; N];
+        for (at, next) in next.iter_mut().enumerate() {
             let counters = _mm512_add_epi32(steps, every_lane(from.wrapping_add(4 * at as i32)));
-            _mm512_xor_si512(big_endian(counters), first)
-        })
+            *next = _mm512_xor_si512(*next, big_endian(counters));
+        }
+        next
     }
 
     /// Up to four registers, any of them short. Returns what belongs into the hash, after so many zeros
@@ -871,7 +894,9 @@ impl Stream {
         let mut states = self.next::<N>(key);
         for round in 1..ROUNDS {
             let round_key = broadcast(&key.aes.round_keys[round]);
-            states = states.map(|state| _mm512_aesenc_epi128(state, round_key));
+            for state in &mut states {
+                *state = _mm512_aesenc_epi128(*state, round_key);
+            }
         }
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
         for (at, state) in states.iter_mut().enumerate() {
@@ -902,7 +927,9 @@ impl Stream {
         let (pairs, _) = waiting.as_chunks::<2>();
         for round in 1..ROUNDS {
             let round_key = broadcast(&key.aes.round_keys[round]);
-            states = states.map(|state| _mm512_aesenc_epi128(state, round_key));
+            for state in &mut states {
+                *state = _mm512_aesenc_epi128(*state, round_key);
+            }
             // What was reduced just before is in the first pair: it comes last.
             if round % 2 == 0 && round / 2 <= pairs.len() {
                 let pair = (round / 2) % pairs.len();
