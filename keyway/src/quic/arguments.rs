@@ -113,7 +113,7 @@ Examples:
   keyway quic get https://10.0.0.7:4433/a https://10.0.0.7:4433/b -o files --ca ca.pem
       two files into the folder files, from a server whose authority is in ca.pem")]
 pub struct Get {
-    /// What to fetch, as https://HOST[:PORT]/PATH
+    /// What to fetch, as https://HOST:PORT/PATH
     #[arg(value_name = "URL", required = true, value_parser = target)]
     pub urls: Vec<Target>,
     /// The file to write, or a folder to write into; '-' is standard output [default: the last part
@@ -138,7 +138,8 @@ pub struct Get {
 /// UDP-SEND and UDP-RECV are the calls of the system that move datagrams, PACKET is sealing and
 /// opening, HEADER is header protection, OTHER is all else: QUIC's frames, streams and timers, TLS
 /// handshakes, copying, and scheduling. The calls of the system are timed each; of the packets, one
-/// in thirteen.
+/// in thirteen. Handshakes with the engine's cryptography exchange keys with ML-KEM as well
+/// (X25519MLKEM768), those with ring's and AWS-LC's do not.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
