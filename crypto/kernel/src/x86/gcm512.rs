@@ -136,9 +136,15 @@ fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) {
         } else {
             let (alone, next) = messages[at..].split_at_mut(1);
             let Some(alone) = alone.first_chunk_mut() else { return };
-            match rounds {
-                Rounds::Ten => together::<M, SEAL, 10, 1>(alone, next),
-                Rounds::Fourteen => together::<M, SEAL, 14, 1>(alone, next),
+            match (rounds, alone) {
+                (Rounds::Ten, [short]) if (1..=64).contains(&short.size()) => {
+                    self::short::<M, SEAL, 10>(short)
+                }
+                (Rounds::Fourteen, [short]) if (1..=64).contains(&short.size()) => {
+                    self::short::<M, SEAL, 14>(short)
+                }
+                (Rounds::Ten, alone) => together::<M, SEAL, 10, 1>(alone, next),
+                (Rounds::Fourteen, alone) => together::<M, SEAL, 14, 1>(alone, next),
             }
             at += 1;
         }
@@ -232,27 +238,28 @@ fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: 
             *tags = _mm512_aesenclast_epi128(*tags, last_key);
         }
         for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
-            let data = [a.data(), b.data(), c.data(), d.data()];
-            let nonces = split(nonces[at]);
+            let [a, b, c, d] = [a.data(), b.data(), c.data(), d.data()];
+            let [nonces, before] = [nonces[at], before[at]];
             let registers = sizes[at].map(registers);
             let alike = registers.iter().all(|other| *other == registers[0]);
-            let rows = if alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
-                columns::<SEAL, ROUNDS>(key, nonces, data, sizes[at], registers[0], split(before[at]))
+            sums[at] = if alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
+                columns::<SEAL, ROUNDS>(key, nonces, [a, b, c, d], registers[0], before)
             } else {
                 // What has no data has its lengths for a first block.
-                let empty = sizes[at].iter().rev().fold(0, |all, size| all << 2 | 3 * u8::from(*size == 0));
-                lengths[at] = _mm512_mask_xor_epi64(lengths[at], empty, lengths[at], before[at]);
-                let [na, nb, nc, nd] = nonces;
-                let [ya, yb, yc, yd] = split(before[at]);
-                let [a, b, c, d] = data;
-                [
+                let mut empty = 0;
+                for (lane, size) in sizes[at].iter().enumerate() {
+                    empty |= u8::from(*size == 0) * (3 << (2 * lane));
+                }
+                lengths[at] = _mm512_mask_xor_epi64(lengths[at], empty, lengths[at], before);
+                let [na, nb, nc, nd] = split(nonces);
+                let [ya, yb, yc, yd] = split(before);
+                sum_rows(&[
                     row::<SEAL, ROUNDS>(key, na, a, ya),
                     row::<SEAL, ROUNDS>(key, nb, b, yb),
                     row::<SEAL, ROUNDS>(key, nc, c, yc),
                     row::<SEAL, ROUNDS>(key, nd, d, yd),
-                ]
+                ])
             };
-            sums[at] = sum_rows(&rows);
         }
     }
     for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
@@ -281,7 +288,7 @@ fn blocks<const SEAL: bool>(
     store_masked(b, wb);
     store_masked(c, wc);
     store_masked(d, wd);
-    let mask = masks.iter().rev().fold(0, |all, mask| all << BLOCK | u64::from(*mask));
+    let mask = masks.iter().rev().fold(0, |all, mask| (all << BLOCK) | u64::from(*mask));
     reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input })
 }
 
@@ -293,6 +300,55 @@ fn sum_rows([a, b, c, d]: &[Sums; LANES]) -> Sums {
         middle: sum_lanes([a.middle, b.middle, c.middle, d.middle]),
         high: sum_lanes([a.high, b.high, c.high, d.high]),
     }
+}
+
+/// A lone message of 1 to 64 bytes: as few steps as can be, one after another.
+fn short<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(message: &mut M) {
+    let Some(key) = gcm(message) else { return };
+    let (blocks, pad) = (message.size().div_ceil(BLOCK), pad(message.size()));
+    // Additional data before the data, lengths behind it.
+    let aad = message.aad();
+    let lengths = _mm_set_epi64x(8 * aad.len() as i64, 8 * message.size() as i64);
+    let none = _mm_setzero_si128();
+    let ends = join([last_of_aad(key, aad), lengths, none, none]);
+    let before = load_block(&key.powers[POWERS - 1 - blocks]);
+    let power = join([before, load_block(&key.first), none, none]);
+    let middle = _mm512_xor_si512(power, _mm512_shuffle_epi32(power, 0x4e));
+    let sums = zero().add(ends, power, middle);
+
+    let nonce = block(message.nonce());
+    let first_key = broadcast(&key.aes.round_keys[0]);
+    let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
+    let mut state = _mm512_xor_si512(base, counters(COUNTERS_BEFORE + 2 - pad));
+    let mut tag = _mm512_xor_si512(base, every_lane(1 << 24));
+    for round in 1..ROUNDS {
+        let round_key = broadcast(&key.aes.round_keys[round]);
+        state = _mm512_aesenc_epi128(state, round_key);
+        tag = _mm512_aesenc_epi128(tag, round_key);
+    }
+    let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+    let tag = _mm512_aesenclast_epi128(tag, last_key);
+    let data = message.data();
+    let (input, mask) = load_some(data, pad);
+    let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
+    store_some(data, pad, output);
+    let hashed = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
+    let (power, middle) = powers(key, CHUNK - 1);
+    let Sums { low, middle, high } = sums.add(hashed, power, middle);
+    let sums = Sums { low: fold(low), middle: fold(middle), high: fold(high) };
+    let [tag, ..] = split(_mm512_xor_si512(reverse(sums.reduce()), tag));
+    message.finish(number(tag));
+}
+
+/// The sum of all lanes, in the first lane.
+#[inline]
+fn fold(value: __m512i) -> __m512i {
+    let halves = _mm256_xor_si256(
+        _mm512_castsi512_si256(value),
+        _mm512_extracti64x4_epi64(value, 1),
+    );
+    let sum = _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+    _mm512_zextsi128_si512(sum)
 }
 
 /// Messages side by side, one in each lane. The keys of the next come into the cache meanwhile.
@@ -361,18 +417,14 @@ fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: 
 #[inline]
 fn columns<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
-    nonces: [__m128i; LANES],
+    nonces: __m512i,
     [a, b, c, d]: [&mut [u8]; LANES],
-    sizes: [usize; LANES],
     registers: usize,
-    befores: [__m128i; LANES],
-) -> [Sums; LANES] {
+    before: __m512i,
+) -> Sums {
     let first_key = broadcast(&key.aes.round_keys[0]);
-    let mut bases = [first_key; LANES];
-    for (base, nonce) in bases.iter_mut().zip(nonces) {
-        *base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
-    }
-    let pads = sizes.map(pad);
+    let bases = spread(_mm512_xor_si512(nonces, first_key));
+    let pads = [pad(a.len()), pad(b.len()), pad(c.len()), pad(d.len())];
     let [pa, pb, pc, pd] = pads;
     let whole = registers.saturating_sub(2);
     let (head_a, whole_a, tail_a) = parts(a, pa, whole);
@@ -428,9 +480,10 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
                 waiting[lane] = reverse(sealed);
             }
             if column == 0 {
-                for lane in 0..LANES {
-                    let before = at_block(pads[lane], befores[lane]);
-                    waiting[lane] = _mm512_xor_si512(waiting[lane], before);
+                for (lane, before) in spread(before).into_iter().enumerate() {
+                    let there = 3 << (2 * pads[lane]);
+                    waiting[lane] =
+                        _mm512_mask_xor_epi64(waiting[lane], there, waiting[lane], before);
                 }
             }
         }
@@ -445,7 +498,7 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
     for (sums, waiting) in sums.iter_mut().zip(waiting) {
         *sums = sums.add(waiting, power, middle);
     }
-    sums
+    sum_rows(&sums)
 }
 
 /// What goes into the first register, which begins with `pad` blocks that are not there, what goes into
@@ -629,15 +682,17 @@ fn mask_of(bytes: &[u8]) -> u16 {
 /// Up to a block.
 #[inline]
 fn load_masked(bytes: &[u8]) -> __m128i {
+    let mask = mask_of(bytes);
     // SAFETY: the mask has a bit for each byte there is, and what has none is not read.
-    unsafe { _mm_maskz_loadu_epi8(mask_of(bytes), bytes.as_ptr().cast()) }
+    unsafe { _mm_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }
 }
 
 /// Replaces up to a block.
 #[inline]
 fn store_masked(bytes: &mut [u8], value: __m128i) {
+    let mask = mask_of(bytes);
     // SAFETY: the mask has a bit for each byte there is, and what has none is not written.
-    unsafe { _mm_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask_of(bytes), value) }
+    unsafe { _mm_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask, value) }
 }
 
 /// A number as a register.
@@ -695,6 +750,17 @@ fn join([a, b, c, d]: [__m128i; LANES]) -> __m512i {
     let ab = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
     let cd = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
     _mm512_inserti64x4(_mm512_castsi256_si512(ab), cd, 1)
+}
+
+/// Each lane in all lanes of a register.
+#[inline]
+fn spread(value: __m512i) -> [__m512i; LANES] {
+    [
+        _mm512_shuffle_i32x4(value, value, 0x00),
+        _mm512_shuffle_i32x4(value, value, 0x55),
+        _mm512_shuffle_i32x4(value, value, 0xaa),
+        _mm512_shuffle_i32x4(value, value, 0xff),
+    ]
 }
 
 #[inline]
