@@ -426,7 +426,23 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
     let bases = spread(_mm512_xor_si512(nonces, first_key));
     let pads = [pad(a.len()), pad(b.len()), pad(c.len()), pad(d.len())];
     let [pa, pb, pc, pd] = pads;
-    let whole = registers.saturating_sub(2);
+    let mut befores = spread(before);
+    for (before, pad) in befores.iter_mut().zip(pads) {
+        *before = _mm512_maskz_mov_epi64(3 << (2 * pad), *before);
+    }
+    if registers == 1 {
+        let mut states = bases;
+        cipher::<SEAL, ROUNDS>(key, &mut states, 0, pads);
+        edge::<SEAL, ROUNDS>(key, &mut states, &mut [a, b, c, d], pads);
+        let (power, middle) = powers(key, CHUNK - 1);
+        let mut sums = [zero(); LANES];
+        for lane in 0..LANES {
+            let blocks = _mm512_xor_si512(states[lane], befores[lane]);
+            sums[lane] = zero().add(blocks, power, middle);
+        }
+        return sum_rows(&sums);
+    }
+    let whole = registers - 2;
     let (head_a, whole_a, tail_a) = parts(a, pa, whole);
     let (head_b, whole_b, tail_b) = parts(b, pb, whole);
     let (head_c, whole_c, tail_c) = parts(c, pc, whole);
@@ -440,16 +456,7 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
     for column in 0..registers {
         let key = again(key);
         let mut states = bases;
-        for (state, pad) in states.iter_mut().zip(pads) {
-            let from = COUNTERS_BEFORE + 2 + LANES * column - pad;
-            *state = _mm512_xor_si512(*state, counters(from));
-        }
-        for round in 1..ROUNDS {
-            let round_key = broadcast(&key.aes.round_keys[round]);
-            for state in &mut states {
-                *state = _mm512_aesenc_epi128(*state, round_key);
-            }
-        }
+        cipher::<SEAL, ROUNDS>(key, &mut states, column, pads);
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
         let left = registers - column;
         if column > 0 {
@@ -480,10 +487,8 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
                 waiting[lane] = reverse(sealed);
             }
             if column == 0 {
-                for (lane, before) in spread(before).into_iter().enumerate() {
-                    let there = 3 << (2 * pads[lane]);
-                    waiting[lane] =
-                        _mm512_mask_xor_epi64(waiting[lane], there, waiting[lane], before);
+                for lane in 0..LANES {
+                    waiting[lane] = _mm512_xor_si512(waiting[lane], befores[lane]);
                 }
             }
         }
@@ -499,6 +504,47 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
         *sums = sums.add(waiting, power, middle);
     }
     sum_rows(&sums)
+}
+
+/// All rounds but the last for a column. `SEAL` makes it a function of its callers' own, which the
+/// compiler inlines.
+#[inline]
+fn cipher<const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    states: &mut [__m512i; LANES],
+    column: usize,
+    pads: [usize; LANES],
+) {
+    for (state, pad) in states.iter_mut().zip(pads) {
+        let from = COUNTERS_BEFORE + 2 + LANES * column - pad;
+        *state = _mm512_xor_si512(*state, counters(from));
+    }
+    for round in 1..ROUNDS {
+        let round_key = broadcast(&key.aes.round_keys[round]);
+        for state in &mut *states {
+            *state = _mm512_aesenc_epi128(*state, round_key);
+        }
+    }
+}
+
+/// The last round, where registers begin with blocks that are not there, or end early. Leaves what
+/// belongs into the hash.
+#[inline]
+fn edge<const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    states: &mut [__m512i; LANES],
+    parts: &mut [&mut [u8]; LANES],
+    pads: [usize; LANES],
+) {
+    let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+    for lane in 0..LANES {
+        let (bytes, pad) = (&mut *parts[lane], pads[lane]);
+        let (input, mask) = load_some(bytes, pad);
+        let output = _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
+        store_some(bytes, pad, output);
+        let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
+        states[lane] = reverse(sealed);
+    }
 }
 
 /// What goes into the first register, which begins with `pad` blocks that are not there, what goes into
