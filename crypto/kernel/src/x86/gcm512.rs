@@ -580,26 +580,22 @@ fn row<const SEAL: bool, const ROUNDS: usize>(
     let mut cursor = Cursor::new(data);
     let before = at_block(cursor.pad(), before);
     let mut stream = Stream::new(key, nonce, cursor.pad());
-    // The last registers are yet to be taken into the hash: that is done between the rounds of the
-    // next.
     let start = (registers - 1) % CHUNK + 1;
     let mut left = (registers - start) / CHUNK;
-    let (mut sums, mut waiting);
+    let (mut sums, mut carried) = (zero(), before);
     if start > LOT {
         let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start - LOT, before);
-        sums = hash::<LOT, _>(key, zero(), first);
-        let second = stream.start::<SEAL, ROUNDS>(key, &mut cursor, LOT, _mm512_setzero_si512());
-        if left == 0 {
-            return hash::<0, _>(key, sums, second);
-        }
-        (sums, waiting) = stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, sums, second);
-    } else {
-        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start, before);
-        if left == 0 {
-            return hash::<0, _>(key, zero(), first);
-        }
-        (sums, waiting) = stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, zero(), first);
+        sums = hash::<LOT, _>(key, sums, first);
+        carried = _mm512_setzero_si512();
     }
+    // The last registers are yet to be taken into the hash: that is done between the rounds of the
+    // next.
+    let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start.min(LOT), carried);
+    if left == 0 {
+        return hash::<0, _>(key, sums, first);
+    }
+    let (mut sums, mut waiting) =
+        stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, sums, first);
     loop {
         waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
         left -= 1;
