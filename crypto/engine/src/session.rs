@@ -334,6 +334,8 @@ const SIZES: [usize; 4] = [0, 1 << 10, 1 << 12, 1 << 20];
 const MARGIN: f64 = 1.2;
 /// The same for sizes at which to ask about each request costs next to nothing.
 const LARGE_MARGIN: f64 = 1.05;
+/// Nanoseconds that asking costs, more or less; for less gain it is not worth it.
+const ASKING: f64 = 40.0;
 
 /// Room for the longest public key of a signature algorithm: ML-DSA-87.
 const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
@@ -744,7 +746,7 @@ impl Inner {
         }
         let beaten = |bytes: usize| {
             let margin = if bytes == 0 { MARGIN } else { LARGE_MARGIN };
-            others.iter().any(|other| cost(*other, bytes) * margin < cost(0, bytes))
+            others.iter().any(|other| cost(*other, bytes) * margin + ASKING < cost(0, bytes))
         };
         self.binding(0).filter(|first| first.lane.on_caller)?;
         let best = SIZES.into_iter().take_while(|bytes| !beaten(*bytes)).last()?;
