@@ -171,9 +171,10 @@ impl Protect<'_> {
             return Err(Why::Number);
         }
         let number_at = self.header_bytes.checked_sub(self.number_bytes()).filter(|at| *at > 0);
-        let sampled =
-            number_at.ok_or(Why::HeaderLength)?.saturating_add(NUMBER_BYTES_MAX + SAMPLE_BYTES);
-        if self.packet.len() < sampled.max(self.header_bytes.saturating_add(TAG_BYTES)) {
+        let number_at = number_at.ok_or(Why::HeaderLength)?;
+        // The tag has a place wherever there is a sample, which begins 4 bytes behind the number's
+        // start and has its length.
+        if self.packet.len() < number_at.saturating_add(NUMBER_BYTES_MAX + SAMPLE_BYTES) {
             return Err(Why::TooShort);
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! The room of x86-64 with AVX-512 (F, BW) and VAES. All that is unsafe in this crate is here: calling
 //! code that needs these features, which only an [`Avx512`] can do; loads and stores, which take
-//! references; an empty `asm!` that keeps the compiler from reordering sums; and the cursors of
-//! `stitched`, two into each message.
+//! references, or the part of a register that a mask stands for; empty `asm!` that keeps the compiler
+//! from reordering sums and from holding keys in registers; and the cursors of `stitched`, two into each
+//! message.
 
 mod cbc;
 mod chacha;
