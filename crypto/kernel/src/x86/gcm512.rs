@@ -10,8 +10,8 @@ use super::{load, store};
 use crate::aes::Rounds;
 use crate::chacha;
 use crate::packet::{
-    AeadForm, GcmKey, HeaderForm, HeaderKey, Message, Open, POWERS, Protect, Room, SAMPLE_BYTES,
-    Seal, Unprotect,
+    AeadForm, GcmKey, HeaderForm, HeaderKey, MaskKey, Message, Open, POWERS, Protect, Room,
+    SAMPLE_BYTES, Seal, Unprotect,
 };
 use crate::portable::Library;
 use core::arch::asm;
@@ -851,6 +851,33 @@ fn big_endian(value: __m512i) -> __m512i {
     _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(order))
 }
 
+/// Masks under one key, four to a register.
+#[inline]
+fn masks_of<const G: usize>(
+    key: &MaskKey,
+    groups: &mut [[(&HeaderKey, [u8; SAMPLE_BYTES]); LANES]; G],
+) {
+    let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
+    let [first, middle @ .., last] = keys else { return };
+    let mut states = [_mm512_setzero_si512(); G];
+    for (state, [(_, a), (_, b), (_, c), (_, d)]) in states.iter_mut().zip(&*groups) {
+        let blocks = join([load_block(a), load_block(b), load_block(c), load_block(d)]);
+        *state = _mm512_xor_si512(blocks, broadcast(first));
+    }
+    for key in middle {
+        let round_key = broadcast(key);
+        for state in &mut states {
+            *state = _mm512_aesenc_epi128(*state, round_key);
+        }
+    }
+    for (state, group) in states.iter().zip(groups) {
+        let masks = split(_mm512_aesenclast_epi128(*state, broadcast(last)));
+        for ((_, sample), mask) in group.iter_mut().zip(masks) {
+            *sample = number(mask).to_le_bytes();
+        }
+    }
+}
+
 /// Four masks at a time where neighbours have the same key.
 fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;
@@ -868,21 +895,18 @@ fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
                 continue;
             }
         };
-        if let Some(four) = samples[at..].first_chunk_mut::<LANES>()
-            && four.iter().all(|(other, _)| ptr::eq(*other, four[0].0))
+        let same = samples[at..].iter().take(TOGETHER);
+        let same = same.take_while(|(other, _)| ptr::eq(*other, samples[at].0)).count();
+        let groups = samples[at..].as_chunks_mut().0;
+        if same == TOGETHER
+            && let Some(groups) = groups.first_chunk_mut::<{ TOGETHER / LANES }>()
         {
-            let [(_, a), (_, b), (_, c), (_, d)] = &*four;
-            let blocks = join([load_block(a), load_block(b), load_block(c), load_block(d)]);
-            let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
-            let [first, middle @ .., last] = keys else { return };
-            let mut state = _mm512_xor_si512(blocks, broadcast(first));
-            for key in middle {
-                state = _mm512_aesenc_epi128(state, broadcast(key));
-            }
-            let masks = split(_mm512_aesenclast_epi128(state, broadcast(last)));
-            for ((_, sample), mask) in four.iter_mut().zip(masks) {
-                *sample = number(mask).to_le_bytes();
-            }
+            masks_of(key, groups);
+            at += TOGETHER;
+        } else if same >= LANES
+            && let Some(groups) = groups.first_chunk_mut::<1>()
+        {
+            masks_of(key, groups);
             at += LANES;
         } else {
             let (_, sample) = &mut samples[at];
