@@ -451,7 +451,8 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
     let mut tails = [tail_a, tail_b, tail_c, tail_d];
 
     let mut sums = [zero(); LANES];
-    // The last column is yet to be taken into the hash.
+    // The last columns are yet to be taken into the hash.
+    let mut earlier = [_mm512_setzero_si512(); LANES];
     let mut waiting = [_mm512_setzero_si512(); LANES];
     for column in 0..registers {
         let key = again(key);
@@ -459,10 +460,18 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
         cipher::<SEAL, ROUNDS>(key, &mut states, column, pads);
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
         let left = registers - column;
-        if column > 0 {
-            let (power, middle) = powers(key, CHUNK - 1 - left % CHUNK);
+        // They go there in pairs, counted from the end.
+        let at = CHUNK - 1 - left % CHUNK;
+        if left % 2 == 1 {
+            earlier = waiting;
+        } else if column == 1 {
+            let (power, middle) = powers(key, at);
             for (sums, waiting) in sums.iter_mut().zip(waiting) {
                 *sums = sums.add(waiting, power, middle);
+            }
+        } else if column > 1 {
+            for lane in 0..LANES {
+                sums[lane] = sums[lane].add_pair(key, [earlier[lane], waiting[lane]], at - 1);
             }
         }
         if column > 0 && column <= whole {
@@ -499,9 +508,8 @@ fn columns<const SEAL: bool, const ROUNDS: usize>(
             }
         }
     }
-    let (power, middle) = powers(key, CHUNK - 1);
-    for (sums, waiting) in sums.iter_mut().zip(waiting) {
-        *sums = sums.add(waiting, power, middle);
+    for lane in 0..LANES {
+        sums[lane] = sums[lane].add_pair(key, [earlier[lane], waiting[lane]], CHUNK - 2);
     }
     sum_rows(&sums)
 }
