@@ -11,6 +11,7 @@
 mod constant_time;
 mod echo;
 mod engine;
+mod gauge;
 mod packet;
 mod plot;
 mod process;

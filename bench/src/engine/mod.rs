@@ -3,7 +3,8 @@
 //!
 //! Seven claims, one file each. Both sides of a comparison run by turns for a fraction of a
 //! millisecond, and a round's figure is the best of such runs: what neighbours on a shared machine
-//! take is no property of either side. What is reported is the median of the rounds.
+//! take is no property of either side. In claims 1 to 3, where it shows most, a round that a neighbour on
+//! the same core disturbed is repeated. What is reported is the median of the rounds.
 
 mod balancing;
 mod classes;

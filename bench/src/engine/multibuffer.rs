@@ -4,6 +4,7 @@
 //! multi-buffer library, which gains as much from a batch and loses much without one.
 
 use super::{Arguments, Findings, best, dpdk, openssl, time};
+use crate::gauge::Gauge;
 use crate::report::{Claim, Table, median};
 use indicatif::ProgressBar;
 use keyway_engine::{
@@ -46,13 +47,17 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
     let mut ours = vec![Vec::new(); SIZES.len() * DEPTHS.len()];
     let mut theirs = Vec::new();
     progress.inc_length(arguments.rounds as u64);
+    let mut gauge = Gauge::new();
     for _ in 0..arguments.rounds {
         for (cell, figures) in ours.iter_mut().enumerate() {
             let (bytes, depth) = (SIZES[cell / DEPTHS.len()], DEPTHS[cell % DEPTHS.len()]);
             let mut multibuffer = Round::new(&engine, &multibuffer, bytes, depth);
             let mut software = Round::new(&engine, &software, bytes, depth);
-            figures.push(best(RUNS, &mut [&mut || multibuffer.turn(), &mut || software.turn()]));
+            figures.push(gauge.undisturbed(|| {
+                best(RUNS, &mut [&mut || multibuffer.turn(), &mut || software.turn()])
+            }));
         }
+        gauge.wait();
         theirs.push(dpdk::MULTIBUFFER.measure(&SIZES, &DEPTHS, DPDK_OPERATIONS, DPDK_RUNS));
         progress.inc(1);
     }

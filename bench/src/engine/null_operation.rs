@@ -4,6 +4,7 @@
 //! and round, so that nothing is allocated.
 
 use super::{Arguments, Findings, best, column, dpdk, time};
+use crate::gauge::Gauge;
 use crate::report::{Claim, Table, median};
 use indicatif::ProgressBar;
 use keyway_engine::{Algorithm, Demand, IV_BYTES_MAX, Key, Operation, Parameters, Queue};
@@ -32,13 +33,17 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     progress.inc_length(arguments.rounds as u64);
+    let mut gauge = Gauge::new();
     for _ in 0..arguments.rounds {
-        let mut call = || direct(&session);
-        let mut round = best(RUNS, &mut [&mut call]);
-        for queue in &mut queues {
-            round.extend(best(RUNS, &mut [&mut || queue.turn()]));
-        }
-        ours.push(round);
+        ours.push(gauge.undisturbed(|| {
+            let mut call = || direct(&session);
+            let mut round = best(RUNS, &mut [&mut call]);
+            for queue in &mut queues {
+                round.extend(best(RUNS, &mut [&mut || queue.turn()]));
+            }
+            round
+        }));
+        gauge.wait();
         theirs.push(dpdk::NULL.measure(&[BYTES], &DEPTHS, DPDK_OPERATIONS, DPDK_RUNS));
         progress.inc(1);
     }

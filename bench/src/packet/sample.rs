@@ -5,8 +5,8 @@
 //! after: a loop that slows down when a neighbour takes half of the core. A sample between gauges
 //! that are not at their best is thrown away. A turn is 9 samples, and its figure their median.
 
+use crate::gauge::Gauge;
 use crate::report::median;
-use std::hint::black_box;
 use std::time::Instant;
 
 /// A QUIC short header: first byte, 8 bytes of connection ID, 2 bytes of packet number.
@@ -30,8 +30,6 @@ const SAMPLES: usize = 9;
 const TRIED_MAX: usize = 60;
 const SAMPLES_MIN: usize = 3;
 const SAMPLE_NS: f64 = 15e3;
-/// A gauge may take so many times its best.
-const GAUGE_MAX: f64 = 1.1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
@@ -150,42 +148,37 @@ pub struct Turn {
 
 /// Takes samples of sides in this process.
 pub struct Sampler {
-    /// The best there was, in nanoseconds.
-    gauge: f64,
+    gauge: Gauge,
     /// What looking at the clock adds, in nanoseconds.
     clock: f64,
 }
 
 impl Sampler {
     pub fn new() -> Self {
-        let best = |mut run: Box<dyn FnMut() -> f64>| (0..200).map(|_| run()).fold(1e9, f64::min);
-        Sampler { gauge: best(Box::new(gauge)), clock: best(Box::new(|| since(Instant::now()))) }
+        let clock = (0..200).map(|_| since(Instant::now())).fold(f64::MAX, f64::min);
+        Sampler { gauge: Gauge::new(), clock }
     }
 
     pub fn turn(&mut self, side: &mut dyn Side, case: &Case) -> Turn {
         let mut pool = Pool::new(case);
         side.pass(&Case { way: Way::Seal, ..*case }, &mut pool, &mut 0);
         let (wire, mut done) = (pool.bytes().to_vec(), 0);
-        let mut sample = |passes| self.sample(side, case, &mut pool, &wire, &mut done, passes);
         // All keys once, so that what is measured is the turn after the first.
         for _ in (0..case.keys).step_by(POOL) {
-            sample(1);
+            self.sample(side, case, &mut pool, &wire, &mut done, 1);
         }
         let packets = wire.len() / case.packet_bytes();
-        let passes = (SAMPLE_NS / packets as f64 / sample(2)) as usize;
+        let once = self.sample(side, case, &mut pool, &wire, &mut done, 2);
+        let passes = (SAMPLE_NS / packets as f64 / once) as usize;
         let (mut good, mut all) = (Vec::new(), Vec::new());
-        let mut best = self.gauge;
         while good.len() < SAMPLES && all.len() < TRIED_MAX {
-            let before = gauge();
-            let figure = sample(passes.max(1));
-            let after = gauge();
-            best = best.min(before).min(after);
-            if before.max(after) < best * GAUGE_MAX {
+            let before = self.gauge.is_calm();
+            let figure = self.sample(side, case, &mut pool, &wire, &mut done, passes.max(1));
+            if self.gauge.is_calm() && before {
                 good.push(figure);
             }
             all.push(figure);
         }
-        self.gauge = best;
         all.sort_by(f64::total_cmp);
         let (goods, tried) = (good.len(), all.len());
         // Where neighbours leave no peace, the better ones stand for what is not disturbed.
@@ -240,18 +233,4 @@ pub fn check(side: &mut dyn Side, case: &Case) -> Result<u64, String> {
 
 fn since(begun: Instant) -> f64 {
     begun.elapsed().as_nanos() as f64
-}
-
-/// Nanoseconds of chains that only overlap as far as the core looks ahead, which a neighbour on the
-/// same core halves.
-fn gauge() -> f64 {
-    let begun = Instant::now();
-    for round in 0..128_u64 {
-        let mut x = round;
-        for _ in 0..48 {
-            x = (x ^ round).wrapping_add(0x9e37_79b9);
-        }
-        black_box(x);
-    }
-    since(begun)
 }
