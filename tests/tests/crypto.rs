@@ -215,7 +215,7 @@ fn bad_arguments_are_told_before_anything_is_measured() {
         ("test --threads 0", 2, "0"),
         ("test --in-flight 4 --direct", 2, "cannot be used with"),
         ("test --count 1 --seconds 1", 2, "cannot be used with"),
-        ("test --driver gpu", 2, "there are software"),
+        ("test --driver gpu", 2, "there is no driver gpu; there are "),
         ("test --conformance", 2, "--driver"),
         ("test --size 16m --in-flight 4096", 2, "memory"),
         ("test --key nothing.pem", 1, "nothing.pem"),
@@ -232,6 +232,12 @@ fn bad_arguments_are_told_before_anything_is_measured() {
         assert!(err.contains(part) && err.lines().count() == 1, "{arguments}: {err}");
         assert!(stdout.is_empty(), "{arguments}");
     }
+    let mut command = Command::new(keyway());
+    command.args(["crypto", "list"]).env("KEYWAY_KERNEL", "abacus");
+    let Output { status, stderr, .. } = command.output().unwrap();
+    let err = String::from_utf8(stderr).unwrap();
+    assert!(status.code() == Some(2) && err.contains("KEYWAY_KERNEL=abacus"), "{err}");
+    assert!(err.contains("there are portable"), "{err}");
     assert!(!text("test --algorithm 3des-cbc", 1).is_empty());
     text("test --algorithm 3des-cbc --legacy --count 5 --size 64", 0);
 }
