@@ -3,6 +3,7 @@
 //! A kernel takes many packets at a time, of whatever keys and lengths: the tasks of a queue go
 //! through it together, a lone request goes alone.
 
+use crate::pass_on;
 use keyway_engine::{
     Algorithm, Bell, Driver, DriverQueue, DriverSession, Error, Flow, Key, Kind, MASK_BYTES,
     NONCE_BYTES, Opened, Operation, Phase, Request, Step, TAG_BYTES, Task,
@@ -296,7 +297,7 @@ impl DriverQueue for Queue {
 
     fn poll(&mut self, done: &mut Vec<Box<Task>>) {
         self.work();
-        done.append(&mut self.finished);
+        pass_on(&mut self.finished, done);
     }
 }
 
@@ -321,7 +322,7 @@ impl Queue {
                 None => alike.iter_mut().for_each(|task| task.run()),
             }
         }
-        self.finished.append(&mut self.waiting);
+        pass_on(&mut self.waiting, &mut self.finished);
     }
 }
 

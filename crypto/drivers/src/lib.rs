@@ -34,8 +34,9 @@ pub use queued2003::queued2003;
 pub use simulated::{Card, Counters, Simulated, simulated};
 pub use software::software;
 
-use keyway_engine::{Builder, Driver, Engine};
+use keyway_engine::{Builder, Driver, Engine, Task};
 use keyway_kernel::packet::PacketKernel;
+use std::mem;
 use std::sync::Arc;
 
 /// The drivers that most want: [`kernel`] and [`multibuffer`] where the processor has them,
@@ -51,4 +52,13 @@ pub fn drivers() -> Vec<Arc<dyn Driver>> {
 /// An engine with these [`drivers`].
 pub fn engine() -> Engine {
     drivers().into_iter().fold(Engine::builder(), Builder::driver).build()
+}
+
+/// Moves all of `from` to the end of `to`: without a copy, if nothing is there yet.
+fn pass_on(from: &mut Vec<Box<Task>>, to: &mut Vec<Box<Task>>) {
+    if to.is_empty() {
+        mem::swap(from, to);
+    } else {
+        to.append(from);
+    }
 }

@@ -5,7 +5,7 @@
 //! about four requests of one kind on. What comes alone, what decrypts, and what is laid out as the
 //! kernel cannot take it, is done as the `software` driver does it, step by step.
 
-use crate::software;
+use crate::{pass_on, software};
 use keyway_engine::{
     Algorithm, Bell, Direction, Driver, DriverQueue, DriverSession, Error, Flow, Iv, Key,
     Operation, Part, Request, Step, Task, run_chain,
@@ -193,7 +193,7 @@ impl DriverQueue for Queue {
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow {
         if !more && self.waiting.len() + tasks.len() < COMPANY_MIN {
             tasks.iter_mut().for_each(|task| task.run());
-            self.finished.append(tasks);
+            pass_on(tasks, &mut self.finished);
         }
         while !tasks.is_empty() {
             let room = GROUP - self.waiting.len();
@@ -210,13 +210,16 @@ impl DriverQueue for Queue {
 
     fn poll(&mut self, done: &mut Vec<Box<Task>>) {
         self.work();
-        done.append(&mut self.finished);
+        pass_on(&mut self.finished, done);
     }
 }
 
 impl Queue {
     /// Does all that waits.
     fn work(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
         // Lanes are of one kind, and all go as far as the shortest.
         self.waiting.sort_unstable_by_key(|waiting| (waiting.kind, waiting.bytes));
         for alike in self.waiting.chunk_by_mut(|one, other| one.kind == other.kind) {

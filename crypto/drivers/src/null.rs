@@ -1,10 +1,10 @@
 //! The driver that does nothing: what remains is the cost of everything around the cryptography.
 
+use crate::pass_on;
 use keyway_engine::{
     Algorithm, Bell, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation,
     Request, Selection, Step, TAG_BYTES, Task,
 };
-use std::mem;
 use std::sync::Arc;
 
 /// What it says a signature needs, in bytes; an Ed25519 one does.
@@ -76,15 +76,6 @@ impl DriverQueue for Queue {
 
     fn poll(&mut self, done: &mut Vec<Box<Task>>) {
         pass_on(&mut self.finished, done);
-    }
-}
-
-/// Moves all of `from` to the end of `to`: without a copy, if nothing is there yet.
-fn pass_on(from: &mut Vec<Box<Task>>, to: &mut Vec<Box<Task>>) {
-    if to.is_empty() {
-        mem::swap(from, to);
-    } else {
-        to.append(from);
     }
 }
 
