@@ -1,0 +1,165 @@
+//! GHASH: products, their sums, and what they leave modulo the polynomial.
+
+use super::register::*;
+use super::{BLOCK, CHUNK, LANES};
+use crate::packet::GcmKey;
+use crate::x86::gcm::POLYNOMIAL;
+use crate::x86::load;
+use core::arch::x86_64::*;
+
+/// Products that have yet to be reduced: Karatsuba's three.
+#[derive(Clone, Copy)]
+pub(super) struct Sums {
+    pub(super) low: __m512i,
+    pub(super) middle: __m512i,
+    pub(super) high: __m512i,
+}
+
+impl Sums {
+    features! {
+
+    /// Adds two registers, the first so many from where the powers begin.
+    #[inline]
+    pub(super) fn add_pair(self, key: &GcmKey, [a, b]: [__m512i; 2], at: usize) -> Self {
+        let powers: &[[u8; 64]; 2] = key.powers.as_flattened().as_chunks().0[at..].first_chunk().expect("");
+        let middle = load_pairs(&key.middles.as_chunks().0[at / 2]);
+        let (power_a, power_b) = (load(&powers[0]), load(&powers[1]));
+        let halves = |blocks| _mm512_xor_si512(blocks, _mm512_shuffle_epi32(blocks, 0x4e));
+        Self {
+            low: xor3(
+                self.low,
+                _mm512_clmulepi64_epi128(a, power_a, 0x00),
+                _mm512_clmulepi64_epi128(b, power_b, 0x00),
+            ),
+            middle: xor3(
+                self.middle,
+                _mm512_clmulepi64_epi128(halves(a), middle, 0x00),
+                _mm512_clmulepi64_epi128(halves(b), middle, 0x10),
+            ),
+            high: xor3(
+                self.high,
+                _mm512_clmulepi64_epi128(a, power_a, 0x11),
+                _mm512_clmulepi64_epi128(b, power_b, 0x11),
+            ),
+        }
+    }
+
+    /// Adds a product.
+    #[inline]
+    pub(super) fn add(self, blocks: __m512i, power: __m512i, middle: __m512i) -> Self {
+        let halves = _mm512_xor_si512(blocks, _mm512_shuffle_epi32(blocks, 0x4e));
+        Self {
+            low: _mm512_xor_si512(self.low, _mm512_clmulepi64_epi128(blocks, power, 0x00)),
+            middle: _mm512_xor_si512(self.middle, _mm512_clmulepi64_epi128(halves, middle, 0x00)),
+            high: _mm512_xor_si512(self.high, _mm512_clmulepi64_epi128(blocks, power, 0x11)),
+        }
+    }
+
+    /// Modulo the polynomial, lane by lane.
+    #[inline]
+    pub(super) fn reduce(self) -> __m512i {
+        let Self { low, middle, high } = self;
+        let polynomial = _mm512_set1_epi64(POLYNOMIAL as i64);
+        let middle = xor3(middle, low, high);
+        let folded = _mm512_clmulepi64_epi128(low, polynomial, 0x00);
+        let middle = xor3(middle, _mm512_shuffle_epi32(low, 0x4e), folded);
+        let folded = _mm512_clmulepi64_epi128(middle, polynomial, 0x00);
+        xor3(high, _mm512_shuffle_epi32(middle, 0x4e), folded)
+    }
+
+    }
+}
+
+features! {
+
+#[inline]
+pub(super) fn zero() -> Sums {
+    let zero = _mm512_setzero_si512();
+    Sums { low: zero, middle: zero, high: zero }
+}
+
+/// The powers of a register and their middles.
+#[inline]
+pub(super) fn powers(key: &GcmKey, at: usize) -> (__m512i, __m512i) {
+    let power = load_blocks(&key.powers.as_chunks().0[at]);
+    let middle = load_pairs(&key.middles.as_chunks().0[at / 2]);
+    (power, if at.is_multiple_of(2) { middle } else { _mm512_shuffle_epi32(middle, 0x4e) })
+}
+
+/// The last block of additional data, all blocks before it taken in: what is yet to be multiplied.
+#[inline]
+pub(super) fn last_of_aad(key: &GcmKey, aad: &[u8]) -> __m128i {
+    if aad.len() <= BLOCK { load_part(aad) } else { long_aad(key, aad) }
+}
+
+#[cold]
+pub(super) fn long_aad(key: &GcmKey, aad: &[u8]) -> __m128i {
+    let first = broadcast(&key.first);
+    let middle = broadcast_middle(&key.first_middle);
+    let mut hash = _mm_setzero_si128();
+    let last = (aad.len() - 1) / BLOCK;
+    for (at, block) in aad.chunks(BLOCK).enumerate() {
+        hash = _mm_xor_si128(hash, load_part(block));
+        if at < last {
+            hash = _mm512_castsi512_si128(zero().add(_mm512_zextsi128_si512(hash), first, middle).reduce());
+        }
+    }
+    hash
+}
+
+/// The sums of each row, a lane each.
+#[inline]
+pub(super) fn sum_rows([a, b, c, d]: &[Sums; LANES]) -> Sums {
+    Sums {
+        low: sum_lanes([a.low, b.low, c.low, d.low]),
+        middle: sum_lanes([a.middle, b.middle, c.middle, d.middle]),
+        high: sum_lanes([a.high, b.high, c.high, d.high]),
+    }
+}
+
+/// Sums up the lanes of each.
+#[inline]
+pub(super) fn sum_lanes([a, b, c, d]: [__m512i; LANES]) -> __m512i {
+    let halves = |a, b| {
+        _mm512_xor_si512(_mm512_shuffle_i32x4(a, b, 0x44), _mm512_shuffle_i32x4(a, b, 0xee))
+    };
+    let (ab, cd) = (halves(a, b), halves(c, d));
+    _mm512_xor_si512(_mm512_shuffle_i32x4(ab, cd, 0x88), _mm512_shuffle_i32x4(ab, cd, 0xdd))
+}
+
+/// The sum of all lanes, in the first lane.
+#[inline]
+pub(super) fn fold(value: __m512i) -> __m512i {
+    let halves = _mm256_xor_si256(
+        _mm512_castsi512_si256(value),
+        _mm512_extracti64x4_epi64(value, 1),
+    );
+    let sum = _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+    _mm512_zextsi128_si512(sum)
+}
+
+/// All blocks so far as one: it belongs where the second of the next blocks is.
+#[inline]
+pub(super) fn carry(sums: Sums) -> __m512i {
+    let lanes = sums.reduce();
+    let halves = _mm512_xor_si512(lanes, _mm512_shuffle_i32x4(lanes, lanes, 0x4e));
+    _mm512_maskz_xor_epi64(0b1100, halves, _mm512_shuffle_i32x4(halves, halves, 0xb1))
+}
+
+/// Takes registers into the hash, the last of them followed by `AFTER` others before the end.
+#[inline]
+pub(super) fn hash<const AFTER: usize, const N: usize>(key: &GcmKey, mut sums: Sums, blocks: [__m512i; N]) -> Sums {
+    let (pairs, _) = blocks.as_chunks::<2>();
+    for (pair, blocks) in pairs.iter().enumerate() {
+        sums = sums.add_pair(key, *blocks, CHUNK - AFTER - N + 2 * pair);
+    }
+    sums
+}
+
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi64(a, b, c, 0x96)
+}

@@ -1,0 +1,228 @@
+//! Registers of four blocks: how bytes get into them and out of them.
+
+use super::{BLOCK, LANES};
+use crate::packet::GcmKey;
+use core::arch::asm;
+use core::arch::x86_64::*;
+use core::ptr;
+
+features! {
+
+/// A number as a register.
+#[inline]
+pub(super) fn block(number: u128) -> __m128i {
+    _mm_set_epi64x((number >> 64) as i64, number as i64)
+}
+
+/// One key's block in all lanes, or each lane's own.
+#[inline]
+pub(super) fn of_lanes(same: bool, [a, b, c, d]: [&[u8; BLOCK]; LANES]) -> __m512i {
+    if same {
+        broadcast(a)
+    } else {
+        join([load_block(a), load_block(b), load_block(c), load_block(d)])
+    }
+}
+
+#[inline]
+pub(super) fn broadcast(block: &[u8; BLOCK]) -> __m512i {
+    _mm512_broadcast_i32x4(load_block(block))
+}
+
+#[inline]
+pub(super) fn broadcast_middle(pair: &[u64; 2]) -> __m512i {
+    _mm512_broadcast_i32x4(load_pair(pair))
+}
+
+#[inline]
+pub(super) fn load_block(block: &[u8; BLOCK]) -> __m128i {
+    // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
+    unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+}
+
+#[inline]
+pub(super) fn load_pair(pair: &[u64; 2]) -> __m128i {
+    // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
+    unsafe { _mm_loadu_si128(pair.as_ptr().cast()) }
+}
+
+#[inline]
+pub(super) fn load_pairs(pairs: &[[u64; 2]; LANES]) -> __m512i {
+    // SAFETY: the reference is good for 64 bytes, and the instruction asks for no alignment.
+    unsafe { _mm512_loadu_si512(pairs.as_ptr().cast()) }
+}
+
+#[inline]
+pub(super) fn load_blocks(blocks: &[[u8; BLOCK]; LANES]) -> __m512i {
+    // SAFETY: the reference is good for 64 bytes, and the instruction asks for no alignment.
+    unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) }
+}
+
+#[inline]
+pub(super) fn join([a, b, c, d]: [__m128i; LANES]) -> __m512i {
+    let ab = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+    let cd = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
+    _mm512_inserti64x4(_mm512_castsi256_si512(ab), cd, 1)
+}
+
+/// Each lane in all lanes of a register.
+#[inline]
+pub(super) fn spread(value: __m512i) -> [__m512i; LANES] {
+    [
+        _mm512_shuffle_i32x4(value, value, 0x00),
+        _mm512_shuffle_i32x4(value, value, 0x55),
+        _mm512_shuffle_i32x4(value, value, 0xaa),
+        _mm512_shuffle_i32x4(value, value, 0xff),
+    ]
+}
+
+#[inline]
+pub(super) fn split(value: __m512i) -> [__m128i; LANES] {
+    [
+        _mm512_castsi512_si128(value),
+        _mm512_extracti32x4_epi32(value, 1),
+        _mm512_extracti32x4_epi32(value, 2),
+        _mm512_extracti32x4_epi32(value, 3),
+    ]
+}
+
+#[inline]
+pub(super) fn number(value: __m128i) -> u128 {
+    let high = _mm_extract_epi64(value, 1) as u64;
+    u128::from(high) << 64 | u128::from(_mm_cvtsi128_si64(value) as u64)
+}
+
+/// A number in the last word of each lane, where the counter is.
+#[inline]
+pub(super) fn every_lane(number: i32) -> __m512i {
+    _mm512_broadcast_i32x4(_mm_set_epi32(number, 0, 0, 0))
+}
+
+/// Reverses the bytes of each lane.
+#[inline]
+pub(super) fn reverse(value: __m512i) -> __m512i {
+    let order = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(order))
+}
+
+/// Reverses the bytes of the counter in each lane.
+#[inline]
+pub(super) fn big_endian(value: __m512i) -> __m512i {
+    let order = _mm_set_epi8(12, 13, 14, 15, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(order))
+}
+
+/// What of a register there is, after so many blocks that are not, and a mask of its bytes.
+#[inline]
+pub(super) fn load_some(bytes: &[u8], pad: usize) -> (__m512i, u64) {
+    let mask = mask(bytes, pad);
+    let from = bytes.as_ptr().wrapping_sub(BLOCK * pad);
+    // SAFETY: the mask has a bit for each byte there is, and what has none is not read.
+    (unsafe { _mm512_maskz_loadu_epi8(mask, from.cast()) }, mask)
+}
+
+/// Replaces what of a register there is.
+#[inline]
+pub(super) fn store_some(bytes: &mut [u8], pad: usize, value: __m512i) {
+    let mask = mask(bytes, pad);
+    let to = bytes.as_mut_ptr().wrapping_sub(BLOCK * pad);
+    // SAFETY: the mask has a bit for each byte there is, and what has none is not written.
+    unsafe { _mm512_mask_storeu_epi8(to.cast(), mask, value) }
+}
+
+/// A bit for each byte of a register that there is.
+#[inline]
+pub(super) fn mask(bytes: &[u8], pad: usize) -> u64 {
+    _bzhi_u64(u64::MAX, bytes.len().min(64) as u32) << (BLOCK * (pad % LANES))
+}
+
+/// Up to a block, its bytes reversed.
+#[inline]
+pub(super) fn load_part(bytes: &[u8]) -> __m128i {
+    let block = load_masked(bytes);
+    let order = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    _mm_shuffle_epi8(block, order)
+}
+
+/// A bit for each byte of a block that there is.
+#[inline]
+pub(super) fn mask_of(bytes: &[u8]) -> u16 {
+    _bzhi_u32(0xffff, bytes.len().min(BLOCK) as u32) as u16
+}
+
+/// Up to a block.
+#[inline]
+pub(super) fn load_masked(bytes: &[u8]) -> __m128i {
+    let mask = mask_of(bytes);
+    // SAFETY: the mask has a bit for each byte there is, and what has none is not read.
+    unsafe { _mm_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }
+}
+
+/// Replaces up to a block.
+#[inline]
+pub(super) fn store_masked(bytes: &mut [u8], value: __m128i) {
+    let mask = mask_of(bytes);
+    // SAFETY: the mask has a bit for each byte there is, and what has none is not written.
+    unsafe { _mm_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask, value) }
+}
+
+/// A block in this place of a register, zeros around it.
+#[inline]
+pub(super) fn at_block(place: usize, block: __m128i) -> __m512i {
+    _mm512_maskz_broadcast_i32x4(0x000f << (LANES * place), block)
+}
+
+/// Four counters from here on, as long as the last is at most 255.
+#[inline]
+pub(super) fn counters(from: usize) -> __m512i {
+    load_blocks(COUNTERS.0[from..].first_chunk().expect("one byte of a counter"))
+}
+
+/// Starts to bring a key into the cache.
+#[inline]
+pub(super) fn fetch<T>(key: &T) {
+    let lines = ptr::from_ref(key).cast::<[i8; 64]>();
+    for line in 0..size_of::<T>().div_ceil(64) {
+        _mm_prefetch::<_MM_HINT_T0>(lines.wrapping_add(line).cast());
+    }
+}
+
+/// The same key, from memory: the compiler does not know that it is the same. It would keep all of it in
+/// registers, for which there are too few.
+#[inline]
+pub(super) fn again(key: &GcmKey) -> &GcmKey {
+    let mut address: *const GcmKey = key;
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {} */", inout(reg) address, options(readonly, nostack, preserves_flags)) };
+    // SAFETY: it is the address of the key.
+    unsafe { &*address }
+}
+
+}
+
+/// Counter blocks with counters of one byte, before the first of them those that wrapped around.
+#[repr(align(64))]
+pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256]);
+
+/// What a first register may begin with besides: counters that belong to no block of data.
+pub(super) const COUNTERS_BEFORE: usize = 2;
+
+pub(super) static COUNTERS: Counters = {
+    let mut blocks = [[0; BLOCK]; COUNTERS_BEFORE + 256];
+    let mut at = 0;
+    while at < blocks.len() {
+        blocks[at][BLOCK - 1] = (at as u8).wrapping_sub(COUNTERS_BEFORE as u8);
+        at += 1;
+    }
+    Counters(blocks)
+};
+
+/// Blocks that are missing in the first register of so many bytes.
+pub(super) fn pad(bytes: usize) -> usize {
+    bytes.div_ceil(BLOCK).wrapping_neg() % LANES
+}
+
+/// Registers that so many bytes take.
+pub(super) fn registers(bytes: usize) -> usize {
+    bytes.div_ceil(BLOCK).div_ceil(LANES)
+}

@@ -1,0 +1,272 @@
+//! The data of one message, register by register.
+
+use super::hash::{Sums, carry, hash, zero};
+use super::register::*;
+use super::{BLOCK, CHUNK, LANES, LOT};
+use crate::packet::GcmKey;
+use crate::x86::{load, store};
+use core::arch::x86_64::*;
+use core::mem;
+
+features! {
+
+/// The data of a message: encrypts or decrypts it, and returns what its blocks times their powers of
+/// H sum up to. `before` is added to the first block.
+pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    nonce: __m128i,
+    data: &mut [u8],
+    before: __m128i,
+) -> Sums {
+    let registers = registers(data.len());
+    if registers == 0 {
+        return zero();
+    }
+    let mut cursor = Cursor::new(data);
+    let before = at_block(cursor.pad(), before);
+    let mut stream = Stream::new(key, nonce, cursor.pad());
+    let start = (registers - 1) % CHUNK + 1;
+    let mut left = (registers - start) / CHUNK;
+    let (mut sums, mut carried) = (zero(), before);
+    if start > LOT {
+        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start - LOT, before);
+        sums = hash::<LOT, _>(key, sums, first);
+        carried = _mm512_setzero_si512();
+    }
+    // The last registers are yet to be taken into the hash: that is done between the rounds of the
+    // next.
+    let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start.min(LOT), carried);
+    if left == 0 {
+        return hash::<0, _>(key, sums, first);
+    }
+    let (mut sums, mut waiting) =
+        stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, sums, first);
+    loop {
+        waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
+        left -= 1;
+        if left == 0 {
+            return hash::<0, _>(key, zero(), waiting);
+        }
+        (sums, waiting) = stream.lot::<SEAL, ROUNDS, CHUNK>(key, &mut cursor, zero(), waiting);
+    }
+}
+
+}
+
+/// A message's key stream.
+struct Stream {
+    /// The nonce and the upper bytes of the counter, after the first round key.
+    base: __m512i,
+    /// The next counter.
+    counter: u32,
+    nonce: __m128i,
+}
+
+impl Stream {
+    features! {
+
+    /// For a message whose first register begins with so many blocks that are not there.
+    #[inline]
+    fn new(key: &GcmKey, nonce: __m128i, pad: usize) -> Self {
+        let first = broadcast(&key.aes.round_keys[0]);
+        let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first);
+        Self { base, counter: 2_u32.wrapping_sub(pad as u32), nonce }
+    }
+
+    /// The next counter blocks, after the first round key.
+    #[inline]
+    fn next<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
+        let counter = self.counter;
+        self.counter = counter.wrapping_add((LANES * N) as u32);
+        let small = counter.wrapping_add(COUNTERS_BEFORE as u32);
+        let mut base = self.base;
+        let from = if small < 256 {
+            small as usize
+        } else {
+            base = _mm512_xor_si512(base, every_lane((counter & !255).swap_bytes() as i32));
+            COUNTERS_BEFORE + (counter & 255) as usize
+        };
+        match COUNTERS.0.get(from..from + LANES * N) {
+            Some(blocks) => {
+                let blocks = blocks.as_chunks().0;
+                let mut next = [base; N];
+                for (next, block) in next.iter_mut().zip(blocks) {
+                    *next = _mm512_xor_si512(*next, load_blocks(block));
+                }
+                next
+            }
+            None => self.next_apart(key),
+        }
+    }
+
+    /// The same where more than one byte of the counter changes.
+    #[cold]
+    fn next_apart<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
+        let first = broadcast(&key.aes.round_keys[0]);
+        let from = self.counter.wrapping_sub(4 * N as u32) as i32;
+        let steps = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
+        let steps = _mm512_add_epi32(steps, _mm512_broadcast_i32x4(self.nonce));
+        let mut next = [first; N];
+        for (at, next) in next.iter_mut().enumerate() {
+            let counters = _mm512_add_epi32(steps, every_lane(from.wrapping_add(4 * at as i32)));
+            *next = _mm512_xor_si512(*next, big_endian(counters));
+        }
+        next
+    }
+
+    /// Up to four registers, any of them short. Returns what belongs into the hash, after so many zeros
+    /// that it is four registers; `carry` is added to the first.
+    #[inline]
+    fn start<const SEAL: bool, const ROUNDS: usize>(
+        &mut self,
+        key: &GcmKey,
+        cursor: &mut Cursor<'_>,
+        registers: usize,
+        carry: __m512i,
+    ) -> [__m512i; LOT] {
+        let none = _mm512_setzero_si512();
+        match registers {
+            1 => {
+                let [d] = self.start_of::<SEAL, ROUNDS, 1>(key, cursor, carry);
+                [none, none, none, d]
+            }
+            2 => {
+                let [c, d] = self.start_of::<SEAL, ROUNDS, 2>(key, cursor, carry);
+                [none, none, c, d]
+            }
+            3 => {
+                let [b, c, d] = self.start_of::<SEAL, ROUNDS, 3>(key, cursor, carry);
+                [none, b, c, d]
+            }
+            _ => self.start_of::<SEAL, ROUNDS, LOT>(key, cursor, carry),
+        }
+    }
+
+    #[inline]
+    fn start_of<const SEAL: bool, const ROUNDS: usize, const N: usize>(
+        &mut self,
+        key: &GcmKey,
+        cursor: &mut Cursor<'_>,
+        carry: __m512i,
+    ) -> [__m512i; N] {
+        let mut states = self.next::<N>(key);
+        for round in 1..ROUNDS {
+            let round_key = broadcast(&key.aes.round_keys[round]);
+            for state in &mut states {
+                *state = _mm512_aesenc_epi128(*state, round_key);
+            }
+        }
+        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        for (at, state) in states.iter_mut().enumerate() {
+            let (input, mask) = cursor.get();
+            let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+            cursor.put(output, mask);
+            *state = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
+            if at == 0 {
+                *state = _mm512_xor_si512(*state, carry);
+            }
+        }
+        states
+    }
+
+    /// Eight registers, of which only the last may be short, while the ones before them are taken into
+    /// the hash.
+    #[inline]
+    fn lot<const SEAL: bool, const ROUNDS: usize, const WAITING: usize>(
+        &mut self,
+        key: &GcmKey,
+        cursor: &mut Cursor<'_>,
+        mut sums: Sums,
+        waiting: [__m512i; WAITING],
+    ) -> (Sums, [__m512i; CHUNK]) {
+        let key = again(key);
+        let (whole, tail) = cursor.lot();
+        let mut states = self.next::<CHUNK>(key);
+        let (pairs, _) = waiting.as_chunks::<2>();
+        for round in 1..ROUNDS {
+            let round_key = broadcast(&key.aes.round_keys[round]);
+            for state in &mut states {
+                *state = _mm512_aesenc_epi128(*state, round_key);
+            }
+            // What was reduced just before is in the first pair: it comes last.
+            if round % 2 == 0 && round / 2 <= pairs.len() {
+                let pair = (round / 2) % pairs.len();
+                sums = sums.add_pair(key, pairs[pair], CHUNK - WAITING + 2 * pair);
+            }
+        }
+        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        let (states_whole, [state]) = states.split_at_mut(CHUNK - 1) else { return (sums, states) };
+        for (state, bytes) in states_whole.iter_mut().zip(whole) {
+            let input = load(bytes);
+            let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+            store(bytes, output);
+            *state = reverse(if SEAL { output } else { input });
+        }
+        let (input, mask) = load_some(tail, 0);
+        let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+        store_some(tail, 0, output);
+        *state = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
+        (sums, states)
+    }
+
+    }
+}
+
+/// A message's data in registers, flush right: the first register begins with `pad` blocks that are not
+/// there.
+struct Cursor<'m> {
+    data: &'m mut [u8],
+    /// Where the next register begins, from the start of the data.
+    next: isize,
+}
+
+impl<'m> Cursor<'m> {
+    fn new(data: &'m mut [u8]) -> Self {
+        Self { next: -((BLOCK * pad(data.len())) as isize), data }
+    }
+
+    fn pad(&self) -> usize {
+        self.next.unsigned_abs() / BLOCK
+    }
+
+    features! {
+
+    /// The next eight registers, of which only the last may be short; and goes on.
+    #[inline]
+    fn lot(&mut self) -> (&mut [[u8; 64]; CHUNK - 1], &mut [u8]) {
+        let (_, lot) = mem::take(&mut self.data).split_at_mut(self.next as usize);
+        let (lot, rest) = lot.split_at_mut(lot.len().min(64 * CHUNK));
+        (self.data, self.next) = (rest, 0);
+        let (whole, tail) = lot.split_at_mut(64 * (CHUNK - 1));
+        (whole.as_chunks_mut().0.first_chunk_mut().expect("so many"), tail)
+    }
+
+    /// Which bytes of the next register are there.
+    #[inline]
+    fn mask(&self) -> u64 {
+        let end = (self.data.len() as isize - self.next).clamp(0, 64);
+        let before = self.next.min(0).unsigned_abs();
+        _bzhi_u64(u64::MAX, end as u32) & u64::MAX.checked_shl(before as u32).unwrap_or(0)
+    }
+
+    /// The next register, and which bytes of it are there.
+    #[inline]
+    fn get(&self) -> (__m512i, u64) {
+        let mask = self.mask();
+        let from = self.data.as_ptr().wrapping_offset(self.next);
+        // SAFETY: the mask stands for bytes of the data, and what is not in it is not read.
+        (unsafe { _mm512_maskz_loadu_epi8(mask, from.cast()) }, mask)
+    }
+
+    /// Replaces the next register, of which these bytes are there, and goes on.
+    #[inline]
+    fn put(&mut self, value: __m512i, mask: u64) {
+        let to = self.data.as_mut_ptr().wrapping_offset(self.next);
+        let mask = mask & self.mask();
+        // SAFETY: the mask stands for bytes of the data, and what is not in it is not written.
+        unsafe { _mm512_mask_storeu_epi8(to.cast(), mask, value) }
+        self.next += 64;
+    }
+
+    }
+}
