@@ -3,15 +3,18 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Places in the first chunk, which lies in the list itself; each further chunk doubles.
+/// Places in the list itself; each further chunk has twice as many as the one before.
 const FIRST: usize = 2;
 const CHUNKS: usize = 16;
+
+type Chunks<T> = [OnceLock<Box<[OnceLock<T>]>>; CHUNKS];
 
 /// Room for `FIRST * (2^17 - 1)` values at most. Values never move and are freed with the list. Pushing is for
 /// one thread at a time, which the caller sees to.
 pub(crate) struct Append<T> {
     first: [OnceLock<T>; FIRST],
-    chunks: [OnceLock<Box<[OnceLock<T>]>>; CHUNKS],
+    /// Made when the first is full, which it hardly ever is: lists are to be small and quickly freed.
+    chunks: OnceLock<Box<Chunks<T>>>,
     length: AtomicUsize,
 }
 
@@ -19,7 +22,7 @@ impl<T> Append<T> {
     pub fn new() -> Self {
         Append {
             first: [const { OnceLock::new() }; FIRST],
-            chunks: [const { OnceLock::new() }; CHUNKS],
+            chunks: OnceLock::new(),
             length: AtomicUsize::new(0),
         }
     }
@@ -40,7 +43,9 @@ impl<T> Append<T> {
             None => {
                 let Some((chunk, _)) = Self::place(index) else { return Err(value) };
                 let length = FIRST << (chunk + 1);
-                self.chunks[chunk].get_or_init(|| (0..length).map(|_| OnceLock::new()).collect());
+                let chunks =
+                    self.chunks.get_or_init(|| Box::new([const { OnceLock::new() }; CHUNKS]));
+                chunks[chunk].get_or_init(|| (0..length).map(|_| OnceLock::new()).collect());
                 match self.beyond(index) {
                     Some(cell) => cell,
                     None => return Err(value),
@@ -58,7 +63,7 @@ impl<T> Append<T> {
 
     fn beyond(&self, index: usize) -> Option<&OnceLock<T>> {
         let (chunk, offset) = Self::place(index)?;
-        self.chunks.get(chunk)?.get()?.get(offset)
+        self.chunks.get()?.get(chunk)?.get()?.get(offset)
     }
 
     /// Chunk and offset of an index that is not in the first places.

@@ -359,7 +359,7 @@ impl Request<'_> {
 
     /// [`Request::bytes`] if it fits the algorithm: for the shortest way, which does without
     /// reasons. Kinds that are not worth it are left to [`Request::check`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes_if_fit(&self, algorithm: Algorithm, texts: &Texts) -> Option<usize> {
         let (bytes, fits) = match self {
             Request::Seal { data, .. } => (data.len(), texts.take(Kind::Aead, data.len())),
@@ -370,6 +370,7 @@ impl Request<'_> {
             Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => {
                 (data.len(), texts.take(Kind::Cipher, data.len()))
             }
+            Request::Mask { .. } => (MASK_BYTES, texts.kind() == Kind::Mask),
             _ => (self.bytes(), self.check(algorithm).is_ok()),
         };
         fits.then_some(bytes)

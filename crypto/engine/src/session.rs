@@ -68,6 +68,8 @@ struct Direct {
     epoch: AtomicU64,
     /// For requests of at most so many bytes.
     most: AtomicUsize,
+    /// The one there is, where the way is open.
+    algorithm: Algorithm,
     texts: Texts,
 }
 
@@ -82,8 +84,6 @@ pub(crate) struct Choice {
     /// Whether all there was to choose from computes in the caller's own time, so that the choice
     /// depends on nothing but the request.
     pub local: bool,
-    /// Whether it is not the best, but one to be measured again.
-    pub tried: bool,
 }
 
 enum OwnedDemand {
@@ -160,6 +160,7 @@ impl Session {
             direct: Direct {
                 epoch: AtomicU64::new(0),
                 most: AtomicUsize::new(0),
+                algorithm: algorithm.unwrap_or(Algorithm::Random),
                 texts: algorithm.unwrap_or(Algorithm::Random).texts(),
             },
             algorithm,
@@ -219,37 +220,38 @@ impl Session {
     /// [`Error::InvalidRequest`] if the request does not fit the algorithm,
     /// [`Error::Authentication`] if a tag or signature does not check, [`Error::Exhausted`] if the
     /// key is used up, else the driver's.
-    #[inline]
+    #[inline(always)]
     pub fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         let inner = &*self.inner;
+        // Before all else: here a compiler still knows which kind of request it is.
+        let bytes = request.bytes_if_fit(inner.direct.algorithm, &inner.direct.texts);
+        let number = match request {
+            Request::Protect { number, .. } => Some(*number),
+            _ => None,
+        };
         let timed = sampling::due(inner.registry.sample(), 1) > 0;
         if !timed
             && inner.direct.epoch.load(Ordering::Acquire) == inner.registry.epoch()
-            && let Some(algorithm) = inner.algorithm
-            && let Some(bytes) = request.bytes_if_fit(algorithm, &inner.direct.texts)
+            && let Some(bytes) = bytes
             && bytes <= inner.direct.most.load(Ordering::Relaxed)
             && let Some(binding) = inner.binding(0)
             && let Some(state) = binding.state()
         {
-            if let Request::Protect { number, .. } = request
-                && let Err(error) = inner.take_number(*number)
+            if let Some(number) = number
+                && let Err(error) = inner.take_number(number)
             {
                 inner.count_refusal(bytes, error);
                 return Err(error);
             }
             // By its parts: a copy of the whole result would wait for stores of other widths.
-            match state.run(request) {
+            return match state.run(request) {
                 Ok(used) => {
                     binding.work.operations.increment();
                     binding.work.bytes.add(bytes as u64);
-                    return Ok(used);
+                    Ok(used)
                 }
-                Err(Error::Gone) => return inner.run_admitted(request, false),
-                Err(error) => {
-                    binding.work.count::<()>(bytes, &Err(error));
-                    return Err(error);
-                }
-            }
+                Err(error) => inner.failed(binding, request, bytes, error),
+            };
         }
         inner.run(request, timed)
     }
@@ -366,6 +368,22 @@ impl Inner {
         }
     }
 
+    /// What becomes of a request that failed on the shortest way.
+    #[cold]
+    fn failed(
+        &self,
+        binding: &Binding,
+        request: &mut Request<'_>,
+        bytes: usize,
+        error: Error,
+    ) -> Result<usize, Error> {
+        if error == Error::Gone {
+            return self.run_admitted(request, false);
+        }
+        binding.work.count::<()>(bytes, &Err(error));
+        Err(error)
+    }
+
     pub fn count_busy_at(&self, binding: u32) {
         if let Some(binding) = self.binding(binding) {
             binding.work.busy.increment();
@@ -397,11 +415,7 @@ impl Inner {
         loop {
             let choice = self.pick(bytes, Company::Alone, 0.0, timed);
             let choice = choice.inspect_err(|error| self.count_refusal(bytes, *error))?;
-            let Choice { binding, service, tried, .. } = choice;
-            if binding != 0 && !tried && bytes <= self.direct.most.load(Ordering::Relaxed) {
-                // Others have come to be faster: from now on each request is asked about.
-                self.direct.epoch.store(0, Ordering::Release);
-            }
+            let Choice { binding, service, .. } = choice;
             let Some(binding) = self.binding(binding) else { return Err(Error::Gone) };
             let Some(state) = binding.state() else { continue };
             let shared = !binding.lane.on_caller;
@@ -422,6 +436,9 @@ impl Inner {
             if timed && result.is_ok() {
                 binding.work.costs.observe(Company::Alone, bytes, ended - begun);
                 binding.work.record(Stage::Run, ended - begun);
+                if let Ok(table) = self.table() {
+                    self.set_direct(table);
+                }
             }
             let opening = matches!(request, Request::Open { .. } | Request::Unprotect { .. });
             self.settle(bytes, opening, &result);
@@ -578,7 +595,7 @@ impl Inner {
             if binding.state().is_some() {
                 let service = binding.work.costs.predict(Company::Together, bytes);
                 let (service, local) = (service as u32, binding.lane.on_caller);
-                let choice = Choice { binding: only, service, sole: true, local, tried: false };
+                let choice = Choice { binding: only, service, sole: true, local };
                 return Ok(Some(choice));
             }
         }
@@ -624,7 +641,7 @@ impl Inner {
         match self.open_binding(index) {
             Ok(()) => {
                 let local = table.local && !tried;
-                Ok(Some(Choice { binding: index, service, sole: false, local, tried }))
+                Ok(Some(Choice { binding: index, service, sole: false, local }))
             }
             Err(Error::Gone) => {
                 if let Some(binding) = self.binding(index) {
@@ -713,8 +730,6 @@ impl Inner {
         let on_caller = |index: &u32| self.binding(*index).is_some_and(|b| b.lane.on_caller);
         let (first, local) =
             (candidates.first().copied().unwrap_or(0), candidates.iter().all(on_caller));
-        let plain = !self.guarded && self.algorithm.is_some();
-        let direct = if plain { self.first_is_best(&candidates) } else { None };
         let current = self.current.load(Ordering::Acquire);
         let index = match self.tables.get(current) {
             // Who came or went is no concern of this session's.
@@ -728,9 +743,19 @@ impl Inner {
             }
         };
         self.current.store(index, Ordering::Release);
-        self.direct.most.store(direct.unwrap_or(0), Ordering::Relaxed);
-        self.direct.epoch.store(if direct.is_some() { epoch } else { 0 }, Ordering::Release);
-        self.tables.get(index).ok_or(WORN)
+        let table = self.tables.get(index).ok_or(WORN)?;
+        self.set_direct(table);
+        Ok(table)
+    }
+
+    /// Opens the shortest way, or closes it: by what was measured until now, so that one bad
+    /// measurement neither closes it for good nor keeps it open.
+    fn set_direct(&self, table: &Table) {
+        let plain = !self.guarded && self.algorithm.is_some();
+        let most = if plain { self.first_is_best(&table.candidates) } else { None };
+        let epoch = most.map_or(0, |_| table.epoch.load(Ordering::Acquire));
+        self.direct.most.store(most.unwrap_or(0), Ordering::Relaxed);
+        self.direct.epoch.store(epoch, Ordering::Release);
     }
 
     /// Up to which size no other candidate is expected to finish a lone request earlier than the
@@ -905,5 +930,59 @@ impl Stream {
         let result = self.state.finish(out);
         self.work.count(0, &result);
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::costs::Linear;
+    use crate::{Driver, Engine};
+
+    struct Nothing(&'static str);
+
+    impl Driver for Nothing {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn supports(&self, _: &[Algorithm]) -> bool {
+            true
+        }
+
+        fn open(&self, _: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+            Ok(Box::new(Nothing("")))
+        }
+    }
+
+    impl DriverSession for Nothing {
+        fn run(&self, _: &mut Request<'_>) -> Result<usize, Error> {
+            Ok(0)
+        }
+    }
+
+    /// A driver that was measured in a bad moment loses the shortest way until it is measured again.
+    #[test]
+    fn the_shortest_way_is_closed_and_opened_by_what_is_measured() {
+        let builder = Engine::builder().driver(Arc::new(Nothing("test-direct")));
+        let engine = builder.driver(Arc::new(Nothing("test-detour"))).sample(1).build();
+        let costs = |driver, fixed| {
+            let cost = Linear { fixed, per_byte: 0.0 };
+            engine.set_cost(driver, &[Algorithm::Aes128Gcm], cost, cost).unwrap();
+        };
+        costs("test-direct", 100.0);
+        costs("test-detour", 200.0);
+        let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[0; 16]));
+        let session = engine.session(parameters).unwrap();
+        let is_open = || {
+            let inner = session.inner();
+            inner.direct.epoch.load(Ordering::Relaxed) == inner.registry.epoch()
+        };
+        assert!(is_open());
+        for (fixed, open) in [(10_000.0, false), (100.0, true), (210.0, true), (400.0, false)] {
+            costs("test-direct", fixed);
+            session.seal(&[0; NONCE_BYTES], &[], &mut [0; 100]).unwrap();
+            assert_eq!(is_open(), open, "{fixed} ns");
+        }
     }
 }

@@ -117,10 +117,15 @@ impl Cipher {
     }
 
     /// Seals in place and returns the tag: noise, both, if the engine does not.
+    #[inline]
     pub fn seal(&self, nonce: &Nonce, aad: &[u8], data: &mut [u8]) -> [u8; TAG_BYTES] {
         let mut tag = [0; TAG_BYTES];
         let request = &mut Request::Seal { nonce: &nonce.0, aad, data, tag: &mut tag };
-        if !self.session.as_ref().is_ok_and(|session| session.run(request).is_ok()) {
+        let sealed = match &self.session {
+            Ok(session) => session.run(request).is_ok(),
+            Err(_) => false,
+        };
+        if !sealed {
             poison::fill(self.engine, data);
             poison::fill(self.engine, &mut tag);
         }
@@ -135,6 +140,7 @@ impl Cipher {
     }
 
     /// Opens ciphertext and tag in place and returns the plaintext's length.
+    #[inline]
     pub fn open(&self, nonce: &Nonce, aad: &[u8], data: &mut [u8]) -> Result<usize, Error> {
         let session = self.session.as_ref().map_err(|error| fault(*error))?;
         session.open_in_place(&nonce.0, aad, data).map_err(|error| match error {

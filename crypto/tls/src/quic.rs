@@ -42,7 +42,7 @@ struct Keys {
 impl quic::Algorithm for Keys {
     fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn quic::PacketKey> {
         let cipher = Cipher::new(self.engine, self.aead, &key);
-        Box::new(PacketKey { cipher, iv, algorithm: self.aead })
+        Box::new(PacketKey { cipher, iv: number_of(iv.as_ref()), algorithm: self.aead })
     }
 
     fn header_protection_key(&self, key: AeadKey) -> Box<dyn quic::HeaderProtectionKey> {
@@ -55,11 +55,27 @@ impl quic::Algorithm for Keys {
     }
 }
 
+/// Up to 16 bytes as a number, the first byte the lowest.
+fn number_of(bytes: &[u8]) -> u128 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
 /// Payloads as in RFC 9001 § 5.3. The whole header, unmasked, is authenticated.
 struct PacketKey {
     cipher: Cipher,
-    iv: Iv,
+    /// [`number_of`] the IV.
+    iv: u128,
     algorithm: Algorithm,
+}
+
+impl PacketKey {
+    /// The IV, its last eight bytes xored with the packet number (RFC 9001 § 5.3).
+    #[inline]
+    fn nonce(&self, packet_number: u64) -> Nonce {
+        let nonce = self.iv ^ u128::from(packet_number.swap_bytes()) << 32;
+        let [nonce @ .., _, _, _, _] = nonce.to_le_bytes();
+        Nonce(nonce)
+    }
 }
 
 impl quic::PacketKey for PacketKey {
@@ -69,7 +85,7 @@ impl quic::PacketKey for PacketKey {
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<quic::Tag, Error> {
-        let nonce = Nonce::new(&self.iv, packet_number);
+        let nonce = self.nonce(packet_number);
         Ok(quic::Tag::from(&self.cipher.seal(&nonce, header, payload)[..]))
     }
 
@@ -79,7 +95,7 @@ impl quic::PacketKey for PacketKey {
         header: &[u8],
         payload: &'a mut [u8],
     ) -> Result<&'a [u8], Error> {
-        let nonce = Nonce::new(&self.iv, packet_number);
+        let nonce = self.nonce(packet_number);
         let bytes = self.cipher.open(&nonce, header, payload)?;
         payload.get(..bytes).ok_or(Error::DecryptError)
     }
@@ -112,19 +128,28 @@ struct HeaderKey {
 impl HeaderKey {
     /// # Errors
     /// Only if the caller's slices have lengths that no packet has.
-    fn mask(&self, sample: &[u8], packet_number: &[u8]) -> Result<[u8; MASK_BYTES], Error> {
+    #[inline(always)]
+    fn mask(
+        &self,
+        sample: &[u8],
+        packet_number: &[u8],
+        mask: &mut [u8; MASK_BYTES],
+    ) -> Result<(), Error> {
         let Ok(sample) = <&[u8; SAMPLE_BYTES]>::try_from(sample) else {
             return Err(Error::General("a sample for header protection has 16 bytes".into()));
         };
         if packet_number.len() >= MASK_BYTES {
             return Err(Error::General("a packet number has at most 4 bytes".into()));
         }
-        let mut mask = [0; MASK_BYTES];
-        let request = &mut Request::Mask { sample, out: &mut mask };
-        if !self.session.as_ref().is_ok_and(|session| session.run(request).is_ok()) {
-            poison::fill(self.engine, &mut mask);
+        let request = &mut Request::Mask { sample, out: mask };
+        let made = match &self.session {
+            Ok(session) => session.run(request).is_ok(),
+            Err(_) => false,
+        };
+        if !made {
+            poison::fill(self.engine, mask);
         }
-        Ok(mask)
+        Ok(())
     }
 }
 
@@ -133,11 +158,14 @@ fn protected_bits(first: u8) -> u8 {
     if first & 0x80 == 0 { 0x1f } else { 0x0f }
 }
 
-/// Masks as many bytes as the (unprotected) first byte says that the number has.
+/// Masks as many bytes as the (unprotected) first byte says that the number has. That is a secret:
+/// no branch depends on it.
+#[inline(always)]
 fn apply(mask: &[u8; MASK_BYTES], unprotected: u8, packet_number: &mut [u8]) {
-    let bytes = usize::from(unprotected & 0x03) + 1;
-    for (byte, mask) in packet_number.iter_mut().zip(&mask[1..]).take(bytes) {
-        *byte ^= mask;
+    // Byte by byte, as wider loads would wait for several stores.
+    for ((byte, mask), at) in packet_number.iter_mut().zip(&mask[1..]).zip(0..) {
+        let is_there = u8::from(at <= unprotected & 0x03);
+        *byte ^= mask & is_there.wrapping_neg();
     }
 }
 
@@ -148,7 +176,8 @@ impl quic::HeaderProtectionKey for HeaderKey {
         first: &mut u8,
         packet_number: &mut [u8],
     ) -> Result<(), Error> {
-        let mask = self.mask(sample, packet_number)?;
+        let mut mask = [0; MASK_BYTES];
+        self.mask(sample, packet_number, &mut mask)?;
         apply(&mask, *first, packet_number);
         *first ^= mask[0] & protected_bits(*first);
         Ok(())
@@ -160,7 +189,8 @@ impl quic::HeaderProtectionKey for HeaderKey {
         first: &mut u8,
         packet_number: &mut [u8],
     ) -> Result<(), Error> {
-        let mask = self.mask(sample, packet_number)?;
+        let mut mask = [0; MASK_BYTES];
+        self.mask(sample, packet_number, &mut mask)?;
         *first ^= mask[0] & protected_bits(*first);
         apply(&mask, *first, packet_number);
         Ok(())
