@@ -1,10 +1,10 @@
 //! The data of four messages as long as each other, a column of registers at a time.
 
-use super::hash::{Sums, carry, powers, sum_rows, zero};
+use super::hash::{Sums, powers, sum_rows, zero};
+use super::lot::{Lot, Schedule, last_round};
 use super::register::*;
 use super::{BLOCK, CHUNK, LANES};
 use crate::packet::GcmKey;
-use crate::x86::{load, store};
 use core::arch::x86_64::*;
 
 features! {
@@ -23,7 +23,7 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
     let bases = spread(_mm512_xor_si512(nonces, first_key));
     let pads = [pad(a.len()), pad(b.len()), pad(c.len()), pad(d.len())];
     let [pa, pb, pc, pd] = pads;
-    let mut befores = spread(before);
+    let mut befores = spread(reverse(before));
     for (before, pad) in befores.iter_mut().zip(pads) {
         *before = _mm512_maskz_mov_epi64(3 << (2 * pad), *before);
     }
@@ -35,7 +35,7 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
         let mut sums = [zero(); LANES];
         for lane in 0..LANES {
             let blocks = _mm512_xor_si512(states[lane], befores[lane]);
-            sums[lane] = zero().add(blocks, power, middle);
+            sums[lane] = zero().add(reverse(blocks), power, middle);
         }
         return sum_rows(&sums);
     }
@@ -47,68 +47,102 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
     let mut heads = [head_a, head_b, head_c, head_d];
     let mut tails = [tail_a, tail_b, tail_c, tail_d];
 
+    let schedule = Schedule::<ROUNDS>::new(key);
     let mut sums = [zero(); LANES];
-    // The last columns are yet to be taken into the hash.
-    let mut earlier = [_mm512_setzero_si512(); LANES];
-    let mut waiting = [_mm512_setzero_si512(); LANES];
-    for column in 0..registers {
-        let key = again(key);
+    // What has been reduced, a lane each.
+    let mut reduced = None;
+    // Columns go in pairs, counted from the end. The last pair is yet to be taken into the hash: that is
+    // done between the rounds of the next.
+    let mut waiting = [[_mm512_setzero_si512(); 2]; LANES];
+    let mut column = registers % 2;
+    if column == 1 {
         let mut states = bases;
-        cipher::<SEAL, ROUNDS>(key, &mut states, column, pads);
-        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        cipher::<SEAL, ROUNDS>(key, &mut states, 0, pads);
+        edge::<SEAL, ROUNDS>(key, &mut states, &mut heads, pads);
+        for lane in 0..LANES {
+            waiting[lane][1] = _mm512_xor_si512(states[lane], befores[lane]);
+        }
+    }
+    while column < registers {
+        let (key, schedule) = (again(key), again(&schedule));
         let left = registers - column;
-        // They go there in pairs, counted from the end.
-        let at = CHUNK - 1 - left % CHUNK;
-        if left % 2 == 1 {
-            earlier = waiting;
-        } else if column == 1 {
-            let (power, middle) = powers(key, at);
-            for (sums, waiting) in sums.iter_mut().zip(waiting) {
-                *sums = sums.add(waiting, power, middle);
-            }
-        } else if column > 1 {
-            for lane in 0..LANES {
-                sums[lane] = sums[lane].add_pair(key, [earlier[lane], waiting[lane]], at - 1);
+        let mut states = [_mm512_setzero_si512(); CHUNK];
+        for (at, state) in states.iter_mut().enumerate() {
+            let (lane, column) = (at % LANES, column + at / LANES);
+            let from = COUNTERS_BEFORE + 2 + LANES * column - pads[lane];
+            *state = _mm512_xor_si512(bases[lane], counters(from));
+        }
+        let mut lot = Lot::<SEAL, ROUNDS>::new(schedule, states);
+        if column > 0 {
+            let at = CHUNK - 2 - left % CHUNK;
+            let [wa, wb, wc, wd] = waiting;
+            sums[0] = lot.quarter_and_pair(schedule, key, 0, sums[0], wa, at);
+            sums[1] = lot.quarter_and_pair(schedule, key, 1, sums[1], wb, at);
+            sums[2] = lot.quarter_and_pair(schedule, key, 2, sums[2], wc, at);
+            sums[3] = lot.quarter_and_pair(schedule, key, 3, sums[3], wd, at);
+        } else {
+            for quarter in 0..4 {
+                lot.quarter(schedule, quarter);
             }
         }
-        if column > 0 && column <= whole {
+        let last_key = schedule.key(ROUNDS);
+        let [a, b, c, d, next @ ..] = lot.states();
+        let mut states = [a, b, c, d];
+        if column > 0 {
             let at = column - 1;
             let bytes = [&mut whole_a[at], &mut whole_b[at], &mut whole_c[at], &mut whole_d[at]];
-            for (lane, bytes) in bytes.into_iter().enumerate() {
-                let input = load(bytes);
-                let output =
-                    _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
-                store(bytes, output);
-                waiting[lane] = reverse(if SEAL { output } else { input });
+            for (state, bytes) in states.iter_mut().zip(bytes) {
+                last_round::<SEAL>(state, last_key, bytes);
             }
         } else {
-            let parts = if column == 0 { &mut heads } else { &mut tails };
-            for (lane, bytes) in parts.iter_mut().enumerate() {
-                let pad = if column == 0 { pads[lane] } else { 0 };
-                let (input, mask) = load_some(bytes, pad);
-                let output =
-                    _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
-                store_some(bytes, pad, output);
-                let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-                waiting[lane] = reverse(sealed);
+            edge::<SEAL, ROUNDS>(key, &mut states, &mut heads, pads);
+            for (state, before) in states.iter_mut().zip(befores) {
+                *state = _mm512_xor_si512(*state, before);
             }
-            if column == 0 {
-                for lane in 0..LANES {
-                    waiting[lane] = _mm512_xor_si512(waiting[lane], befores[lane]);
-                }
+        }
+        for lane in 0..LANES {
+            waiting[lane] = [states[lane], next[lane]];
+        }
+        if left > 2 {
+            let bytes = [
+                &mut whole_a[column],
+                &mut whole_b[column],
+                &mut whole_c[column],
+                &mut whole_d[column],
+            ];
+            for (waiting, bytes) in waiting.iter_mut().zip(bytes) {
+                last_round::<SEAL>(&mut waiting[1], last_key, bytes);
+            }
+        } else {
+            let mut states = next;
+            edge::<SEAL, ROUNDS>(key, &mut states, &mut tails, [0; LANES]);
+            for (waiting, state) in waiting.iter_mut().zip(states) {
+                waiting[1] = state;
             }
         }
         if left.is_multiple_of(CHUNK) && column > 0 {
-            for lane in 0..LANES {
-                waiting[lane] = _mm512_xor_si512(waiting[lane], carry(sums[lane]));
-                sums[lane] = zero();
-            }
+            reduced = Some(later(key, sum_rows(&sums), reduced).reduce());
+            sums = [zero(); LANES];
         }
+        column += 2;
     }
     for lane in 0..LANES {
-        sums[lane] = sums[lane].add_pair(key, [earlier[lane], waiting[lane]], CHUNK - 2);
+        sums[lane] = sums[lane].add_pair(key, waiting[lane], CHUNK - 2);
     }
-    sum_rows(&sums)
+    schedule.wipe();
+    later(key, sum_rows(&sums), reduced)
+}
+
+/// Sums that come [`CHUNK`] registers after others, which have been reduced.
+#[inline]
+fn later(key: &GcmKey, sums: Sums, reduced: Option<__m512i>) -> Sums {
+    match reduced {
+        Some(reduced) => {
+            let (power, middle) = (broadcast(&key.powers[1]), broadcast_middle(&key.middles[1]));
+            sums.add(reduced, power, middle)
+        }
+        None => sums,
+    }
 }
 
 /// All rounds but the last for a column. `SEAL` makes it a function of its callers' own, which the
@@ -133,7 +167,7 @@ pub(super) fn cipher<const SEAL: bool, const ROUNDS: usize>(
 }
 
 /// The last round, where registers begin with blocks that are not there, or end early. Leaves what
-/// belongs into the hash.
+/// belongs into the hash, as it is sent.
 #[inline]
 pub(super) fn edge<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
@@ -148,7 +182,7 @@ pub(super) fn edge<const SEAL: bool, const ROUNDS: usize>(
         let output = _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
         store_some(bytes, pad, output);
         let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-        states[lane] = reverse(sealed);
+        states[lane] = sealed;
     }
 }
 

@@ -1,10 +1,10 @@
 //! GHASH: products, their sums, and what they leave modulo the polynomial.
 
+use super::lot::{here, pair_of_powers};
 use super::register::*;
 use super::{BLOCK, CHUNK, LANES};
 use crate::packet::GcmKey;
 use crate::x86::gcm::POLYNOMIAL;
-use crate::x86::load;
 use core::arch::x86_64::*;
 
 /// Products that have yet to be reduced: Karatsuba's three.
@@ -18,28 +18,28 @@ pub(super) struct Sums {
 impl Sums {
     features! {
 
-    /// Adds two registers, the first so many from where the powers begin.
+    /// Adds two registers of data as it is sent, the first so many from where the powers begin.
     #[inline]
     pub(super) fn add_pair(self, key: &GcmKey, [a, b]: [__m512i; 2], at: usize) -> Self {
-        let powers: &[[u8; 64]; 2] = key.powers.as_flattened().as_chunks().0[at..].first_chunk().expect("");
-        let middle = load_pairs(&key.middles.as_chunks().0[at / 2]);
-        let (power_a, power_b) = (load(&powers[0]), load(&powers[1]));
-        let halves = |blocks| _mm512_xor_si512(blocks, _mm512_shuffle_epi32(blocks, 0x4e));
+        let (power_a, power_b, powers_middle) = pair_of_powers(key, at);
+        let (a, b) = (reverse(a), reverse(b));
+        let (low, high) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+        let middle = _mm512_xor_si512(low, high);
         Self {
             low: xor3(
                 self.low,
-                _mm512_clmulepi64_epi128(a, power_a, 0x00),
-                _mm512_clmulepi64_epi128(b, power_b, 0x00),
+                _mm512_clmulepi64_epi128(low, power_a, 0x00),
+                _mm512_clmulepi64_epi128(low, power_b, 0x01),
             ),
             middle: xor3(
                 self.middle,
-                _mm512_clmulepi64_epi128(halves(a), middle, 0x00),
-                _mm512_clmulepi64_epi128(halves(b), middle, 0x10),
+                _mm512_clmulepi64_epi128(middle, powers_middle, 0x00),
+                _mm512_clmulepi64_epi128(middle, powers_middle, 0x11),
             ),
             high: xor3(
                 self.high,
-                _mm512_clmulepi64_epi128(a, power_a, 0x11),
-                _mm512_clmulepi64_epi128(b, power_b, 0x11),
+                _mm512_clmulepi64_epi128(high, power_a, 0x10),
+                _mm512_clmulepi64_epi128(high, power_b, 0x11),
             ),
         }
     }
@@ -138,12 +138,13 @@ pub(super) fn fold(value: __m512i) -> __m512i {
     _mm512_zextsi128_si512(sum)
 }
 
-/// All blocks so far as one: it belongs where the second of the next blocks is.
+/// All blocks of a row so far as one, as it is sent: it belongs where the second of the next blocks is.
 #[inline]
 pub(super) fn carry(sums: Sums) -> __m512i {
-    let lanes = sums.reduce();
+    let Sums { low, middle, high } = sums;
+    let lanes = Sums { low: here(low), middle, high }.reduce();
     let halves = _mm512_xor_si512(lanes, _mm512_shuffle_i32x4(lanes, lanes, 0x4e));
-    _mm512_maskz_xor_epi64(0b1100, halves, _mm512_shuffle_i32x4(halves, halves, 0xb1))
+    here(reverse(_mm512_maskz_xor_epi64(0b1100, halves, _mm512_shuffle_i32x4(halves, halves, 0xb1))))
 }
 
 /// Takes registers into the hash, the last of them followed by `AFTER` others before the end.

@@ -17,6 +17,7 @@ macro_rules! features {
 mod columns;
 mod group;
 mod hash;
+mod lot;
 mod masks;
 mod register;
 mod row;

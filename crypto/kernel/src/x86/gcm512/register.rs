@@ -1,7 +1,6 @@
 //! Registers of four blocks: how bytes get into them and out of them.
 
 use super::{BLOCK, LANES};
-use crate::packet::GcmKey;
 use core::arch::asm;
 use core::arch::x86_64::*;
 use core::ptr;
@@ -190,8 +189,8 @@ pub(super) fn fetch<T>(key: &T) {
 /// The same key, from memory: the compiler does not know that it is the same. It would keep all of it in
 /// registers, for which there are too few.
 #[inline]
-pub(super) fn again(key: &GcmKey) -> &GcmKey {
-    let mut address: *const GcmKey = key;
+pub(super) fn again<T>(key: &T) -> &T {
+    let mut address: *const T = key;
     // SAFETY: no instruction at all.
     unsafe { asm!("/* {} */", inout(reg) address, options(readonly, nostack, preserves_flags)) };
     // SAFETY: it is the address of the key.

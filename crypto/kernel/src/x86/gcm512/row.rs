@@ -1,10 +1,10 @@
 //! The data of one message, register by register.
 
 use super::hash::{Sums, carry, hash, zero};
+use super::lot::{Lot, Schedule, last_round};
 use super::register::*;
 use super::{BLOCK, CHUNK, LANES, LOT};
 use crate::packet::GcmKey;
-use crate::x86::{load, store};
 use core::arch::x86_64::*;
 use core::mem;
 
@@ -23,10 +23,10 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
         return zero();
     }
     let mut cursor = Cursor::new(data);
-    let before = at_block(cursor.pad(), before);
+    let before = reverse(at_block(cursor.pad(), before));
     let mut stream = Stream::new(key, nonce, cursor.pad());
     let start = (registers - 1) % CHUNK + 1;
-    let mut left = (registers - start) / CHUNK;
+    let left = (registers - start) / CHUNK;
     let (mut sums, mut carried) = (zero(), before);
     if start > LOT {
         let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start - LOT, before);
@@ -39,16 +39,16 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
     if left == 0 {
         return hash::<0, _>(key, sums, first);
     }
+    let schedule = Schedule::new(key);
     let (mut sums, mut waiting) =
-        stream.lot::<SEAL, ROUNDS, LOT>(key, &mut cursor, sums, first);
-    loop {
-        waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
-        left -= 1;
-        if left == 0 {
-            return hash::<0, _>(key, zero(), waiting);
-        }
-        (sums, waiting) = stream.lot::<SEAL, ROUNDS, CHUNK>(key, &mut cursor, zero(), waiting);
+        stream.lot::<SEAL, ROUNDS, LOT>(key, &schedule, &mut cursor, sums, first);
+    for _ in 1..left {
+        (sums, waiting) =
+            stream.lot::<SEAL, ROUNDS, CHUNK>(key, &schedule, &mut cursor, sums, waiting);
     }
+    schedule.wipe();
+    waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
+    hash::<0, _>(key, zero(), waiting)
 }
 
 }
@@ -161,7 +161,7 @@ impl Stream {
             let (input, mask) = cursor.get();
             let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
             cursor.put(output, mask);
-            *state = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
+            *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
             if at == 0 {
                 *state = _mm512_xor_si512(*state, carry);
             }
@@ -170,42 +170,47 @@ impl Stream {
     }
 
     /// Eight registers, of which only the last may be short, while the ones before them are taken into
-    /// the hash.
+    /// the hash. If these were eight as well, `before` is reduced, else they are added to it.
     #[inline]
     fn lot<const SEAL: bool, const ROUNDS: usize, const WAITING: usize>(
         &mut self,
         key: &GcmKey,
+        schedule: &Schedule<ROUNDS>,
         cursor: &mut Cursor<'_>,
-        mut sums: Sums,
+        before: Sums,
         waiting: [__m512i; WAITING],
     ) -> (Sums, [__m512i; CHUNK]) {
-        let key = again(key);
+        let (key, schedule) = (again(key), again(schedule));
         let (whole, tail) = cursor.lot();
-        let mut states = self.next::<CHUNK>(key);
-        let (pairs, _) = waiting.as_chunks::<2>();
-        for round in 1..ROUNDS {
-            let round_key = broadcast(&key.aes.round_keys[round]);
-            for state in &mut states {
-                *state = _mm512_aesenc_epi128(*state, round_key);
+        let mut lot = Lot::<SEAL, ROUNDS>::new(schedule, self.next(key));
+        let mut sums;
+        match *waiting.as_chunks().0 {
+            // What is being reduced belongs into the first pair: it comes last.
+            [[a, b], c, d, e] => {
+                sums = lot.quarter_and_pair(schedule, key, 0, zero(), c, 2);
+                let a = _mm512_xor_si512(a, carry(before));
+                sums = lot.quarter_and_pair(schedule, key, 1, sums, d, 4);
+                sums = lot.quarter_and_pair(schedule, key, 2, sums, e, 6);
+                sums = lot.quarter_and_pair(schedule, key, 3, sums, [a, b], 0);
             }
-            // What was reduced just before is in the first pair: it comes last.
-            if round % 2 == 0 && round / 2 <= pairs.len() {
-                let pair = (round / 2) % pairs.len();
-                sums = sums.add_pair(key, pairs[pair], CHUNK - WAITING + 2 * pair);
+            [d, e] => {
+                sums = lot.quarter_and_pair(schedule, key, 0, before, d, 4);
+                lot.quarter(schedule, 1);
+                lot.quarter(schedule, 2);
+                sums = lot.quarter_and_pair(schedule, key, 3, sums, e, 6);
             }
+            _ => unreachable!("lots of four or eight"),
         }
-        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        let last_key = schedule.key(ROUNDS);
+        let mut states = lot.states();
         let (states_whole, [state]) = states.split_at_mut(CHUNK - 1) else { return (sums, states) };
         for (state, bytes) in states_whole.iter_mut().zip(whole) {
-            let input = load(bytes);
-            let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
-            store(bytes, output);
-            *state = reverse(if SEAL { output } else { input });
+            last_round::<SEAL>(state, last_key, bytes);
         }
         let (input, mask) = load_some(tail, 0);
         let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
         store_some(tail, 0, output);
-        *state = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
+        *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
         (sums, states)
     }
 

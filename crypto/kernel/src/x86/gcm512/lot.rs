@@ -1,0 +1,179 @@
+//! Eight registers go through the cipher together, and eight others through the hash between its rounds:
+//! instruction by instruction in an order that keeps all pipes busy.
+
+use super::hash::{Sums, xor3};
+use super::register::*;
+use super::{CHUNK, LANES};
+use crate::packet::GcmKey;
+use crate::x86::{load, store};
+use core::arch::asm;
+use core::arch::x86_64::*;
+
+/// All round keys but the first, each in all lanes: to load them so takes none of the pipes that compute.
+pub(super) struct Schedule<const ROUNDS: usize>([__m512i; ROUNDS]);
+
+impl<const ROUNDS: usize> Schedule<ROUNDS> {
+    features! {
+
+    #[inline]
+    pub(super) fn new(key: &GcmKey) -> Self {
+        let mut keys = [_mm512_setzero_si512(); ROUNDS];
+        for (wide, key) in keys.iter_mut().zip(&key.aes.round_keys[1..]) {
+            *wide = broadcast(key);
+        }
+        Self(keys)
+    }
+
+    /// The key of a round, counted from 1.
+    #[inline]
+    pub(super) fn key(&self, round: usize) -> __m512i {
+        self.0[round - 1]
+    }
+
+    /// Leaves nothing of the key behind.
+    #[inline]
+    pub(super) fn wipe(mut self) {
+        self.0 = [_mm512_setzero_si512(); ROUNDS];
+        again(&self);
+    }
+
+    }
+}
+
+/// Counter blocks on their way through the cipher. `SEAL` makes these functions their callers' own, which
+/// the compiler inlines.
+pub(super) struct Lot<const SEAL: bool, const ROUNDS: usize> {
+    states: [__m512i; CHUNK],
+}
+
+impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
+    features! {
+
+    /// Begins with counter blocks that the first round key is added to.
+    #[inline]
+    pub(super) fn new(schedule: &Schedule<ROUNDS>, mut states: [__m512i; CHUNK]) -> Self {
+        let round_key = schedule.key(1);
+        for state in &mut states {
+            round(state, round_key);
+        }
+        Self { states }
+    }
+
+    /// A quarter of the rounds that are left before the last.
+    #[inline]
+    pub(super) fn quarter(&mut self, schedule: &Schedule<ROUNDS>, quarter: usize) {
+        for at in Self::rounds(quarter, 0)..Self::rounds(quarter + 1, 0) {
+            let round_key = schedule.key(at);
+            for state in &mut self.states {
+                round(state, round_key);
+            }
+        }
+    }
+
+    /// A quarter of them, and between them two registers are taken into the hash, the first so many from where the
+    /// powers begin.
+    #[inline]
+    pub(super) fn quarter_and_pair(
+        &mut self,
+        schedule: &Schedule<ROUNDS>,
+        key: &GcmKey,
+        quarter: usize,
+        sums: Sums,
+        [a, b]: [__m512i; 2],
+        at: usize,
+    ) -> Sums {
+        let [s, t, u, v, w, x, y, z] = &mut self.states;
+        let round_key = schedule.key(Self::rounds(quarter, 0));
+        let (power_a, power_b, powers_middle) = pair_of_powers(key, at);
+        round(s, round_key);
+        let a = here(reverse(a));
+        round(t, round_key);
+        round(u, round_key);
+        let b = here(reverse(b));
+        round(v, round_key);
+        let low = here(_mm512_unpacklo_epi64(a, b));
+        round(w, round_key);
+        let low_a = here(_mm512_clmulepi64_epi128(low, power_a, 0x00));
+        round(x, round_key);
+        let high = here(_mm512_unpackhi_epi64(a, b));
+        round(y, round_key);
+        let low_b = here(_mm512_clmulepi64_epi128(low, power_b, 0x01));
+        round(z, round_key);
+        let middle = here(_mm512_xor_si512(low, high));
+        let round_key = schedule.key(Self::rounds(quarter, 1));
+        round(s, round_key);
+        let high_a = here(_mm512_clmulepi64_epi128(high, power_a, 0x10));
+        round(t, round_key);
+        let low = here(xor3(sums.low, low_a, low_b));
+        round(u, round_key);
+        let high_b = here(_mm512_clmulepi64_epi128(high, power_b, 0x11));
+        round(v, round_key);
+        round(w, round_key);
+        let middle_a = here(_mm512_clmulepi64_epi128(middle, powers_middle, 0x00));
+        round(x, round_key);
+        let high = here(xor3(sums.high, high_a, high_b));
+        round(y, round_key);
+        let middle_b = here(_mm512_clmulepi64_epi128(middle, powers_middle, 0x11));
+        round(z, round_key);
+        let middle = here(xor3(sums.middle, middle_a, middle_b));
+        for at in Self::rounds(quarter, 2)..Self::rounds(quarter + 1, 0) {
+            let round_key = schedule.key(at);
+            for state in &mut self.states {
+                round(state, round_key);
+            }
+        }
+        Sums { low, middle, high }
+    }
+
+    }
+
+    /// Which round key a quarter's round has: the first two rounds are those before all quarters.
+    fn rounds(quarter: usize, at: usize) -> usize {
+        2 + quarter * (ROUNDS - 2) / 4 + at
+    }
+
+    /// The states before the last round.
+    pub(super) fn states(self) -> [__m512i; CHUNK] {
+        self.states
+    }
+}
+
+features! {
+
+/// A round of the cipher, here.
+#[inline]
+pub(super) fn round(state: &mut __m512i, round_key: __m512i) {
+    *state = here(_mm512_aesenc_epi128(*state, round_key));
+}
+
+/// The last round, and the data. Leaves what belongs into the hash, as it is sent.
+#[inline]
+pub(super) fn last_round<const SEAL: bool>(
+    state: &mut __m512i,
+    last_key: __m512i,
+    bytes: &mut [u8; 64],
+) {
+    let input = load(bytes);
+    let output = here(_mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input)));
+    store(bytes, output);
+    *state = if SEAL { output } else { input };
+}
+
+/// A value that is computed after all such before it and before all such behind it: the compiler keeps
+/// their order.
+#[inline]
+pub(super) fn here(mut value: __m512i) -> __m512i {
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {} */", inout(zmm_reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
+/// The powers that two registers are multiplied by, and their middles: the first one's in the low halves,
+/// the second one's in the high halves.
+#[inline]
+pub(super) fn pair_of_powers(key: &GcmKey, at: usize) -> (__m512i, __m512i, __m512i) {
+    let [a, b] = key.powers.as_chunks::<LANES>().0[at..].first_chunk().expect("an even number of registers");
+    (load_blocks(a), load_blocks(b), load_pairs(&key.middles.as_chunks().0[at / 2]))
+}
+
+}
