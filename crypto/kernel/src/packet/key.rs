@@ -155,9 +155,9 @@ impl PacketKey {
 }
 
 impl PacketKey {
-    /// The same nonce and four zeros, little-endian.
-    pub(super) fn nonce_number(&self, number: u64) -> u128 {
-        message::number(&self.iv) ^ u128::from(number.swap_bytes()) << 32
+    /// The IV and four zeros, little-endian.
+    pub(super) fn iv_number(&self) -> u128 {
+        message::number(&self.iv)
     }
 }
 

@@ -1,24 +1,45 @@
 //! What messages and packets have in common once a key and a nonce have been found: a room that works on
 //! several at once takes them as they are.
 
-use super::{AeadKey, HeaderKey, NONCE_BYTES, Open, Protect, Seal, Unprotect};
+use super::{AeadKey, HeaderKey, NONCE_BYTES, Open, Protect, Seal, TAG_BYTES, Unprotect};
 use crate::packet::Room;
 use crate::portable::Library;
 use core::slice;
 
+/// A message's bytes.
+pub(crate) struct Parts<'m> {
+    /// Authenticated only: of a packet to protect, its header.
+    pub(crate) aad: &'m [u8],
+    pub(crate) data: &'m mut [u8],
+    /// Of a packet to protect: where in its header the number belongs, and what is written there. All but
+    /// the lowest bytes, which go there, are zero.
+    pub(crate) number: Option<(usize, u32)>,
+}
+
 /// A message to seal or to open.
 pub(crate) trait Message<'k> {
+    /// Whether these are packets to protect, whose headers are to be completed.
+    const PACKETS: bool = false;
+    /// Whether those under one key have one IV, their numbers xored into it.
+    const NUMBERED: bool = false;
     fn key(&self) -> &'k AeadKey;
+    /// The nonce but for its number, and four zeros; little-endian.
+    fn iv(&self) -> u128;
+    /// What is xored into the last eight bytes of the nonce.
+    fn number(&self) -> u64 {
+        0
+    }
+    /// The nonce and four zeros, little-endian.
+    fn nonce(&self) -> u128 {
+        self.iv() ^ u128::from(self.number().swap_bytes()) << 32
+    }
+    fn parts(&mut self) -> Parts<'_>;
+    /// Takes the tag that was computed: it is written, or the message's own is compared with it.
+    fn finish(&mut self, tag: &[u8; TAG_BYTES]);
     /// The key that its header will be masked with.
     fn header_key(&self) -> Option<&'k HeaderKey>;
-    /// The nonce and four zeros, little-endian.
-    fn nonce(&self) -> u128;
-    fn aad(&self) -> &[u8];
-    /// Length of the data, in bytes.
-    fn size(&self) -> usize;
-    fn data(&mut self) -> &mut [u8];
-    /// Takes the tag that was computed: it is written, or the message's own is compared with it.
-    fn finish(&mut self, tag: u128);
+    /// The packet whose header is to be completed, and masked when the rest is done.
+    fn header(&mut self) -> Option<&mut Protect<'k>>;
     /// For keys that the room has no use for.
     fn library(&mut self);
 }
@@ -32,24 +53,20 @@ impl<'k> Message<'k> for Seal<'k> {
         None
     }
 
-    fn nonce(&self) -> u128 {
+    fn header(&mut self) -> Option<&mut Protect<'k>> {
+        None
+    }
+
+    fn iv(&self) -> u128 {
         number(&self.nonce)
     }
 
-    fn aad(&self) -> &[u8] {
-        self.aad
+    fn parts(&mut self) -> Parts<'_> {
+        Parts { aad: self.aad, data: self.data, number: None }
     }
 
-    fn size(&self) -> usize {
-        self.data.len()
-    }
-
-    fn data(&mut self) -> &mut [u8] {
-        self.data
-    }
-
-    fn finish(&mut self, tag: u128) {
-        *self.tag = tag.to_le_bytes();
+    fn finish(&mut self, tag: &[u8; TAG_BYTES]) {
+        *self.tag = *tag;
     }
 
     fn library(&mut self) {
@@ -66,25 +83,20 @@ impl<'k> Message<'k> for Open<'k> {
         None
     }
 
-    fn nonce(&self) -> u128 {
+    fn header(&mut self) -> Option<&mut Protect<'k>> {
+        None
+    }
+
+    fn iv(&self) -> u128 {
         number(&self.nonce)
     }
 
-    fn aad(&self) -> &[u8] {
-        self.aad
+    fn parts(&mut self) -> Parts<'_> {
+        Parts { aad: self.aad, data: self.data, number: None }
     }
 
-    fn size(&self) -> usize {
-        self.data.len()
-    }
-
-    fn data(&mut self) -> &mut [u8] {
-        self.data
-    }
-
-    fn finish(&mut self, tag: u128) {
-        // All bits at once, whichever differ.
-        self.authentic = tag ^ u128::from_le_bytes(self.tag) == 0;
+    fn finish(&mut self, tag: &[u8; TAG_BYTES]) {
+        self.authentic = same(tag, &self.tag);
         if !self.authentic {
             self.data.fill(0);
         }
@@ -96,6 +108,9 @@ impl<'k> Message<'k> for Open<'k> {
 }
 
 impl<'k> Message<'k> for Protect<'k> {
+    const PACKETS: bool = true;
+    const NUMBERED: bool = true;
+
     fn key(&self) -> &'k AeadKey {
         self.key.key()
     }
@@ -104,35 +119,39 @@ impl<'k> Message<'k> for Protect<'k> {
         Some(self.header_key)
     }
 
-    fn nonce(&self) -> u128 {
-        self.key.nonce_number(self.number)
+    fn header(&mut self) -> Option<&mut Protect<'k>> {
+        Some(self)
     }
 
-    fn aad(&self) -> &[u8] {
-        &self.packet[..self.header_bytes]
+    fn iv(&self) -> u128 {
+        self.key.iv_number()
     }
 
-    fn size(&self) -> usize {
-        self.payload().len()
+    fn number(&self) -> u64 {
+        self.number
     }
 
-    fn data(&mut self) -> &mut [u8] {
-        let payload = self.payload();
-        &mut self.packet[payload]
+    fn parts(&mut self) -> Parts<'_> {
+        let number = Some(self.place_and_number());
+        let (aad, data, _) = self.split();
+        Parts { aad, data, number }
     }
 
-    fn finish(&mut self, tag: u128) {
+    fn finish(&mut self, tag: &[u8; TAG_BYTES]) {
         if let Some(place) = self.packet.last_chunk_mut() {
-            *place = tag.to_le_bytes();
+            *place = *tag;
         }
     }
 
     fn library(&mut self) {
-        Library.seal_packets(slice::from_mut(self));
+        self.put_number();
+        Library.seal(&mut [self.seal()]);
     }
 }
 
 impl<'k> Message<'k> for Unprotect<'k> {
+    const NUMBERED: bool = true;
+
     fn key(&self) -> &'k AeadKey {
         self.found_key().key()
     }
@@ -141,27 +160,26 @@ impl<'k> Message<'k> for Unprotect<'k> {
         None
     }
 
-    fn nonce(&self) -> u128 {
-        self.found_key().nonce_number(self.verdict.map_or(0, |opened| opened.number))
+    fn header(&mut self) -> Option<&mut Protect<'k>> {
+        None
     }
 
-    fn aad(&self) -> &[u8] {
-        &self.packet[..self.verdict.map_or(0, |opened| opened.header_bytes)]
+    fn iv(&self) -> u128 {
+        self.found_key().iv_number()
     }
 
-    fn size(&self) -> usize {
-        self.payload().len()
+    fn number(&self) -> u64 {
+        self.verdict.map_or(0, |opened| opened.number)
     }
 
-    fn data(&mut self) -> &mut [u8] {
-        let payload = self.payload();
-        &mut self.packet[payload]
+    fn parts(&mut self) -> Parts<'_> {
+        let (aad, data) = self.split();
+        Parts { aad, data, number: None }
     }
 
-    fn finish(&mut self, tag: u128) {
+    fn finish(&mut self, tag: &[u8; TAG_BYTES]) {
         if let Some(sent) = self.packet.last_chunk() {
-            // All bits at once, whichever differ.
-            self.judge(tag ^ u128::from_le_bytes(*sent) == 0);
+            self.judge(same(tag, sent));
         }
     }
 
@@ -171,8 +189,12 @@ impl<'k> Message<'k> for Unprotect<'k> {
 }
 
 /// A nonce and four zeros, little-endian.
-pub(super) fn number(nonce: &[u8; NONCE_BYTES]) -> u128 {
-    let [a, b, c] = nonce.as_chunks::<4>().0 else { return 0 };
-    let [a, b, c] = [a, b, c].map(|word| u128::from(u32::from_le_bytes(*word)));
-    c << 64 | b << 32 | a
+pub(super) fn number(&[a, b, c, d, e, f, g, h, ref end @ ..]: &[u8; NONCE_BYTES]) -> u128 {
+    let start = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+    u128::from(u32::from_le_bytes(*end)) << 64 | u128::from(start)
+}
+
+/// Compares all bits at once, whichever differ.
+fn same(a: &[u8; TAG_BYTES], b: &[u8; TAG_BYTES]) -> bool {
+    u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b) == 0
 }

@@ -16,7 +16,8 @@ pub use aead::{Open, Seal};
 pub(crate) use gcm::{GcmKey, MaskKey, POWERS};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
-pub(crate) use message::Message;
+pub(crate) use message::{Message, Parts};
+pub(crate) use quic::{Mask, mask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
 use crate::job::Fault;
@@ -43,11 +44,13 @@ pub(crate) trait Room: Copy {
     fn open(self, messages: &mut [Open<'_>]);
     /// A mask for each sample: it comes back in the sample's place, 5 bytes of it count.
     fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
-    /// Seals the payload of each packet, whose header is complete but for its mask.
-    fn seal_packets(self, packets: &mut [Protect<'_>]) {
-        for packet in packets {
+    /// Writes the number of each packet, seals its payload and masks its header.
+    fn protect(self, packets: &mut [Protect<'_>]) {
+        for packet in &mut *packets {
+            packet.put_number();
             self.seal(&mut [packet.seal()]);
         }
+        quic::mask(self, packets, |_| true);
     }
     /// Opens the payload of each packet whose verdict says how, and whose verdict it is after that.
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {

@@ -151,33 +151,79 @@ impl Protect<'_> {
         Place::new(self.header_bytes - bytes, bytes)
     }
 
-    /// Where its payload is.
-    pub(super) fn payload(&self) -> Range<usize> {
-        self.header_bytes..self.packet.len() - TAG_BYTES
+    /// Its header, its payload, and the tag's place.
+    #[inline]
+    pub(super) fn split(&mut self) -> (&mut [u8], &mut [u8], &mut [u8; TAG_BYTES]) {
+        let (header, rest) = self.packet.split_at_mut(self.header_bytes);
+        let (payload, tag) = rest.split_last_chunk_mut().expect("checked");
+        (header, payload, tag)
     }
 
     /// As a message.
     pub(super) fn seal(&mut self) -> Seal<'_> {
-        let (aad, rest) = self.packet.split_at_mut(self.header_bytes);
-        let (data, tag) = rest.split_last_chunk_mut().expect("checked");
-        Seal { key: self.key.key(), nonce: self.key.nonce(self.number), aad, data, tag }
+        let (key, nonce) = (self.key.key(), self.key.nonce(self.number));
+        let (aad, data, tag) = self.split();
+        Seal { key, nonce, aad, data, tag }
+    }
+
+    /// Writes its number.
+    pub(crate) fn put_number(&mut self) {
+        self.place().put(self.packet, self.number as u32);
+    }
+
+    /// Where its number is written, in bytes from the packet's start, and what: all but its lowest bytes
+    /// are zero.
+    #[inline]
+    pub(crate) fn place_and_number(&self) -> (usize, u32) {
+        let bytes = self.number_bytes();
+        let others = 8 * (NUMBER_BYTES_MAX - bytes) as u32;
+        (self.header_bytes - bytes, self.number as u32 & (u32::MAX >> others))
+    }
+
+    /// What its header's mask is computed from, once it is sealed.
+    pub(crate) fn sample(&self) -> &[u8; SAMPLE_BYTES] {
+        self.place().sample(self.packet)
+    }
+
+    /// The same, where the number's place is known.
+    #[inline]
+    pub(crate) fn sample_behind(&self, number_at: usize) -> &[u8; SAMPLE_BYTES] {
+        Place::new(number_at, NUMBER_BYTES_MAX).sample(self.packet)
+    }
+
+    /// Masks its header, the number written.
+    fn mask(&mut self, mask: Mask) {
+        self.place().mask(self.packet, mask);
+        self.mask_first(mask);
+    }
+
+    /// Masks the first byte of its header only.
+    pub(crate) fn mask_first(&mut self, mask: Mask) {
+        self.packet[0] ^= mask.of_first(self.packet[0]);
     }
 
     fn check(&self) -> Result<(), Why> {
-        if self.packet.len() > MESSAGE_BYTES_MAX {
-            return Err(Why::TooLong);
-        }
-        if self.number >= NUMBER_END {
-            return Err(Why::Number);
-        }
-        let number_at = self.header_bytes.checked_sub(self.number_bytes()).filter(|at| *at > 0);
-        let number_at = number_at.ok_or(Why::HeaderLength)?;
         // The tag has a place wherever there is a sample, which begins 4 bytes behind the number's
         // start and has its length.
-        if self.packet.len() < number_at.saturating_add(NUMBER_BYTES_MAX + SAMPLE_BYTES) {
-            return Err(Why::TooShort);
+        let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
+        let number_at = self.header_bytes.wrapping_sub(self.number_bytes());
+        let room = self.packet.len().wrapping_sub(behind);
+        let right = number_at.wrapping_sub(1) < room && room <= MESSAGE_BYTES_MAX - behind;
+        if right && self.number < NUMBER_END { Ok(()) } else { Err(self.why()) }
+    }
+
+    /// What is wrong with it.
+    #[cold]
+    fn why(&self) -> Why {
+        if self.packet.len() > MESSAGE_BYTES_MAX {
+            Why::TooLong
+        } else if self.number >= NUMBER_END {
+            Why::Number
+        } else if self.header_bytes <= self.number_bytes() {
+            Why::HeaderLength
+        } else {
+            Why::TooShort
         }
-        Ok(())
     }
 }
 
@@ -186,42 +232,66 @@ pub(super) fn protect<R: Room>(room: R, packets: &mut [Protect<'_>]) -> Result<(
     for (job, packet) in packets.iter().enumerate() {
         packet.check().map_err(|why| Fault { job, why })?;
     }
-    // Few packets should not wait for a place for many samples to be cleared.
-    if packets.len() <= FEW {
-        protect_some::<R, FEW>(room, packets);
-    } else {
-        for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-            protect_some::<R, PACKETS_AT_ONCE>(room, packets);
-        }
+    for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
+        room.protect(packets);
     }
     Ok(())
 }
 
-/// All numbers, then all payloads, then all masks. The packets have been checked.
-fn protect_some<R: Room, const N: usize>(room: R, packets: &mut [Protect<'_>]) {
-    let [Protect { header_key, .. }, ..] = packets else { return };
-    let mut samples = [(*header_key, [0; SAMPLE_BYTES]); N];
-    let samples = &mut samples[..packets.len()];
-    for packet in &mut *packets {
-        packet.place().put(packet.packet, packet.number as u32);
-    }
-    room.seal_packets(packets);
-    for ((key, sample), packet) in samples.iter_mut().zip(&*packets) {
-        *key = packet.header_key;
-        *sample = packet.place().sample(packet.packet);
-    }
-    room.masks(samples);
-    for (packet, (_, mask)) in packets.iter_mut().zip(samples) {
-        let place = packet.place();
-        let masked = place.get(packet.packet) ^ place.of_mask(mask);
-        place.put(packet.packet, masked);
-        packet.packet[0] ^= first_of_mask(packet.packet[0], mask);
+/// Masks the headers of those sealed packets for which nobody else does.
+pub(crate) fn mask<R: Room>(
+    room: R,
+    packets: &mut [Protect<'_>],
+    whose: impl Fn(&Protect<'_>) -> bool,
+) {
+    // Few packets should not wait for a place for many samples to be cleared.
+    if packets.len() <= FEW {
+        mask_some::<R, FEW>(room, packets, whose);
+    } else {
+        for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
+            mask_some::<R, PACKETS_AT_ONCE>(room, packets, &whose);
+        }
     }
 }
 
-/// What a header's first byte is xored with.
-fn first_of_mask(first: u8, mask: &[u8; SAMPLE_BYTES]) -> u8 {
-    mask[0] & if first & LONG != 0 { 0x0f } else { 0x1f }
+fn mask_some<R: Room, const N: usize>(
+    room: R,
+    packets: &mut [Protect<'_>],
+    whose: impl Fn(&Protect<'_>) -> bool,
+) {
+    let [Protect { header_key, .. }, ..] = packets else { return };
+    let mut samples = [(*header_key, [0; SAMPLE_BYTES]); N];
+    let mut number = 0;
+    for packet in packets.iter().filter(|packet| whose(packet)) {
+        samples[number] = (packet.header_key, *packet.sample());
+        number += 1;
+    }
+    let samples = &mut samples[..number];
+    room.masks(samples);
+    for (packet, (_, mask)) in packets.iter_mut().filter(|packet| whose(packet)).zip(samples) {
+        packet.mask(Mask::new(mask));
+    }
+}
+
+/// A header's mask: its first byte is for the header's first, the next four for the number.
+#[derive(Clone, Copy)]
+pub(crate) struct Mask(u64);
+
+impl Mask {
+    /// The mask that begins so.
+    pub(crate) fn new([a, b, c, d, e, f, g, h, ..]: &[u8; SAMPLE_BYTES]) -> Self {
+        Self(u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]))
+    }
+
+    /// What a number is xored with, its first byte lowest.
+    pub(crate) fn of_number(self) -> u32 {
+        (self.0 >> 8) as u32
+    }
+
+    /// What a header's first byte is xored with: four bits of a long header, five of a short one.
+    fn of_first(self, first: u8) -> u8 {
+        self.0 as u8 & (0x0f | (!first & LONG) >> 3)
+    }
 }
 
 /// Where a packet's number is. Whatever its length, four bytes are read and written, which there are
@@ -251,14 +321,16 @@ impl Place {
         *place = ((number << self.behind) | (u32::from_be_bytes(*place) & others)).to_be_bytes();
     }
 
-    /// What the number is xored with.
-    fn of_mask(self, [_, a, b, c, d, ..]: &[u8; SAMPLE_BYTES]) -> u32 {
-        u32::from_be_bytes([*a, *b, *c, *d]) >> self.behind
+    /// Masks the number, or takes its mask off.
+    fn mask(self, packet: &mut [u8], mask: Mask) {
+        let place = packet[self.at..].first_chunk_mut().expect("checked");
+        let mask = mask.of_number() & (u32::MAX >> self.behind);
+        *place = (u32::from_le_bytes(*place) ^ mask).to_le_bytes();
     }
 
     /// What the mask is computed from.
-    fn sample(self, packet: &[u8]) -> [u8; SAMPLE_BYTES] {
-        *packet[self.at + NUMBER_BYTES_MAX..].first_chunk().expect("checked")
+    fn sample(self, packet: &[u8]) -> &[u8; SAMPLE_BYTES] {
+        packet[self.at + NUMBER_BYTES_MAX..].first_chunk().expect("checked")
     }
 }
 
@@ -282,12 +354,12 @@ fn unprotect_some<R: Room, const N: usize>(room: R, packets: &mut [Unprotect<'_>
     for ((key, sample), packet) in samples.iter_mut().zip(&*packets) {
         *key = packet.header_key;
         if packet.fits() {
-            *sample = Place::new(packet.number_at, NUMBER_BYTES_MAX).sample(packet.packet);
+            *sample = *Place::new(packet.number_at, NUMBER_BYTES_MAX).sample(packet.packet);
         }
     }
     room.masks(samples);
     for (packet, (_, mask)) in packets.iter_mut().zip(samples) {
-        packet.verdict = packet.clear(mask);
+        packet.verdict = packet.clear(Mask::new(mask));
     }
     room.open_packets(packets);
 }
@@ -300,16 +372,16 @@ impl<'k> Unprotect<'k> {
     }
 
     /// Takes the mask off the header. The verdict is the one it has if the rest is authentic.
-    fn clear(&mut self, mask: &[u8; SAMPLE_BYTES]) -> Result<Opened, Refusal> {
+    fn clear(&mut self, mask: Mask) -> Result<Opened, Refusal> {
         if !self.fits() {
             return Err(Refusal::Length);
         }
-        let first = self.packet[0] ^ first_of_mask(self.packet[0], mask);
+        let first = self.packet[0] ^ mask.of_first(self.packet[0]);
+        self.packet[0] = first;
         let number_bytes = usize::from(first & 3) + 1;
         let place = Place::new(self.number_at, number_bytes);
-        let truncated = place.get(self.packet) ^ place.of_mask(mask);
-        self.packet[0] = first;
-        place.put(self.packet, truncated);
+        place.mask(self.packet, mask);
+        let truncated = place.get(self.packet);
         let number = decode(self.largest, truncated.into(), number_bytes);
         let header_bytes = self.number_at + number_bytes;
         let Some((_, used)) = self.keys.key(first, number) else {
@@ -346,6 +418,13 @@ impl<'k> Unprotect<'k> {
         let tag = self.packet.last_chunk().copied().unwrap_or_default();
         let (aad, data) = self.packet[..end].split_at_mut(start);
         Open { key: key.key(), nonce, aad, data, tag, authentic: false }
+    }
+
+    /// Its header and its payload.
+    #[inline]
+    pub(super) fn split(&mut self) -> (&mut [u8], &mut [u8]) {
+        let Range { start, end } = self.payload();
+        self.packet[..end].split_at_mut(start)
     }
 
     /// Takes the verdict of the AEAD; what is not authentic is wiped.

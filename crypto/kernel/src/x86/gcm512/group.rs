@@ -1,7 +1,8 @@
 //! Messages under one key.
 
 use super::columns::columns;
-use super::hash::{last_of_aad, sum_rows, xor3, zero};
+use super::hash::{middle_of, sum_rows, xor3, zero};
+use super::headers::{self, Last};
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, COLUMNS_MAX, LANES, gcm};
@@ -10,40 +11,61 @@ use core::arch::x86_64::*;
 
 features! {
 
-/// `G` times four messages under one key, side by side, one in each lane of `G` registers.
+/// Up to `G` times four messages under one key, side by side, one in each lane of as many registers.
+///
+/// Loops over messages go to the slice's end, which the compiler does not know, so that it does not
+/// unroll them: all of it has to stay in the cache of decoded instructions.
 pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: usize>(
-    messages: &mut [[M; LANES]; G],
+    messages: &mut [[M; LANES]],
 ) {
     let Some(key) = messages.first().and_then(|[first, ..]| gcm(first)) else { return };
     let first = broadcast(&key.first);
     let first_middle = broadcast_middle(&key.first_middle);
     let first_key = broadcast(&key.aes.round_keys[0]);
-    let mut nonces = [_mm512_setzero_si512(); G];
-    let mut lengths = [_mm512_setzero_si512(); G];
-    // What was hashed before the data.
-    let mut before = [_mm512_setzero_si512(); G];
-    let mut sizes = [[0; LANES]; G];
-    for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
-        nonces[at] =
-            join([block(a.nonce()), block(b.nonce()), block(c.nonce()), block(d.nonce())]);
-        let aad = [a.aad(), b.aad(), c.aad(), d.aad()];
-        sizes[at] = [a.size(), b.size(), c.size(), d.size()];
-        let mut blocks = [_mm_setzero_si128(); LANES];
-        let mut headers = [_mm_setzero_si128(); LANES];
-        for lane in 0..LANES {
-            let (aad, size) = (aad[lane], sizes[at][lane]);
-            blocks[lane] = _mm_set_epi64x(8 * aad.len() as i64, 8 * size as i64);
-            headers[lane] = last_of_aad(key, aad);
+    let none = [_mm512_setzero_si512(); G];
+    let (mut nonces, mut lengths, mut headers, mut mask_orders) = (none, none, none, none);
+    let mut number_places = [[0; LANES]; G];
+    // Whether all have one block of data, and one of additional data at most.
+    let (mut one_block, mut short_headers) = (true, true);
+    let iv = _mm512_broadcast_i32x4(block(messages.first().map_or(0, |[first, ..]| first.iv())));
+    let number_order = _mm512_broadcast_i32x4(_mm_set_epi8(
+        -1, -1, -1, -1, 0, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1,
+    ));
+    for (at, messages) in messages.iter_mut().enumerate().take(G) {
+        let (mut numbers, mut sizes) = ([_mm_setzero_si128(); LANES], [_mm_setzero_si128(); LANES]);
+        let mut last = [Last::none(); LANES];
+        for (lane, message) in messages.iter_mut().enumerate() {
+            numbers[lane] = match M::NUMBERED {
+                true => _mm_cvtsi64_si128(message.number() as i64),
+                false => block(message.nonce()),
+            };
+            let parts = message.parts();
+            sizes[lane] = _mm_cvtsi64_si128((parts.aad.len() << 32 | parts.data.len()) as i64);
+            last[lane] = Last::new(key, message);
         }
-        lengths[at] = join(blocks);
-        before[at] = zero().add(join(headers), first, first_middle).reduce();
+        nonces[at] = match M::NUMBERED {
+            true => _mm512_xor_si512(iv, _mm512_shuffle_epi8(join(numbers), number_order)),
+            false => join(numbers),
+        };
+        // Both sizes have 32 bits at most.
+        let sizes = _mm512_unpacklo_epi32(join(sizes), _mm512_setzero_si512());
+        lengths[at] = _mm512_slli_epi64(sizes, 3);
+        let more_than = _mm512_sub_epi64(sizes, _mm512_set1_epi64(1));
+        let within = _mm512_cmplt_epu64_mask(more_than, _mm512_set1_epi64(BLOCK as i64));
+        one_block &= within & 0x55 == 0x55;
+        (headers[at], mask_orders[at]) = headers::whole(&last);
+        if M::PACKETS {
+            // No header is empty.
+            short_headers &= within & 0xaa == 0xaa;
+            number_places[at] = [last[0].at, last[1].at, last[2].at, last[3].at];
+        }
     }
     let mut tags = nonces;
     for tags in &mut tags {
         *tags = xor3(*tags, first_key, every_lane(1 << 24));
     }
     let mut sums = [zero(); G];
-    if sizes.as_flattened().iter().all(|size| (1..=BLOCK).contains(size)) {
+    if one_block {
         let mut states = nonces;
         for state in &mut states {
             *state = xor3(*state, first_key, every_lane(2 << 24));
@@ -61,14 +83,14 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         for tags in &mut tags {
             *tags = _mm512_aesenclast_epi128(*tags, last_key);
         }
-        // The middle of the last power is the upper half of a pair.
-        let power = broadcast(&key.powers[POWERS - 1]);
-        let middle = broadcast_middle(&key.middles[POWERS / 2 - 1]);
-        let middle = _mm512_shuffle_epi32(middle, 0xee);
-        for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
-            let data = [a.data(), b.data(), c.data(), d.data()];
-            let hashed = blocks::<SEAL>(data, states[at], last_key);
-            sums[at] = zero().add(_mm512_xor_si512(hashed, before[at]), power, middle);
+        // Additional data is two blocks before the lengths, data one.
+        let [before, power] =
+            [2, 1].map(|before_last| broadcast(&key.powers[POWERS - before_last]));
+        let [before_middle, power_middle] = [middle_of(before), middle_of(power)];
+        for (at, messages) in messages.iter_mut().enumerate().take(G) {
+            let hashed = blocks::<M, SEAL>(messages, states[at], last_key);
+            let header = zero().add(reverse(headers[at]), before, before_middle);
+            sums[at] = header.add(hashed, power, power_middle);
         }
     } else {
         for round in 1..ROUNDS {
@@ -81,21 +103,24 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         for tags in &mut tags {
             *tags = _mm512_aesenclast_epi128(*tags, last_key);
         }
-        for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
-            let [a, b, c, d] = [a.data(), b.data(), c.data(), d.data()];
-            let [nonces, before] = [nonces[at], before[at]];
-            let registers = sizes[at].map(registers);
+        for (at, messages) in messages.iter_mut().enumerate().take(G) {
+            let before = zero().add(reverse(headers[at]), first, first_middle).reduce();
+            let [a, b, c, d] = messages;
+            let [a, b, c, d] = [a.parts(), b.parts(), c.parts(), d.parts()];
+            let [a, b, c, d] = [a.data, b.data, c.data, d.data];
+            let sizes = [a.len(), b.len(), c.len(), d.len()];
+            let registers = sizes.map(registers);
             let alike = registers.iter().all(|other| *other == registers[0]);
             sums[at] = if alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
-                columns::<SEAL, ROUNDS>(key, nonces, [a, b, c, d], registers[0], before)
+                columns::<SEAL, ROUNDS>(key, nonces[at], [a, b, c, d], registers[0], before)
             } else {
                 // What has no data has its lengths for a first block.
                 let mut empty = 0;
-                for (lane, size) in sizes[at].iter().enumerate() {
+                for (lane, size) in sizes.iter().enumerate() {
                     empty |= u8::from(*size == 0) * (3 << (2 * lane));
                 }
                 lengths[at] = _mm512_mask_xor_epi64(lengths[at], empty, lengths[at], before);
-                let [na, nb, nc, nd] = split(nonces);
+                let [na, nb, nc, nd] = split(nonces[at]);
                 let [ya, yb, yc, yd] = split(before);
                 sum_rows(&[
                     row::<SEAL, ROUNDS>(key, na, a, ya),
@@ -106,24 +131,35 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
             };
         }
     }
-    for (at, [a, b, c, d]) in messages.iter_mut().enumerate() {
+    for (at, messages) in messages.iter_mut().enumerate().take(G) {
         let hashes = sums[at].add(lengths[at], first, first_middle).reduce();
-        let [ta, tb, tc, td] = split(_mm512_xor_si512(reverse(hashes), tags[at]));
-        a.finish(number(ta));
-        b.finish(number(tb));
-        c.finish(number(tc));
-        d.finish(number(td));
+        let tags = blocks_of(_mm512_xor_si512(reverse(hashes), tags[at]));
+        for (message, tag) in messages.iter_mut().zip(&tags) {
+            message.finish(tag);
+        }
+    }
+    if !M::PACKETS {
+        return;
+    }
+    if short_headers {
+        headers::finish_group(messages, &headers, &mask_orders, &number_places);
+    } else {
+        for message in messages.as_flattened_mut() {
+            headers::finish_one(message);
+        }
     }
 }
 
 /// The data of four messages of one block each, a lane each, whose key stream is made but for the last
 /// round. Returns what belongs into the hash.
 #[inline]
-pub(super) fn blocks<const SEAL: bool>(
-    [a, b, c, d]: [&mut [u8]; LANES],
+fn blocks<'k, M: Message<'k>, const SEAL: bool>(
+    [a, b, c, d]: &mut [M; LANES],
     state: __m512i,
     last_key: __m512i,
 ) -> __m512i {
+    let [a, b, c, d] = [a.parts(), b.parts(), c.parts(), d.parts()];
+            let [a, b, c, d] = [a.data, b.data, c.data, d.data];
     let masks = [mask_of(a), mask_of(b), mask_of(c), mask_of(d)];
     let input = join([load_masked(a), load_masked(b), load_masked(c), load_masked(d)]);
     let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));

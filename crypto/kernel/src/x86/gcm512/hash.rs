@@ -2,7 +2,7 @@
 
 use super::lot::{here, pair_of_powers};
 use super::register::*;
-use super::{BLOCK, CHUNK, LANES};
+use super::{CHUNK, LANES};
 use crate::packet::GcmKey;
 use crate::x86::gcm::POLYNOMIAL;
 use core::arch::x86_64::*;
@@ -55,6 +55,16 @@ impl Sums {
         }
     }
 
+    /// The sum of both.
+    #[inline]
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            low: _mm512_xor_si512(self.low, other.low),
+            middle: _mm512_xor_si512(self.middle, other.middle),
+            high: _mm512_xor_si512(self.high, other.high),
+        }
+    }
+
     /// Modulo the polynomial, lane by lane.
     #[inline]
     pub(super) fn reduce(self) -> __m512i {
@@ -86,27 +96,6 @@ pub(super) fn powers(key: &GcmKey, at: usize) -> (__m512i, __m512i) {
     (power, if at.is_multiple_of(2) { middle } else { _mm512_shuffle_epi32(middle, 0x4e) })
 }
 
-/// The last block of additional data, all blocks before it taken in: what is yet to be multiplied.
-#[inline]
-pub(super) fn last_of_aad(key: &GcmKey, aad: &[u8]) -> __m128i {
-    if aad.len() <= BLOCK { load_part(aad) } else { long_aad(key, aad) }
-}
-
-#[cold]
-pub(super) fn long_aad(key: &GcmKey, aad: &[u8]) -> __m128i {
-    let first = broadcast(&key.first);
-    let middle = broadcast_middle(&key.first_middle);
-    let mut hash = _mm_setzero_si128();
-    let last = (aad.len() - 1) / BLOCK;
-    for (at, block) in aad.chunks(BLOCK).enumerate() {
-        hash = _mm_xor_si128(hash, load_part(block));
-        if at < last {
-            hash = _mm512_castsi512_si128(zero().add(_mm512_zextsi128_si512(hash), first, middle).reduce());
-        }
-    }
-    hash
-}
-
 /// The sums of each row, a lane each.
 #[inline]
 pub(super) fn sum_rows([a, b, c, d]: &[Sums; LANES]) -> Sums {
@@ -127,15 +116,20 @@ pub(super) fn sum_lanes([a, b, c, d]: [__m512i; LANES]) -> __m512i {
     _mm512_xor_si512(_mm512_shuffle_i32x4(ab, cd, 0x88), _mm512_shuffle_i32x4(ab, cd, 0xdd))
 }
 
-/// The sum of all lanes, in the first lane.
+/// The sum of all lanes.
 #[inline]
-pub(super) fn fold(value: __m512i) -> __m512i {
+pub(super) fn fold(value: __m512i) -> __m128i {
     let halves = _mm256_xor_si256(
         _mm512_castsi512_si256(value),
         _mm512_extracti64x4_epi64(value, 1),
     );
-    let sum = _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
-    _mm512_zextsi128_si512(sum)
+    _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1))
+}
+
+/// The halves of each power, xored: for Karatsuba's middle product.
+#[inline]
+pub(super) fn middle_of(power: __m512i) -> __m512i {
+    _mm512_xor_si512(power, _mm512_shuffle_epi32(power, 0x4e))
 }
 
 /// All blocks of a row so far as one, as it is sent: it belongs where the second of the next blocks is.

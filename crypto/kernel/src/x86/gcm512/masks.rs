@@ -3,12 +3,52 @@
 use super::register::*;
 use super::{Gcm512, LANES, TOGETHER};
 use crate::chacha;
-use crate::packet::{HeaderForm, HeaderKey, MaskKey, Room, SAMPLE_BYTES};
+use crate::packet::{HeaderForm, HeaderKey, MaskKey, Message, Room, SAMPLE_BYTES};
 use crate::portable::Library;
 use core::arch::x86_64::*;
 use core::{ptr, slice};
 
 features! {
+
+/// The key that a packet's header is masked with, if it is one.
+#[inline]
+pub(super) fn mask_key<'k, M: Message<'k>>(message: &M) -> Option<&'k MaskKey> {
+    match &message.header_key()?.0 {
+        HeaderForm::Aes(key) => Some(key),
+        _ => None,
+    }
+}
+
+/// Blocks under one key.
+#[inline]
+pub(super) fn encrypt<const G: usize>(key: &MaskKey, mut states: [__m512i; G]) -> [__m512i; G] {
+    let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
+    let [first, middle @ .., last] = keys else { return states };
+    for state in &mut states {
+        *state = _mm512_xor_si512(*state, broadcast(first));
+    }
+    for key in middle {
+        let round_key = broadcast(key);
+        for state in &mut states {
+            *state = _mm512_aesenc_epi128(*state, round_key);
+        }
+    }
+    for state in &mut states {
+        *state = _mm512_aesenclast_epi128(*state, broadcast(last));
+    }
+    states
+}
+
+#[inline]
+pub(super) fn encrypt_one(key: &MaskKey, sample: &[u8; SAMPLE_BYTES]) -> [u8; SAMPLE_BYTES] {
+    let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
+    let [first, middle @ .., last] = keys else { return *sample };
+    let mut state = _mm_xor_si128(load_block(sample), load_block(first));
+    for key in middle {
+        state = _mm_aesenc_si128(state, load_block(key));
+    }
+    number(_mm_aesenclast_si128(state, load_block(last))).to_le_bytes()
+}
 
 /// Four masks at a time where neighbours have the same key.
 pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
@@ -27,30 +67,24 @@ pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES]
                 continue;
             }
         };
-        let same = samples[at..].iter().take(TOGETHER);
+        let same = samples[at..].iter().take(LANES * TOGETHER);
         let same = same.take_while(|(other, _)| ptr::eq(*other, samples[at].0)).count();
-        let groups = samples[at..].as_chunks_mut().0;
-        if same == TOGETHER
-            && let Some(groups) = groups.first_chunk_mut::<{ TOGETHER / LANES }>()
-        {
-            masks_of(key, groups);
-            at += TOGETHER;
-        } else if same >= LANES
-            && let Some(groups) = groups.first_chunk_mut::<1>()
-        {
-            masks_of(key, groups);
-            at += LANES;
-        } else {
-            let (_, sample) = &mut samples[at];
-            let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
-            let [first, middle @ .., last] = keys else { return };
-            let mut state = _mm_xor_si128(load_block(sample), load_block(first));
-            for key in middle {
-                state = _mm_aesenc_si128(state, load_block(key));
+        let (groups, _) = samples[at..][..same].as_chunks_mut::<LANES>();
+        at += match groups {
+            [] => {
+                let (_, sample) = &mut samples[at];
+                *sample = encrypt_one(key, sample);
+                1
             }
-            *sample = number(_mm_aesenclast_si128(state, load_block(last))).to_le_bytes();
-            at += 1;
-        }
+            [_] => {
+                masks_of::<1>(key, groups);
+                LANES
+            }
+            _ => {
+                masks_of::<TOGETHER>(key, groups);
+                LANES * groups.len()
+            }
+        };
     }
     if chacha {
         chacha::masks(room, samples);
@@ -59,27 +93,17 @@ pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES]
 
 /// Masks under one key, four to a register.
 #[inline]
-pub(super) fn masks_of<const G: usize>(
+fn masks_of<const G: usize>(
     key: &MaskKey,
-    groups: &mut [[(&HeaderKey, [u8; SAMPLE_BYTES]); LANES]; G],
+    groups: &mut [[(&HeaderKey, [u8; SAMPLE_BYTES]); LANES]],
 ) {
-    let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
-    let [first, middle @ .., last] = keys else { return };
     let mut states = [_mm512_setzero_si512(); G];
     for (state, [(_, a), (_, b), (_, c), (_, d)]) in states.iter_mut().zip(&*groups) {
-        let blocks = join([load_block(a), load_block(b), load_block(c), load_block(d)]);
-        *state = _mm512_xor_si512(blocks, broadcast(first));
+        *state = join([load_block(a), load_block(b), load_block(c), load_block(d)]);
     }
-    for key in middle {
-        let round_key = broadcast(key);
-        for state in &mut states {
-            *state = _mm512_aesenc_epi128(*state, round_key);
-        }
-    }
-    for (state, group) in states.iter().zip(groups) {
-        let masks = split(_mm512_aesenclast_epi128(*state, broadcast(last)));
-        for ((_, sample), mask) in group.iter_mut().zip(masks) {
-            *sample = number(mask).to_le_bytes();
+    for (state, group) in encrypt(key, states).into_iter().zip(groups) {
+        for ((_, sample), mask) in group.iter_mut().zip(blocks_of(state)) {
+            *sample = mask;
         }
     }
 }

@@ -17,6 +17,7 @@ macro_rules! features {
 mod columns;
 mod group;
 mod hash;
+mod headers;
 mod lot;
 mod masks;
 mod register;
@@ -25,21 +26,21 @@ mod single;
 
 use crate::aes::Rounds;
 use crate::packet::{
-    AeadForm, GcmKey, HeaderKey, Message, Open, POWERS, Protect, Room, SAMPLE_BYTES, Seal,
-    Unprotect,
+    AeadForm, GcmKey, HeaderForm, HeaderKey, Message, Open, POWERS, Protect, Room, SAMPLE_BYTES,
+    Seal, Unprotect, mask,
 };
 use core::ptr;
 use group::group_of;
 use masks::masks;
-use single::{short, together};
+use single::{alone, together};
 
 /// Bytes of a block.
 const BLOCK: usize = 16;
 /// Messages that go together, and blocks of a register.
 const LANES: usize = 4;
-/// Messages under one key that go together: so many that the latency of the cipher and of the hash's end
-/// does not show.
-const TOGETHER: usize = 16;
+/// Four messages under one key so many times go together: then the latency of the cipher and of the hash's
+/// end does not show.
+const TOGETHER: usize = 4;
 /// Registers that go through the cipher together: so many that its latency does not show.
 const LOT: usize = 4;
 /// Most registers whose counters have one byte.
@@ -69,22 +70,25 @@ impl Gcm512 {
 impl Room for Gcm512 {
     fn seal(self, messages: &mut [Seal<'_>]) {
         // SAFETY: `detect` has seen the features.
-        unsafe { run::<_, true>(messages) }
+        unsafe { run::<_, true>(messages) };
     }
 
     fn open(self, messages: &mut [Open<'_>]) {
         // SAFETY: `detect` has seen the features.
-        unsafe { run::<_, false>(messages) }
+        unsafe { run::<_, false>(messages) };
     }
 
-    fn seal_packets(self, packets: &mut [Protect<'_>]) {
+    fn protect(self, packets: &mut [Protect<'_>]) {
         // SAFETY: `detect` has seen the features.
-        unsafe { run::<_, true>(packets) }
+        let all = unsafe { run::<_, true>(packets) };
+        if !all {
+            mask(self, packets, |packet| rounds(packet).is_none());
+        }
     }
 
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {
         // SAFETY: `detect` has seen the features.
-        unsafe { run::<_, false>(packets) }
+        unsafe { run::<_, false>(packets) };
     }
 
     fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
@@ -95,64 +99,79 @@ impl Room for Gcm512 {
 
 features! {
 
-/// Four messages at a time, as long as their keys have the same length.
-fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) {
-    let mut at = 0;
+/// As many messages under one key at a time as there are, or four under keys of the same length. Says
+/// whether all keys were for this room: the others' headers are not masked.
+fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
+    let (mut at, mut all) = (0, true);
     while let [first, ..] = &mut messages[at..] {
-        let key = first.key();
         let Some(rounds) = rounds(first) else {
             first.library();
-            at += 1;
+            (at, all) = (at + 1, false);
             continue;
         };
-        let alike = messages[at..].iter().take(TOGETHER);
-        let alike = alike.take_while(|message| ptr::eq(message.key(), key)).count();
-        if alike == TOGETHER
-            && let Some(group) = messages[at..].as_chunks_mut().0.first_chunk_mut()
-        {
-            match rounds {
-                Rounds::Ten => group_of::<M, SEAL, 10, { TOGETHER / LANES }>(group),
-                Rounds::Fourteen => group_of::<M, SEAL, 14, { TOGETHER / LANES }>(group),
-            }
-            at += TOGETHER;
-        } else if alike >= LANES
-            && let Some(group) = messages[at..].as_chunks_mut().0.first_chunk_mut()
-        {
-            match rounds {
-                Rounds::Ten => group_of::<M, SEAL, 10, 1>(group),
-                Rounds::Fourteen => group_of::<M, SEAL, 14, 1>(group),
-            }
-            at += LANES;
-        } else if let Some((group, next)) = messages[at..].split_first_chunk_mut::<LANES>()
-            && group.iter().all(|message| self::rounds(message) == Some(rounds))
-        {
-            match rounds {
-                Rounds::Ten => together::<M, SEAL, 10, LANES>(group, next),
-                Rounds::Fourteen => together::<M, SEAL, 14, LANES>(group, next),
-            }
-            at += LANES;
-        } else {
-            let (alone, next) = messages[at..].split_at_mut(1);
-            let Some(alone) = alone.first_chunk_mut() else { return };
-            match (rounds, alone) {
-                (Rounds::Ten, [short]) if (1..=64).contains(&short.size()) => {
-                    self::short::<M, SEAL, 10>(short)
+        let (key, header_key) = (first.key(), first.header_key());
+        let alike = messages[at..].iter().take(LANES * TOGETHER);
+        let alike = alike.take_while(|other| {
+            ptr::eq(other.key(), key) && same(other.header_key(), header_key)
+        });
+        let alike = alike.count();
+        let (groups, _) = messages[at..][..alike].as_chunks_mut::<LANES>();
+        at += match groups {
+            [] => {
+                if let Some((group, next)) = messages[at..].split_first_chunk_mut::<LANES>()
+                    && group.iter().all(|message| self::rounds(message) == Some(rounds))
+                {
+                    match rounds {
+                        Rounds::Ten => together::<M, SEAL, 10>(group, next),
+                        Rounds::Fourteen => together::<M, SEAL, 14>(group, next),
+                    }
+                    LANES
+                } else {
+                    let message = &mut messages[at];
+                    match rounds {
+                        Rounds::Ten => alone::<M, SEAL, 10>(message),
+                        Rounds::Fourteen => alone::<M, SEAL, 14>(message),
+                    }
+                    1
                 }
-                (Rounds::Fourteen, [short]) if (1..=64).contains(&short.size()) => {
-                    self::short::<M, SEAL, 14>(short)
-                }
-                (Rounds::Ten, alone) => together::<M, SEAL, 10, 1>(alone, next),
-                (Rounds::Fourteen, alone) => together::<M, SEAL, 14, 1>(alone, next),
             }
-            at += 1;
-        }
+            [_] => {
+                match rounds {
+                    Rounds::Ten => group_of::<M, SEAL, 10, 1>(groups),
+                    Rounds::Fourteen => group_of::<M, SEAL, 14, 1>(groups),
+                }
+                LANES
+            }
+            _ => {
+                match rounds {
+                    Rounds::Ten => group_of::<M, SEAL, 10, TOGETHER>(groups),
+                    Rounds::Fourteen => group_of::<M, SEAL, 14, TOGETHER>(groups),
+                }
+                LANES * groups.len()
+            }
+        };
+    }
+    all
+}
+
+}
+
+/// The length of the key, if it and the header's are for this room.
+#[inline]
+fn rounds<'k, M: Message<'k>>(message: &M) -> Option<Rounds> {
+    match message.header_key().map(|key| &key.0) {
+        None | Some(HeaderForm::Aes(_)) => gcm(message).map(|key| key.aes.rounds),
+        Some(_) => None,
     }
 }
 
-/// The length of the key, if it is for this room.
+/// Whether both are the same key.
 #[inline]
-fn rounds<'k, M: Message<'k>>(message: &M) -> Option<Rounds> {
-    gcm(message).map(|key| key.aes.rounds)
+fn same(a: Option<&HeaderKey>, b: Option<&HeaderKey>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => ptr::eq(a, b),
+        _ => true,
+    }
 }
 
 /// The key, if it is for this room.
@@ -162,6 +181,4 @@ fn gcm<'k, M: Message<'k>>(message: &M) -> Option<&'k GcmKey> {
         AeadForm::Gcm(key) => Some(key),
         AeadForm::Library(_) => None,
     }
-}
-
 }

@@ -1,29 +1,68 @@
 //! Lone messages, and neighbours of different keys.
 
-use super::hash::{Sums, fold, last_of_aad, powers, sum_rows, zero};
+use super::hash::{Sums, fold, middle_of, powers, sum_rows, zero};
+use super::headers::{self, Last};
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, CHUNK, LANES, gcm};
-use crate::packet::{Message, POWERS};
+use crate::packet::{GcmKey, Message, POWERS, Parts};
 use core::arch::x86_64::*;
 
 features! {
 
-/// A lone message of 1 to 64 bytes: as few steps as can be, one after another.
-pub(super) fn short<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(message: &mut M) {
+/// A lone message: its latency is what it takes, so whatever can goes side by side.
+pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(message: &mut M) {
     let Some(key) = gcm(message) else { return };
-    let (blocks, pad) = (message.size().div_ceil(BLOCK), pad(message.size()));
-    // Additional data before the data, lengths behind it.
-    let aad = message.aad();
-    let lengths = _mm_set_epi64x(8 * aad.len() as i64, 8 * message.size() as i64);
+    let Parts { aad, data, .. } = message.parts();
+    let (aad, size) = (aad.len(), data.len());
+    let blocks = size.div_ceil(BLOCK);
+    let header = Last::new(key, message).whole();
+    let hashed_header = reverse_block(header);
+    let lengths = _mm_set_epi64x(8 * aad as i64, 8 * size as i64);
     let none = _mm_setzero_si128();
-    let ends = join([last_of_aad(key, aad), lengths, none, none]);
-    let before = load_block(&key.powers[POWERS - 1 - blocks]);
-    let power = join([before, load_block(&key.first), none, none]);
-    let middle = _mm512_xor_si512(power, _mm512_shuffle_epi32(power, 0x4e));
-    let sums = zero().add(ends, power, middle);
-
+    // Additional data before the data, lengths behind it; if there is no power for that, additional data
+    // goes the long way.
+    let (ends, power, before) = match (POWERS - 1).checked_sub(blocks) {
+        Some(power) => {
+            let power = join([load_block(&key.powers[power]), load_block(&key.first), none, none]);
+            (join([hashed_header, lengths, none, none]), power, none)
+        }
+        None => {
+            let power = _mm512_zextsi128_si512(load_block(&key.first));
+            let before = zero().add(_mm512_zextsi128_si512(hashed_header), power, middle_of(power));
+            let before = _mm512_castsi512_si128(before.reduce());
+            (_mm512_zextsi128_si512(lengths), power, before)
+        }
+    };
+    let ends = zero().add(ends, power, middle_of(power));
     let nonce = block(message.nonce());
+    let (sums, tag) = if (1..=LANES).contains(&blocks) {
+        short::<SEAL, ROUNDS>(key, nonce, message.parts().data, ends)
+    } else {
+        let mut tag = _mm_xor_si128(
+            _mm_or_si128(nonce, _mm_set_epi32(1 << 24, 0, 0, 0)),
+            load_block(&key.aes.round_keys[0]),
+        );
+        for round_key in &key.aes.round_keys[1..ROUNDS] {
+            tag = _mm_aesenc_si128(tag, load_block(round_key));
+        }
+        let tag = _mm_aesenclast_si128(tag, load_block(&key.aes.round_keys[ROUNDS]));
+        (row::<SEAL, ROUNDS>(key, nonce, message.parts().data, before).and(ends), tag)
+    };
+    let hash = fold(sums.reduce());
+    message.finish(&number(_mm_xor_si128(reverse_block(hash), tag)).to_le_bytes());
+    headers::finish_one(message);
+}
+
+/// The data of a message of 1 to 64 bytes, and the tag's key stream beside it.
+#[inline]
+fn short<const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    nonce: __m128i,
+    data: &mut [u8],
+    sums: Sums,
+) -> (Sums, __m128i) {
+    let pad = pad(data.len());
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
     let mut state = _mm512_xor_si512(base, counters(COUNTERS_BEFORE + 2 - pad));
@@ -35,30 +74,22 @@ pub(super) fn short<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
     }
     let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
     let tag = _mm512_aesenclast_epi128(tag, last_key);
-    let data = message.data();
     let (input, mask) = load_some(data, pad);
     let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
     store_some(data, pad, output);
     let hashed = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
     let (power, middle) = powers(key, CHUNK - 1);
-    let Sums { low, middle, high } = sums.add(hashed, power, middle);
-    let sums = Sums { low: fold(low), middle: fold(middle), high: fold(high) };
-    let [tag, ..] = split(_mm512_xor_si512(reverse(sums.reduce()), tag));
-    message.finish(number(tag));
+    (sums.add(hashed, power, middle), _mm512_castsi512_si128(tag))
 }
 
-/// Messages side by side, one in each lane. The keys of the next come into the cache meanwhile.
-pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const N: usize>(
-    messages: &mut [M; N],
+/// Messages under keys of one length, one in each lane. The keys of the next come into the cache meanwhile.
+pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(
+    messages: &mut [M; LANES],
     next: &[M],
 ) {
     let Some(key) = gcm(&messages[0]) else { return };
-    let mut keys = [key; LANES];
-    for (key, message) in keys.iter_mut().zip(&*messages) {
-        *key = gcm(message).unwrap_or(key);
-    }
+    let keys = messages.each_ref().map(|message| gcm(message).unwrap_or(key));
     let [a, b, c, d] = keys;
-    let same = N == 1;
 
     let mut nonces = [_mm_setzero_si128(); LANES];
     let mut headers = [_mm_setzero_si128(); LANES];
@@ -67,25 +98,26 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     let mut empty = 0;
     for (lane, message) in messages.iter_mut().enumerate() {
         nonces[lane] = block(message.nonce());
-        headers[lane] = last_of_aad(keys[lane], message.aad());
-        let (aad, data) = (message.aad().len(), message.size());
+        headers[lane] = Last::new(keys[lane], message).whole();
+        let Parts { aad, data, .. } = message.parts();
+        let (aad, data) = (aad.len(), data.len());
         lengths[lane] = _mm_set_epi64x(8 * aad as i64, 8 * data as i64);
         empty |= u8::from(data == 0) * (3 << (2 * lane));
     }
-    let first = of_lanes(same, [&a.first, &b.first, &c.first, &d.first]);
-    let first_middle = _mm512_xor_si512(first, _mm512_shuffle_epi32(first, 0x4e));
+    let first = of_lanes([&a.first, &b.first, &c.first, &d.first]);
+    let first_middle = middle_of(first);
 
     let mut stream = _mm512_or_si512(join(nonces), every_lane(1 << 24));
     for round in 0..=ROUNDS {
         let [a, b, c, d] = [a, b, c, d].map(|key| &key.aes.round_keys[round]);
-        let round_key = of_lanes(same, [a, b, c, d]);
+        let round_key = of_lanes([a, b, c, d]);
         stream = match round {
             0 => _mm512_xor_si512(stream, round_key),
             round if round < ROUNDS => _mm512_aesenc_epi128(stream, round_key),
             _ => _mm512_aesenclast_epi128(stream, round_key),
         };
     }
-    let before = zero().add(join(headers), first, first_middle).reduce();
+    let before = zero().add(reverse(join(headers)), first, first_middle).reduce();
     let befores = split(before);
     let mut rows = [zero(); LANES];
     for (lane, message) in messages.iter_mut().enumerate() {
@@ -96,15 +128,16 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
             }
         }
         let (nonce, before) = (nonces[lane], befores[lane]);
-        rows[lane] = row::<SEAL, ROUNDS>(keys[lane], nonce, message.data(), before);
+        rows[lane] = row::<SEAL, ROUNDS>(keys[lane], nonce, message.parts().data, before);
     }
     let sums = sum_rows(&rows);
     let lengths = join(lengths);
     let lengths = _mm512_mask_xor_epi64(lengths, empty, lengths, before);
     let hashes = sums.add(lengths, first, first_middle).reduce();
-    let tags = split(_mm512_xor_si512(reverse(hashes), stream));
-    for (message, tag) in messages.iter_mut().zip(tags) {
-        message.finish(number(tag));
+    let tags = blocks_of(_mm512_xor_si512(reverse(hashes), stream));
+    for (message, tag) in messages.iter_mut().zip(&tags) {
+        message.finish(tag);
+        headers::finish_one(message);
     }
 }
 

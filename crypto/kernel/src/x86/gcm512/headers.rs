@@ -1,0 +1,181 @@
+//! What is authenticated beside the data, and packets' headers: their numbers and their masks.
+//!
+//! A header of at most a block is put together in a register, hashed, masked there and stored once. Were
+//! its number written first, the loads behind it would wait for smaller stores, and hold up all others.
+
+use super::hash::{xor3, zero};
+use super::masks::{encrypt, encrypt_one, mask_key};
+use super::register::*;
+use super::{BLOCK, LANES};
+use crate::packet::{GcmKey, Mask, Message, Parts};
+use core::arch::x86_64::*;
+
+/// The last block of a message's additional data: it is hashed, and stored if it is a packet's header.
+#[derive(Clone, Copy)]
+pub(super) struct Last {
+    /// All but a packet's number; all blocks before it taken in.
+    start: __m128i,
+    /// The number, its lowest byte first, and how its bytes are moved to their place.
+    number: __m128i,
+    order: __m128i,
+    /// How a mask's bytes are moved there.
+    mask_order: __m128i,
+    /// Where that is, in bytes from the packet's start.
+    pub(super) at: usize,
+}
+
+impl Last {
+    features! {
+
+    /// Nothing.
+    #[inline]
+    pub(super) fn none() -> Self {
+        let none = _mm_setzero_si128();
+        Self { start: none, number: none, order: none, mask_order: none, at: 0 }
+    }
+
+    #[inline]
+    pub(super) fn new<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> Self {
+        let Parts { aad, number, .. } = message.parts();
+        match number {
+            _ if aad.len() > BLOCK => Self { start: long(key, message), ..Self::none() },
+            Some((at, number)) => Self {
+                start: load_masked(&aad[..at]),
+                number: _mm_cvtsi32_si128(number as i32),
+                order: load_order(&FROM_END, BLOCK - aad.len()),
+                mask_order: load_order(&BEHIND_FIRST, BLOCK - at),
+                at,
+            },
+            None => Self { start: load_masked(aad), ..Self::none() },
+        }
+    }
+
+    /// With its number.
+    #[inline]
+    pub(super) fn whole(self) -> __m128i {
+        _mm_or_si128(self.start, _mm_shuffle_epi8(self.number, self.order))
+    }
+
+    }
+}
+
+features! {
+
+/// Four of them with their numbers, and how masks' bytes are moved to these.
+#[inline]
+pub(super) fn whole([a, b, c, d]: &[Last; LANES]) -> (__m512i, __m512i) {
+    let starts = join([a.start, b.start, c.start, d.start]);
+    let numbers = join([a.number, b.number, c.number, d.number]);
+    let orders = join([a.order, b.order, c.order, d.order]);
+    let mask_orders = join([a.mask_order, b.mask_order, c.mask_order, d.mask_order]);
+    (_mm512_or_si512(starts, _mm512_shuffle_epi8(numbers, orders)), mask_orders)
+}
+
+/// The last block of more than one.
+#[cold]
+fn long<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> __m128i {
+    if let Some(packet) = message.header() {
+        packet.put_number();
+    }
+    let Parts { aad, .. } = message.parts();
+    let first = broadcast(&key.first);
+    let middle = broadcast_middle(&key.first_middle);
+    let mut hash = _mm_setzero_si128();
+    let last = (aad.len() - 1) / BLOCK;
+    for (at, block) in aad.chunks(BLOCK).enumerate() {
+        hash = _mm_xor_si128(hash, reverse_block(load_masked(block)));
+        if at < last {
+            let sums = zero().add(_mm512_zextsi128_si512(hash), first, middle);
+            hash = _mm512_castsi512_si128(sums.reduce());
+        }
+    }
+    reverse_block(hash)
+}
+
+/// Masks the headers of packets under one header key and writes them, `G` times four at most: how they
+/// were hashed, how masks are moved to their numbers, where these are.
+pub(super) fn finish_group<'k, M: Message<'k>, const G: usize>(
+    messages: &mut [[M; LANES]],
+    headers: &[__m512i; G],
+    mask_orders: &[__m512i; G],
+    at: &[[usize; LANES]; G],
+) {
+    let Some(key) = messages.first().and_then(|[first, ..]| mask_key(first)) else { return };
+    let mut states = [_mm512_setzero_si512(); G];
+    for (group, messages) in messages.iter_mut().enumerate().take(G) {
+        let mut samples = [_mm_setzero_si128(); LANES];
+        for (lane, message) in messages.iter_mut().enumerate() {
+            if let Some(packet) = message.header() {
+                samples[lane] = load_block(packet.sample_behind(at[group][lane]));
+            }
+        }
+        states[group] = join(samples);
+    }
+    let masks = encrypt(key, states);
+    for (group, messages) in messages.iter_mut().enumerate().take(G) {
+        let blocks = split(masked(headers[group], masks[group], mask_orders[group]));
+        for (message, block) in messages.iter_mut().zip(blocks) {
+            if let Some(packet) = message.header() {
+                store_masked(&mut packet.packet[..packet.header_bytes], block);
+            }
+        }
+    }
+}
+
+/// Masks the header of one packet, if it is one, and writes it.
+#[inline]
+pub(super) fn finish_one<'k, M: Message<'k>>(message: &mut M) {
+    let Some(key) = mask_key(message) else { return };
+    let Some(packet) = message.header() else { return };
+    let mask = Mask::new(&encrypt_one(key, packet.sample()));
+    let (at, number) = packet.place_and_number();
+    let bytes = packet.header_bytes - at;
+    let number = number.swap_bytes() >> (32 - 8 * bytes) ^ mask.of_number();
+    store_masked(&mut packet.packet[at..][..bytes], _mm_cvtsi32_si128(number as i32));
+    packet.mask_first(mask);
+}
+
+/// Headers, masked: of the first byte four bits if it is long and five if it is short (RFC 9001 § 5.4.1).
+#[inline]
+fn masked(headers: __m512i, masks: __m512i, orders: __m512i) -> __m512i {
+    let lanes = |block| _mm512_broadcast_i32x4(block);
+    let long = lanes(_mm_set_epi64x(0, 0x80));
+    let all = lanes(_mm_set_epi64x(0, 0x0f));
+    let short = _mm512_srli_epi64(_mm512_andnot_si512(headers, long), 3);
+    // (short | all) & masks
+    let first = _mm512_ternarylogic_epi64(short, all, masks, 0xa8);
+    xor3(headers, first, _mm512_shuffle_epi8(masks, orders))
+}
+
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_order(orders: &[u8; 2 * BLOCK], from: usize) -> __m128i {
+    let order = &orders[from % BLOCK..][..BLOCK];
+    // SAFETY: the slice has 16 bytes, and the instruction asks for no alignment.
+    unsafe { _mm_loadu_si128(order.as_ptr().cast()) }
+}
+
+/// For shuffles: moves the lowest bytes of a number, the highest of them first, to the end of a header that
+/// begins so many bytes from the array's middle.
+static FROM_END: [u8; 2 * BLOCK] = {
+    let mut order = [0x80; 2 * BLOCK];
+    let mut at = 0;
+    while at < BLOCK {
+        order[at] = (BLOCK - 1 - at) as u8;
+        at += 1;
+    }
+    order
+};
+
+/// Moves the bytes behind a mask's first to this place in a header and behind it.
+static BEHIND_FIRST: [u8; 2 * BLOCK] = {
+    let mut order = [0x80; 2 * BLOCK];
+    let mut at = 0;
+    while at < BLOCK {
+        order[BLOCK + at] = (at + 1) as u8 & 15;
+        at += 1;
+    }
+    order
+};
