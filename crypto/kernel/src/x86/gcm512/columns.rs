@@ -47,7 +47,7 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
     let mut heads = [head_a, head_b, head_c, head_d];
     let mut tails = [tail_a, tail_b, tail_c, tail_d];
 
-    let schedule = Schedule::<ROUNDS>::new(key);
+    let mut schedule = Schedule::<ROUNDS>::new(key);
     let mut sums = [zero(); LANES];
     // What has been reduced, a lane each.
     let mut reduced = None;

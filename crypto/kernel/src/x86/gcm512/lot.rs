@@ -30,11 +30,11 @@ impl<const ROUNDS: usize> Schedule<ROUNDS> {
         self.0[round - 1]
     }
 
-    /// Leaves nothing of the key behind.
+    /// Leaves nothing of the key behind: in its place, not in a copy.
     #[inline]
-    pub(super) fn wipe(mut self) {
+    pub(super) fn wipe(&mut self) {
         self.0 = [_mm512_setzero_si512(); ROUNDS];
-        again(&self);
+        again(self);
     }
 
     }
@@ -70,8 +70,8 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
         }
     }
 
-    /// A quarter of them, and between them two registers are taken into the hash, the first so many from where the
-    /// powers begin.
+    /// A quarter of them, and between them two registers are taken into the hash, the first so many from
+    /// where the powers begin.
     #[inline]
     pub(super) fn quarter_and_pair(
         &mut self,
@@ -172,7 +172,8 @@ pub(super) fn here(mut value: __m512i) -> __m512i {
 /// the second one's in the high halves.
 #[inline]
 pub(super) fn pair_of_powers(key: &GcmKey, at: usize) -> (__m512i, __m512i, __m512i) {
-    let [a, b] = key.powers.as_chunks::<LANES>().0[at..].first_chunk().expect("an even number of registers");
+    let powers = key.powers.as_chunks::<LANES>().0;
+    let [a, b] = powers[at..].first_chunk().expect("an even number of registers");
     (load_blocks(a), load_blocks(b), load_pairs(&key.middles.as_chunks().0[at / 2]))
 }
 

@@ -1,6 +1,6 @@
 //! Registers of four blocks: how bytes get into them and out of them.
 
-use super::{BLOCK, LANES};
+use super::{BLOCK, CHUNK, LANES};
 use core::arch::asm;
 use core::arch::x86_64::*;
 use core::ptr;
@@ -13,10 +13,14 @@ pub(super) fn block(number: u128) -> __m128i {
     _mm_set_epi64x((number >> 64) as i64, number as i64)
 }
 
-/// A block for each lane.
+/// One key's block in all lanes, or each lane's own.
 #[inline]
-pub(super) fn of_lanes([a, b, c, d]: [&[u8; BLOCK]; LANES]) -> __m512i {
-    join([load_block(a), load_block(b), load_block(c), load_block(d)])
+pub(super) fn of_lanes(same: bool, [a, b, c, d]: [&[u8; BLOCK]; LANES]) -> __m512i {
+    if same {
+        broadcast(a)
+    } else {
+        join([load_block(a), load_block(b), load_block(c), load_block(d)])
+    }
 }
 
 #[inline]
@@ -81,15 +85,6 @@ pub(super) fn split(value: __m512i) -> [__m128i; LANES] {
     ]
 }
 
-/// The lanes in memory.
-#[inline]
-pub(super) fn blocks_of(value: __m512i) -> [[u8; BLOCK]; LANES] {
-    let mut bytes = [[0; BLOCK]; LANES];
-    // SAFETY: the array has 64 bytes, and the instruction asks for no alignment.
-    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) };
-    bytes
-}
-
 #[inline]
 pub(super) fn number(value: __m128i) -> u128 {
     let high = _mm_extract_epi64(value, 1) as u64;
@@ -106,13 +101,6 @@ pub(super) fn every_lane(number: i32) -> __m512i {
 #[inline]
 pub(super) fn reverse(value: __m512i) -> __m512i {
     let order = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(order))
-}
-
-/// Reverses the bytes of the counter in each lane.
-#[inline]
-pub(super) fn big_endian(value: __m512i) -> __m512i {
-    let order = _mm_set_epi8(12, 13, 14, 15, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(order))
 }
 
@@ -140,8 +128,10 @@ pub(super) fn mask(bytes: &[u8], pad: usize) -> u64 {
     _bzhi_u64(u64::MAX, bytes.len().min(64) as u32) << (BLOCK * (pad % LANES))
 }
 
+/// Up to a block, its bytes reversed.
 #[inline]
-pub(super) fn reverse_block(block: __m128i) -> __m128i {
+pub(super) fn load_part(bytes: &[u8]) -> __m128i {
+    let block = load_masked(bytes);
     let order = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     _mm_shuffle_epi8(block, order)
 }
@@ -174,10 +164,10 @@ pub(super) fn at_block(place: usize, block: __m128i) -> __m512i {
     _mm512_maskz_broadcast_i32x4(0x000f << (LANES * place), block)
 }
 
-/// Four counters from here on, as long as the last is at most 255.
+/// Four counters from here on.
 #[inline]
 pub(super) fn counters(from: usize) -> __m512i {
-    load_blocks(COUNTERS.0[from..].first_chunk().expect("one byte of a counter"))
+    load_blocks(COUNTERS.0[from..].first_chunk().expect("at most a lot behind 255"))
 }
 
 /// Starts to bring a key into the cache.
@@ -202,15 +192,16 @@ pub(super) fn again<T>(key: &T) -> &T {
 
 }
 
-/// Counter blocks with counters of one byte, before the first of them those that wrapped around.
+/// Counter blocks with counters of one byte, before the first of them and behind the last those that
+/// wrapped around: as many behind it as go through the cipher together.
 #[repr(align(64))]
-pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256]);
+pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256 + LANES * CHUNK]);
 
 /// What a first register may begin with besides: counters that belong to no block of data.
 pub(super) const COUNTERS_BEFORE: usize = 2;
 
 pub(super) static COUNTERS: Counters = {
-    let mut blocks = [[0; BLOCK]; COUNTERS_BEFORE + 256];
+    let mut blocks = [[0; BLOCK]; COUNTERS_BEFORE + 256 + LANES * CHUNK];
     let mut at = 0;
     while at < blocks.len() {
         blocks[at][BLOCK - 1] = (at as u8).wrapping_sub(COUNTERS_BEFORE as u8);

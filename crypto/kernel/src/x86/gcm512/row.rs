@@ -39,7 +39,7 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
     if left == 0 {
         return hash::<0, _>(key, sums, first);
     }
-    let schedule = Schedule::new(key);
+    let mut schedule = Schedule::new(key);
     let (mut sums, mut waiting) =
         stream.lot::<SEAL, ROUNDS, LOT>(key, &schedule, &mut cursor, sums, first);
     for _ in 1..left {
@@ -57,9 +57,10 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
 struct Stream {
     /// The nonce and the upper bytes of the counter, after the first round key.
     base: __m512i,
-    /// The next counter.
-    counter: u32,
-    nonce: __m128i,
+    /// The upper bytes of the counter.
+    upper: u32,
+    /// Where the next counter's last byte is in the table.
+    from: usize,
 }
 
 impl Stream {
@@ -70,46 +71,29 @@ impl Stream {
     fn new(key: &GcmKey, nonce: __m128i, pad: usize) -> Self {
         let first = broadcast(&key.aes.round_keys[0]);
         let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first);
-        Self { base, counter: 2_u32.wrapping_sub(pad as u32), nonce }
+        Self { base, upper: 0, from: COUNTERS_BEFORE + 2 - pad }
     }
 
     /// The next counter blocks, after the first round key.
     #[inline]
-    fn next<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
-        let counter = self.counter;
-        self.counter = counter.wrapping_add((LANES * N) as u32);
-        let small = counter.wrapping_add(COUNTERS_BEFORE as u32);
-        let mut base = self.base;
-        let from = if small < 256 {
-            small as usize
-        } else {
-            base = _mm512_xor_si512(base, every_lane((counter & !255).swap_bytes() as i32));
-            COUNTERS_BEFORE + (counter & 255) as usize
-        };
-        match COUNTERS.0.get(from..from + LANES * N) {
-            Some(blocks) => {
-                let blocks = blocks.as_chunks().0;
-                let mut next = [base; N];
-                for (next, block) in next.iter_mut().zip(blocks) {
-                    *next = _mm512_xor_si512(*next, load_blocks(block));
-                }
-                next
-            }
-            None => self.next_apart(key),
-        }
-    }
-
-    /// The same where more than one byte of the counter changes.
-    #[cold]
-    fn next_apart<const N: usize>(&mut self, key: &GcmKey) -> [__m512i; N] {
-        let first = broadcast(&key.aes.round_keys[0]);
-        let from = self.counter.wrapping_sub(4 * N as u32) as i32;
-        let steps = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
-        let steps = _mm512_add_epi32(steps, _mm512_broadcast_i32x4(self.nonce));
-        let mut next = [first; N];
+    fn next<const N: usize>(&mut self) -> [__m512i; N] {
+        let mut next = [self.base; N];
         for (at, next) in next.iter_mut().enumerate() {
-            let counters = _mm512_add_epi32(steps, every_lane(from.wrapping_add(4 * at as i32)));
-            *next = _mm512_xor_si512(*next, big_endian(counters));
+            *next = _mm512_xor_si512(*next, counters(self.from + LANES * at));
+        }
+        let blocks = COUNTERS_BEFORE + 256 - self.from;
+        self.from += LANES * N;
+        if blocks < LANES * N {
+            // Behind so many blocks the upper bytes are others.
+            let upper = self.upper.wrapping_add(256);
+            let change = every_lane((self.upper ^ upper).swap_bytes() as i32);
+            let changed = u64::MAX << (2 * blocks);
+            for (at, next) in next.iter_mut().enumerate() {
+                *next = _mm512_mask_xor_epi64(*next, (changed >> (8 * at)) as u8, *next, change);
+            }
+            self.base = _mm512_xor_si512(self.base, change);
+            self.upper = upper;
+            self.from -= 256;
         }
         next
     }
@@ -149,7 +133,7 @@ impl Stream {
         cursor: &mut Cursor<'_>,
         carry: __m512i,
     ) -> [__m512i; N] {
-        let mut states = self.next::<N>(key);
+        let mut states = self.next::<N>();
         for round in 1..ROUNDS {
             let round_key = broadcast(&key.aes.round_keys[round]);
             for state in &mut states {
@@ -182,7 +166,7 @@ impl Stream {
     ) -> (Sums, [__m512i; CHUNK]) {
         let (key, schedule) = (again(key), again(schedule));
         let (whole, tail) = cursor.lot();
-        let mut lot = Lot::<SEAL, ROUNDS>::new(schedule, self.next(key));
+        let mut lot = Lot::<SEAL, ROUNDS>::new(schedule, self.next());
         let mut sums;
         match *waiting.as_chunks().0 {
             // What is being reduced belongs into the first pair: it comes last.
