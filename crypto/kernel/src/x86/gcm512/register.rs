@@ -13,14 +13,10 @@ pub(super) fn block(number: u128) -> __m128i {
     _mm_set_epi64x((number >> 64) as i64, number as i64)
 }
 
-/// One key's block in all lanes, or each lane's own.
+/// A block for each lane.
 #[inline]
-pub(super) fn of_lanes(same: bool, [a, b, c, d]: [&[u8; BLOCK]; LANES]) -> __m512i {
-    if same {
-        broadcast(a)
-    } else {
-        join([load_block(a), load_block(b), load_block(c), load_block(d)])
-    }
+pub(super) fn of_lanes([a, b, c, d]: [&[u8; BLOCK]; LANES]) -> __m512i {
+    join([load_block(a), load_block(b), load_block(c), load_block(d)])
 }
 
 #[inline]
@@ -85,6 +81,15 @@ pub(super) fn split(value: __m512i) -> [__m128i; LANES] {
     ]
 }
 
+/// The lanes in memory.
+#[inline]
+pub(super) fn blocks_of(value: __m512i) -> [[u8; BLOCK]; LANES] {
+    let mut bytes = [[0; BLOCK]; LANES];
+    // SAFETY: the array has 64 bytes, and the instruction asks for no alignment.
+    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) };
+    bytes
+}
+
 #[inline]
 pub(super) fn number(value: __m128i) -> u128 {
     let high = _mm_extract_epi64(value, 1) as u64;
@@ -128,10 +133,8 @@ pub(super) fn mask(bytes: &[u8], pad: usize) -> u64 {
     _bzhi_u64(u64::MAX, bytes.len().min(64) as u32) << (BLOCK * (pad % LANES))
 }
 
-/// Up to a block, its bytes reversed.
 #[inline]
-pub(super) fn load_part(bytes: &[u8]) -> __m128i {
-    let block = load_masked(bytes);
+pub(super) fn reverse_block(block: __m128i) -> __m128i {
     let order = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     _mm_shuffle_epi8(block, order)
 }
