@@ -13,12 +13,12 @@ mod program;
 mod sample;
 mod secrets;
 
+pub use bound::Bound;
 pub use keyway::Keyway;
 pub use sample::{Algorithm, Case, HEADER_BYTES, Side, TAG_BYTES, Way};
 pub use secrets::Secrets;
 
 use crate::report::Report;
-use bound::Bound;
 use indicatif::{ProgressBar, ProgressStyle};
 use keyway_kernel::packet::PacketKernel;
 use program::Program;
