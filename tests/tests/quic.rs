@@ -241,6 +241,7 @@ fn wrong_inputs_are_said() {
     refused(quic("perf").args([&taken, "--insecure"]), 1, "nobody listens");
     refused(quic("perf").arg("localhost"), 2, "localhost:4433");
     refused(quic("perf").args(["--bytes", "10T"]), 2, "10G");
+    refused(quic("perf").args(["--crypto", "ring", "--group", "x25519mlkem768"]), 2, "--group");
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
@@ -314,6 +315,15 @@ fn a_measurement_measures() {
     for (test, bytes) in report["tests"].as_array().unwrap().iter().zip([3_000_001, 3_000_002]) {
         assert_eq!(test["bytes"].as_u64(), Some(bytes), "{test}");
     }
+    let classical = Served::start(&["--crypto", "ring"]);
+    let with = |group| {
+        let mut perf = quic("perf");
+        perf.args([classical.address(), "--ca", classical.ca(), "--group", group]);
+        perf.args(["--test", "connections", "--seconds", "0.1"]);
+        perf
+    };
+    refused(&mut with("x25519mlkem768"), 1, "no key exchange in common");
+    finish(&mut with("x25519"), "").expect(0);
     let shown = finish(quic("perf").args(["--test", "requests", "--seconds", "0.1"]), "").expect(0);
     assert!(shown.out.contains("UDP-SEND") && shown.out.contains("requests"), "{}", shown.out);
 }

@@ -54,6 +54,20 @@ pub enum Cipher {
     ChaCha20Poly1305,
 }
 
+/// Which key exchange begins a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Group {
+    #[value(name = "x25519mlkem768")]
+    X25519MlKem768,
+    #[value(name = "x25519")]
+    X25519,
+    #[value(name = "secp256r1")]
+    Secp256r1,
+    #[value(name = "secp384r1")]
+    Secp384r1,
+}
+
 /// Serve the files of a folder (HTTP/0.9 over QUIC, "hq-interop"), and keyway quic perf
 ///
 /// Nothing outside the folder is served, also not through links. The first start makes a certificate
@@ -139,7 +153,8 @@ pub struct Get {
 /// opening, HEADER is header protection, OTHER is all else: QUIC's frames, streams and timers, TLS
 /// handshakes, copying, and scheduling. The calls of the system are timed each; of the packets, one
 /// in thirteen. Handshakes with the engine's cryptography exchange keys with ML-KEM as well
-/// (X25519MLKEM768), those with ring's and AWS-LC's do not.
+/// (X25519MLKEM768), those with ring's and AWS-LC's do not: to compare connections, demand the same of
+/// both with --group x25519.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -175,6 +190,9 @@ pub struct Perf {
     /// Demand an AEAD [default: the first that both sides have]
     #[arg(long, value_enum, value_name = "NAME")]
     pub cipher: Option<Cipher>,
+    /// Demand a key exchange [default: the first that both sides have]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub group: Option<Group>,
     #[command(flatten)]
     pub trust: Trust,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! Endpoints: quinn, with our keys, our sockets, and words for what goes wrong.
 
 use super::DATA;
-use super::arguments::{Cipher, Crypto, Transport, Trust};
+use super::arguments::{Cipher, Crypto, Group, Transport, Trust};
 use super::stages::{Stages, TimedSocket, timed_suites};
 use super::target::Target;
 use crate::data::name;
@@ -19,7 +19,7 @@ use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, ring}
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{
-    AlertDescription, CipherSuite, ClientConfig, DigitallySignedStruct, RootCertStore,
+    AlertDescription, CipherSuite, ClientConfig, DigitallySignedStruct, NamedGroup, RootCertStore,
     ServerConfig, SignatureScheme,
 };
 use rustls_pki_types::pem::PemObject;
@@ -59,11 +59,15 @@ pub struct Host {
 }
 
 impl Host {
-    /// With this cryptography; if a cipher is demanded, with no other.
+    /// With this cryptography; if a cipher or a key exchange is demanded, with no other.
     ///
     /// # Errors
-    /// If the cryptography cannot do QUIC.
-    pub fn new(arguments: &Transport, cipher: Option<Cipher>) -> Result<Host, Failure> {
+    /// If the cryptography cannot do QUIC, or not what is demanded.
+    pub fn new(
+        arguments: &Transport,
+        cipher: Option<Cipher>,
+        group: Option<Group>,
+    ) -> Result<Host, Failure> {
         let stages = Stages::new();
         let mut provider = match arguments.crypto {
             Crypto::Keyway => (*keyway_tls::provider(&keyway_drivers::engine())).clone(),
@@ -82,6 +86,18 @@ impl Host {
                 Cipher::ChaCha20Poly1305 => CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
             };
             provider.cipher_suites.retain(|other| other.suite() == suite);
+        }
+        if let Some(group) = group {
+            let name = match group {
+                Group::X25519MlKem768 => NamedGroup::X25519MLKEM768,
+                Group::X25519 => NamedGroup::X25519,
+                Group::Secp256r1 => NamedGroup::secp256r1,
+                Group::Secp384r1 => NamedGroup::secp384r1,
+            };
+            provider.kx_groups.retain(|other| other.name() == name);
+            if provider.kx_groups.is_empty() {
+                return Err(Failure::usage("this cryptography has no such key exchange (--group)"));
+            }
         }
         let mut transport = TransportConfig::default();
         if let Some(mtu) = arguments.mtu {
@@ -371,7 +387,7 @@ pub fn describe(peer: &str, why: &ConnectionError) -> Failure {
         ConnectionError::ConnectionClosed(close)
             if is(close.error_code, AlertDescription::HandshakeFailure) =>
         {
-            format!("{peer} has no cipher in common with us")
+            format!("{peer} has no cipher or no key exchange in common with us")
         }
         ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
             format!("{peer} closed the connection: {why}")

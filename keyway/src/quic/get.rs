@@ -33,7 +33,7 @@ pub fn run(arguments: &Get) -> Result<bool, Failure> {
     let authorities = endpoint::authorities(&arguments.trust)?;
     runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
-        let host = Host::new(&arguments.transport, None)?;
+        let host = Host::new(&arguments.transport, None, None)?;
         let endpoint = host.client()?;
         let config = host.client_config(authorities, HQ)?;
         let fetching = Fetching {

@@ -45,7 +45,7 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
     let tests = if arguments.tests.is_empty() { Test::value_variants() } else { &arguments.tests };
     runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
-        let host = Host::new(&arguments.transport, arguments.cipher)?;
+        let host = Host::new(&arguments.transport, arguments.cipher, arguments.group)?;
         let side = Side::new(&host, arguments)?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut results = Vec::new();

@@ -68,7 +68,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
     });
     runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
-        let host = Host::new(&arguments.transport, None)?;
+        let host = Host::new(&arguments.transport, None, None)?;
         let Identity { chain, key, .. } = identity;
         let endpoint = host.server(chain, key, &[HQ, PERF], socket)?;
         if arguments.json {
@@ -255,5 +255,26 @@ mod tests {
         ] {
             assert_eq!(of(bad), None, "{bad}");
         }
+    }
+
+    /// Every request of up to so many pieces of which paths that lead elsewhere are made.
+    #[test]
+    fn no_path_leads_out_of_the_folder() {
+        const PIECES: [&str; 11] =
+            ["/", ".", "..", "%2e", "%2F", "%5c%00", "\\", "a", "?", " ", "\r\n"];
+        const PIECES_MAX: u32 = 5;
+        let mut led = 0;
+        for pieces in 0..=PIECES_MAX {
+            for number in 0..PIECES.len().pow(pieces) {
+                let digit = |place| PIECES[number / PIECES.len().pow(place) % PIECES.len()];
+                let request: String = (0..pieces).map(digit).collect();
+                let Some(path) = path(format!("GET /{request}\r\n").as_bytes()) else { continue };
+                let is_name = |part| matches!(part, std::path::Component::Normal(_));
+                assert!(path.components().all(is_name), "{request:?} leads to {path:?}");
+                assert!(!path.as_os_str().is_empty() && !path.to_string_lossy().contains('\0'));
+                led += 1;
+            }
+        }
+        assert!(led > 1_000, "{led}");
     }
 }
