@@ -243,6 +243,30 @@ fn packets_are_those_of_ring() {
     }
 }
 
+/// All first bytes, with as much of the packet as somebody may hand over for its number: what is not
+/// the number's stays.
+#[test]
+fn header_masks_are_those_of_ring() {
+    let (ours, theirs) = (ours(), suites(&ring::default_provider()));
+    for suite in &ours {
+        let key = |suite: &Suite| suite.keys(&[9; 8], Side::Client, Version::V1).local.header;
+        let keys = [key(suite), key(&find(&theirs, suite.suite.common.suite))];
+        for (first, bytes) in (0..=255u8).flat_map(|first| (0..=4).map(move |bytes| (first, bytes)))
+        {
+            let sample = [first ^ bytes as u8; 16];
+            let [us, them] = keys.each_ref().map(|key| {
+                let (mut heads, mut numbers) = ([first; 2], [[0x5a; 4]; 2]);
+                let number = &mut numbers[0][..bytes];
+                key.encrypt_in_place(&sample, &mut heads[0], number).unwrap();
+                let number = &mut numbers[1][..bytes];
+                key.decrypt_in_place(&sample, &mut heads[1], number).unwrap();
+                (heads, numbers)
+            });
+            assert_eq!(us, them, "{:?}, {first:02x}, {bytes} bytes", suite.suite.common.suite);
+        }
+    }
+}
+
 #[test]
 fn limits_are_those_of_the_standard() {
     let theirs = suites(&ring::default_provider());
