@@ -46,9 +46,16 @@ impl Keyway {
         key: usize,
     ) -> bool {
         let mut each = packets.chunks_exact_mut(case.packet_bytes());
+        let keys = &self.keys[..case.keys.min(self.keys.len())];
+        let mut which = key;
         let mut next = |at: usize| {
             let packet = each.next().expect("a batch has as many packets as were asked for");
-            let (key, header_key) = &self.keys[(key + at) % self.keys.len().min(case.keys)];
+            let (key, header_key) = &keys[which];
+            // The next connection's; a division would take longer than some packets.
+            which += 1;
+            if which == keys.len() {
+                which = 0;
+            }
             (packet, key, header_key, number + at as u64)
         };
         match (case.way, case.header) {

@@ -180,6 +180,12 @@ impl Protect<'_> {
         (self.header_bytes - bytes, self.number as u32 & (u32::MAX >> others))
     }
 
+    /// Where that begins which its header's mask is computed from, in bytes from the packet's start.
+    #[inline]
+    pub(crate) fn sample_at(&self) -> usize {
+        self.place().at + NUMBER_BYTES_MAX
+    }
+
     /// What its header's mask is computed from, once it is sealed.
     pub(crate) fn sample(&self) -> &[u8; SAMPLE_BYTES] {
         self.place().sample(self.packet)

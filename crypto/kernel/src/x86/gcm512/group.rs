@@ -145,7 +145,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         headers::finish_group(messages, &headers, &mask_orders, &number_places);
     } else {
         for message in messages.as_flattened_mut() {
-            headers::finish_one(message);
+            headers::finish_one(message, None);
         }
     }
 }

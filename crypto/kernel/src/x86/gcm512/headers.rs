@@ -122,17 +122,33 @@ pub(super) fn finish_group<'k, M: Message<'k>, const G: usize>(
     }
 }
 
-/// Masks the header of one packet, if it is one, and writes it.
+/// Masks the header of one packet, if it is one, and writes it; its sample may be at hand.
 #[inline]
-pub(super) fn finish_one<'k, M: Message<'k>>(message: &mut M) {
+pub(super) fn finish_one<'k, M: Message<'k>>(message: &mut M, sample: Option<__m128i>) {
     let Some(key) = mask_key(message) else { return };
     let Some(packet) = message.header() else { return };
-    let mask = Mask::new(&encrypt_one(key, packet.sample()));
+    let sample = sample.unwrap_or(load_block(packet.sample()));
+    let mask = Mask::new(&bytes_of(encrypt_one(key, sample)));
     let (at, number) = packet.place_and_number();
     let bytes = packet.header_bytes - at;
     let number = number.swap_bytes() >> (32 - 8 * bytes) ^ mask.of_number();
     store_masked(&mut packet.packet[at..][..bytes], _mm_cvtsi32_si128(number as i32));
     packet.mask_first(mask);
+}
+
+/// 16 bytes of what was sealed, from this place on: of the first two registers, or, if it is so short that
+/// some may be the tag's, of the first and the tag.
+#[inline]
+pub(super) fn sample([a, b]: [__m512i; 2], size: usize, at: usize) -> __m128i {
+    let each = _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    let mut order = _mm_add_epi8(each, _mm_set1_epi8((BLOCK * pad(size) + at) as i8));
+    if size < BLOCK + 4 {
+        let left = size.wrapping_sub(at);
+        let of_tag = _mm_add_epi8(each, _mm_set1_epi8(64_usize.wrapping_sub(left) as i8));
+        let of_data = _bzhi_u32(0xffff, left as u32) as u16;
+        order = _mm_mask_mov_epi8(of_tag, of_data, order);
+    }
+    _mm512_castsi512_si128(_mm512_permutex2var_epi8(a, _mm512_zextsi128_si512(order), b))
 }
 
 /// Headers, masked: of the first byte four bits if it is long and five if it is short (RFC 9001 § 5.4.1).

@@ -40,14 +40,14 @@ pub(super) fn encrypt<const G: usize>(key: &MaskKey, mut states: [__m512i; G]) -
 }
 
 #[inline]
-pub(super) fn encrypt_one(key: &MaskKey, sample: &[u8; SAMPLE_BYTES]) -> [u8; SAMPLE_BYTES] {
+pub(super) fn encrypt_one(key: &MaskKey, sample: __m128i) -> __m128i {
     let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
-    let [first, middle @ .., last] = keys else { return *sample };
-    let mut state = _mm_xor_si128(load_block(sample), load_block(first));
+    let [first, middle @ .., last] = keys else { return sample };
+    let mut state = _mm_xor_si128(sample, load_block(first));
     for key in middle {
         state = _mm_aesenc_si128(state, load_block(key));
     }
-    number(_mm_aesenclast_si128(state, load_block(last))).to_le_bytes()
+    _mm_aesenclast_si128(state, load_block(last))
 }
 
 /// Four masks at a time where neighbours have the same key.
@@ -73,7 +73,7 @@ pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES]
         at += match groups {
             [] => {
                 let (_, sample) = &mut samples[at];
-                *sample = encrypt_one(key, sample);
+                *sample = bytes_of(encrypt_one(key, load_block(sample)));
                 1
             }
             [_] => {

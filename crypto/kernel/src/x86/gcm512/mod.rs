@@ -8,7 +8,7 @@
 macro_rules! features {
     ($($item:item)*) => {$(
         #[target_feature(
-            enable = "avx512f,avx512bw,avx512vl,vaes,vpclmulqdq,aes,pclmulqdq,ssse3,sse4.1,bmi2"
+            enable = "avx512f,avx512bw,avx512vl,avx512vbmi,vaes,vpclmulqdq,aes,pclmulqdq,ssse3,sse4.1,bmi2"
         )]
         $item
     )*};
@@ -58,6 +58,7 @@ impl Gcm512 {
         let there = std::is_x86_feature_detected!("avx512f")
             && std::is_x86_feature_detected!("avx512bw")
             && std::is_x86_feature_detected!("avx512vl")
+            && std::is_x86_feature_detected!("avx512vbmi")
             && std::is_x86_feature_detected!("vaes")
             && std::is_x86_feature_detected!("vpclmulqdq")
             && std::is_x86_feature_detected!("aes")

@@ -90,10 +90,13 @@ pub(super) fn blocks_of(value: __m512i) -> [[u8; BLOCK]; LANES] {
     bytes
 }
 
+/// A block in memory.
 #[inline]
-pub(super) fn number(value: __m128i) -> u128 {
-    let high = _mm_extract_epi64(value, 1) as u64;
-    u128::from(high) << 64 | u128::from(_mm_cvtsi128_si64(value) as u64)
+pub(super) fn bytes_of(value: __m128i) -> [u8; BLOCK] {
+    let mut bytes = [0; BLOCK];
+    // SAFETY: the array has 16 bytes, and the instruction asks for no alignment.
+    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), value) };
+    bytes
 }
 
 /// A number in the last word of each lane, where the counter is.

@@ -36,50 +36,91 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
     };
     let ends = zero().add(ends, power, middle_of(power));
     let nonce = block(message.nonce());
-    let (sums, tag) = if (1..=LANES).contains(&blocks) {
-        short::<SEAL, ROUNDS>(key, nonce, message.parts().data, ends)
-    } else {
-        let mut tag = _mm_xor_si128(
-            _mm_or_si128(nonce, _mm_set_epi32(1 << 24, 0, 0, 0)),
-            load_block(&key.aes.round_keys[0]),
-        );
-        for round_key in &key.aes.round_keys[1..ROUNDS] {
-            tag = _mm_aesenc_si128(tag, load_block(round_key));
+    let registers = blocks.div_ceil(LANES);
+    let sample_at = message.header().map_or(0, |packet| packet.sample_at() - packet.header_bytes);
+    let data = message.parts().data;
+    let (tag, sample) = match registers {
+        1 => short::<SEAL, ROUNDS, 1>(key, nonce, data, ends, sample_at),
+        2 => short::<SEAL, ROUNDS, 2>(key, nonce, data, ends, sample_at),
+        3 => short::<SEAL, ROUNDS, 3>(key, nonce, data, ends, sample_at),
+        4 => short::<SEAL, ROUNDS, 4>(key, nonce, data, ends, sample_at),
+        5 => short::<SEAL, ROUNDS, 5>(key, nonce, data, ends, sample_at),
+        6 => short::<SEAL, ROUNDS, 6>(key, nonce, data, ends, sample_at),
+        7 => short::<SEAL, ROUNDS, 7>(key, nonce, data, ends, sample_at),
+        CHUNK if blocks < POWERS => {
+            short::<SEAL, ROUNDS, CHUNK>(key, nonce, data, ends, sample_at)
         }
-        let tag = _mm_aesenclast_si128(tag, load_block(&key.aes.round_keys[ROUNDS]));
-        (row::<SEAL, ROUNDS>(key, nonce, message.parts().data, before).and(ends), tag)
+        _ => {
+            let counter = _mm_set_epi32(1 << 24, 0, 0, 0);
+            let first_key = load_block(&key.aes.round_keys[0]);
+            let mut stream = _mm_xor_si128(_mm_or_si128(nonce, counter), first_key);
+            for round_key in &key.aes.round_keys[1..ROUNDS] {
+                stream = _mm_aesenc_si128(stream, load_block(round_key));
+            }
+            let last_key = load_block(&key.aes.round_keys[ROUNDS]);
+            let stream = _mm_aesenclast_si128(stream, last_key);
+            let sums = row::<SEAL, ROUNDS>(key, nonce, data, before).and(ends);
+            message.finish(&bytes_of(tag_of(sums, stream)));
+            return headers::finish_one(message, None);
+        }
     };
-    let hash = fold(sums.reduce());
-    message.finish(&number(_mm_xor_si128(reverse_block(hash), tag)).to_le_bytes());
-    headers::finish_one(message);
+    message.finish(&bytes_of(tag));
+    headers::finish_one(message, Some(sample));
 }
 
-/// The data of a message of 1 to 64 bytes, and the tag's key stream beside it.
 #[inline]
-fn short<const SEAL: bool, const ROUNDS: usize>(
+fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
+    _mm_xor_si128(reverse_block(fold(sums.reduce())), stream)
+}
+
+/// The data of a message of `N` registers, all of them and the tag's key stream side by side. Returns the tag,
+/// and 16 bytes of what was sealed from this place on, which no store was waited for.
+fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     key: &GcmKey,
     nonce: __m128i,
     data: &mut [u8],
-    sums: Sums,
-) -> (Sums, __m128i) {
-    let pad = pad(data.len());
+    mut sums: Sums,
+    sample_at: usize,
+) -> (__m128i, __m128i) {
+    let (size, pad) = (data.len(), pad(data.len()));
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
-    let mut state = _mm512_xor_si512(base, counters(COUNTERS_BEFORE + 2 - pad));
-    let mut tag = _mm512_xor_si512(base, every_lane(1 << 24));
+    let mut states = [base; N];
+    for (at, state) in states.iter_mut().enumerate() {
+        *state = _mm512_xor_si512(base, counters(COUNTERS_BEFORE + 2 + LANES * at - pad));
+    }
+    let mut tag = _mm512_castsi512_si128(_mm512_xor_si512(base, every_lane(1 << 24)));
     for round in 1..ROUNDS {
         let round_key = broadcast(&key.aes.round_keys[round]);
-        state = _mm512_aesenc_epi128(state, round_key);
-        tag = _mm512_aesenc_epi128(tag, round_key);
+        for state in &mut states {
+            *state = _mm512_aesenc_epi128(*state, round_key);
+        }
+        tag = _mm_aesenc_si128(tag, _mm512_castsi512_si128(round_key));
     }
     let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
-    let tag = _mm512_aesenclast_epi128(tag, last_key);
-    let (input, mask) = load_some(data, pad);
-    let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
-    store_some(data, pad, output);
-    let hashed = reverse(if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input });
-    let (power, middle) = powers(key, CHUNK - 1);
-    (sums.add(hashed, power, middle), _mm512_castsi512_si128(tag))
+    let tag = _mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key));
+    let mut start = [_mm512_setzero_si512(); 2];
+    let mut rest = data;
+    for (at, state) in states.into_iter().enumerate() {
+        let pad = if at == 0 { pad } else { 0 };
+        let (bytes, behind) = rest.split_at_mut((64 - BLOCK * pad).min(rest.len()));
+        rest = behind;
+        let (input, mask) = load_some(bytes, pad);
+        let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
+        store_some(bytes, pad, output);
+        let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
+        if at < 2 {
+            start[at] = sealed;
+        }
+        let (power, middle) = powers(key, CHUNK - N + at);
+        sums = sums.add(reverse(sealed), power, middle);
+    }
+    let tag = tag_of(sums, tag);
+    // Whether the tag is waited for depends on the size alone: how long the number is, is not to show.
+    if size < BLOCK + 4 {
+        start[1] = _mm512_zextsi128_si512(tag);
+    }
+    (tag, headers::sample(start, size, sample_at))
 }
 
 /// Messages under keys of one length, one in each lane. The keys of the next come into the cache meanwhile.
@@ -137,7 +178,7 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     let tags = blocks_of(_mm512_xor_si512(reverse(hashes), stream));
     for (message, tag) in messages.iter_mut().zip(&tags) {
         message.finish(tag);
-        headers::finish_one(message);
+        headers::finish_one(message, None);
     }
 }
 
