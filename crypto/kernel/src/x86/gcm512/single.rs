@@ -2,6 +2,7 @@
 
 use super::hash::{Sums, fold, middle_of, powers, sum_rows, zero};
 use super::headers::{self, Last};
+use super::lot::here;
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, CHUNK, LANES, gcm};
@@ -59,8 +60,10 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
             }
             let last_key = load_block(&key.aes.round_keys[ROUNDS]);
             let stream = _mm_aesenclast_si128(stream, last_key);
+            // Here, where it goes beside the data; the compiler would have it come last.
+            let stream = here(_mm512_zextsi128_si512(stream));
             let sums = row::<SEAL, ROUNDS>(key, nonce, data, before).and(ends);
-            message.finish(&bytes_of(tag_of(sums, stream)));
+            message.finish(&bytes_of(tag_of(sums, _mm512_castsi512_si128(stream))));
             return headers::finish_one(message, None);
         }
     };
