@@ -121,9 +121,10 @@ impl Registry {
             Demand::Software => lane.selection == Selection::Any && lane.place != Place::Device,
             Demand::Hardware => lane.selection == Selection::Any && lane.place == Place::Device,
         };
-        let fitting: Vec<_> = lanes.iter().filter(fits).cloned().collect();
-        let known = !fitting.is_empty() || !matches!(demand, Demand::Named(_));
-        (fitting.into_iter().filter(|lane| lane.supports(steps)).collect(), known)
+        let mut known = !matches!(demand, Demand::Named(_));
+        let fitting = lanes.iter().filter(fits).inspect(|_| known = true);
+        let fitting = fitting.filter(|lane| lane.supports(steps)).cloned().collect();
+        (fitting, known)
     }
 
     /// With the lanes locked, and before a lane ends: whoever sees a dead lane sees a new epoch too.
