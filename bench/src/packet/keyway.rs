@@ -8,7 +8,10 @@ use super::secrets::Secrets;
 use keyway_kernel::packet::{
     Aead, HeaderKey, Open, PacketKernel, PacketKey, Phases, Protect, Refusal, Seal, Unprotect,
 };
-use std::array;
+use smallvec::SmallVec;
+
+/// Requests where they are built: an array made by a function would be copied once more.
+type Batch<T> = SmallVec<[T; BATCH_MAX]>;
 
 pub struct Keyway {
     kernel: PacketKernel,
@@ -36,74 +39,6 @@ impl Keyway {
     pub fn name_of(kernel: PacketKernel) -> String {
         format!("Keyway {}", kernel.name())
     }
-
-    /// What a caller does who has packets one behind the other: requests for all of them, one call.
-    fn batch<const PACKETS: usize>(
-        &self,
-        case: &Case,
-        packets: &mut [u8],
-        number: u64,
-        key: usize,
-    ) -> bool {
-        let mut each = packets.chunks_exact_mut(case.packet_bytes());
-        let keys = &self.keys[..case.keys.min(self.keys.len())];
-        let mut which = key;
-        let mut next = |at: usize| {
-            let packet = each.next().expect("a batch has as many packets as were asked for");
-            let (key, header_key) = &keys[which];
-            // The next connection's; a division would take longer than some packets.
-            which += 1;
-            if which == keys.len() {
-                which = 0;
-            }
-            (packet, key, header_key, number + at as u64)
-        };
-        match (case.way, case.header) {
-            (Way::Seal, false) => {
-                let mut batch: [Seal<'_>; PACKETS] = array::from_fn(|at| {
-                    let (packet, key, _, number) = next(at);
-                    write_header(packet, number);
-                    let (aad, rest) = packet.split_at_mut(HEADER_BYTES);
-                    let (data, tag) = rest.split_last_chunk_mut::<TAG_BYTES>().expect("a tag");
-                    Seal { key: key.key(), nonce: key.nonce(number), aad, data, tag }
-                });
-                self.kernel.seal(&mut batch).is_ok()
-            }
-            (Way::Seal, true) => {
-                let mut batch: [Protect<'_>; PACKETS] = array::from_fn(|at| {
-                    let (packet, key, header_key, number) = next(at);
-                    write_header(packet, number);
-                    Protect { key, header_key, number, header_bytes: HEADER_BYTES, packet }
-                });
-                self.kernel.protect(&mut batch).is_ok()
-            }
-            (Way::Open, false) => {
-                let mut batch: [Open<'_>; PACKETS] = array::from_fn(|at| {
-                    let (packet, key, ..) = next(at);
-                    let nonce = key.nonce(read_number(packet));
-                    let (aad, rest) = packet.split_at_mut(HEADER_BYTES);
-                    let (data, tag) = rest.split_last_chunk_mut::<TAG_BYTES>().expect("a tag");
-                    Open { key: key.key(), nonce, aad, data, tag: *tag, authentic: false }
-                });
-                self.kernel.open(&mut batch).is_ok() && batch.iter().all(|open| open.authentic)
-            }
-            (Way::Open, true) => {
-                let mut batch: [Unprotect<'_>; PACKETS] = array::from_fn(|at| {
-                    let (packet, key, header_key, number) = next(at);
-                    Unprotect {
-                        keys: Phases::only(key),
-                        header_key,
-                        largest: Some(number - 1),
-                        number_at: NUMBER_AT,
-                        packet,
-                        verdict: Err(Refusal::Waiting),
-                    }
-                });
-                self.kernel.unprotect(&mut batch);
-                batch.iter().all(|packet| packet.verdict.is_ok())
-            }
-        }
-    }
 }
 
 impl Side for Keyway {
@@ -115,11 +50,67 @@ impl Side for Keyway {
         matches!(case.batch, 1 | 16 | BATCH_MAX)
     }
 
+    /// What a caller does who has packets one behind the other: requests for all of them, one call.
     fn call(&mut self, case: &Case, packets: &mut [u8], number: u64, key: usize) -> bool {
-        match case.batch {
-            1 => self.batch::<1>(case, packets, number, key),
-            16 => self.batch::<16>(case, packets, number, key),
-            _ => self.batch::<BATCH_MAX>(case, packets, number, key),
+        let keys = &self.keys[..case.keys.min(self.keys.len())];
+        let mut which = key;
+        let each = packets.chunks_exact_mut(case.packet_bytes()).zip(number..);
+        let each = each.map(|(packet, number)| {
+            let (key, header_key) = &keys[which];
+            // The next connection's; a division would take longer than some packets.
+            which += 1;
+            if which == keys.len() {
+                which = 0;
+            }
+            (packet, key, header_key, number)
+        });
+        match (case.way, case.header) {
+            (Way::Seal, false) => {
+                let mut batch = Batch::new();
+                for (packet, key, _, number) in each {
+                    write_header(packet, number);
+                    let (aad, rest) = packet.split_at_mut(HEADER_BYTES);
+                    let (data, tag) = rest.split_last_chunk_mut::<TAG_BYTES>().expect("a tag");
+                    let nonce = key.nonce(number);
+                    batch.push(Seal { key: key.key(), nonce, aad, data, tag });
+                }
+                self.kernel.seal(&mut batch).is_ok()
+            }
+            (Way::Seal, true) => {
+                let mut batch = Batch::new();
+                for (packet, key, header_key, number) in each {
+                    write_header(packet, number);
+                    let header_bytes = HEADER_BYTES;
+                    batch.push(Protect { key, header_key, number, header_bytes, packet });
+                }
+                self.kernel.protect(&mut batch).is_ok()
+            }
+            (Way::Open, false) => {
+                let mut batch = Batch::new();
+                for (packet, key, ..) in each {
+                    let nonce = key.nonce(read_number(packet));
+                    let (aad, rest) = packet.split_at_mut(HEADER_BYTES);
+                    let (data, tag) = rest.split_last_chunk_mut::<TAG_BYTES>().expect("a tag");
+                    let (key, tag) = (key.key(), *tag);
+                    batch.push(Open { key, nonce, aad, data, tag, authentic: false });
+                }
+                self.kernel.open(&mut batch).is_ok() && batch.iter().all(|open| open.authentic)
+            }
+            (Way::Open, true) => {
+                let mut batch = Batch::new();
+                for (packet, key, header_key, number) in each {
+                    batch.push(Unprotect {
+                        keys: Phases::only(key),
+                        header_key,
+                        largest: Some(number - 1),
+                        number_at: NUMBER_AT,
+                        packet,
+                        verdict: Err(Refusal::Waiting),
+                    });
+                }
+                self.kernel.unprotect(&mut batch);
+                batch.iter().all(|packet| packet.verdict.is_ok())
+            }
         }
     }
 }
