@@ -137,39 +137,37 @@ fn open(
         _ => return Err(Error::Unsupported(algorithm)),
     };
     let length = |_: KeyLength| Error::InvalidKey("it is not as long as the algorithm's keys are");
-    let keys = match (algorithm.kind(), key) {
-        (Kind::Aead, Key::Secret(key)) => Keys::Aead(kernel.aead_key(aead, key).map_err(length)?),
-        (Kind::Mask, Key::Secret(key)) => Keys::Mask(kernel.header_key(aead, key).map_err(length)?),
+    Ok(match (algorithm.kind(), key) {
+        (Kind::Aead, Key::Secret(key)) => {
+            Box::new(Session { kernel, keys: kernel.aead_key(aead, key).map_err(length)? })
+        }
+        (Kind::Mask, Key::Secret(key)) => {
+            Box::new(Session { kernel, keys: kernel.header_key(aead, key).map_err(length)? })
+        }
         (Kind::Packet, Key::Packet(keys)) => {
             let packet_key = |key: keyway_engine::PacketKey<'_>| {
                 let aead_key = kernel.aead_key(aead, key.key).map_err(length)?;
                 Ok::<_, Error>(PacketKey::new(aead_key, *key.iv))
             };
-            Keys::Packets(PacketKeys {
+            let keys = PacketKeys {
                 header: kernel.header_key(aead, keys.header).map_err(length)?,
                 current: packet_key(keys.current)?,
                 phase: keys.phase,
                 since: keys.since,
                 previous: keys.previous.map(packet_key).transpose()?,
                 next: keys.next.map(packet_key).transpose()?,
-            })
+            };
+            Box::new(Session { kernel, keys })
         }
         _ => return Err(Error::Unsupported(algorithm)),
-    };
-    Ok(Box::new(Session { kernel, keys }))
+    })
 }
 
-struct Session {
+/// Keys lie where their session does, so that one miss less stands between a packet and them; and
+/// each kind has a session of its own size, as a connection has dozens of them.
+struct Session<K> {
     kernel: PacketKernel,
-    keys: Keys,
-}
-
-// Keys lie where their session does, so that one miss less stands between a packet and them.
-#[allow(clippy::large_enum_variant)]
-enum Keys {
-    Aead(AeadKey),
-    Mask(HeaderKey),
-    Packets(PacketKeys),
+    keys: K,
 }
 
 struct PacketKeys {
@@ -196,36 +194,49 @@ impl PacketKeys {
 /// What the engine has refused before.
 const MISFIT: Error = Error::InvalidRequest("it does not fit the algorithm");
 
-impl DriverSession for Session {
+impl DriverSession for Session<AeadKey> {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
-        let Session { kernel, keys } = self;
-        match (keys, request) {
-            (Keys::Aead(key), Request::Seal { nonce, aad, data, tag }) => {
+        let Session { kernel, keys: key } = self;
+        match request {
+            Request::Seal { nonce, aad, data, tag } => {
                 let bytes = data.len();
                 kernel.seal(&mut [Seal { key, nonce: **nonce, aad, data, tag }]).or(Err(MISFIT))?;
                 Ok(bytes)
             }
-            (Keys::Aead(key), Request::Open { nonce, aad, data }) => {
+            Request::Open { nonce, aad, data } => {
                 let (data, tag) = data.split_last_chunk_mut().ok_or(Error::Authentication)?;
                 let bytes = data.len();
                 let mut one = [opening(key, nonce, aad, data, tag)];
                 kernel.open(&mut one).or(Err(MISFIT))?;
                 if one[0].authentic { Ok(bytes) } else { Err(Error::Authentication) }
             }
-            (Keys::Packets(keys), Request::Protect { number, header_bytes, packet }) => {
+            _ => Err(MISFIT),
+        }
+    }
+}
+
+impl DriverSession for Session<HeaderKey> {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        let Request::Mask { sample, out } = request else { return Err(MISFIT) };
+        **out = self.kernel.mask(&self.keys, sample);
+        Ok(MASK_BYTES)
+    }
+}
+
+impl DriverSession for Session<PacketKeys> {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        let Session { kernel, keys } = self;
+        match request {
+            Request::Protect { number, header_bytes, packet } => {
                 let bytes = packet.len();
                 let one = protecting(keys, *number, *header_bytes, packet);
                 kernel.protect(&mut [one]).or(Err(MISFIT))?;
                 Ok(bytes)
             }
-            (Keys::Packets(keys), Request::Unprotect { largest, number_at, packet, opened }) => {
+            Request::Unprotect { largest, number_at, packet, opened } => {
                 let mut one = [unprotecting(keys, *largest, *number_at, packet)];
                 kernel.unprotect(&mut one);
                 found(&one[0], opened)
-            }
-            (Keys::Mask(key), Request::Mask { sample, out }) => {
-                **out = kernel.mask(key, sample);
-                Ok(MASK_BYTES)
             }
             _ => Err(MISFIT),
         }
@@ -352,7 +363,7 @@ type Results = Option<Vec<Result<usize, Error>>>;
 fn seal(kernel: PacketKernel, tasks: &mut [Box<Task>]) -> Results {
     let mut results = Vec::with_capacity(tasks.len());
     let messages = tasks.iter_mut().map(|task| match task.parts_as()? {
-        (Session { keys: Keys::Aead(key), .. }, Operation::Seal { nonce, aad, data, tag }) => {
+        (Session { keys: key, .. }, Operation::Seal { nonce, aad, data, tag }) => {
             results.push(Ok(data.len()));
             Some(Seal { key, nonce: *nonce, aad, data, tag })
         }
@@ -365,7 +376,7 @@ fn seal(kernel: PacketKernel, tasks: &mut [Box<Task>]) -> Results {
 
 fn open_all(kernel: PacketKernel, tasks: &mut [Box<Task>]) -> Results {
     let messages = tasks.iter_mut().map(|task| match task.parts_as()? {
-        (Session { keys: Keys::Aead(key), .. }, Operation::Open { nonce, aad, data }) => {
+        (Session { keys: key, .. }, Operation::Open { nonce, aad, data }) => {
             let (data, tag) = data.split_last_chunk_mut()?;
             Some(opening(key, nonce, aad, data, tag))
         }
@@ -383,10 +394,7 @@ fn open_all(kernel: PacketKernel, tasks: &mut [Box<Task>]) -> Results {
 fn protect(kernel: PacketKernel, tasks: &mut [Box<Task>]) -> Results {
     let mut results = Vec::with_capacity(tasks.len());
     let packets = tasks.iter_mut().map(|task| match task.parts_as()? {
-        (
-            Session { keys: Keys::Packets(keys), .. },
-            Operation::Protect { number, header_bytes, packet },
-        ) => {
+        (Session { keys, .. }, Operation::Protect { number, header_bytes, packet }) => {
             results.push(Ok(packet.len()));
             Some(protecting(keys, *number, *header_bytes, packet))
         }
@@ -400,10 +408,7 @@ fn protect(kernel: PacketKernel, tasks: &mut [Box<Task>]) -> Results {
 fn unprotect(kernel: PacketKernel, tasks: &mut [Box<Task>]) -> Results {
     let mut places = Vec::with_capacity(tasks.len());
     let packets = tasks.iter_mut().map(|task| match task.parts_as()? {
-        (
-            Session { keys: Keys::Packets(keys), .. },
-            Operation::Unprotect { largest, number_at, packet, opened },
-        ) => {
+        (Session { keys, .. }, Operation::Unprotect { largest, number_at, packet, opened }) => {
             places.push(opened);
             Some(unprotecting(keys, *largest, *number_at, packet))
         }
