@@ -17,7 +17,7 @@ pub(crate) use gcm::{GcmKey, MaskKey, POWERS};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
 pub(crate) use message::{Message, Parts};
-pub(crate) use quic::{Mask, mask};
+pub(crate) use quic::{Mask, mask, unmask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
 use crate::job::Fault;
@@ -51,6 +51,10 @@ pub(crate) trait Room: Copy {
             self.seal(&mut [packet.seal()]);
         }
         quic::mask(self, packets, |_| true);
+    }
+    /// Takes the masks off the headers of packets.
+    fn unmask(self, packets: &mut [Unprotect<'_>]) {
+        quic::unmask(self, packets);
     }
     /// Opens the payload of each packet whose verdict says how, and whose verdict it is after that.
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {

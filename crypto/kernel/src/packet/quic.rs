@@ -315,11 +315,6 @@ impl Place {
         Self { at, behind: 8 * (NUMBER_BYTES_MAX - bytes) as u32 }
     }
 
-    fn get(self, packet: &[u8]) -> u32 {
-        let place = packet[self.at..].first_chunk().expect("checked");
-        u32::from_be_bytes(*place) >> self.behind
-    }
-
     /// Writes the number's lowest bytes.
     fn put(self, packet: &mut [u8], number: u32) {
         let place = packet[self.at..].first_chunk_mut().expect("checked");
@@ -327,11 +322,13 @@ impl Place {
         *place = ((number << self.behind) | (u32::from_be_bytes(*place) & others)).to_be_bytes();
     }
 
-    /// Masks the number, or takes its mask off.
-    fn mask(self, packet: &mut [u8], mask: Mask) {
+    /// Masks the number, or takes its mask off; returns what it is then.
+    fn mask(self, packet: &mut [u8], mask: Mask) -> u32 {
         let place = packet[self.at..].first_chunk_mut().expect("checked");
         let mask = mask.of_number() & (u32::MAX >> self.behind);
-        *place = (u32::from_le_bytes(*place) ^ mask).to_le_bytes();
+        let number = u32::from_le_bytes(*place) ^ mask;
+        *place = number.to_le_bytes();
+        number.swap_bytes() >> self.behind
     }
 
     /// What the mask is computed from.
@@ -342,60 +339,75 @@ impl Place {
 
 /// See [`PacketKernel::unprotect`](super::PacketKernel::unprotect).
 pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
+    for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
+        room.unmask(packets);
+        room.open_packets(packets);
+    }
+}
+
+/// Takes the masks off the headers of packets: all masks, then all numbers.
+pub(crate) fn unmask<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
     // Few packets should not wait for a place for many samples to be cleared.
     if packets.len() <= FEW {
-        unprotect_some::<R, FEW>(room, packets);
+        unmask_some::<R, FEW>(room, packets);
     } else {
         for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-            unprotect_some::<R, PACKETS_AT_ONCE>(room, packets);
+            unmask_some::<R, PACKETS_AT_ONCE>(room, packets);
         }
     }
 }
 
-/// All masks, then all numbers, then all payloads.
-fn unprotect_some<R: Room, const N: usize>(room: R, packets: &mut [Unprotect<'_>]) {
+fn unmask_some<R: Room, const N: usize>(room: R, packets: &mut [Unprotect<'_>]) {
     let [Unprotect { header_key, .. }, ..] = packets else { return };
     let mut samples = [(*header_key, [0; SAMPLE_BYTES]); N];
     let samples = &mut samples[..packets.len()];
-    for ((key, sample), packet) in samples.iter_mut().zip(&*packets) {
+    for ((key, place), packet) in samples.iter_mut().zip(&*packets) {
         *key = packet.header_key;
-        if packet.fits() {
-            *sample = *Place::new(packet.number_at, NUMBER_BYTES_MAX).sample(packet.packet);
+        if let Some(sample) = packet.sample() {
+            *place = *sample;
         }
     }
     room.masks(samples);
     for (packet, (_, mask)) in packets.iter_mut().zip(samples) {
-        packet.verdict = packet.clear(Mask::new(mask));
+        packet.unmask(Mask::new(mask));
     }
-    room.open_packets(packets);
 }
 
 impl<'k> Unprotect<'k> {
     /// Whether it is long enough to have been protected, and not too long.
     fn fits(&self) -> bool {
-        let shortest = self.number_at.saturating_add(NUMBER_BYTES_MAX + SAMPLE_BYTES);
-        self.number_at > 0 && (shortest..=MESSAGE_BYTES_MAX).contains(&self.packet.len())
+        let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
+        let room = self.packet.len().wrapping_sub(behind);
+        self.number_at.wrapping_sub(1) < room && room <= MESSAGE_BYTES_MAX - behind
+    }
+
+    /// What its mask is computed from, if it is long enough.
+    #[inline]
+    pub(crate) fn sample(&self) -> Option<&[u8; SAMPLE_BYTES]> {
+        self.fits().then(|| Place::new(self.number_at, NUMBER_BYTES_MAX).sample(self.packet))
     }
 
     /// Takes the mask off the header. The verdict is the one it has if the rest is authentic.
-    fn clear(&mut self, mask: Mask) -> Result<Opened, Refusal> {
+    #[inline]
+    pub(crate) fn unmask(&mut self, mask: Mask) {
         if !self.fits() {
-            return Err(Refusal::Length);
+            self.verdict = Err(Refusal::Length);
+            return;
         }
         let first = self.packet[0] ^ mask.of_first(self.packet[0]);
         self.packet[0] = first;
         let number_bytes = usize::from(first & 3) + 1;
-        let place = Place::new(self.number_at, number_bytes);
-        place.mask(self.packet, mask);
-        let truncated = place.get(self.packet);
+        let truncated = Place::new(self.number_at, number_bytes).mask(self.packet, mask);
         let number = decode(self.largest, truncated.into(), number_bytes);
         let header_bytes = self.number_at + number_bytes;
-        let Some((_, used)) = self.keys.key(first, number) else {
-            let end = self.packet.len() - TAG_BYTES;
-            self.packet[header_bytes..end].fill(0);
-            return Err(Refusal::NoKey);
+        self.verdict = match self.keys.key(first, number) {
+            Some((_, used)) => Ok(Opened { number, header_bytes, used }),
+            None => {
+                let end = self.packet.len() - TAG_BYTES;
+                self.packet[header_bytes..end].fill(0);
+                Err(Refusal::NoKey)
+            }
         };
-        Ok(Opened { number, header_bytes, used })
     }
 
     /// The key that it is under, or any key if it is refused.
@@ -443,19 +455,14 @@ impl<'k> Unprotect<'k> {
     }
 }
 
-/// The whole packet number, which is nearest to the next one expected (RFC 9000 § A.3).
+/// The whole packet number, which is nearest to the next one expected (RFC 9000 § A.3): among as many
+/// numbers as those bytes have, of which half are higher than that one, it is the one that ends so.
 fn decode(largest: Option<u64>, truncated: u64, number_bytes: usize) -> u64 {
     let expected = largest.map_or(0, |largest| largest.saturating_add(1).min(NUMBER_END - 1));
     let window = 1_u64 << (8 * number_bytes);
-    let candidate = (expected & !(window - 1)) | truncated;
-    let half = window / 2;
-    if candidate + half <= expected && candidate < NUMBER_END - window {
-        candidate + window
-    } else if candidate > expected + half && candidate >= window {
-        candidate - window
-    } else {
-        candidate
-    }
+    let lowest = (expected + 1).saturating_sub(window / 2);
+    let number = lowest + (truncated.wrapping_sub(lowest) & (window - 1));
+    if number < NUMBER_END { number } else { number - window }
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 //! its number written first, the loads behind it would wait for smaller stores, and hold up all others.
 
 use super::hash::{xor3, zero};
-use super::masks::{encrypt, encrypt_one, mask_key};
+use super::masks::{aes, encrypt, encrypt_one};
 use super::register::*;
-use super::{BLOCK, LANES};
-use crate::packet::{GcmKey, Mask, Message, Parts};
+use super::{BLOCK, Gcm512, LANES, TOGETHER};
+use crate::packet::{self, GcmKey, Mask, MaskKey, Message, Parts, Unprotect};
 use core::arch::x86_64::*;
+use core::ptr;
 
 /// The last block of a message's additional data: it is hashed, and stored if it is a packet's header.
 #[derive(Clone, Copy)]
@@ -100,7 +101,8 @@ pub(super) fn finish_group<'k, M: Message<'k>, const G: usize>(
     mask_orders: &[__m512i; G],
     at: &[[usize; LANES]; G],
 ) {
-    let Some(key) = messages.first().and_then(|[first, ..]| mask_key(first)) else { return };
+    let Some([first, ..]) = messages.first() else { return };
+    let Some(key) = first.header_key().and_then(|key| aes(key)) else { return };
     let mut states = [_mm512_setzero_si512(); G];
     for (group, messages) in messages.iter_mut().enumerate().take(G) {
         let mut samples = [_mm_setzero_si128(); LANES];
@@ -125,7 +127,7 @@ pub(super) fn finish_group<'k, M: Message<'k>, const G: usize>(
 /// Masks the header of one packet, if it is one, and writes it; its sample may be at hand.
 #[inline]
 pub(super) fn finish_one<'k, M: Message<'k>>(message: &mut M, sample: Option<__m128i>) {
-    let Some(key) = mask_key(message) else { return };
+    let Some(key) = message.header_key().and_then(|key| aes(key)) else { return };
     let Some(packet) = message.header() else { return };
     let sample = sample.unwrap_or(load_block(packet.sample()));
     let mask = Mask::new(&bytes_of(encrypt_one(key, sample)));
@@ -134,6 +136,61 @@ pub(super) fn finish_one<'k, M: Message<'k>>(message: &mut M, sample: Option<__m
     let number = number.swap_bytes() >> (32 - 8 * bytes) ^ mask.of_number();
     store_masked(&mut packet.packet[at..][..bytes], _mm_cvtsi32_si128(number as i32));
     packet.mask_first(mask);
+}
+
+/// Takes the masks off the headers of packets, as many under one header key at a time as there are.
+pub(super) fn unmask(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+    let mut at = 0;
+    while let [first, ..] = &packets[at..] {
+        let alike = match aes(first.header_key) {
+            Some(key) => {
+                let same = |other: &&Unprotect<'_>| ptr::eq(other.header_key, first.header_key);
+                match packets[at..].iter().take(LANES * TOGETHER).take_while(same).count() {
+                    1 => {
+                        let packet = &mut packets[at];
+                        if let Some(sample) = packet.sample() {
+                            let mask = encrypt_one(key, load_block(sample));
+                            packet.unmask(Mask::new(&bytes_of(mask)));
+                        } else {
+                            packet.unmask(Mask::new(&[0; BLOCK]));
+                        }
+                        1
+                    }
+                    alike => {
+                        unmask_group(key, &mut packets[at..][..alike]);
+                        alike
+                    }
+                }
+            }
+            None => {
+                let others = packets[at..].iter().take_while(|other| aes(other.header_key).is_none());
+                let others = others.count();
+                packet::unmask(room, &mut packets[at..][..others]);
+                others
+            }
+        };
+        at += alike;
+    }
+}
+
+fn unmask_group(key: &MaskKey, packets: &mut [Unprotect<'_>]) {
+    let mut states = [_mm512_setzero_si512(); TOGETHER];
+    for (state, packets) in states.iter_mut().zip(packets.chunks(LANES)) {
+        let mut samples = [_mm_setzero_si128(); LANES];
+        for (place, packet) in samples.iter_mut().zip(packets) {
+            if let Some(sample) = packet.sample() {
+                *place = load_block(sample);
+            }
+        }
+        *state = join(samples);
+    }
+    let mut masks = [[[0; BLOCK]; LANES]; TOGETHER];
+    for (masks, state) in masks.iter_mut().zip(encrypt(key, states)) {
+        *masks = blocks_of(state);
+    }
+    for (packet, mask) in packets.iter_mut().zip(masks.as_flattened()) {
+        packet.unmask(Mask::new(mask));
+    }
 }
 
 /// 16 bytes of what was sealed, from this place on: of the first two registers, or, if it is so short that

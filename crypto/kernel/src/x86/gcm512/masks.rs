@@ -3,17 +3,17 @@
 use super::register::*;
 use super::{Gcm512, LANES, TOGETHER};
 use crate::chacha;
-use crate::packet::{HeaderForm, HeaderKey, MaskKey, Message, Room, SAMPLE_BYTES};
+use crate::packet::{HeaderForm, HeaderKey, MaskKey, Room, SAMPLE_BYTES};
 use crate::portable::Library;
 use core::arch::x86_64::*;
 use core::{ptr, slice};
 
 features! {
 
-/// The key that a packet's header is masked with, if it is one.
+/// The key, if it is for this room.
 #[inline]
-pub(super) fn mask_key<'k, M: Message<'k>>(message: &M) -> Option<&'k MaskKey> {
-    match &message.header_key()?.0 {
+pub(super) fn aes(key: &HeaderKey) -> Option<&MaskKey> {
+    match &key.0 {
         HeaderForm::Aes(key) => Some(key),
         _ => None,
     }

@@ -87,6 +87,11 @@ impl Room for Gcm512 {
         }
     }
 
+    fn unmask(self, packets: &mut [Unprotect<'_>]) {
+        // SAFETY: `detect` has seen the features.
+        unsafe { headers::unmask(self, packets) }
+    }
+
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {
         // SAFETY: `detect` has seen the features.
         unsafe { run::<_, false>(packets) };
