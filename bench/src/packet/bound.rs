@@ -66,8 +66,12 @@ impl Bound {
     pub fn packet(&self, bytes: usize) -> f64 {
         let end = |width: &Width| width.end * 128.0 / width.bits as f64;
         let end = self.widths.iter().map(end).fold(f64::MAX, f64::min);
-        let steps = (bytes + 16).div_ceil(64) as f64;
-        (steps * self.cycles_of_64_bytes() + end) / self.clock
+        (Self::steps(bytes) * self.cycles_of_64_bytes() + end) / self.clock
+    }
+
+    /// Steps of 64 bytes.
+    pub fn steps(bytes: usize) -> f64 {
+        (bytes + 16).div_ceil(64) as f64
     }
 
     /// GB/s of a large buffer.

@@ -1,5 +1,6 @@
 //! What the figures say: the claims with their bars, and the tables.
 
+use super::bound::Bound;
 use super::sample::{Algorithm, BATCH_MAX, Case, Way};
 use super::{ALGORITHMS, BATCHES, BULK_BYTES, CONNECTION_BYTES, CONNECTIONS, Figures, SIZES, WAYS};
 use crate::plot::{self, Series};
@@ -104,7 +105,7 @@ pub fn all(figures: &Figures, wants: impl Fn(u8) -> bool) -> Findings {
     let grid = ALGORITHMS.into_iter().flat_map(|algorithm| WAYS.map(|way| (algorithm, way)));
     let tables = grid.map(|(algorithm, way)| everything(figures, algorithm, way));
     found.tables.extend(tables.filter(|table| !table.rows.is_empty()));
-    found.tables.extend(figures.bound.as_ref().map(super::bound::Bound::table));
+    found.tables.extend(figures.bound.as_ref().map(Bound::table));
     found.tables.push(samples(figures));
     found
 }
@@ -146,9 +147,14 @@ fn targets(figures: &Figures, found: &mut Findings) {
             found.claims.push(Claim::cost(&name, "ns", &ours, QUINN, &quinn).demand(*gain));
         }
         if let Some(open) = figures.ours(Case { way: Way::Open, ..case }) {
-            let name = format!("0 open with header, {bytes} B, batch 64");
+            let name = format!("0 open with header, {bytes} B");
             let most: Vec<_> = ours.iter().map(|seal| seal * OPEN_MAX).collect();
-            found.claims.push(Claim::cost(&name, "ns", &open, "seal + 5 %", &most).demand(1.0));
+            let batch = format!("{name}, batch 64");
+            found.claims.push(Claim::cost(&batch, "ns", &open, "seal + 5 %", &most).demand(1.0));
+            if let Some(here) = here {
+                let name = format!("{name}, by the bound here + 5 %");
+                found.claims.push(Claim::at_most(&name, "ns", &open, here * OPEN_MAX));
+            }
         }
         let (peer, best) = figures.best_peer(case, &BATCHES).unwrap_or_default();
         let (one, two, three) = (median(&ours), median(&quinn), median(&best));
@@ -169,6 +175,34 @@ fn targets(figures: &Figures, found: &mut Findings) {
         ]);
     }
     found.tables.push(table);
+    found.tables.extend(figures.bound.as_ref().map(|bound| cycles(figures, bound)));
+}
+
+/// A line through a short and a long packet: what each 64 bytes take, and what a packet takes besides. The
+/// first is bound by the instructions' throughput, the second, where packets come one a call, by their
+/// latency.
+fn cycles(figures: &Figures, bound: &Bound) -> Table {
+    let title = "0 where the cycles go, with header protection, by a line through 64 and 1450 B";
+    let columns = ["", "seal: each 64 B", "a packet besides", "open: each 64 B", "besides"];
+    let mut table = Table::new(title, &columns);
+    let [short, long] = [64, 1450].map(|bytes| (bytes, Bound::steps(bytes)));
+    let line = |ns: &dyn Fn(usize) -> Option<f64>| {
+        let (one, other) = (ns(short.0)? * bound.clock, ns(long.0)? * bound.clock);
+        let each = (other - one) / (long.1 - short.1);
+        Some([show(each), show(one - short.1 * each)])
+    };
+    for (side, batch) in figures.lines() {
+        let cells =
+            WAYS.map(|way| line(&|bytes| figures.median(side, Case { bytes, batch, way, ..SEAL })));
+        if let [Some(seal), Some(open)] = cells {
+            table.rows.push([vec![figures.label(side, batch)], seal.into(), open.into()].concat());
+        }
+    }
+    if let Some(cells) = line(&|bytes| Some(bound.packet(bytes))) {
+        let name = vec!["the processor's bound".to_owned()];
+        table.rows.push([name, cells.to_vec(), cells.to_vec()].concat());
+    }
+    table
 }
 
 fn one_a_call(figures: &Figures, found: &mut Findings) {
