@@ -9,36 +9,55 @@ use core::arch::x86_64::*;
 
 features! {
 
-/// The data of four messages under one key that have as many registers, [`COLUMNS_MAX`] at most: one
-/// register of each at a time.
+/// The data of four messages under one key that have one register each.
+#[inline]
+pub(super) fn column<const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    nonces: __m512i,
+    mut data: [&mut [u8]; LANES],
+    before: __m512i,
+) -> Sums {
+    let first_key = broadcast(&key.aes.round_keys[0]);
+    let mut states = spread(_mm512_xor_si512(nonces, first_key));
+    let pads = [pad(data[0].len()), pad(data[1].len()), pad(data[2].len()), pad(data[3].len())];
+    cipher::<SEAL, ROUNDS>(key, &mut states, 0, pads);
+    edge::<SEAL, ROUNDS>(key, &mut states, &mut data, pads);
+    let (power, middle) = powers(key, CHUNK - 1);
+    let mut sums = [zero(); LANES];
+    for (lane, before) in first_blocks(before, pads).into_iter().enumerate() {
+        let blocks = _mm512_xor_si512(states[lane], before);
+        sums[lane] = zero().add(reverse(blocks), power, middle);
+    }
+    sum_rows(&sums)
+}
+
+/// Each lane where the first block of a register is that begins with so many that are not there, as data
+/// is sent.
+#[inline]
+fn first_blocks(lanes: __m512i, pads: [usize; LANES]) -> [__m512i; LANES] {
+    let mut blocks = spread(reverse(lanes));
+    for (block, pad) in blocks.iter_mut().zip(pads) {
+        *block = _mm512_maskz_mov_epi64(3 << (2 * pad), *block);
+    }
+    blocks
+}
+
+/// The data of four messages under one key that have as many registers, two at least and [`COLUMNS_MAX`] at
+/// most: one register of each at a time.
 #[inline]
 pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
-    key: &GcmKey,
+    schedule: Schedule<'_, ROUNDS>,
     nonces: __m512i,
     [a, b, c, d]: [&mut [u8]; LANES],
     registers: usize,
     before: __m512i,
 ) -> Sums {
+    let key = schedule.key;
     let first_key = broadcast(&key.aes.round_keys[0]);
     let bases = spread(_mm512_xor_si512(nonces, first_key));
     let pads = [pad(a.len()), pad(b.len()), pad(c.len()), pad(d.len())];
     let [pa, pb, pc, pd] = pads;
-    let mut befores = spread(reverse(before));
-    for (before, pad) in befores.iter_mut().zip(pads) {
-        *before = _mm512_maskz_mov_epi64(3 << (2 * pad), *before);
-    }
-    if registers == 1 {
-        let mut states = bases;
-        cipher::<SEAL, ROUNDS>(key, &mut states, 0, pads);
-        edge::<SEAL, ROUNDS>(key, &mut states, &mut [a, b, c, d], pads);
-        let (power, middle) = powers(key, CHUNK - 1);
-        let mut sums = [zero(); LANES];
-        for lane in 0..LANES {
-            let blocks = _mm512_xor_si512(states[lane], befores[lane]);
-            sums[lane] = zero().add(reverse(blocks), power, middle);
-        }
-        return sum_rows(&sums);
-    }
+    let befores = first_blocks(before, pads);
     let whole = registers - 2;
     let (head_a, whole_a, tail_a) = parts(a, pa, whole);
     let (head_b, whole_b, tail_b) = parts(b, pb, whole);
@@ -47,7 +66,6 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
     let mut heads = [head_a, head_b, head_c, head_d];
     let mut tails = [tail_a, tail_b, tail_c, tail_d];
 
-    let mut schedule = Schedule::<ROUNDS>::new(key);
     let mut sums = [zero(); LANES];
     // What has been reduced, a lane each.
     let mut reduced = None;
@@ -64,7 +82,7 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
         }
     }
     while column < registers {
-        let (key, schedule) = (again(key), again(&schedule));
+        let schedule = schedule.again();
         let left = registers - column;
         let mut states = [_mm512_setzero_si512(); CHUNK];
         for (at, state) in states.iter_mut().enumerate() {
@@ -76,10 +94,10 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
         if column > 0 {
             let at = CHUNK - 2 - left % CHUNK;
             let [wa, wb, wc, wd] = waiting;
-            sums[0] = lot.quarter_and_pair(schedule, key, 0, sums[0], wa, at);
-            sums[1] = lot.quarter_and_pair(schedule, key, 1, sums[1], wb, at);
-            sums[2] = lot.quarter_and_pair(schedule, key, 2, sums[2], wc, at);
-            sums[3] = lot.quarter_and_pair(schedule, key, 3, sums[3], wd, at);
+            sums[0] = lot.quarter_and_pair(schedule, 0, sums[0], wa, at);
+            sums[1] = lot.quarter_and_pair(schedule, 1, sums[1], wb, at);
+            sums[2] = lot.quarter_and_pair(schedule, 2, sums[2], wc, at);
+            sums[3] = lot.quarter_and_pair(schedule, 3, sums[3], wd, at);
         } else {
             for quarter in 0..4 {
                 lot.quarter(schedule, quarter);
@@ -129,7 +147,6 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
     for lane in 0..LANES {
         sums[lane] = sums[lane].add_pair(key, waiting[lane], CHUNK - 2);
     }
-    schedule.wipe();
     later(key, sum_rows(&sums), reduced)
 }
 

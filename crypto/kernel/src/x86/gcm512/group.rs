@@ -1,8 +1,9 @@
 //! Messages under one key.
 
-use super::columns::columns;
+use super::columns::{column, columns};
 use super::hash::{middle_of, sum_rows, xor3, zero};
 use super::headers::{self, Last};
+use super::lot::{Schedule, Wide};
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, COLUMNS_MAX, LANES, gcm};
@@ -103,6 +104,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         for tags in &mut tags {
             *tags = _mm512_aesenclast_epi128(*tags, last_key);
         }
+        let mut wide = None;
         for (at, messages) in messages.iter_mut().enumerate().take(G) {
             let before = zero().add(reverse(headers[at]), first, first_middle).reduce();
             let [a, b, c, d] = messages;
@@ -111,8 +113,12 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
             let sizes = [a.len(), b.len(), c.len(), d.len()];
             let registers = sizes.map(registers);
             let alike = registers.iter().all(|other| *other == registers[0]);
-            sums[at] = if alike && (1..=COLUMNS_MAX).contains(&registers[0]) {
-                columns::<SEAL, ROUNDS>(key, nonces[at], [a, b, c, d], registers[0], before)
+            sums[at] = if alike && registers[0] == 1 {
+                column::<SEAL, ROUNDS>(key, nonces[at], [a, b, c, d], before)
+            } else if alike && (2..=COLUMNS_MAX).contains(&registers[0]) {
+                let wide = &*wide.get_or_insert_with(|| Wide::new(key));
+                let schedule = Schedule::<ROUNDS> { key, wide };
+                columns::<SEAL, ROUNDS>(schedule, nonces[at], [a, b, c, d], registers[0], before)
             } else {
                 // What has no data has its lengths for a first block.
                 let mut empty = 0;
@@ -129,6 +135,9 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                     row::<SEAL, ROUNDS>(key, nd, d, yd),
                 ])
             };
+        }
+        if let Some(wide) = &mut wide {
+            wide.wipe();
         }
     }
     for (at, messages) in messages.iter_mut().enumerate().take(G) {

@@ -10,9 +10,9 @@ use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// All round keys but the first, each in all lanes: to load them so takes none of the pipes that compute.
-pub(super) struct Schedule<const ROUNDS: usize>([__m512i; ROUNDS]);
+pub(super) struct Wide<const ROUNDS: usize>([__m512i; ROUNDS]);
 
-impl<const ROUNDS: usize> Schedule<ROUNDS> {
+impl<const ROUNDS: usize> Wide<ROUNDS> {
     features! {
 
     #[inline]
@@ -24,17 +24,36 @@ impl<const ROUNDS: usize> Schedule<ROUNDS> {
         Self(keys)
     }
 
-    /// The key of a round, counted from 1.
-    #[inline]
-    pub(super) fn key(&self, round: usize) -> __m512i {
-        self.0[round - 1]
-    }
-
-    /// Leaves nothing of the key behind: in its place, not in a copy.
+    /// Leaves nothing of the key behind.
     #[inline]
     pub(super) fn wipe(&mut self) {
         self.0 = [_mm512_setzero_si512(); ROUNDS];
         again(self);
+    }
+
+    }
+}
+
+/// A key, and its rounds' keys wide.
+#[derive(Clone, Copy)]
+pub(super) struct Schedule<'k, const ROUNDS: usize> {
+    pub(super) key: &'k GcmKey,
+    pub(super) wide: &'k Wide<ROUNDS>,
+}
+
+impl<const ROUNDS: usize> Schedule<'_, ROUNDS> {
+    features! {
+
+    /// The key of a round, counted from 1.
+    #[inline]
+    pub(super) fn key(&self, round: usize) -> __m512i {
+        self.wide.0[round - 1]
+    }
+
+    /// The same, from memory: see [`again`].
+    #[inline]
+    pub(super) fn again(self) -> Self {
+        Self { key: again(self.key), wide: again(self.wide) }
     }
 
     }
@@ -51,7 +70,7 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
 
     /// Begins with counter blocks that the first round key is added to.
     #[inline]
-    pub(super) fn new(schedule: &Schedule<ROUNDS>, mut states: [__m512i; CHUNK]) -> Self {
+    pub(super) fn new(schedule: Schedule<'_, ROUNDS>, mut states: [__m512i; CHUNK]) -> Self {
         let round_key = schedule.key(1);
         for state in &mut states {
             round(state, round_key);
@@ -61,7 +80,7 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
 
     /// A quarter of the rounds that are left before the last.
     #[inline]
-    pub(super) fn quarter(&mut self, schedule: &Schedule<ROUNDS>, quarter: usize) {
+    pub(super) fn quarter(&mut self, schedule: Schedule<'_, ROUNDS>, quarter: usize) {
         for at in Self::rounds(quarter, 0)..Self::rounds(quarter + 1, 0) {
             let round_key = schedule.key(at);
             for state in &mut self.states {
@@ -75,8 +94,7 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
     #[inline]
     pub(super) fn quarter_and_pair(
         &mut self,
-        schedule: &Schedule<ROUNDS>,
-        key: &GcmKey,
+        schedule: Schedule<'_, ROUNDS>,
         quarter: usize,
         sums: Sums,
         [a, b]: [__m512i; 2],
@@ -84,7 +102,7 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
     ) -> Sums {
         let [s, t, u, v, w, x, y, z] = &mut self.states;
         let round_key = schedule.key(Self::rounds(quarter, 0));
-        let (power_a, power_b, powers_middle) = pair_of_powers(key, at);
+        let (power_a, power_b, powers_middle) = pair_of_powers(schedule.key, at);
         round(s, round_key);
         let a = here(reverse(a));
         round(t, round_key);

@@ -1,7 +1,7 @@
 //! The data of one message, register by register.
 
 use super::hash::{Sums, carry, hash, zero};
-use super::lot::{Lot, Schedule, last_round};
+use super::lot::{Lot, Schedule, Wide, last_round};
 use super::register::*;
 use super::{BLOCK, CHUNK, LANES, LOT};
 use crate::packet::GcmKey;
@@ -39,14 +39,14 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
     if left == 0 {
         return hash::<0, _>(key, sums, first);
     }
-    let mut schedule = Schedule::new(key);
+    let mut wide = Wide::new(key);
+    let schedule = Schedule { key, wide: &wide };
     let (mut sums, mut waiting) =
-        stream.lot::<SEAL, ROUNDS, LOT>(key, &schedule, &mut cursor, sums, first);
+        stream.lot::<SEAL, ROUNDS, LOT>(schedule, &mut cursor, sums, first);
     for _ in 1..left {
-        (sums, waiting) =
-            stream.lot::<SEAL, ROUNDS, CHUNK>(key, &schedule, &mut cursor, sums, waiting);
+        (sums, waiting) = stream.lot::<SEAL, ROUNDS, CHUNK>(schedule, &mut cursor, sums, waiting);
     }
-    schedule.wipe();
+    wide.wipe();
     waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
     hash::<0, _>(key, zero(), waiting)
 }
@@ -158,30 +158,29 @@ impl Stream {
     #[inline]
     fn lot<const SEAL: bool, const ROUNDS: usize, const WAITING: usize>(
         &mut self,
-        key: &GcmKey,
-        schedule: &Schedule<ROUNDS>,
+        schedule: Schedule<'_, ROUNDS>,
         cursor: &mut Cursor<'_>,
         before: Sums,
         waiting: [__m512i; WAITING],
     ) -> (Sums, [__m512i; CHUNK]) {
-        let (key, schedule) = (again(key), again(schedule));
+        let schedule = schedule.again();
         let (whole, tail) = cursor.lot();
         let mut lot = Lot::<SEAL, ROUNDS>::new(schedule, self.next());
         let mut sums;
         match *waiting.as_chunks().0 {
             // What is being reduced belongs into the first pair: it comes last.
             [[a, b], c, d, e] => {
-                sums = lot.quarter_and_pair(schedule, key, 0, zero(), c, 2);
+                sums = lot.quarter_and_pair(schedule, 0, zero(), c, 2);
                 let a = _mm512_xor_si512(a, carry(before));
-                sums = lot.quarter_and_pair(schedule, key, 1, sums, d, 4);
-                sums = lot.quarter_and_pair(schedule, key, 2, sums, e, 6);
-                sums = lot.quarter_and_pair(schedule, key, 3, sums, [a, b], 0);
+                sums = lot.quarter_and_pair(schedule, 1, sums, d, 4);
+                sums = lot.quarter_and_pair(schedule, 2, sums, e, 6);
+                sums = lot.quarter_and_pair(schedule, 3, sums, [a, b], 0);
             }
             [d, e] => {
-                sums = lot.quarter_and_pair(schedule, key, 0, before, d, 4);
+                sums = lot.quarter_and_pair(schedule, 0, before, d, 4);
                 lot.quarter(schedule, 1);
                 lot.quarter(schedule, 2);
-                sums = lot.quarter_and_pair(schedule, key, 3, sums, e, 6);
+                sums = lot.quarter_and_pair(schedule, 3, sums, e, 6);
             }
             _ => unreachable!("lots of four or eight"),
         }
