@@ -2,25 +2,28 @@
 //! a key of its own, several at once in lanes. Only five bytes of a block are wanted.
 
 use crate::packet::{HeaderForm, HeaderKey, SAMPLE_BYTES};
-use core::array;
-use zeroize::{Zeroize, ZeroizeOnDrop, optimization_barrier};
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// A key for header masks, in words. Wiped when it is dropped.
+/// Four words, little-endian: half a key, or counter and nonce.
+pub(crate) type Block = [u8; SAMPLE_BYTES];
+
+/// A key for header masks, in halves. Wiped when it is dropped.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct ChaChaKey([u32; 8]);
+pub(crate) struct ChaChaKey([Block; 2]);
 
 /// "expand 32-byte k", in words.
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 impl ChaChaKey {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
-        let words = key.as_chunks().0;
-        Self(array::from_fn(|at| words.get(at).map_or(0, |word| u32::from_le_bytes(*word))))
+        let mut halves = [[0; SAMPLE_BYTES]; 2];
+        halves.as_flattened_mut().copy_from_slice(key);
+        Self(halves)
     }
 }
 
 /// Samples that are worked on together: a lane each of the widest registers.
-const SAMPLES: usize = 16;
+pub(crate) const SAMPLES: usize = 16;
 
 /// A word of each sample.
 pub(crate) type Words = [u32; SAMPLES];
@@ -31,8 +34,10 @@ pub(crate) trait Lanes: Copy {
     /// Words of a register, of which 16 are a multiple.
     const LANES: usize;
 
-    /// As many words as a register has, from this one on.
-    fn get(self, words: &Words, at: usize) -> Self::Register;
+    /// The same word in every lane.
+    fn all(self, word: u32) -> Self::Register;
+    /// A block for each lane, from this one on, word by word.
+    fn words(self, blocks: &[&Block; SAMPLES], at: usize) -> [Self::Register; 4];
     fn put(self, words: &mut Words, at: usize, value: Self::Register);
     fn add(self, a: Self::Register, b: Self::Register) -> Self::Register;
     fn xor(self, a: Self::Register, b: Self::Register) -> Self::Register;
@@ -43,86 +48,78 @@ pub(crate) trait Lanes: Copy {
 /// A register for each word.
 type State<L> = [<L as Lanes>::Register; 16];
 
+/// What a lane's state is made of besides the constants: both halves of its key, and its sample.
+type Inputs<'a> = [[&'a Block; SAMPLES]; 3];
+
 /// The masks of those samples that have a key of this kind, wherever they lie, in the samples'
 /// places. To be inlined where the registers may be used.
 #[inline(always)]
-pub(crate) fn masks<L: Lanes>(lanes: L, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
-    let none = ChaChaKey([0; 8]);
+pub(crate) fn masks<L: Lanes>(lanes: L, samples: &mut [(&HeaderKey, Block)]) {
     for samples in samples.chunks_mut(SAMPLES) {
-        let (mut keys, mut blocks) = ([&none; SAMPLES], [[0; SAMPLE_BYTES]; SAMPLES]);
-        let mut number = 0;
-        for (key, sample) in &*samples {
-            if let HeaderForm::ChaCha(key) = &key.0 {
-                (keys[number], blocks[number]) = (key, *sample);
+        let mut inputs: Inputs<'_> = [[&[0; SAMPLE_BYTES]; SAMPLES]; 3];
+        let (mut places, mut number) = ([0; SAMPLES], 0);
+        for (place, (key, sample)) in samples.iter().enumerate() {
+            if let HeaderForm::ChaCha(ChaChaKey([low, high])) = &key.0 {
+                let [lows, highs, samples] = &mut inputs;
+                (lows[number], highs[number], samples[number]) = (low, high, sample);
+                places[number] = place;
                 number += 1;
             }
         }
+        let mut words = [[0; SAMPLES]; 2];
         match number {
             0 => continue,
             // A lone block is not worth a wide register.
-            1 => begin(Lone, &keys[..1], &mut blocks[..1]),
-            _ => begin(lanes, &keys[..number], &mut blocks[..number]),
+            1 => blocks(Lone, &inputs, number, &mut words),
+            _ => blocks(lanes, &inputs, number, &mut words),
         }
-        let mut blocks = blocks.into_iter();
-        for (key, sample) in samples {
-            if let HeaderForm::ChaCha(_) = &key.0
-                && let Some(block) = blocks.next()
-            {
-                *sample = block;
-            }
+        let [first, second] = words;
+        for ((place, first), second) in places.into_iter().zip(first).zip(second).take(number) {
+            // In one piece, since it will be read so.
+            let mask = u128::from(first) | u128::from(second) << 32;
+            samples[place].1 = mask.to_le_bytes();
         }
     }
 }
 
-/// Puts the first 8 bytes of each sample's block in the sample's place; at most [`SAMPLES`].
+/// The first two words of so many samples' blocks.
 #[inline(always)]
-fn begin<L: Lanes>(lanes: L, keys: &[&ChaChaKey], samples: &mut [[u8; SAMPLE_BYTES]]) {
-    let mut words = [[0; SAMPLES]; 16];
-    for (words, constant) in words.iter_mut().zip(CONSTANTS) {
-        *words = [constant; SAMPLES];
-    }
-    for (lane, (key, sample)) in keys.iter().zip(&*samples).enumerate() {
-        for at in 0..8 {
-            words[4 + at][lane] = key.0[at];
-        }
-        // Counter and nonce.
-        for (at, word) in sample.as_chunks().0.iter().enumerate() {
-            words[12 + at][lane] = u32::from_le_bytes(*word);
-        }
-    }
-    for at in (0..samples.len()).step_by(L::LANES) {
-        let [first, second] = block(lanes, &words, at);
+fn blocks<L: Lanes>(lanes: L, inputs: &Inputs<'_>, number: usize, words: &mut [Words; 2]) {
+    for at in (0..number).step_by(L::LANES) {
+        let [first, second] = block(lanes, inputs, at);
         lanes.put(&mut words[0], at, first);
         lanes.put(&mut words[1], at, second);
     }
-    for (lane, sample) in samples.iter_mut().enumerate() {
-        for (to, words) in sample.as_chunks_mut().0.iter_mut().zip(&words).take(2) {
-            *to = words[lane].to_le_bytes();
-        }
-    }
-    words[4..].as_flattened_mut().fill(0);
-    optimization_barrier(&words);
 }
 
 /// The first two words of a block in every lane.
 #[inline(always)]
-fn block<L: Lanes>(lanes: L, words: &[Words; 16], at: usize) -> [L::Register; 2] {
-    let first = lanes.get(&words[0], at);
-    let mut state: State<L> = [first; 16];
-    for (state, words) in state.iter_mut().zip(words) {
-        *state = lanes.get(words, at);
+fn block<L: Lanes>(lanes: L, [lows, highs, samples]: &Inputs<'_>, at: usize) -> [L::Register; 2] {
+    let [c0, c1, c2, c3] = CONSTANTS;
+    let (c0, c1, c2, c3) = (lanes.all(c0), lanes.all(c1), lanes.all(c2), lanes.all(c3));
+    let [k0, k1, k2, k3] = lanes.words(lows, at);
+    let [k4, k5, k6, k7] = lanes.words(highs, at);
+    let [n0, n1, n2, n3] = lanes.words(samples, at);
+    let mut state = [c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, n0, n1, n2, n3];
+    for _ in 0..9 {
+        double_round(lanes, &mut state);
     }
-    for _ in 0..10 {
-        quarter(lanes, &mut state, [0, 4, 8, 12]);
-        quarter(lanes, &mut state, [1, 5, 9, 13]);
-        quarter(lanes, &mut state, [2, 6, 10, 14]);
-        quarter(lanes, &mut state, [3, 7, 11, 15]);
-        quarter(lanes, &mut state, [0, 5, 10, 15]);
-        quarter(lanes, &mut state, [1, 6, 11, 12]);
-        quarter(lanes, &mut state, [2, 7, 8, 13]);
-        quarter(lanes, &mut state, [3, 4, 9, 14]);
-    }
-    [lanes.add(state[0], first), lanes.add(state[1], lanes.get(&words[1], at))]
+    // Apart from the others: what only words after the second depend on is left out of it.
+    double_round(lanes, &mut state);
+    [lanes.add(state[0], c0), lanes.add(state[1], c1)]
+}
+
+/// A round of columns and one of diagonals (§ 2.3).
+#[inline(always)]
+fn double_round<L: Lanes>(lanes: L, state: &mut State<L>) {
+    quarter(lanes, state, [0, 4, 8, 12]);
+    quarter(lanes, state, [1, 5, 9, 13]);
+    quarter(lanes, state, [2, 6, 10, 14]);
+    quarter(lanes, state, [3, 7, 11, 15]);
+    quarter(lanes, state, [0, 5, 10, 15]);
+    quarter(lanes, state, [1, 6, 11, 12]);
+    quarter(lanes, state, [2, 7, 8, 13]);
+    quarter(lanes, state, [3, 4, 9, 14]);
 }
 
 /// A quarter round (§ 2.1).
@@ -150,8 +147,14 @@ impl Lanes for Lone {
     const LANES: usize = 1;
 
     #[inline(always)]
-    fn get(self, words: &Words, at: usize) -> u32 {
-        words[at]
+    fn all(self, word: u32) -> u32 {
+        word
+    }
+
+    #[inline(always)]
+    fn words(self, blocks: &[&Block; SAMPLES], at: usize) -> [u32; 4] {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *blocks[at];
+        [[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]].map(u32::from_le_bytes)
     }
 
     #[inline(always)]

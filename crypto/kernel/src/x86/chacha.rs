@@ -2,7 +2,7 @@
 
 use super::Gcm512;
 use super::width::{Aesni, Avx2};
-use crate::chacha::{Lanes, Words};
+use crate::chacha::{Block, Lanes, SAMPLES, Words};
 use core::arch::x86_64::*;
 
 /// Where bytes come from when 32 bits turn by 16, and by 8.
@@ -14,10 +14,15 @@ impl Lanes for Aesni {
     const LANES: usize = 4;
 
     #[inline(always)]
-    fn get(self, words: &Words, at: usize) -> __m128i {
-        let words: &[u32; 4] = &words.as_chunks().0[at / 4];
-        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { _mm_loadu_si128(words.as_ptr().cast()) }
+    fn all(self, word: u32) -> __m128i {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { _mm_set1_epi32(word as i32) }
+    }
+
+    #[inline(always)]
+    fn words(self, blocks: &[&Block; SAMPLES], at: usize) -> [__m128i; 4] {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { words_4(&blocks.as_chunks().0[at / 4]) }
     }
 
     #[inline(always)]
@@ -51,10 +56,15 @@ impl Lanes for Avx2 {
     const LANES: usize = 8;
 
     #[inline(always)]
-    fn get(self, words: &Words, at: usize) -> __m256i {
-        let words: &[u32; 8] = &words.as_chunks().0[at / 8];
-        // SAFETY: the reference is good for 32 bytes, and the instruction asks for no alignment.
-        unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+    fn all(self, word: u32) -> __m256i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm256_set1_epi32(word as i32) }
+    }
+
+    #[inline(always)]
+    fn words(self, blocks: &[&Block; SAMPLES], at: usize) -> [__m256i; 4] {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { words_8(&blocks.as_chunks().0[at / 8]) }
     }
 
     #[inline(always)]
@@ -88,9 +98,15 @@ impl Lanes for Gcm512 {
     const LANES: usize = 16;
 
     #[inline(always)]
-    fn get(self, words: &Words, _: usize) -> __m512i {
-        // SAFETY: the reference is good for 64 bytes, and the instruction asks for no alignment.
-        unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+    fn all(self, word: u32) -> __m512i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm512_set1_epi32(word as i32) }
+    }
+
+    #[inline(always)]
+    fn words(self, blocks: &[&Block; SAMPLES], at: usize) -> [__m512i; 4] {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { words_16(&blocks.as_chunks().0[at / 16]) }
     }
 
     #[inline(always)]
@@ -118,11 +134,71 @@ impl Lanes for Gcm512 {
     }
 }
 
+/// Blocks to words. With more than four blocks, a register has every fourth: then the words come out in
+/// the blocks' order.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn words_4(blocks: &[&Block; 4]) -> [__m128i; 4] {
+    let [a, b, c, d] = [load(blocks[0]), load(blocks[1]), load(blocks[2]), load(blocks[3])];
+    let (ab, ab_high) = (_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+    let (cd, cd_high) = (_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
+    [
+        _mm_unpacklo_epi64(ab, cd),
+        _mm_unpackhi_epi64(ab, cd),
+        _mm_unpacklo_epi64(ab_high, cd_high),
+        _mm_unpackhi_epi64(ab_high, cd_high),
+    ]
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn words_8(blocks: &[&Block; 8]) -> [__m256i; 4] {
+    let (a, b) = (two(blocks, 0), two(blocks, 1));
+    let (c, d) = (two(blocks, 2), two(blocks, 3));
+    let (ab, ab_high) = (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+    let (cd, cd_high) = (_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+    [
+        _mm256_unpacklo_epi64(ab, cd),
+        _mm256_unpackhi_epi64(ab, cd),
+        _mm256_unpacklo_epi64(ab_high, cd_high),
+        _mm256_unpackhi_epi64(ab_high, cd_high),
+    ]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn words_16(blocks: &[&Block; 16]) -> [__m512i; 4] {
+    let (a, b) = (four(blocks, 0), four(blocks, 1));
+    let (c, d) = (four(blocks, 2), four(blocks, 3));
+    let (ab, ab_high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    let (cd, cd_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    [
+        _mm512_unpacklo_epi64(ab, cd),
+        _mm512_unpackhi_epi64(ab, cd),
+        _mm512_unpacklo_epi64(ab_high, cd_high),
+        _mm512_unpackhi_epi64(ab_high, cd_high),
+    ]
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn two<const N: usize>(blocks: &[&Block; N], at: usize) -> __m256i {
+    let low = _mm256_castsi128_si256(load(blocks[at]));
+    _mm256_inserti128_si256(low, load(blocks[at + 4]), 1)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn four(blocks: &[&Block; 16], at: usize) -> __m512i {
+    let low = _mm512_castsi256_si512(two(blocks, at));
+    _mm512_inserti64x4(low, two(blocks, at + 8), 1)
+}
+
 #[inline]
 #[target_feature(enable = "ssse3")]
 fn turn_4<const BITS: i32>(value: __m128i) -> __m128i {
     match BITS {
-        16 | 8 => _mm_shuffle_epi8(value, table(if BITS == 16 { &BY_16 } else { &BY_8 })),
+        16 | 8 => _mm_shuffle_epi8(value, load(if BITS == 16 { &BY_16 } else { &BY_8 })),
         12 => _mm_or_si128(_mm_slli_epi32(value, 12), _mm_srli_epi32(value, 20)),
         _ => _mm_or_si128(_mm_slli_epi32(value, 7), _mm_srli_epi32(value, 25)),
     }
@@ -133,7 +209,7 @@ fn turn_4<const BITS: i32>(value: __m128i) -> __m128i {
 fn turn_8<const BITS: i32>(value: __m256i) -> __m256i {
     match BITS {
         16 | 8 => {
-            let table = table(if BITS == 16 { &BY_16 } else { &BY_8 });
+            let table = load(if BITS == 16 { &BY_16 } else { &BY_8 });
             _mm256_shuffle_epi8(value, _mm256_broadcastsi128_si256(table))
         }
         12 => _mm256_or_si256(_mm256_slli_epi32(value, 12), _mm256_srli_epi32(value, 20)),
@@ -143,7 +219,7 @@ fn turn_8<const BITS: i32>(value: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn table(bytes: &[u8; 16]) -> __m128i {
+fn load(bytes: &Block) -> __m128i {
     // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
