@@ -198,7 +198,7 @@ impl Protect<'_> {
     }
 
     /// Masks its header, the number written.
-    fn mask(&mut self, mask: Mask) {
+    pub(crate) fn mask(&mut self, mask: Mask) {
         self.place().mask(self.packet, mask);
         self.mask_first(mask);
     }

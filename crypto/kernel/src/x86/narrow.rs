@@ -4,10 +4,11 @@
 //! before, or will be decrypted now. Its products are summed over up to 32 blocks and then reduced.
 
 use super::width::{Aesni, Avx2, Block, Width};
-use crate::aes::{ROUND_KEYS_MAX, Rounds, Schedule};
+use crate::aes::{Rounds, Schedule};
 use crate::chacha::{self, Lanes};
 use crate::packet::{
-    AeadForm, GcmKey, HeaderForm, HeaderKey, Open, POWERS, Room, SAMPLE_BYTES, Seal,
+    AeadForm, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, POWERS, Parts, Protect,
+    Room, SAMPLE_BYTES, Seal, Unprotect, mask,
 };
 use crate::portable::Library;
 use core::slice;
@@ -18,6 +19,10 @@ use zeroize::optimization_barrier;
 const AT_ONCE: usize = 4;
 /// Most registers that the end of a message needs: less than a lot, and a place for the tag.
 const END: usize = AT_ONCE + 1;
+/// Packets whose numbers are written, then whose payloads are sealed, then whose headers are masked: so
+/// many that no step waits for what the one before it has just stored in smaller pieces, so few that they
+/// are still in the cache.
+const PACKETS: usize = 16;
 
 /// A room, its features on in everything that is inlined into these functions.
 macro_rules! room {
@@ -26,7 +31,7 @@ macro_rules! room {
             fn seal(self, messages: &mut [Seal<'_>]) {
                 #[target_feature(enable = $features)]
                 fn run(width: $width, messages: &mut [Seal<'_>]) {
-                    seal(width, messages);
+                    all::<_, _, true>(width, messages);
                 }
                 // SAFETY: `detect` has seen the features.
                 unsafe { run(self, messages) }
@@ -35,10 +40,30 @@ macro_rules! room {
             fn open(self, messages: &mut [Open<'_>]) {
                 #[target_feature(enable = $features)]
                 fn run(width: $width, messages: &mut [Open<'_>]) {
-                    open(width, messages);
+                    all::<_, _, false>(width, messages);
                 }
                 // SAFETY: `detect` has seen the features.
                 unsafe { run(self, messages) }
+            }
+
+            fn protect(self, packets: &mut [Protect<'_>]) {
+                #[target_feature(enable = $features)]
+                fn run(width: $width, packets: &mut [Protect<'_>]) -> bool {
+                    protect(width, packets)
+                }
+                // SAFETY: `detect` has seen the features.
+                if !unsafe { run(self, packets) } {
+                    mask(self, packets, |packet| mask_key(packet.header_key).is_none());
+                }
+            }
+
+            fn open_packets(self, packets: &mut [Unprotect<'_>]) {
+                #[target_feature(enable = $features)]
+                fn run(width: $width, packets: &mut [Unprotect<'_>]) {
+                    all::<_, _, false>(width, packets);
+                }
+                // SAFETY: `detect` has seen the features.
+                unsafe { run(self, packets) }
             }
 
             fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
@@ -56,38 +81,51 @@ macro_rules! room {
 room!(Aesni, "aes,pclmulqdq,ssse3,sse4.1");
 room!(Avx2, "avx2,vaes,vpclmulqdq,aes,pclmulqdq");
 
+/// Seals or opens one message after the other.
 #[inline(always)]
-fn seal<W: Width>(width: W, messages: &mut [Seal<'_>]) {
+fn all<'k, W: Width, M: Message<'k>, const SEAL: bool>(width: W, messages: &mut [M]) {
     for message in messages {
-        let AeadForm::Gcm(key) = &message.key.0 else {
-            Library.seal(slice::from_mut(message));
+        let AeadForm::Gcm(key) = &message.key().0 else {
+            message.library();
             continue;
         };
-        let Seal { nonce, aad, data, tag, .. } = message;
-        **tag = match key.aes.rounds {
-            Rounds::Ten => run::<W, 10, true>(width, key, nonce, aad, data),
-            Rounds::Fourteen => run::<W, 14, true>(width, key, nonce, aad, data),
+        let nonce = message.nonce();
+        let Parts { aad, data, .. } = message.parts();
+        let tag = match key.aes.rounds {
+            Rounds::Ten => run::<W, 10, SEAL>(width, key, nonce, aad, data),
+            Rounds::Fourteen => run::<W, 14, SEAL>(width, key, nonce, aad, data),
         };
+        message.finish(&tag);
     }
 }
 
+/// Seals packets, and masks those headers whose keys are for this room. Says whether all are.
 #[inline(always)]
-fn open<W: Width>(width: W, messages: &mut [Open<'_>]) {
-    for message in messages {
-        let AeadForm::Gcm(key) = &message.key.0 else {
-            Library.open(slice::from_mut(message));
-            continue;
-        };
-        let Open { nonce, aad, data, tag, authentic, .. } = message;
-        let expected = match key.aes.rounds {
-            Rounds::Ten => run::<W, 10, false>(width, key, nonce, aad, data),
-            Rounds::Fourteen => run::<W, 14, false>(width, key, nonce, aad, data),
-        };
-        // Only whether they differ shows, not where.
-        *authentic = u128::from_le_bytes(expected) ^ u128::from_le_bytes(*tag) == 0;
-        if !*authentic {
-            data.fill(0);
+fn protect<W: Width>(width: W, packets: &mut [Protect<'_>]) -> bool {
+    let mut all_masked = true;
+    for packets in packets.chunks_mut(PACKETS) {
+        for packet in &mut *packets {
+            packet.put_number();
         }
+        all::<_, _, true>(width, packets);
+        for packet in packets {
+            if let Some(key) = mask_key(packet.header_key) {
+                let mask = encrypt(width.narrow(), &key.aes, packet.sample());
+                packet.mask(Mask::new(&mask));
+            } else {
+                all_masked = false;
+            }
+        }
+    }
+    all_masked
+}
+
+/// The key, if it is for this room.
+#[inline(always)]
+fn mask_key(key: &HeaderKey) -> Option<&MaskKey> {
+    match &key.0 {
+        HeaderForm::Aes(key) => Some(key),
+        _ => None,
     }
 }
 
@@ -96,7 +134,7 @@ fn open<W: Width>(width: W, messages: &mut [Open<'_>]) {
 fn run<W: Width, const ROUNDS: usize, const SEAL: bool>(
     width: W,
     key: &GcmKey,
-    nonce: &[u8; 12],
+    nonce: u128,
     aad: &[u8],
     data: &mut [u8],
 ) -> Block {
@@ -109,15 +147,12 @@ fn run<W: Width, const ROUNDS: usize, const SEAL: bool>(
     if !rest.is_empty() {
         ghash.block(&padded(rest));
     }
-    // The first counter, its bytes from the last to the first: the tag's. The message has those
-    // after it.
-    let mut first = [0; 16];
-    first[0] = 1;
-    for (to, from) in first[4..].iter_mut().zip(nonce.iter().rev()) {
-        *to = *from;
-    }
+    // The tag's counter. The message has those after it, which are counted with their bytes from the last
+    // to the first.
+    let tag_counter = nonce | 1 << 120;
+    let first = tag_counter.swap_bytes().to_le_bytes();
     let mut counter = width.add(width.all(&first), width.ordinals());
-    let tag_counter = u128::from_be_bytes(first).to_le_bytes();
+    let tag_counter = tag_counter.to_le_bytes();
 
     let (registers, rest) = W::split(data);
     let (lots, registers) = registers.as_chunks_mut::<AT_ONCE>();
@@ -352,7 +387,7 @@ fn masks<W: Width + Lanes>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYT
     let mut chacha = false;
     for sample in &mut *samples {
         match &sample.0.0 {
-            HeaderForm::Aes(key) => sample.1 = mask(width.narrow(), &key.aes, &sample.1),
+            HeaderForm::Aes(key) => sample.1 = encrypt(width.narrow(), &key.aes, &sample.1),
             HeaderForm::ChaCha(_) => chacha = true,
             HeaderForm::Library(_) => Library.masks(slice::from_mut(sample)),
         }
@@ -364,15 +399,26 @@ fn masks<W: Width + Lanes>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYT
 
 /// A sample through the cipher.
 #[inline(always)]
-fn mask<W: Width<Bytes = Block>>(width: W, aes: &Schedule, sample: &Block) -> Block {
+fn encrypt<W: Width<Bytes = Block>>(width: W, aes: &Schedule, sample: &Block) -> Block {
+    match aes.rounds {
+        Rounds::Ten => encrypt_by::<W, 10>(width, aes, sample),
+        Rounds::Fourteen => encrypt_by::<W, 14>(width, aes, sample),
+    }
+}
+
+#[inline(always)]
+fn encrypt_by<W: Width<Bytes = Block>, const ROUNDS: usize>(
+    width: W,
+    aes: &Schedule,
+    sample: &Block,
+) -> Block {
     let keys = &aes.round_keys;
-    let last = (aes.rounds as usize).min(ROUND_KEYS_MAX - 1);
     let mut state = width.xor(width.load(sample), width.load(&keys[0]));
-    for key in &keys[1..last] {
+    for key in &keys[1..ROUNDS] {
         state = width.round(state, width.load(key));
     }
     let mut mask = [0; 16];
-    width.store(&mut mask, width.last_round(state, width.load(&keys[last])));
+    width.store(&mut mask, width.last_round(state, width.load(&keys[ROUNDS])));
     mask
 }
 
