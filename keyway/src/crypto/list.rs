@@ -58,18 +58,23 @@ pub fn run(arguments: &List) -> Result<bool, Failure> {
 /// A driver, with what the engine does not know of it.
 struct Shown {
     report: DriverReport,
-    features: Vec<&'static str>,
+    features: Vec<String>,
     /// Chains that it does whole.
     chains: Vec<String>,
 }
 
-fn features(driver: &Arc<dyn Driver>) -> Vec<&'static str> {
+fn features(driver: &Arc<dyn Driver>) -> Vec<String> {
     let mut features = Vec::new();
+    if driver.name() == "kernel"
+        && let Ok(kernel) = keyway_drivers::chosen_kernel()
+    {
+        features.push(format!("instructions: {}", kernel.name()));
+    }
     if driver.queue(&keyway_engine::Bell::new()).is_some() {
-        features.push("queues of its own");
+        features.push("queues of its own".to_owned());
     }
     if driver.stream(Algorithm::Sha256).is_ok() {
-        features.push("hashes fed in pieces");
+        features.push("hashes fed in pieces".to_owned());
     }
     features
 }

@@ -224,31 +224,36 @@ fn masked(headers: __m512i, masks: __m512i, orders: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load_order(orders: &[u8; 2 * BLOCK], from: usize) -> __m128i {
-    let order = &orders[from % BLOCK..][..BLOCK];
+fn load_order(orders: &Orders, from: usize) -> __m128i {
+    let order = &orders.0[from % BLOCK..][..BLOCK];
     // SAFETY: the slice has 16 bytes, and the instruction asks for no alignment.
     unsafe { _mm_loadu_si128(order.as_ptr().cast()) }
 }
 
-/// For shuffles: moves the lowest bytes of a number, the highest of them first, to the end of a header that
-/// begins so many bytes from the array's middle.
-static FROM_END: [u8; 2 * BLOCK] = {
+/// For shuffles. In one line of the cache: where a number is, is not to show.
+#[repr(align(32))]
+struct Orders([u8; 2 * BLOCK]);
+
+/// From as many bytes before its middle as a header has: moves a number's lowest bytes, the highest of
+/// them first, to the header's end.
+static FROM_END: Orders = {
     let mut order = [0x80; 2 * BLOCK];
     let mut at = 0;
     while at < BLOCK {
         order[at] = (BLOCK - 1 - at) as u8;
         at += 1;
     }
-    order
+    Orders(order)
 };
 
-/// Moves the bytes behind a mask's first to this place in a header and behind it.
-static BEHIND_FIRST: [u8; 2 * BLOCK] = {
+/// From as many bytes before its middle as there are before the number: moves a mask's bytes but the
+/// first there and behind.
+static BEHIND_FIRST: Orders = {
     let mut order = [0x80; 2 * BLOCK];
     let mut at = 0;
     while at < BLOCK {
         order[BLOCK + at] = (at + 1) as u8 & 15;
         at += 1;
     }
-    order
+    Orders(order)
 };
