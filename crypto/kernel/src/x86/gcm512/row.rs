@@ -27,23 +27,24 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
     let mut stream = Stream::new(key, nonce, cursor.pad());
     let start = (registers - 1) % CHUNK + 1;
     let left = (registers - start) / CHUNK;
-    let (mut sums, mut carried) = (zero(), before);
-    if start > LOT {
-        let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start - LOT, before);
-        sums = hash::<LOT, _>(key, sums, first);
-        carried = _mm512_setzero_si512();
-    }
     // The last registers are yet to be taken into the hash: that is done between the rounds of the
     // next.
-    let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start.min(LOT), carried);
+    let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start, before);
+    let [_, _, _, _, half @ ..] = first;
     if left == 0 {
-        return hash::<0, _>(key, sums, first);
+        return match start {
+            ..=LOT => hash::<0, _>(key, zero(), half),
+            _ => hash::<0, _>(key, zero(), first),
+        };
     }
     let mut wide = Wide::new(key);
     let schedule = Schedule { key, wide: &wide };
-    let (mut sums, mut waiting) =
-        stream.lot::<SEAL, ROUNDS, LOT>(schedule, &mut cursor, sums, first);
-    for _ in 1..left {
+    let (mut sums, mut waiting, mut left) = (zero(), first, left);
+    if start <= LOT {
+        (sums, waiting) = stream.lot::<SEAL, ROUNDS, LOT>(schedule, &mut cursor, sums, half);
+        left -= 1;
+    }
+    for _ in 0..left {
         (sums, waiting) = stream.lot::<SEAL, ROUNDS, CHUNK>(schedule, &mut cursor, sums, waiting);
     }
     wide.wipe();
@@ -98,8 +99,8 @@ impl Stream {
         next
     }
 
-    /// Up to four registers, any of them short. Returns what belongs into the hash, after so many zeros
-    /// that it is four registers; `carry` is added to the first.
+    /// Up to eight registers, any of them short. Returns what belongs into the hash, after so many zeros
+    /// that it is eight registers; `carry` is added to the first.
     #[inline]
     fn start<const SEAL: bool, const ROUNDS: usize>(
         &mut self,
@@ -107,22 +108,16 @@ impl Stream {
         cursor: &mut Cursor<'_>,
         registers: usize,
         carry: __m512i,
-    ) -> [__m512i; LOT] {
-        let none = _mm512_setzero_si512();
+    ) -> [__m512i; CHUNK] {
         match registers {
-            1 => {
-                let [d] = self.start_of::<SEAL, ROUNDS, 1>(key, cursor, carry);
-                [none, none, none, d]
-            }
-            2 => {
-                let [c, d] = self.start_of::<SEAL, ROUNDS, 2>(key, cursor, carry);
-                [none, none, c, d]
-            }
-            3 => {
-                let [b, c, d] = self.start_of::<SEAL, ROUNDS, 3>(key, cursor, carry);
-                [none, b, c, d]
-            }
-            _ => self.start_of::<SEAL, ROUNDS, LOT>(key, cursor, carry),
+            1 => self.start_of::<SEAL, ROUNDS, 1>(key, cursor, carry),
+            2 => self.start_of::<SEAL, ROUNDS, 2>(key, cursor, carry),
+            3 => self.start_of::<SEAL, ROUNDS, 3>(key, cursor, carry),
+            4 => self.start_of::<SEAL, ROUNDS, 4>(key, cursor, carry),
+            5 => self.start_of::<SEAL, ROUNDS, 5>(key, cursor, carry),
+            6 => self.start_of::<SEAL, ROUNDS, 6>(key, cursor, carry),
+            7 => self.start_of::<SEAL, ROUNDS, 7>(key, cursor, carry),
+            _ => self.start_of::<SEAL, ROUNDS, CHUNK>(key, cursor, carry),
         }
     }
 
@@ -132,7 +127,7 @@ impl Stream {
         key: &GcmKey,
         cursor: &mut Cursor<'_>,
         carry: __m512i,
-    ) -> [__m512i; N] {
+    ) -> [__m512i; CHUNK] {
         let mut states = self.next::<N>();
         for round in 1..ROUNDS {
             let round_key = broadcast(&key.aes.round_keys[round]);
@@ -141,16 +136,15 @@ impl Stream {
             }
         }
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
-        for (at, state) in states.iter_mut().enumerate() {
+        let mut done = [_mm512_setzero_si512(); CHUNK];
+        for (at, state) in states.into_iter().enumerate() {
             let (input, mask) = cursor.get();
-            let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+            let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
             cursor.put(output, mask);
-            *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-            if at == 0 {
-                *state = _mm512_xor_si512(*state, carry);
-            }
+            let sent = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
+            done[CHUNK - N + at] = if at == 0 { _mm512_xor_si512(sent, carry) } else { sent };
         }
-        states
+        done
     }
 
     /// Eight registers, of which only the last may be short, while the ones before them are taken into
