@@ -1,5 +1,5 @@
 //! Measures what the engine adds to a sealed record, next to the library called directly, and what
-//! a queue adds: `cargo run --release -p keyway-drivers --example measure`.
+//! a queue adds: `cargo run --release -p keyway-drivers --example records`.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use keyway_engine::{Algorithm, Demand, Engine, Key, Operation, Parameters, Session, Task};

@@ -1,5 +1,5 @@
 //! Measures a sealed request by the requests that wait with it, next to aws-lc doing CBC and then
-//! HMAC one request after another: `cargo run --release -p keyway-kernel --example measure`.
+//! HMAC one request after another: `cargo run --release -p keyway-kernel --example sealing`.
 
 use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::{hmac, iv::FixedLength};
