@@ -34,7 +34,7 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=5))]
     only: Vec<u8>,
     /// Rounds; in each every side has a turn with everything
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// Write the claims to this file as JSON
     #[arg(long)]

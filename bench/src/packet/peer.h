@@ -136,9 +136,9 @@ static void turn(struct task task) {
     /* All keys once, so that what is measured is the turn after the first. */
     for (size_t warm = 0; warm < task.keys; warm += pool_packets) sample(&task, 1);
     double passes = 15e3 / (double)pool_packets / sample(&task, 2);
-    double good[9], all[60];
+    double good[9], all[400];
     size_t goods = 0, tried = 0;
-    while (goods < 9 && tried < 60) {
+    while (goods < 9 && tried < 400) {
         double before = gauge(), figure = sample(&task, passes > 1 ? (size_t)passes : 1);
         double after = gauge();
         if (before < gauge_best) gauge_best = before;

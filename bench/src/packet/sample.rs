@@ -27,7 +27,7 @@ const NUMBER: usize = 1000;
 
 const SAMPLES: usize = 9;
 /// Samples after which a turn is content with fewer.
-const TRIED_MAX: usize = 60;
+const TRIED_MAX: usize = 400;
 const SAMPLES_MIN: usize = 3;
 const SAMPLE_NS: f64 = 15e3;
 
