@@ -37,9 +37,13 @@ pub(crate) trait Message<'k> {
     /// Takes the tag that was computed: it is written, or the message's own is compared with it.
     fn finish(&mut self, tag: &[u8; TAG_BYTES]);
     /// The key that its header will be masked with.
-    fn header_key(&self) -> Option<&'k HeaderKey>;
+    fn header_key(&self) -> Option<&'k HeaderKey> {
+        None
+    }
     /// The packet whose header is to be completed, and masked when the rest is done.
-    fn header(&mut self) -> Option<&mut Protect<'k>>;
+    fn header(&mut self) -> Option<&mut Protect<'k>> {
+        None
+    }
     /// For keys that the room has no use for.
     fn library(&mut self);
 }
@@ -47,14 +51,6 @@ pub(crate) trait Message<'k> {
 impl<'k> Message<'k> for Seal<'k> {
     fn key(&self) -> &'k AeadKey {
         self.key
-    }
-
-    fn header_key(&self) -> Option<&'k HeaderKey> {
-        None
-    }
-
-    fn header(&mut self) -> Option<&mut Protect<'k>> {
-        None
     }
 
     fn iv(&self) -> u128 {
@@ -77,14 +73,6 @@ impl<'k> Message<'k> for Seal<'k> {
 impl<'k> Message<'k> for Open<'k> {
     fn key(&self) -> &'k AeadKey {
         self.key
-    }
-
-    fn header_key(&self) -> Option<&'k HeaderKey> {
-        None
-    }
-
-    fn header(&mut self) -> Option<&mut Protect<'k>> {
-        None
     }
 
     fn iv(&self) -> u128 {
@@ -154,14 +142,6 @@ impl<'k> Message<'k> for Unprotect<'k> {
 
     fn key(&self) -> &'k AeadKey {
         self.found_key().key()
-    }
-
-    fn header_key(&self) -> Option<&'k HeaderKey> {
-        None
-    }
-
-    fn header(&mut self) -> Option<&mut Protect<'k>> {
-        None
     }
 
     fn iv(&self) -> u128 {
