@@ -129,10 +129,10 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                 let [na, nb, nc, nd] = split(nonces[at]);
                 let [ya, yb, yc, yd] = split(before);
                 sum_rows(&[
-                    row::<SEAL, ROUNDS>(key, na, a, ya),
-                    row::<SEAL, ROUNDS>(key, nb, b, yb),
-                    row::<SEAL, ROUNDS>(key, nc, c, yc),
-                    row::<SEAL, ROUNDS>(key, nd, d, yd),
+                    row::<SEAL, ROUNDS>(key, na, a, ya).0,
+                    row::<SEAL, ROUNDS>(key, nb, b, yb).0,
+                    row::<SEAL, ROUNDS>(key, nc, c, yc).0,
+                    row::<SEAL, ROUNDS>(key, nd, d, yd).0,
                 ])
             };
         }

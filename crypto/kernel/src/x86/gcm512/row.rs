@@ -11,30 +11,29 @@ use core::mem;
 features! {
 
 /// The data of a message: encrypts or decrypts it, and returns what its blocks times their powers of
-/// H sum up to. `before` is added to the first block.
+/// H sum up to, and the tag's key stream, which goes through the cipher beside the first of them. `before`
+/// is added to the first block.
 pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
     nonce: __m128i,
     data: &mut [u8],
     before: __m128i,
-) -> Sums {
+) -> (Sums, __m128i) {
     let registers = registers(data.len());
-    if registers == 0 {
-        return zero();
-    }
     let mut cursor = Cursor::new(data);
-    let before = reverse(at_block(cursor.pad(), before));
-    let mut stream = Stream::new(key, nonce, cursor.pad());
-    let start = (registers - 1) % CHUNK + 1;
+    let before = reverse(at_block(cursor.pad, before));
+    let mut stream = Stream::new(key, nonce, cursor.pad);
+    let start = registers.saturating_sub(1) % CHUNK + registers.min(1);
     let left = (registers - start) / CHUNK;
     // The last registers are yet to be taken into the hash: that is done between the rounds of the
     // next.
-    let first = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start, before);
+    let (first, tag) = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start, before);
     let [_, _, _, _, half @ ..] = first;
     if left == 0 {
         return match start {
-            ..=LOT => hash::<0, _>(key, zero(), half),
-            _ => hash::<0, _>(key, zero(), first),
+            0 => (zero(), tag),
+            ..=LOT => (hash::<0, _>(key, zero(), half), tag),
+            _ => (hash::<0, _>(key, zero(), first), tag),
         };
     }
     let mut wide = Wide::new(key);
@@ -49,7 +48,7 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
     }
     wide.wipe();
     waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
-    hash::<0, _>(key, zero(), waiting)
+    (hash::<0, _>(key, zero(), waiting), tag)
 }
 
 }
@@ -100,7 +99,7 @@ impl Stream {
     }
 
     /// Up to eight registers, any of them short. Returns what belongs into the hash, after so many zeros
-    /// that it is eight registers; `carry` is added to the first.
+    /// that it is eight registers, and the tag's key stream; `carry` is added to the first.
     #[inline]
     fn start<const SEAL: bool, const ROUNDS: usize>(
         &mut self,
@@ -108,8 +107,9 @@ impl Stream {
         cursor: &mut Cursor<'_>,
         registers: usize,
         carry: __m512i,
-    ) -> [__m512i; CHUNK] {
+    ) -> ([__m512i; CHUNK], __m128i) {
         match registers {
+            0 => self.start_of::<SEAL, ROUNDS, 0>(key, cursor, carry),
             1 => self.start_of::<SEAL, ROUNDS, 1>(key, cursor, carry),
             2 => self.start_of::<SEAL, ROUNDS, 2>(key, cursor, carry),
             3 => self.start_of::<SEAL, ROUNDS, 3>(key, cursor, carry),
@@ -127,24 +127,29 @@ impl Stream {
         key: &GcmKey,
         cursor: &mut Cursor<'_>,
         carry: __m512i,
-    ) -> [__m512i; CHUNK] {
+    ) -> ([__m512i; CHUNK], __m128i) {
+        let base = _mm512_castsi512_si128(self.base);
+        let mut tag = _mm_xor_si128(base, _mm_set_epi32(1 << 24, 0, 0, 0));
         let mut states = self.next::<N>();
         for round in 1..ROUNDS {
             let round_key = broadcast(&key.aes.round_keys[round]);
             for state in &mut states {
                 *state = _mm512_aesenc_epi128(*state, round_key);
             }
+            tag = _mm_aesenc_si128(tag, _mm512_castsi512_si128(round_key));
         }
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+        let tag = _mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key));
         let mut done = [_mm512_setzero_si512(); CHUNK];
         for (at, state) in states.into_iter().enumerate() {
-            let (input, mask) = cursor.get();
+            let (bytes, pad) = cursor.register();
+            let (input, mask) = load_some(bytes, pad);
             let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
-            cursor.put(output, mask);
+            store_some(bytes, pad, output);
             let sent = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
             done[CHUNK - N + at] = if at == 0 { _mm512_xor_si512(sent, carry) } else { sent };
         }
-        done
+        (done, tag)
     }
 
     /// Eight registers, of which only the last may be short, while the ones before them are taken into
@@ -197,58 +202,32 @@ impl Stream {
 /// A message's data in registers, flush right: the first register begins with `pad` blocks that are not
 /// there.
 struct Cursor<'m> {
+    /// What is left of it.
     data: &'m mut [u8],
-    /// Where the next register begins, from the start of the data.
-    next: isize,
+    /// Blocks that are not there in the next register.
+    pad: usize,
 }
 
 impl<'m> Cursor<'m> {
     fn new(data: &'m mut [u8]) -> Self {
-        Self { next: -((BLOCK * pad(data.len())) as isize), data }
+        Self { pad: pad(data.len()), data }
     }
 
-    fn pad(&self) -> usize {
-        self.next.unsigned_abs() / BLOCK
+    /// What there is of the next register, after so many blocks that are not; and goes on.
+    fn register(&mut self) -> (&mut [u8], usize) {
+        let pad = mem::take(&mut self.pad);
+        let data = mem::take(&mut self.data);
+        let (register, rest) = data.split_at_mut((64 - BLOCK * pad).min(data.len()));
+        self.data = rest;
+        (register, pad)
     }
-
-    features! {
 
     /// The next eight registers, of which only the last may be short; and goes on.
-    #[inline]
     fn lot(&mut self) -> (&mut [[u8; 64]; CHUNK - 1], &mut [u8]) {
-        let (_, lot) = mem::take(&mut self.data).split_at_mut(self.next as usize);
-        let (lot, rest) = lot.split_at_mut(lot.len().min(64 * CHUNK));
-        (self.data, self.next) = (rest, 0);
+        let data = mem::take(&mut self.data);
+        let (lot, rest) = data.split_at_mut(data.len().min(64 * CHUNK));
+        self.data = rest;
         let (whole, tail) = lot.split_at_mut(64 * (CHUNK - 1));
         (whole.as_chunks_mut().0.first_chunk_mut().expect("so many"), tail)
-    }
-
-    /// Which bytes of the next register are there.
-    #[inline]
-    fn mask(&self) -> u64 {
-        let end = (self.data.len() as isize - self.next).clamp(0, 64);
-        let before = self.next.min(0).unsigned_abs();
-        _bzhi_u64(u64::MAX, end as u32) & u64::MAX.checked_shl(before as u32).unwrap_or(0)
-    }
-
-    /// The next register, and which bytes of it are there.
-    #[inline]
-    fn get(&self) -> (__m512i, u64) {
-        let mask = self.mask();
-        let from = self.data.as_ptr().wrapping_offset(self.next);
-        // SAFETY: the mask stands for bytes of the data, and what is not in it is not read.
-        (unsafe { _mm512_maskz_loadu_epi8(mask, from.cast()) }, mask)
-    }
-
-    /// Replaces the next register, of which these bytes are there, and goes on.
-    #[inline]
-    fn put(&mut self, value: __m512i, mask: u64) {
-        let to = self.data.as_mut_ptr().wrapping_offset(self.next);
-        let mask = mask & self.mask();
-        // SAFETY: the mask stands for bytes of the data, and what is not in it is not written.
-        unsafe { _mm512_mask_storeu_epi8(to.cast(), mask, value) }
-        self.next += 64;
-    }
-
     }
 }

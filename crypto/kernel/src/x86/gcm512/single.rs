@@ -2,7 +2,6 @@
 
 use super::hash::{Sums, fold, middle_of, powers, sum_rows, zero};
 use super::headers::{self, Last};
-use super::lot::here;
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, CHUNK, LANES, gcm};
@@ -52,18 +51,8 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
             short::<SEAL, ROUNDS, CHUNK>(key, nonce, data, ends, sample_at)
         }
         _ => {
-            let counter = _mm_set_epi32(1 << 24, 0, 0, 0);
-            let first_key = load_block(&key.aes.round_keys[0]);
-            let mut stream = _mm_xor_si128(_mm_or_si128(nonce, counter), first_key);
-            for round_key in &key.aes.round_keys[1..ROUNDS] {
-                stream = _mm_aesenc_si128(stream, load_block(round_key));
-            }
-            let last_key = load_block(&key.aes.round_keys[ROUNDS]);
-            let stream = _mm_aesenclast_si128(stream, last_key);
-            // Here, where it goes beside the data; the compiler would have it come last.
-            let stream = here(_mm512_zextsi128_si512(stream));
-            let sums = row::<SEAL, ROUNDS>(key, nonce, data, before).and(ends);
-            message.finish(&bytes_of(tag_of(sums, _mm512_castsi512_si128(stream))));
+            let (sums, stream) = row::<SEAL, ROUNDS>(key, nonce, data, before);
+            message.finish(&bytes_of(tag_of(sums.and(ends), stream)));
             return headers::finish_one(message, None);
         }
     };
@@ -151,19 +140,10 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     let first = of_lanes([&a.first, &b.first, &c.first, &d.first]);
     let first_middle = middle_of(first);
 
-    let mut stream = _mm512_or_si512(join(nonces), every_lane(1 << 24));
-    for round in 0..=ROUNDS {
-        let [a, b, c, d] = [a, b, c, d].map(|key| &key.aes.round_keys[round]);
-        let round_key = of_lanes([a, b, c, d]);
-        stream = match round {
-            0 => _mm512_xor_si512(stream, round_key),
-            round if round < ROUNDS => _mm512_aesenc_epi128(stream, round_key),
-            _ => _mm512_aesenclast_epi128(stream, round_key),
-        };
-    }
     let before = zero().add(reverse(join(headers)), first, first_middle).reduce();
     let befores = split(before);
     let mut rows = [zero(); LANES];
+    let mut streams = [_mm_setzero_si128(); LANES];
     for (lane, message) in messages.iter_mut().enumerate() {
         if let Some(next) = next.get(lane) {
             fetch(next.key());
@@ -172,13 +152,14 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
             }
         }
         let (nonce, before) = (nonces[lane], befores[lane]);
-        rows[lane] = row::<SEAL, ROUNDS>(keys[lane], nonce, message.parts().data, before);
+        let data = message.parts().data;
+        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS>(keys[lane], nonce, data, before);
     }
     let sums = sum_rows(&rows);
     let lengths = join(lengths);
     let lengths = _mm512_mask_xor_epi64(lengths, empty, lengths, before);
     let hashes = sums.add(lengths, first, first_middle).reduce();
-    let tags = blocks_of(_mm512_xor_si512(reverse(hashes), stream));
+    let tags = blocks_of(_mm512_xor_si512(reverse(hashes), join(streams)));
     for (message, tag) in messages.iter_mut().zip(&tags) {
         message.finish(tag);
         headers::finish_one(message, None);
