@@ -32,7 +32,7 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
     if left == 0 {
         return match start {
             0 => (zero(), tag),
-            ..=LOT => (hash::<0, _>(key, zero(), half), tag),
+            1..=LOT => (hash::<0, _>(key, zero(), half), tag),
             _ => (hash::<0, _>(key, zero(), first), tag),
         };
     }
