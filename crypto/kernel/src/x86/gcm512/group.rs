@@ -168,7 +168,7 @@ fn blocks<'k, M: Message<'k>, const SEAL: bool>(
     last_key: __m512i,
 ) -> __m512i {
     let [a, b, c, d] = [a.parts(), b.parts(), c.parts(), d.parts()];
-            let [a, b, c, d] = [a.data, b.data, c.data, d.data];
+    let [a, b, c, d] = [a.data, b.data, c.data, d.data];
     let masks = [mask_of(a), mask_of(b), mask_of(c), mask_of(d)];
     let input = join([load_masked(a), load_masked(b), load_masked(c), load_masked(d)]);
     let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));

@@ -148,12 +148,8 @@ pub(super) fn unmask(room: Gcm512, packets: &mut [Unprotect<'_>]) {
                 match packets[at..].iter().take(LANES * TOGETHER).take_while(same).count() {
                     1 => {
                         let packet = &mut packets[at];
-                        if let Some(sample) = packet.sample() {
-                            let mask = encrypt_one(key, load_block(sample));
-                            packet.unmask(Mask::new(&bytes_of(mask)));
-                        } else {
-                            packet.unmask(Mask::new(&[0; BLOCK]));
-                        }
+                        let sample = load_block(packet.sample().unwrap_or(&[0; BLOCK]));
+                        packet.unmask(Mask::new(&bytes_of(encrypt_one(key, sample))));
                         1
                     }
                     alike => {
