@@ -321,3 +321,78 @@ fn packets_are_protected_as_by_a_library_and_come_back() {
         }
     }
 }
+
+/// Packets of one connection, in one batch: whatever came before, the number is found that is nearest to the
+/// one expected, and the key that its phase stands for.
+#[test]
+fn the_numbers_and_keys_of_batches_are_found() {
+    const NUMBER_END: u64 = 1 << 62;
+    let mut numbers = Numbers(4);
+    for kernel in PacketKernel::available() {
+        let key = |byte: u8| {
+            let key = kernel.aead_key(Aead::Aes128Gcm, &[byte; 16]).unwrap();
+            PacketKey::new(key, [byte; 12])
+        };
+        let (previous, current, next) = (key(1), key(2), key(3));
+        let header_key = kernel.header_key(Aead::Aes128Gcm, &[4; 16]).unwrap();
+        for largest in
+            [None, Some(0), Some(200), Some(1 << 31), Some(NUMBER_END - 300), Some(NUMBER_END - 2)]
+        {
+            // Numbers begin so far from the packet's start.
+            for places in [12, 12, 40] {
+                let since = largest.map_or(0, |largest| largest + 1);
+                let mut packets = Vec::new();
+                for number_bytes in 1..=4 {
+                    let half = 1 << (8 * number_bytes - 1);
+                    let lowest = since.saturating_sub(half - 1);
+                    for number in [lowest, since.saturating_sub(1), since, since + 1, since + half]
+                    {
+                        let header_bytes = 1 + numbers.below(places) + number_bytes;
+                        let mut packet = numbers.bytes(header_bytes + 20 + TAG_BYTES);
+                        let (phase, long) = (numbers.below(2) == 1, numbers.below(4) == 0);
+                        packet[0] =
+                            u8::from(long) << 7 | u8::from(phase) << 2 | (number_bytes - 1) as u8;
+                        let (key, used) = match (phase && !long, number < since) {
+                            (false, _) => (&current, Used::Current),
+                            (true, true) => (&previous, Used::Previous),
+                            (true, false) => (&next, Used::Next),
+                        };
+                        let at = header_bytes - number_bytes;
+                        packet[at..header_bytes]
+                            .copy_from_slice(&number.to_be_bytes()[8 - number_bytes..]);
+                        if number < NUMBER_END {
+                            packets.push((key, Opened { number, header_bytes, used }, at, packet));
+                        }
+                    }
+                }
+                let plain: Vec<_> = packets.iter().map(|(.., packet)| packet.clone()).collect();
+                let mut batch: Vec<_> = packets
+                    .iter_mut()
+                    .map(|(key, Opened { number, header_bytes, .. }, _, packet)| Protect {
+                        key,
+                        header_key: &header_key,
+                        number: *number,
+                        header_bytes: *header_bytes,
+                        packet,
+                    })
+                    .collect();
+                kernel.protect(&mut batch).unwrap();
+                let (previous, next) = (Some(&previous), Some(&next));
+                let keys = Phases { current: &current, phase: false, since, previous, next };
+                let mut batch: Vec<_> = packets
+                    .iter_mut()
+                    .map(|(.., at, packet)| Unprotect::new(keys, &header_key, largest, *at, packet))
+                    .collect();
+                kernel.unprotect(&mut batch);
+                let verdicts: Vec<_> = batch.iter().map(|unprotect| unprotect.verdict).collect();
+                for ((verdict, plain), (_, opened, _, packet)) in
+                    verdicts.into_iter().zip(plain).zip(&packets)
+                {
+                    assert_eq!(verdict, Ok(*opened), "{} {largest:?}", kernel.name());
+                    let end = plain.len() - TAG_BYTES;
+                    assert_eq!(packet[..end], plain[..end], "{} {largest:?}", kernel.name());
+                }
+            }
+        }
+    }
+}

@@ -8,12 +8,9 @@ use core::slice;
 
 /// A message's bytes.
 pub(crate) struct Parts<'m> {
-    /// Authenticated only: of a packet to protect, its header.
+    /// Authenticated only: of a packet to protect, its header, whose number is yet to be written.
     pub(crate) aad: &'m [u8],
     pub(crate) data: &'m mut [u8],
-    /// Of a packet to protect: where in its header the number belongs, and what is written there. All but
-    /// the lowest bytes, which go there, are zero.
-    pub(crate) number: Option<(usize, u32)>,
 }
 
 /// A message to seal or to open.
@@ -58,7 +55,7 @@ impl<'k> Message<'k> for Seal<'k> {
     }
 
     fn parts(&mut self) -> Parts<'_> {
-        Parts { aad: self.aad, data: self.data, number: None }
+        Parts { aad: self.aad, data: self.data }
     }
 
     fn finish(&mut self, tag: &[u8; TAG_BYTES]) {
@@ -80,7 +77,7 @@ impl<'k> Message<'k> for Open<'k> {
     }
 
     fn parts(&mut self) -> Parts<'_> {
-        Parts { aad: self.aad, data: self.data, number: None }
+        Parts { aad: self.aad, data: self.data }
     }
 
     fn finish(&mut self, tag: &[u8; TAG_BYTES]) {
@@ -120,9 +117,8 @@ impl<'k> Message<'k> for Protect<'k> {
     }
 
     fn parts(&mut self) -> Parts<'_> {
-        let number = Some(self.place_and_number());
         let (aad, data, _) = self.split();
-        Parts { aad, data, number }
+        Parts { aad, data }
     }
 
     fn finish(&mut self, tag: &[u8; TAG_BYTES]) {
@@ -149,12 +145,12 @@ impl<'k> Message<'k> for Unprotect<'k> {
     }
 
     fn number(&self) -> u64 {
-        self.verdict.map_or(0, |opened| opened.number)
+        self.found().number
     }
 
     fn parts(&mut self) -> Parts<'_> {
-        let (aad, data) = self.split();
-        Parts { aad, data, number: None }
+        let (aad, data, _) = self.split();
+        Parts { aad, data }
     }
 
     fn finish(&mut self, tag: &[u8; TAG_BYTES]) {

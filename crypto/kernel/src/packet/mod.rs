@@ -17,7 +17,7 @@ pub(crate) use gcm::{GcmKey, MaskKey, POWERS};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
 pub(crate) use message::{Message, Parts};
-pub(crate) use quic::{Mask, mask, unmask};
+pub(crate) use quic::{Mask, NUMBER_END, PHASE, expected, mask, unmask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
 use crate::job::Fault;
@@ -56,7 +56,8 @@ pub(crate) trait Room: Copy {
     fn unmask(self, packets: &mut [Unprotect<'_>]) {
         quic::unmask(self, packets);
     }
-    /// Opens the payload of each packet whose verdict says how, and whose verdict it is after that.
+    /// Opens the payload of each packet, of which none is refused: its verdict says how, and afterwards
+    /// whether it was authentic.
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {
         for packet in packets {
             let mut open = [packet.open()];

@@ -8,7 +8,6 @@
 use super::{HeaderKey, Open, PacketKey, Room, SAMPLE_BYTES, Seal, TAG_BYTES};
 use crate::job::{Fault, Why};
 use crate::limits::{MESSAGE_BYTES_MAX, PACKETS_AT_ONCE};
-use core::ops::Range;
 
 /// A batch of so few packets is done without further ado.
 const FEW: usize = 4;
@@ -17,9 +16,9 @@ const NUMBER_BYTES_MAX: usize = 4;
 /// Set in the first byte of a long header (RFC 9000 § 17.2).
 const LONG: u8 = 0x80;
 /// The key phase of a short header (RFC 9000 § 17.3.1).
-const PHASE: u8 = 0x04;
+pub(crate) const PHASE: u8 = 0x04;
 /// Packet numbers end before this (RFC 9000 § 12.3).
-const NUMBER_END: u64 = 1 << 62;
+pub(crate) const NUMBER_END: u64 = 1 << 62;
 
 /// A packet to protect.
 #[derive(Debug)]
@@ -115,14 +114,21 @@ impl<'a> Phases<'a> {
         Self { current, phase: false, since: 0, previous: None, next: None }
     }
 
-    /// The key of a packet with this first byte and number.
-    fn key(&self, first: u8, number: u64) -> Option<(&'a PacketKey, Used)> {
-        if first & LONG != 0 || (first & PHASE != 0) == self.phase {
-            Some((self.current, Used::Current))
+    /// The key that is not the one in use.
+    #[cold]
+    fn old_or_new(&self, used: Used) -> &'a PacketKey {
+        let Self { current, previous, next, .. } = *self;
+        if used == Used::Previous { previous } else { next }.unwrap_or(current)
+    }
+
+    /// Which key a packet has with this first byte and number, whose phase is not the current one.
+    fn other(&self, first: u8, number: u64) -> Option<Used> {
+        if first & LONG != 0 {
+            Some(Used::Current)
         } else if number < self.since {
-            self.previous.map(|key| (key, Used::Previous))
+            self.previous.map(|_| Used::Previous)
         } else {
-            self.next.map(|key| (key, Used::Next))
+            self.next.map(|_| Used::Next)
         }
     }
 }
@@ -142,8 +148,10 @@ impl<'a> Unprotect<'a> {
 }
 
 impl Protect<'_> {
-    fn number_bytes(&self) -> usize {
-        self.packet.first().map_or(1, |first| usize::from(first & 3) + 1)
+    /// Length of its number, in bytes. It is not empty.
+    #[inline]
+    pub(crate) fn number_bytes(&self) -> usize {
+        usize::from(self.packet[0] & 3) + 1
     }
 
     fn place(&self) -> Place {
@@ -154,9 +162,7 @@ impl Protect<'_> {
     /// Its header, its payload, and the tag's place.
     #[inline]
     pub(super) fn split(&mut self) -> (&mut [u8], &mut [u8], &mut [u8; TAG_BYTES]) {
-        let (header, rest) = self.packet.split_at_mut(self.header_bytes);
-        let (payload, tag) = rest.split_last_chunk_mut().expect("checked");
-        (header, payload, tag)
+        split(self.packet, self.header_bytes)
     }
 
     /// As a message.
@@ -171,30 +177,16 @@ impl Protect<'_> {
         self.place().put(self.packet, self.number as u32);
     }
 
-    /// Where its number is written, in bytes from the packet's start, and what: all but its lowest bytes
-    /// are zero.
-    #[inline]
-    pub(crate) fn place_and_number(&self) -> (usize, u32) {
-        let bytes = self.number_bytes();
-        let others = 8 * (NUMBER_BYTES_MAX - bytes) as u32;
-        (self.header_bytes - bytes, self.number as u32 & (u32::MAX >> others))
-    }
-
-    /// Where that begins which its header's mask is computed from, in bytes from the packet's start.
+    /// Where that begins which its header's mask is computed from, in bytes from the payload's start.
     #[inline]
     pub(crate) fn sample_at(&self) -> usize {
-        self.place().at + NUMBER_BYTES_MAX
+        NUMBER_BYTES_MAX - self.number_bytes()
     }
 
     /// What its header's mask is computed from, once it is sealed.
-    pub(crate) fn sample(&self) -> &[u8; SAMPLE_BYTES] {
-        self.place().sample(self.packet)
-    }
-
-    /// The same, where the number's place is known.
     #[inline]
-    pub(crate) fn sample_behind(&self, number_at: usize) -> &[u8; SAMPLE_BYTES] {
-        Place::new(number_at, NUMBER_BYTES_MAX).sample(self.packet)
+    pub(crate) fn sample(&self) -> &[u8; SAMPLE_BYTES] {
+        self.packet[self.header_bytes + self.sample_at()..].first_chunk().expect("checked")
     }
 
     /// Masks its header, the number written.
@@ -208,14 +200,20 @@ impl Protect<'_> {
         self.packet[0] ^= mask.of_first(self.packet[0]);
     }
 
-    fn check(&self) -> Result<(), Why> {
+    /// The highest bit is set if something is wrong with it.
+    #[inline]
+    fn wrong(&self) -> u64 {
+        let Some(first) = self.packet.first() else { return u64::MAX };
+        let (bytes, header_bytes) = (self.packet.len() as u64, self.header_bytes as u64);
+        let before_number = header_bytes.wrapping_sub(2).wrapping_sub(u64::from(first & 3));
         // The tag has a place wherever there is a sample, which begins 4 bytes behind the number's
         // start and has its length.
-        let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
-        let number_at = self.header_bytes.wrapping_sub(self.number_bytes());
-        let room = self.packet.len().wrapping_sub(behind);
-        let right = number_at.wrapping_sub(1) < room && room <= MESSAGE_BYTES_MAX - behind;
-        if right && self.number < NUMBER_END { Ok(()) } else { Err(self.why()) }
+        let behind = bytes.wrapping_sub((1 + NUMBER_BYTES_MAX + SAMPLE_BYTES) as u64);
+        let rest = behind.wrapping_sub(before_number);
+        // Lengths and numbers that are too great reach the highest bit.
+        let length = bytes + ((1 << 63) - 1 - MESSAGE_BYTES_MAX as u64);
+        let number = self.number | self.number.wrapping_add((1 << 63) - NUMBER_END);
+        before_number | behind | rest | length | number
     }
 
     /// What is wrong with it.
@@ -225,7 +223,7 @@ impl Protect<'_> {
             Why::TooLong
         } else if self.number >= NUMBER_END {
             Why::Number
-        } else if self.header_bytes <= self.number_bytes() {
+        } else if !self.packet.is_empty() && self.header_bytes <= self.number_bytes() {
             Why::HeaderLength
         } else {
             Why::TooShort
@@ -235,8 +233,16 @@ impl Protect<'_> {
 
 /// See [`PacketKernel::protect`](super::PacketKernel::protect).
 pub(super) fn protect<R: Room>(room: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
-    for (job, packet) in packets.iter().enumerate() {
-        packet.check().map_err(|why| Fault { job, why })?;
+    let is_wrong = |wrong: u64| wrong >> 63 != 0;
+    // As a rule none is, so that all are looked at as one.
+    let mut any = 0;
+    for packet in &*packets {
+        any |= packet.wrong();
+    }
+    if is_wrong(any)
+        && let Some(job) = packets.iter().position(|packet| is_wrong(packet.wrong()))
+    {
+        return Err(Fault { job, why: packets[job].why() });
     }
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
         room.protect(packets);
@@ -341,7 +347,9 @@ impl Place {
 pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
         room.unmask(packets);
-        room.open_packets(packets);
+        for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
+            room.open_packets(packets);
+        }
     }
 }
 
@@ -387,6 +395,18 @@ impl<'k> Unprotect<'k> {
         self.fits().then(|| Place::new(self.number_at, NUMBER_BYTES_MAX).sample(self.packet))
     }
 
+    /// The same, and the packet's first bytes, if a number of any length ends among these.
+    #[inline]
+    pub(crate) fn short(&self) -> Option<(&[u8; SAMPLE_BYTES], &[u8; SAMPLE_BYTES])> {
+        let (at, bytes) = (self.number_at, self.packet.len());
+        if at.wrapping_sub(1) >= SAMPLE_BYTES - NUMBER_BYTES_MAX || bytes > MESSAGE_BYTES_MAX {
+            return None;
+        }
+        let sample =
+            self.packet.get(at + NUMBER_BYTES_MAX..at + NUMBER_BYTES_MAX + SAMPLE_BYTES)?;
+        Some((sample.first_chunk()?, self.packet.first_chunk()?))
+    }
+
     /// Takes the mask off the header. The verdict is the one it has if the rest is authentic.
     #[inline]
     pub(crate) fn unmask(&mut self, mask: Mask) {
@@ -399,9 +419,24 @@ impl<'k> Unprotect<'k> {
         let number_bytes = usize::from(first & 3) + 1;
         let truncated = Place::new(self.number_at, number_bytes).mask(self.packet, mask);
         let number = decode(self.largest, truncated.into(), number_bytes);
-        let header_bytes = self.number_at + number_bytes;
-        self.verdict = match self.keys.key(first, number) {
-            Some((_, used)) => Ok(Opened { number, header_bytes, used }),
+        self.find_key(first & PHASE != 0, number, self.number_at + number_bytes);
+    }
+
+    /// Finds the key, the header unmasked. The verdict is the one it has if the rest is authentic.
+    #[inline]
+    pub(crate) fn find_key(&mut self, phase: bool, number: u64, header_bytes: usize) {
+        if phase == self.keys.phase {
+            self.verdict = Ok(Opened { number, header_bytes, used: Used::Current });
+        } else {
+            self.find_other(number, header_bytes);
+        }
+    }
+
+    /// The same, where the phase is not the current one.
+    #[cold]
+    fn find_other(&mut self, number: u64, header_bytes: usize) {
+        self.verdict = match self.keys.other(self.packet[0], number) {
+            Some(used) => Ok(Opened { number, header_bytes, used }),
             None => {
                 let end = self.packet.len() - TAG_BYTES;
                 self.packet[header_bytes..end].fill(0);
@@ -410,55 +445,63 @@ impl<'k> Unprotect<'k> {
         };
     }
 
-    /// The key that it is under, or any key if it is refused.
-    pub(super) fn found_key(&self) -> &'k PacketKey {
-        let Phases { current, previous, next, .. } = self.keys;
-        match self.verdict {
-            Ok(Opened { used: Used::Previous, .. }) => previous.unwrap_or(current),
-            Ok(Opened { used: Used::Next, .. }) => next.unwrap_or(current),
-            _ => current,
-        }
+    /// What is known of it before it is opened.
+    #[inline]
+    pub(super) fn found(&self) -> Opened {
+        self.verdict.expect("a packet that is refused is not opened")
     }
 
-    /// Where its payload is: nowhere, if it is refused.
-    pub(super) fn payload(&self) -> Range<usize> {
-        match self.verdict {
-            Ok(Opened { header_bytes, .. }) => header_bytes..self.packet.len() - TAG_BYTES,
-            Err(_) => 0..0,
+    /// The key that it is under.
+    #[inline]
+    pub(super) fn found_key(&self) -> &'k PacketKey {
+        match self.found().used {
+            Used::Current => self.keys.current,
+            used => self.keys.old_or_new(used),
         }
     }
 
     /// As a message.
     pub(super) fn open(&mut self) -> Open<'_> {
         let key = self.found_key();
-        let Range { start, end } = self.payload();
-        let nonce = key.nonce(self.verdict.map_or(0, |opened| opened.number));
-        let tag = self.packet.last_chunk().copied().unwrap_or_default();
-        let (aad, data) = self.packet[..end].split_at_mut(start);
-        Open { key: key.key(), nonce, aad, data, tag, authentic: false }
+        let nonce = key.nonce(self.found().number);
+        let (aad, data, tag) = self.split();
+        Open { key: key.key(), nonce, aad, data, tag: *tag, authentic: false }
     }
 
-    /// Its header and its payload.
+    /// Its header, its payload, and its tag.
     #[inline]
-    pub(super) fn split(&mut self) -> (&mut [u8], &mut [u8]) {
-        let Range { start, end } = self.payload();
-        self.packet[..end].split_at_mut(start)
+    pub(super) fn split(&mut self) -> (&mut [u8], &mut [u8], &mut [u8; TAG_BYTES]) {
+        split(self.packet, self.found().header_bytes)
     }
 
     /// Takes the verdict of the AEAD; what is not authentic is wiped.
     pub(super) fn judge(&mut self, authentic: bool) {
-        if !authentic && self.verdict.is_ok() {
-            let payload = self.payload();
-            self.packet[payload].fill(0);
+        if !authentic {
+            let (_, payload, _) = self.split();
+            payload.fill(0);
             self.verdict = Err(Refusal::NotAuthentic);
         }
     }
 }
 
+/// A packet's header, its payload, and its tag.
+#[inline]
+fn split(packet: &mut [u8], header_bytes: usize) -> (&mut [u8], &mut [u8], &mut [u8; TAG_BYTES]) {
+    let (header, rest) = packet.split_at_mut(header_bytes);
+    let (payload, tag) = rest.split_last_chunk_mut().expect("checked");
+    (header, payload, tag)
+}
+
+/// The number expected after the largest so far.
+#[inline]
+pub(crate) fn expected(largest: Option<u64>) -> u64 {
+    largest.map_or(0, |largest| largest.min(NUMBER_END - 2) + 1)
+}
+
 /// The whole packet number, which is nearest to the next one expected (RFC 9000 § A.3): among as many
 /// numbers as those bytes have, of which half are higher than that one, it is the one that ends so.
 fn decode(largest: Option<u64>, truncated: u64, number_bytes: usize) -> u64 {
-    let expected = largest.map_or(0, |largest| largest.saturating_add(1).min(NUMBER_END - 1));
+    let expected = expected(largest);
     let window = 1_u64 << (8 * number_bytes);
     let lowest = (expected + 1).saturating_sub(window / 2);
     let number = lowest + (truncated.wrapping_sub(lowest) & (window - 1));

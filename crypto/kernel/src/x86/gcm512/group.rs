@@ -2,12 +2,12 @@
 
 use super::columns::{column, columns};
 use super::hash::{middle_of, sum_rows, xor3, zero};
-use super::headers::{self, Last};
+use super::headers;
 use super::lot::{Schedule, Wide};
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, COLUMNS_MAX, LANES, gcm};
-use crate::packet::{Message, POWERS};
+use crate::packet::{Message, POWERS, Parts};
 use core::arch::x86_64::*;
 
 features! {
@@ -25,7 +25,6 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     let first_key = broadcast(&key.aes.round_keys[0]);
     let none = [_mm512_setzero_si512(); G];
     let (mut nonces, mut lengths, mut headers, mut mask_orders) = (none, none, none, none);
-    let mut number_places = [[0; LANES]; G];
     // Whether all have one block of data, and one of additional data at most.
     let (mut one_block, mut short_headers) = (true, true);
     let iv = _mm512_broadcast_i32x4(block(messages.first().map_or(0, |[first, ..]| first.iv())));
@@ -33,32 +32,37 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         -1, -1, -1, -1, 0, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1,
     ));
     for (at, messages) in messages.iter_mut().enumerate().take(G) {
-        let (mut numbers, mut sizes) = ([_mm_setzero_si128(); LANES], [_mm_setzero_si128(); LANES]);
-        let mut last = [Last::none(); LANES];
+        let none = [_mm_setzero_si128(); LANES];
+        let (mut numbers, mut sizes, mut starts) = (none, none, none);
         for (lane, message) in messages.iter_mut().enumerate() {
             numbers[lane] = match M::NUMBERED {
                 true => _mm_cvtsi64_si128(message.number() as i64),
                 false => block(message.nonce()),
             };
-            let parts = message.parts();
-            sizes[lane] = _mm_cvtsi64_si128((parts.aad.len() << 32 | parts.data.len()) as i64);
-            last[lane] = Last::new(key, message);
+            let Parts { aad, data } = message.parts();
+            sizes[lane] = _mm_set_epi64x(aad.len() as i64, data.len() as i64);
+            starts[lane] = load_masked(aad);
         }
+        let (numbers, sizes) = (join(numbers), join(sizes));
         nonces[at] = match M::NUMBERED {
-            true => _mm512_xor_si512(iv, _mm512_shuffle_epi8(join(numbers), number_order)),
-            false => join(numbers),
+            true => _mm512_xor_si512(iv, _mm512_shuffle_epi8(numbers, number_order)),
+            false => numbers,
         };
-        // Both sizes have 32 bits at most.
-        let sizes = _mm512_unpacklo_epi32(join(sizes), _mm512_setzero_si512());
         lengths[at] = _mm512_slli_epi64(sizes, 3);
         let more_than = _mm512_sub_epi64(sizes, _mm512_set1_epi64(1));
         let within = _mm512_cmplt_epu64_mask(more_than, _mm512_set1_epi64(BLOCK as i64));
         one_block &= within & 0x55 == 0x55;
-        (headers[at], mask_orders[at]) = headers::whole(&last);
-        if M::PACKETS {
-            // No header is empty.
-            short_headers &= within & 0xaa == 0xaa;
-            number_places[at] = [last[0].at, last[1].at, last[2].at, last[3].at];
+        let long = _mm512_cmpgt_epu64_mask(sizes, _mm512_set1_epi64(BLOCK as i64)) & 0xaa != 0;
+        short_headers &= !long;
+        if long {
+            for (start, message) in starts.iter_mut().zip(messages) {
+                *start = headers::last(key, message);
+            }
+        }
+        headers[at] = join(starts);
+        if M::PACKETS && !long {
+            let header_bytes = _mm512_shuffle_epi8(sizes, _mm512_set1_epi8(8));
+            (headers[at], mask_orders[at]) = headers::numbered(headers[at], header_bytes, numbers);
         }
     }
     let mut tags = nonces;
@@ -89,7 +93,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
             [2, 1].map(|before_last| broadcast(&key.powers[POWERS - before_last]));
         let [before_middle, power_middle] = [middle_of(before), middle_of(power)];
         for (at, messages) in messages.iter_mut().enumerate().take(G) {
-            let hashed = blocks::<M, SEAL>(messages, states[at], last_key);
+            let hashed = blocks::<M, SEAL, ROUNDS, G>(messages, states[at], last_key);
             let header = zero().add(reverse(headers[at]), before, before_middle);
             sums[at] = header.add(hashed, power, power_middle);
         }
@@ -151,7 +155,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         return;
     }
     if short_headers {
-        headers::finish_group(messages, &headers, &mask_orders, &number_places);
+        headers::finish_group(messages, &headers, &mask_orders);
     } else {
         for message in messages.as_flattened_mut() {
             headers::finish_one(message, None);
@@ -160,9 +164,10 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
 }
 
 /// The data of four messages of one block each, a lane each, whose key stream is made but for the last
-/// round. Returns what belongs into the hash.
+/// round. Returns what belongs into the hash. Its parameters make it its caller's own, which the compiler
+/// inlines.
 #[inline]
-fn blocks<'k, M: Message<'k>, const SEAL: bool>(
+fn blocks<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: usize>(
     [a, b, c, d]: &mut [M; LANES],
     state: __m512i,
     last_key: __m512i,

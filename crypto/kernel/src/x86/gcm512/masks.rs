@@ -1,9 +1,13 @@
 //! Header masks.
 
+use super::headers::{each_bytes, last_of_number, mask_first};
+use super::lot::here;
 use super::register::*;
-use super::{Gcm512, LANES, TOGETHER};
+use super::{BLOCK, Gcm512, LANES, TOGETHER};
 use crate::chacha;
-use crate::packet::{HeaderForm, HeaderKey, MaskKey, Room, SAMPLE_BYTES};
+use crate::packet::{
+    self, HeaderForm, HeaderKey, Mask, MaskKey, NUMBER_END, PHASE, Room, SAMPLE_BYTES, Unprotect,
+};
 use crate::portable::Library;
 use core::arch::x86_64::*;
 use core::{ptr, slice};
@@ -50,6 +54,122 @@ pub(super) fn encrypt_one(key: &MaskKey, sample: __m128i) -> __m128i {
     _mm_aesenclast_si128(state, load_block(last))
 }
 
+/// Takes the masks off the headers of packets, four at a time where neighbours have the same key.
+pub(super) fn unmask(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+    let mut at = 0;
+    while let [first, ..] = &packets[at..] {
+        let Some(key) = aes(first.header_key) else {
+            let others = packets[at..].iter().take_while(|other| aes(other.header_key).is_none());
+            let others = others.count();
+            packet::unmask(room, &mut packets[at..][..others]);
+            at += others;
+            continue;
+        };
+        let same = |other: &Unprotect<'_>| ptr::eq(other.header_key, first.header_key);
+        let same = packets[at..].iter().position(|other| !same(other));
+        let same = same.unwrap_or(packets.len() - at);
+        let (groups, _) = packets[at..][..same].as_chunks_mut::<LANES>();
+        at += match groups {
+            [] => {
+                let packet = &mut packets[at];
+                let sample = load_block(packet.sample().unwrap_or(&[0; BLOCK]));
+                packet.unmask(Mask::new(&bytes_of(encrypt_one(key, sample))));
+                1
+            }
+            [_] => {
+                unmask_group::<1>(key, groups);
+                LANES
+            }
+            _ => {
+                for groups in groups.chunks_mut(TOGETHER) {
+                    unmask_group::<TOGETHER>(key, groups);
+                }
+                LANES * groups.len()
+            }
+        };
+    }
+}
+
+/// Takes the masks off the headers of up to `G` times four packets. If numbers are within their first
+/// blocks, these are loaded once, and stored once.
+fn unmask_group<const G: usize>(key: &MaskKey, packets: &mut [[Unprotect<'_>; LANES]]) {
+    let none = [_mm512_setzero_si512(); G];
+    let (mut states, mut starts, mut expected) = (none, none, none);
+    for (at, group) in packets.iter().enumerate().take(G) {
+        let none = [_mm_setzero_si128(); LANES];
+        let (mut samples, mut blocks, mut expectations) = (none, none, none);
+        for (lane, packet) in group.iter().enumerate() {
+            let Some((sample, block)) = packet.short() else {
+                return unmask_long::<G>(key, packets);
+            };
+            (samples[lane], blocks[lane]) = (load_block(sample), load_block(block));
+            let number = packet::expected(packet.largest);
+            expectations[lane] = _mm_set_epi64x(packet.number_at as i64, number as i64);
+        }
+        (states[at], starts[at], expected[at]) = (join(samples), join(blocks), join(expectations));
+    }
+    let masks = encrypt(key, states);
+    for (at, packets) in packets.iter_mut().enumerate().take(G) {
+        let (headers, found) = unmasked(starts[at], masks[at], expected[at]);
+        let phases = _mm512_test_epi64_mask(headers, _mm512_set1_epi64(PHASE.into()));
+        let (blocks, found) = (split(headers), split(found));
+        for (lane, packet) in packets.iter_mut().enumerate() {
+            if let Some(start) = packet.packet.first_chunk_mut() {
+                *start = bytes_of(blocks[lane]);
+            }
+            let number = _mm_cvtsi128_si64(found[lane]) as u64;
+            let header_bytes = _mm_extract_epi64::<1>(found[lane]) as usize;
+            packet.find_key(phases & (1 << (2 * lane)) != 0, number, header_bytes);
+        }
+    }
+}
+
+/// The same, wherever numbers are, one number after the other.
+#[cold]
+fn unmask_long<const G: usize>(key: &MaskKey, packets: &mut [[Unprotect<'_>; LANES]]) {
+    let mut states = [_mm512_setzero_si512(); G];
+    for (state, packets) in states.iter_mut().zip(&*packets) {
+        *state = of_lanes(packets.each_ref().map(|packet| packet.sample().unwrap_or(&[0; BLOCK])));
+    }
+    for (packets, masks) in packets.iter_mut().zip(encrypt(key, states)) {
+        for (packet, mask) in packets.iter_mut().zip(&blocks_of(masks)) {
+            packet.unmask(Mask::new(mask));
+        }
+    }
+}
+
+/// Four headers without their masks, then their whole numbers, each followed by its header's length.
+/// `expected` has the numbers expected, each followed by the place where its header's number begins.
+#[inline]
+fn unmasked(starts: __m512i, masks: __m512i, expected: __m512i) -> (__m512i, __m512i) {
+    let one = _mm512_set1_epi64(1);
+    let headers = mask_first(starts, masks);
+    let last = last_of_number(headers);
+    let number_at = _mm512_shuffle_epi8(expected, _mm512_set1_epi8(8));
+    let places = _mm512_sub_epi8(each_bytes(), number_at);
+    let in_number = _mm512_cmple_epu8_mask(places, last);
+    let order = _mm512_add_epi8(places, _mm512_set1_epi8(1));
+    let number_masks = _mm512_maskz_shuffle_epi8(in_number, masks, order);
+    let headers = _mm512_xor_si512(headers, number_masks);
+    // RFC 9000 § A.3, as `decode` in packet/quic.rs has it.
+    let there = _mm512_cmple_epu8_mask(each_bytes(), last);
+    let order = _mm512_sub_epi8(_mm512_add_epi8(number_at, last), each_bytes());
+    let truncated = _mm512_maskz_shuffle_epi8(there, headers, order);
+    let last = _mm512_and_si512(last, _mm512_set1_epi64(3));
+    let half = _mm512_sllv_epi64(_mm512_set1_epi64(0x80), _mm512_slli_epi64(last, 3));
+    let window = _mm512_add_epi64(half, half);
+    let lowest = _mm512_sub_epi64(_mm512_max_epu64(_mm512_add_epi64(expected, one), half), half);
+    let above = _mm512_and_si512(
+        _mm512_sub_epi64(truncated, lowest),
+        _mm512_sub_epi64(window, one),
+    );
+    let numbers = _mm512_add_epi64(lowest, above);
+    let too_high = _mm512_cmpge_epu64_mask(numbers, _mm512_set1_epi64(NUMBER_END as i64));
+    let numbers = _mm512_mask_sub_epi64(numbers, too_high, numbers, window);
+    let header_bytes = _mm512_add_epi64(_mm512_add_epi64(expected, last), one);
+    (headers, here(_mm512_mask_mov_epi64(numbers, 0xaa, header_bytes)))
+}
+
 /// Four masks at a time where neighbours have the same key.
 pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;
@@ -67,8 +187,8 @@ pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES]
                 continue;
             }
         };
-        let same = samples[at..].iter().take(LANES * TOGETHER);
-        let same = same.take_while(|(other, _)| ptr::eq(*other, samples[at].0)).count();
+        let same = samples[at..].iter().take_while(|(other, _)| ptr::eq(*other, samples[at].0));
+        let same = same.count();
         let (groups, _) = samples[at..][..same].as_chunks_mut::<LANES>();
         at += match groups {
             [] => {
@@ -81,7 +201,9 @@ pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES]
                 LANES
             }
             _ => {
-                masks_of::<TOGETHER>(key, groups);
+                for groups in groups.chunks_mut(TOGETHER) {
+                    masks_of::<TOGETHER>(key, groups);
+                }
                 LANES * groups.len()
             }
         };

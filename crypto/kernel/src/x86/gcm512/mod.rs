@@ -31,7 +31,7 @@ use crate::packet::{
 };
 use core::ptr;
 use group::group_of;
-use masks::masks;
+use masks::{masks, unmask};
 use single::{alone, together};
 
 /// Bytes of a block.
@@ -89,7 +89,7 @@ impl Room for Gcm512 {
 
     fn unmask(self, packets: &mut [Unprotect<'_>]) {
         // SAFETY: `detect` has seen the features.
-        unsafe { headers::unmask(self, packets) }
+        unsafe { unmask(self, packets) }
     }
 
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {
@@ -115,12 +115,7 @@ fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
             (at, all) = (at + 1, false);
             continue;
         };
-        let (key, header_key) = (first.key(), first.header_key());
-        let alike = messages[at..].iter().take(LANES * TOGETHER);
-        let alike = alike.take_while(|other| {
-            ptr::eq(other.key(), key) && same(other.header_key(), header_key)
-        });
-        let alike = alike.count();
+        let alike = alike(&messages[at..]);
         let (groups, _) = messages[at..][..alike].as_chunks_mut::<LANES>();
         at += match groups {
             [] => {
@@ -149,9 +144,11 @@ fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
                 LANES
             }
             _ => {
-                match rounds {
-                    Rounds::Ten => group_of::<M, SEAL, 10, TOGETHER>(groups),
-                    Rounds::Fourteen => group_of::<M, SEAL, 14, TOGETHER>(groups),
+                for groups in groups.chunks_mut(TOGETHER) {
+                    match rounds {
+                        Rounds::Ten => group_of::<M, SEAL, 10, TOGETHER>(groups),
+                        Rounds::Fourteen => group_of::<M, SEAL, 14, TOGETHER>(groups),
+                    }
                 }
                 LANES * groups.len()
             }
@@ -169,6 +166,16 @@ fn rounds<'k, M: Message<'k>>(message: &M) -> Option<Rounds> {
         None | Some(HeaderForm::Aes(_)) => gcm(message).map(|key| key.aes.rounds),
         Some(_) => None,
     }
+}
+
+/// How many messages have the same keys as the first.
+fn alike<'k, M: Message<'k>>(messages: &[M]) -> usize {
+    let [first, others @ ..] = messages else { return 0 };
+    let (key, header_key) = (first.key(), first.header_key());
+    let other = others
+        .iter()
+        .position(|other| !(ptr::eq(other.key(), key) && same(other.header_key(), header_key)));
+    1 + other.unwrap_or(others.len())
 }
 
 /// Whether both are the same key.

@@ -142,10 +142,10 @@ pub(super) fn reverse_block(block: __m128i) -> __m128i {
     _mm_shuffle_epi8(block, order)
 }
 
-/// A bit for each byte of a block that there is.
+/// A bit for each byte of a block that there is: for fewer, if there are more than a block.
 #[inline]
 pub(super) fn mask_of(bytes: &[u8]) -> u16 {
-    _bzhi_u32(0xffff, bytes.len().min(BLOCK) as u32) as u16
+    _bzhi_u32(0xffff, bytes.len() as u32) as u16
 }
 
 /// Up to a block.

@@ -1,7 +1,7 @@
 //! Lone messages, and neighbours of different keys.
 
 use super::hash::{Sums, fold, middle_of, powers, sum_rows, zero};
-use super::headers::{self, Last};
+use super::headers;
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, CHUNK, LANES, gcm};
@@ -16,7 +16,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
     let Parts { aad, data, .. } = message.parts();
     let (aad, size) = (aad.len(), data.len());
     let blocks = size.div_ceil(BLOCK);
-    let header = Last::new(key, message).whole();
+    let header = headers::last(key, message);
     let hashed_header = reverse_block(header);
     let lengths = _mm_set_epi64x(8 * aad as i64, 8 * size as i64);
     let none = _mm_setzero_si128();
@@ -37,7 +37,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
     let ends = zero().add(ends, power, middle_of(power));
     let nonce = block(message.nonce());
     let registers = blocks.div_ceil(LANES);
-    let sample_at = message.header().map_or(0, |packet| packet.sample_at() - packet.header_bytes);
+    let sample_at = message.header().map_or(0, |packet| packet.sample_at());
     let data = message.parts().data;
     let (tag, sample) = match registers {
         1 => short::<SEAL, ROUNDS, 1>(key, nonce, data, ends, sample_at),
@@ -131,7 +131,7 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     let mut empty = 0;
     for (lane, message) in messages.iter_mut().enumerate() {
         nonces[lane] = block(message.nonce());
-        headers[lane] = Last::new(keys[lane], message).whole();
+        headers[lane] = headers::last(keys[lane], message);
         let Parts { aad, data, .. } = message.parts();
         let (aad, data) = (aad.len(), data.len());
         lengths[lane] = _mm_set_epi64x(8 * aad as i64, 8 * data as i64);
