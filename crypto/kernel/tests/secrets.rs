@@ -45,6 +45,11 @@ mod linux {
     const AEADS: [Aead; 3] = [Aead::Aes128Gcm, Aead::Aes256Gcm, Aead::ChaCha20Poly1305];
     /// Some blocks, many, and more than go between two reductions; all with odd ends.
     const SIZES: [usize; 3] = [21, 300, 601];
+    /// Those that a kernel takes side by side: as many registers each, and a block each.
+    const ALIKE: [usize; 8] = [300, 301, 302, 303, 21, 22, 23, 64];
+    const BLOCKS: [usize; 8] = [5, 16, 7, 8, 9, 10, 11, 16];
+    /// So many of these three are batches for a kernel.
+    const BATCHES: usize = 3;
     /// A short header's, with a packet number of 2 bytes.
     const HEADER_BYTES: usize = 11;
     const ROOM: usize = HEADER_BYTES + SIZES[2] + TAG_BYTES;
@@ -52,7 +57,9 @@ mod linux {
     pub fn main() {
         let arguments: Vec<String> = env::args().collect();
         match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [_, "--stepped", kernel, aead, operation] => stepped(kernel, aead, operation),
+            [_, "--stepped", kernel, aead, operation, batch] => {
+                stepped(kernel, aead, operation, batch);
+            }
             [_, "--marked"] => marked(),
             _ => {
                 step_by_step();
@@ -98,7 +105,14 @@ mod linux {
 
     /// Does an operation with secrets that this number stands for. Called again, it has the same memory.
     #[inline(never)]
-    fn operate(kernel: PacketKernel, aead: Aead, operation: &str, secret: u8, watched: Watched) {
+    fn operate<const N: usize>(
+        kernel: PacketKernel,
+        aead: Aead,
+        operation: &str,
+        sizes: [usize; N],
+        secret: u8,
+        watched: Watched,
+    ) {
         let mut key = [0_u8; 32];
         let mut header_key = [0_u8; 32];
         for (at, (a, b)) in key.iter_mut().zip(&mut header_key).enumerate() {
@@ -130,9 +144,9 @@ mod linux {
             return;
         }
         let key = PacketKey::new(kernel.aead_key(aead, key).unwrap(), [secret; 12]);
-        let mut rooms = [[secret; ROOM]; SIZES.len()];
-        let mut tags = [[0; TAG_BYTES]; SIZES.len()];
-        let mut bytes = SIZES.into_iter();
+        let mut rooms = [[secret; ROOM]; N];
+        let mut tags = [[0; TAG_BYTES]; N];
+        let mut bytes = sizes.into_iter();
         let mut rooms = rooms.each_mut().map(|room| &mut room[..bytes.next().unwrap()]);
         if matches!(operation, "seal" | "open") {
             let aad = [5; HEADER_BYTES];
@@ -143,7 +157,7 @@ mod linux {
                 watched.edge();
             }
             let mut parts = rooms.iter_mut().zip(&mut tags);
-            let mut seals = SIZES.map(|_| {
+            let mut seals = sizes.map(|_| {
                 let (data, tag) = parts.next().unwrap();
                 Seal { key: key.key(), nonce: [3; 12], aad: &aad, data, tag }
             });
@@ -159,7 +173,7 @@ mod linux {
                 return;
             }
             let mut parts = rooms.iter_mut().zip(&tags);
-            let mut opens = SIZES.map(|_| {
+            let mut opens = sizes.map(|_| {
                 let (data, tag) = parts.next().unwrap();
                 let authentic = false;
                 Open { key: key.key(), nonce: [3; 12], aad: &aad, data, tag: *tag, authentic }
@@ -169,15 +183,15 @@ mod linux {
             watched.edge();
             return;
         }
-        let mut packets = [[secret; ROOM]; SIZES.len()];
-        let mut bytes = SIZES.iter().map(|bytes| HEADER_BYTES + bytes + TAG_BYTES);
+        let mut packets = [[secret; ROOM]; N];
+        let mut bytes = sizes.iter().map(|bytes| HEADER_BYTES + bytes + TAG_BYTES);
         let mut packets = packets.each_mut().map(|room| &mut room[..bytes.next().unwrap()]);
         for packet in &mut packets {
             packet[..HEADER_BYTES].fill(0x41);
             watched.hide(&mut packet[HEADER_BYTES..]);
         }
         let mut parts = packets.iter_mut();
-        let mut protects = SIZES.map(|_| {
+        let mut protects = sizes.map(|_| {
             let (packet, number) = (&mut **parts.next().unwrap(), 9);
             Protect {
                 key: &key,
@@ -199,7 +213,7 @@ mod linux {
             watched.show(packet);
         }
         let mut parts = packets.iter_mut();
-        let mut unprotects = SIZES.map(|_| {
+        let mut unprotects = sizes.map(|_| {
             let number_at = HEADER_BYTES - 2;
             let packet = &mut **parts.next().unwrap();
             Unprotect::new(Phases::only(&key), &header_key, Some(8), number_at, packet)
@@ -213,7 +227,7 @@ mod linux {
     }
 
     /// The child's part: once to fill caches of what processor this is, then twice to be compared.
-    fn stepped(kernel: &str, aead: &str, operation: &str) {
+    fn stepped(kernel: &str, aead: &str, operation: &str, batch: &str) {
         println!();
         std::io::stdin().read_exact(&mut [0]).unwrap();
         let kernel = PacketKernel::named(kernel).unwrap();
@@ -221,7 +235,12 @@ mod linux {
         for (secret, watched) in
             [(0x33, Watched::No), (0, Watched::Stepped), (0xb5, Watched::Stepped)]
         {
-            operate(kernel, aead, operation, black_box(secret), black_box(watched));
+            let (secret, watched) = (black_box(secret), black_box(watched));
+            match batch {
+                "0" => operate(kernel, aead, operation, SIZES, secret, watched),
+                "1" => operate(kernel, aead, operation, ALIKE, secret, watched),
+                _ => operate(kernel, aead, operation, BLOCKS, secret, watched),
+            }
         }
     }
 
@@ -229,28 +248,40 @@ mod linux {
         for kernel in PacketKernel::available() {
             // Keys are made by the same code for all, which memcheck sees.
             for operation in &OPERATIONS[1..] {
+                // Only one kernel takes more than one message at a time.
+                let several = kernel.name() == "avx512" && *operation != "mask";
+                let batches = if several { BATCHES } else { 1 };
                 for (number, aead) in AEADS.into_iter().enumerate() {
                     if !ours(kernel, aead, operation) {
                         continue;
                     }
-                    let name = format!("{} of {aead:?} in {}", operation, kernel.name());
-                    let arguments = ["--stepped", kernel.name(), &number.to_string(), operation];
-                    let Some(traces) = traces(&arguments) else { return };
-                    let [first, second] = &traces[..] else { panic!("{name}: two traces") };
-                    let same = first.iter().zip(second).take_while(|(a, b)| a == b).count();
-                    assert!(
-                        same == first.len() && same == second.len(),
-                        "{name}: at step {same} of {} and {}: {:x?}, {:x?}",
-                        first.len(),
-                        second.len(),
-                        first.get(same),
-                        second.get(same)
-                    );
-                    assert!(same > 50, "{name}: only {same} steps");
-                    println!("{name}: {same} steps");
+                    for batch in 0..batches {
+                        let name =
+                            format!("{operation} of {aead:?} in {} ({batch})", kernel.name());
+                        let (number, batch) = (number.to_string(), batch.to_string());
+                        let arguments = ["--stepped", kernel.name(), &number, operation, &batch];
+                        let Some(traces) = traces(&arguments) else { return };
+                        compare(&name, &traces);
+                    }
                 }
             }
         }
+    }
+
+    /// Two traces are the same.
+    fn compare(name: &str, traces: &[Vec<Step>]) {
+        let [first, second] = traces else { panic!("{name}: two traces") };
+        let same = first.iter().zip(second).take_while(|(a, b)| a == b).count();
+        assert!(
+            same == first.len() && same == second.len(),
+            "{name}: at step {same} of {} and {}: {:x?}, {:x?}",
+            first.len(),
+            second.len(),
+            first.get(same),
+            second.get(same)
+        );
+        assert!(same > 50, "{name}: only {same} steps");
+        println!("{name}: {same} steps");
     }
 
     /// An instruction's address, and those that it reads or writes.
@@ -366,7 +397,7 @@ mod linux {
                 for aead in AEADS {
                     if ours(kernel, aead, operation) {
                         println!("{} {operation} {aead:?}", kernel.name());
-                        operate(kernel, aead, operation, black_box(0xb5), Watched::Marked);
+                        operate(kernel, aead, operation, SIZES, black_box(0xb5), Watched::Marked);
                     }
                 }
             }
