@@ -200,20 +200,14 @@ impl Protect<'_> {
         self.packet[0] ^= mask.of_first(self.packet[0]);
     }
 
-    /// The highest bit is set if something is wrong with it.
-    #[inline]
-    fn wrong(&self) -> u64 {
-        let Some(first) = self.packet.first() else { return u64::MAX };
-        let (bytes, header_bytes) = (self.packet.len() as u64, self.header_bytes as u64);
-        let before_number = header_bytes.wrapping_sub(2).wrapping_sub(u64::from(first & 3));
+    fn is_right(&self) -> bool {
+        let Some(first) = self.packet.first() else { return false };
+        let before_number = self.header_bytes.wrapping_sub(usize::from(first & 3) + 2);
         // The tag has a place wherever there is a sample, which begins 4 bytes behind the number's
         // start and has its length.
-        let behind = bytes.wrapping_sub((1 + NUMBER_BYTES_MAX + SAMPLE_BYTES) as u64);
-        let rest = behind.wrapping_sub(before_number);
-        // Lengths and numbers that are too great reach the highest bit.
-        let length = bytes + ((1 << 63) - 1 - MESSAGE_BYTES_MAX as u64);
-        let number = self.number | self.number.wrapping_add((1 << 63) - NUMBER_END);
-        before_number | behind | rest | length | number
+        let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
+        let room = self.packet.len().wrapping_sub(behind);
+        before_number < room && room <= MESSAGE_BYTES_MAX - behind && self.number < NUMBER_END
     }
 
     /// What is wrong with it.
@@ -233,15 +227,7 @@ impl Protect<'_> {
 
 /// See [`PacketKernel::protect`](super::PacketKernel::protect).
 pub(super) fn protect<R: Room>(room: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
-    let is_wrong = |wrong: u64| wrong >> 63 != 0;
-    // As a rule none is, so that all are looked at as one.
-    let mut any = 0;
-    for packet in &*packets {
-        any |= packet.wrong();
-    }
-    if is_wrong(any)
-        && let Some(job) = packets.iter().position(|packet| is_wrong(packet.wrong()))
-    {
+    if let Some(job) = packets.iter().position(|packet| !packet.is_right()) {
         return Err(Fault { job, why: packets[job].why() });
     }
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {

@@ -154,11 +154,10 @@ pub(super) fn sample([a, b]: [__m512i; 2], size: usize, at: usize) -> __m128i {
 #[inline]
 pub(super) fn mask_first(headers: __m512i, masks: __m512i) -> __m512i {
     let lanes = |block| _mm512_broadcast_i32x4(block);
-    let long = lanes(_mm_set_epi64x(0, 0x80));
-    let all = lanes(_mm_set_epi64x(0, 0x0f));
-    let short = _mm512_srli_epi64(_mm512_andnot_si512(headers, long), 3);
-    // (short | all) & masks
-    _mm512_xor_si512(headers, _mm512_ternarylogic_epi64(short, all, masks, 0xa8))
+    let (bits, fifth) = (lanes(_mm_set_epi64x(0, 0x1f)), lanes(_mm_set_epi64x(0, 0x10)));
+    let long = _mm512_and_si512(_mm512_srli_epi64(headers, 3), fifth);
+    // bits & masks & !long
+    _mm512_xor_si512(headers, _mm512_ternarylogic_epi64(bits, masks, long, 0x40))
 }
 
 }
