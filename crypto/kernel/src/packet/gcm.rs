@@ -3,33 +3,59 @@
 //! wait for.
 
 use crate::aes::Schedule;
+use alloc::boxed::Box;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Powers of H that [`GcmKey`] has in whole registers: so many blocks of a message are multiplied
-/// between one reduction and the next.
+/// Powers of H that lie beside the rest of a key: so many blocks are multiplied between one reduction and
+/// the next.
 pub(crate) const POWERS: usize = 32;
+/// Powers of H elsewhere: with these a packet of the internet has one reduction.
+pub(crate) const MANY: usize = 96;
 
 /// An AES-GCM key (SP 800-38D). Wiped when it is dropped.
 ///
 /// H = E(0) and its powers are elements of POLYVAL's field (RFC 8452 § 3 and appendix A): H⁽¹⁾ is H
 /// with its bytes reversed, times x; H⁽ⁿ⁺¹⁾ = dot(H⁽ⁿ⁾, H⁽¹⁾); little-endian. So GHASH of byte-reversed
 /// blocks X is the sum of dot(Xᵢ, H⁽ⁿ⁻ⁱ⁾), byte-reversed, and needs no shift.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(ZeroizeOnDrop)]
 #[repr(C, align(64))]
 pub(crate) struct GcmKey {
-    /// H⁽³³⁾ to H⁽²⁾, falling: a message's last block times the last of them leaves a place for
-    /// the block of lengths, which is multiplied by `first`.
-    pub(crate) powers: [[u8; 16]; POWERS],
-    /// For Karatsuba's middle product: the halves of each power, xored. Eight powers p₀ to p₇ have
-    /// four pairs here, (p₀, p₄), (p₁, p₅), (p₂, p₆), (p₃, p₇): the low halves belong to one register of
-    /// four powers, the high halves to the next.
-    pub(crate) middles: [[u64; 2]; POWERS / 2],
+    pub(crate) powers: Powers<{ POWERS / 8 }>,
     /// H⁽¹⁾.
     pub(crate) first: [u8; 16],
     /// The xored halves of `first`, twice.
     pub(crate) first_middle: [u64; 2],
     /// For the key stream.
     pub(crate) aes: Schedule,
+    /// The powers again, and more, for messages whose key is at hand. Among many connections it is not:
+    /// there each byte less beside the next key counts.
+    #[zeroize(skip)]
+    pub(crate) many: Box<Powers<{ MANY / 8 }>>,
+}
+
+/// H⁽ⁿ⁺¹⁾ to H⁽²⁾, falling, eight at a time: a message's last block times the last of them leaves a place
+/// for the block of lengths, which is multiplied by H⁽¹⁾. Wiped when they are dropped.
+#[derive(ZeroizeOnDrop)]
+#[repr(C, align(64))]
+pub(crate) struct Powers<const EIGHTS: usize> {
+    pub(crate) powers: [[[u8; 16]; 8]; EIGHTS],
+    /// For Karatsuba's middle product: the halves of each power, xored. Eight powers p₀ to p₇ have
+    /// four pairs here, (p₀, p₄), (p₁, p₅), (p₂, p₆), (p₃, p₇): the low halves belong to one register of
+    /// four powers, the high halves to the next.
+    pub(crate) middles: [[[u64; 2]; 4]; EIGHTS],
+}
+
+impl<const EIGHTS: usize> Powers<EIGHTS> {
+    /// None yet.
+    pub(crate) const fn none() -> Self {
+        Self { powers: [[[0; 16]; 8]; EIGHTS], middles: [[[0; 2]; 4]; EIGHTS] }
+    }
+
+    /// One after the other.
+    #[inline(always)]
+    pub(crate) const fn all(&self) -> &[[u8; 16]] {
+        self.powers.as_flattened()
+    }
 }
 
 /// A key for header masks by AES (RFC 9001 § 5.4.3). Wiped when it is dropped.

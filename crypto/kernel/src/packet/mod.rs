@@ -13,7 +13,7 @@ mod quic;
 
 pub use aead::{Open, Seal};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use gcm::{GcmKey, MaskKey, POWERS};
+pub(crate) use gcm::{GcmKey, MANY, MaskKey, POWERS, Powers};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
 pub(crate) use message::{Message, Parts};

@@ -1,7 +1,8 @@
 //! The making of AES-GCM keys, for every room of x86-64.
 
 use crate::aes::{ROUND_KEYS_MAX, Schedule};
-use crate::packet::{GcmKey, POWERS};
+use crate::packet::{GcmKey, Powers};
+use alloc::boxed::Box;
 use core::arch::x86_64::*;
 use zeroize::Zeroizing;
 
@@ -16,15 +17,30 @@ impl GcmKey {
         // Times x: what is shifted out comes back as the polynomial.
         let carry = 0_u128.wrapping_sub(*h >> 127);
         let first = number((*h << 1) ^ (carry & ((u128::from(POLYNOMIAL) << 64) | 1)));
-        let mut powers = [[0; 16]; POWERS];
-        let mut middles = [[0; 2]; POWERS / 2];
-        let mut power = first;
-        for at in (0..POWERS).rev() {
-            power = dot(power, first);
-            powers[at] = bytes(power);
-            middles[at / 8 * 4 + at % 4][at / 4 % 2] = middle(power);
+        let mut many = Box::new(Powers::none());
+        // Four products at a time do not wait for each other: H⁽²⁾ to H⁽⁵⁾, and then each times H⁽⁴⁾.
+        let mut four = [first; 4];
+        let mut step = first;
+        for power in &mut four {
+            step = dot(step, first);
+            *power = step;
         }
-        Self { powers, middles, first: bytes(first), first_middle: [middle(first); 2], aes }
+        let step = four[2];
+        let Powers { powers, middles } = &mut *many;
+        for (powers, middles) in powers.iter_mut().zip(middles).rev() {
+            for (half, place) in powers.as_chunks_mut::<4>().0.iter_mut().enumerate().rev() {
+                for (lane, power) in four.iter_mut().rev().enumerate() {
+                    place[lane] = bytes(*power);
+                    middles[lane][half] = middle(*power);
+                    *power = dot(*power, step);
+                }
+            }
+        }
+        let mut powers = Powers::none();
+        if let (Some(last), Some(middles)) = (many.powers.last_chunk(), many.middles.last_chunk()) {
+            powers = Powers { powers: *last, middles: *middles };
+        }
+        Self { powers, first: bytes(first), first_middle: [middle(first); 2], aes, many }
     }
 }
 

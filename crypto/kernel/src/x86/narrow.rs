@@ -340,7 +340,7 @@ impl<'a, W: Width> Ghash<'a, W> {
         self.sums = [self.width.one(&[0; 16]); 3];
         let blocks = self.place();
         // The first of these blocks gets H⁽ⁿ⁺¹⁾; what was summed before has one H already.
-        let power = self.key.powers.get(POWERS + 1 - blocks).unwrap_or(&self.key.first);
+        let power = self.key.powers.all().get(POWERS + 1 - blocks).unwrap_or(&self.key.first);
         self.multiply(self.width.one(&sum), self.width.one(power));
     }
 
@@ -358,7 +358,7 @@ impl<'a, W: Width> Ghash<'a, W> {
     /// As many blocks as a register has.
     #[inline(always)]
     fn register(&mut self, value: W::Register) {
-        let power = self.width.powers(&self.key.powers, self.power);
+        let power = self.width.powers(self.key.powers.all(), self.power);
         self.power += W::BLOCKS;
         self.multiply(self.width.reverse(value), power);
     }
@@ -366,7 +366,7 @@ impl<'a, W: Width> Ghash<'a, W> {
     #[inline(always)]
     fn block(&mut self, block: &Block) {
         self.make_room();
-        let power = self.key.powers.get(self.power).unwrap_or(&self.key.first);
+        let power = self.key.powers.all().get(self.power).unwrap_or(&self.key.first);
         let power = self.width.one(power);
         self.power += 1;
         self.multiply(self.width.reverse(self.width.one(block)), power);

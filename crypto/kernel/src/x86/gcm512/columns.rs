@@ -1,11 +1,15 @@
 //! The data of four messages as long as each other, a column of registers at a time.
 
-use super::hash::{Sums, powers, sum_rows, zero};
-use super::lot::{Lot, Schedule, last_round};
+use super::hash::{Sums, powers, sum_rows, xor3, zero};
+use super::lot::{Lot, Schedule, here, last_round, pair_of_powers, quarter_and_pair, round};
 use super::register::*;
-use super::{BLOCK, CHUNK, LANES};
-use crate::packet::GcmKey;
+use super::{BLOCK, LANES, LOT};
+use crate::packet::{GcmKey, MANY, POWERS};
 use core::arch::x86_64::*;
+
+/// Registers of a message between one reduction and the next.
+const CHUNK: usize = MANY / LANES;
+const EIGHTS: usize = MANY / 8;
 
 features! {
 
@@ -22,7 +26,7 @@ pub(super) fn column<const SEAL: bool, const ROUNDS: usize>(
     let pads = [pad(data[0].len()), pad(data[1].len()), pad(data[2].len()), pad(data[3].len())];
     cipher::<SEAL, ROUNDS>(key, &mut states, 0, pads);
     edge::<SEAL, ROUNDS>(key, &mut states, &mut data, pads);
-    let (power, middle) = powers(key, CHUNK - 1);
+    let (power, middle) = powers(&key.powers, POWERS / LANES - 1);
     let mut sums = [zero(); LANES];
     for (lane, before) in first_blocks(before, pads).into_iter().enumerate() {
         let blocks = _mm512_xor_si512(states[lane], before);
@@ -44,15 +48,15 @@ fn first_blocks(lanes: __m512i, pads: [usize; LANES]) -> [__m512i; LANES] {
 
 /// The data of four messages under one key that have as many registers, two at least and [`COLUMNS_MAX`] at
 /// most: one register of each at a time.
-#[inline]
+#[inline(never)]
 pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
-    schedule: Schedule<'_, ROUNDS>,
+    key: &GcmKey,
+    schedule: Schedule<'_, ROUNDS, EIGHTS>,
     nonces: __m512i,
     [a, b, c, d]: [&mut [u8]; LANES],
     registers: usize,
     before: __m512i,
 ) -> Sums {
-    let key = schedule.key;
     let first_key = broadcast(&key.aes.round_keys[0]);
     let bases = spread(_mm512_xor_si512(nonces, first_key));
     let pads = [pad(a.len()), pad(b.len()), pad(c.len()), pad(d.len())];
@@ -84,20 +88,20 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
     while column < registers {
         let schedule = schedule.again();
         let left = registers - column;
-        let mut states = [_mm512_setzero_si512(); CHUNK];
+        let mut states = [_mm512_setzero_si512(); LOT];
         for (at, state) in states.iter_mut().enumerate() {
             let (lane, column) = (at % LANES, column + at / LANES);
             let from = COUNTERS_BEFORE + 2 + LANES * column - pads[lane];
             *state = _mm512_xor_si512(bases[lane], counters(from));
         }
-        let mut lot = Lot::<SEAL, ROUNDS>::new(schedule, states);
+        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS>::new(schedule, states);
         if column > 0 {
             let at = CHUNK - 2 - left % CHUNK;
             let [wa, wb, wc, wd] = waiting;
-            sums[0] = lot.quarter_and_pair(schedule, 0, sums[0], wa, at);
-            sums[1] = lot.quarter_and_pair(schedule, 1, sums[1], wb, at);
-            sums[2] = lot.quarter_and_pair(schedule, 2, sums[2], wc, at);
-            sums[3] = lot.quarter_and_pair(schedule, 3, sums[3], wd, at);
+            sums[0] = quarter_and_pair!(lot, schedule, 0, sums[0], wa, at);
+            sums[1] = quarter_and_pair!(lot, schedule, 1, sums[1], wb, at);
+            sums[2] = quarter_and_pair!(lot, schedule, 2, sums[2], wc, at);
+            sums[3] = quarter_and_pair!(lot, schedule, 3, sums[3], wd, at);
         } else {
             for quarter in 0..4 {
                 lot.quarter(schedule, quarter);
@@ -145,7 +149,7 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
         column += 2;
     }
     for lane in 0..LANES {
-        sums[lane] = sums[lane].add_pair(key, waiting[lane], CHUNK - 2);
+        sums[lane] = sums[lane].add_pair(&key.many, waiting[lane], CHUNK - 2);
     }
     later(key, sum_rows(&sums), reduced)
 }
@@ -155,7 +159,7 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
 fn later(key: &GcmKey, sums: Sums, reduced: Option<__m512i>) -> Sums {
     match reduced {
         Some(reduced) => {
-            let (power, middle) = (broadcast(&key.powers[1]), broadcast_middle(&key.middles[1]));
+            let (power, middle) = (broadcast(&key.many.powers[0][1]), broadcast_middle(&key.many.middles[0][1]));
             sums.add(reduced, power, middle)
         }
         None => sums,

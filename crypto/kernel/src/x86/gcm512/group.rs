@@ -16,6 +16,7 @@ features! {
 ///
 /// Loops over messages go to the slice's end, which the compiler does not know, so that it does not
 /// unroll them: all of it has to stay in the cache of decoded instructions.
+#[inline(never)]
 pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: usize>(
     messages: &mut [[M; LANES]],
 ) {
@@ -90,7 +91,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         }
         // Additional data is two blocks before the lengths, data one.
         let [before, power] =
-            [2, 1].map(|before_last| broadcast(&key.powers[POWERS - before_last]));
+            [2, 1].map(|before_last| broadcast(&key.powers.all()[POWERS - before_last]));
         let [before_middle, power_middle] = [middle_of(before), middle_of(power)];
         for (at, messages) in messages.iter_mut().enumerate().take(G) {
             let hashed = blocks::<M, SEAL, ROUNDS, G>(messages, states[at], last_key);
@@ -121,22 +122,16 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                 column::<SEAL, ROUNDS>(key, nonces[at], [a, b, c, d], before)
             } else if alike && (2..=COLUMNS_MAX).contains(&registers[0]) {
                 let wide = &*wide.get_or_insert_with(|| Wide::new(key));
-                let schedule = Schedule::<ROUNDS> { key, wide };
-                columns::<SEAL, ROUNDS>(schedule, nonces[at], [a, b, c, d], registers[0], before)
+                let schedule = Schedule { powers: &*key.many, wide };
+                columns::<SEAL, ROUNDS>(key, schedule, nonces[at], [a, b, c, d], registers[0], before)
             } else {
-                // What has no data has its lengths for a first block.
-                let mut empty = 0;
-                for (lane, size) in sizes.iter().enumerate() {
-                    empty |= u8::from(*size == 0) * (3 << (2 * lane));
-                }
-                lengths[at] = _mm512_mask_xor_epi64(lengths[at], empty, lengths[at], before);
                 let [na, nb, nc, nd] = split(nonces[at]);
-                let [ya, yb, yc, yd] = split(before);
+                let [ha, hb, hc, hd] = split(headers[at]);
                 sum_rows(&[
-                    row::<SEAL, ROUNDS>(key, na, a, ya).0,
-                    row::<SEAL, ROUNDS>(key, nb, b, yb).0,
-                    row::<SEAL, ROUNDS>(key, nc, c, yc).0,
-                    row::<SEAL, ROUNDS>(key, nd, d, yd).0,
+                    row::<SEAL, ROUNDS, _>(key, &key.powers, na, a, ha).0,
+                    row::<SEAL, ROUNDS, _>(key, &key.powers, nb, b, hb).0,
+                    row::<SEAL, ROUNDS, _>(key, &key.powers, nc, c, hc).0,
+                    row::<SEAL, ROUNDS, _>(key, &key.powers, nd, d, hd).0,
                 ])
             };
         }

@@ -1,9 +1,9 @@
 //! GHASH: products, their sums, and what they leave modulo the polynomial.
 
+use super::LANES;
 use super::lot::{here, pair_of_powers};
 use super::register::*;
-use super::{CHUNK, LANES};
-use crate::packet::GcmKey;
+use crate::packet::Powers;
 use crate::x86::gcm::POLYNOMIAL;
 use core::arch::x86_64::*;
 
@@ -20,8 +20,13 @@ impl Sums {
 
     /// Adds two registers of data as it is sent, the first so many from where the powers begin.
     #[inline]
-    pub(super) fn add_pair(self, key: &GcmKey, [a, b]: [__m512i; 2], at: usize) -> Self {
-        let (power_a, power_b, powers_middle) = pair_of_powers(key, at);
+    pub(super) fn add_pair<const EIGHTS: usize>(
+        self,
+        powers: &Powers<EIGHTS>,
+        [a, b]: [__m512i; 2],
+        at: usize,
+    ) -> Self {
+        let (power_a, power_b, powers_middle) = pair_of_powers(powers, at);
         let (a, b) = (reverse(a), reverse(b));
         let (low, high) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
         let middle = _mm512_xor_si512(low, high);
@@ -90,9 +95,9 @@ pub(super) fn zero() -> Sums {
 
 /// The powers of a register and their middles.
 #[inline]
-pub(super) fn powers(key: &GcmKey, at: usize) -> (__m512i, __m512i) {
-    let power = load_blocks(&key.powers.as_chunks().0[at]);
-    let middle = load_pairs(&key.middles.as_chunks().0[at / 2]);
+pub(super) fn powers<const EIGHTS: usize>(powers: &Powers<EIGHTS>, at: usize) -> (__m512i, __m512i) {
+    let power = load_blocks(&powers.all().as_chunks().0[at]);
+    let middle = load_pairs(&powers.middles[at / 2]);
     (power, if at.is_multiple_of(2) { middle } else { _mm512_shuffle_epi32(middle, 0x4e) })
 }
 
@@ -139,16 +144,6 @@ pub(super) fn carry(sums: Sums) -> __m512i {
     let lanes = Sums { low: here(low), middle, high }.reduce();
     let halves = _mm512_xor_si512(lanes, _mm512_shuffle_i32x4(lanes, lanes, 0x4e));
     here(reverse(_mm512_maskz_xor_epi64(0b1100, halves, _mm512_shuffle_i32x4(halves, halves, 0xb1))))
-}
-
-/// Takes registers into the hash, the last of them followed by `AFTER` others before the end.
-#[inline]
-pub(super) fn hash<const AFTER: usize, const N: usize>(key: &GcmKey, mut sums: Sums, blocks: [__m512i; N]) -> Sums {
-    let (pairs, _) = blocks.as_chunks::<2>();
-    for (pair, blocks) in pairs.iter().enumerate() {
-        sums = sums.add_pair(key, *blocks, CHUNK - AFTER - N + 2 * pair);
-    }
-    sums
 }
 
 }

@@ -1,10 +1,9 @@
 //! Eight registers go through the cipher together, and eight others through the hash between its rounds:
 //! instruction by instruction in an order that keeps all pipes busy.
 
-use super::hash::{Sums, xor3};
 use super::register::*;
-use super::{CHUNK, LANES};
-use crate::packet::GcmKey;
+use super::{LANES, LOT};
+use crate::packet::{GcmKey, Powers};
 use crate::x86::{load, store};
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -34,14 +33,14 @@ impl<const ROUNDS: usize> Wide<ROUNDS> {
     }
 }
 
-/// A key, and its rounds' keys wide.
+/// What of a key the cipher and the hash go through.
 #[derive(Clone, Copy)]
-pub(super) struct Schedule<'k, const ROUNDS: usize> {
-    pub(super) key: &'k GcmKey,
+pub(super) struct Schedule<'k, const ROUNDS: usize, const EIGHTS: usize> {
+    pub(super) powers: &'k Powers<EIGHTS>,
     pub(super) wide: &'k Wide<ROUNDS>,
 }
 
-impl<const ROUNDS: usize> Schedule<'_, ROUNDS> {
+impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
     features! {
 
     /// The key of a round, counted from 1.
@@ -53,7 +52,7 @@ impl<const ROUNDS: usize> Schedule<'_, ROUNDS> {
     /// The same, from memory: see [`again`].
     #[inline]
     pub(super) fn again(self) -> Self {
-        Self { key: again(self.key), wide: again(self.wide) }
+        Self { powers: again(self.powers), wide: again(self.wide) }
     }
 
     }
@@ -61,16 +60,16 @@ impl<const ROUNDS: usize> Schedule<'_, ROUNDS> {
 
 /// Counter blocks on their way through the cipher. `SEAL` makes these functions their callers' own, which
 /// the compiler inlines.
-pub(super) struct Lot<const SEAL: bool, const ROUNDS: usize> {
-    states: [__m512i; CHUNK],
+pub(super) struct Lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> {
+    pub(super) states: [__m512i; LOT],
 }
 
-impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
+impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Lot<SEAL, ROUNDS, EIGHTS> {
     features! {
 
     /// Begins with counter blocks that the first round key is added to.
     #[inline]
-    pub(super) fn new(schedule: Schedule<'_, ROUNDS>, mut states: [__m512i; CHUNK]) -> Self {
+    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; LOT]) -> Self {
         let round_key = schedule.key(1);
         for state in &mut states {
             round(state, round_key);
@@ -80,7 +79,7 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
 
     /// A quarter of the rounds that are left before the last.
     #[inline]
-    pub(super) fn quarter(&mut self, schedule: Schedule<'_, ROUNDS>, quarter: usize) {
+    pub(super) fn quarter(&mut self, schedule: Schedule<'_, ROUNDS, EIGHTS>, quarter: usize) {
         for at in Self::rounds(quarter, 0)..Self::rounds(quarter + 1, 0) {
             let round_key = schedule.key(at);
             for state in &mut self.states {
@@ -89,20 +88,28 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
         }
     }
 
-    /// A quarter of them, and between them two registers are taken into the hash, the first so many from
-    /// where the powers begin.
-    #[inline]
-    pub(super) fn quarter_and_pair(
-        &mut self,
-        schedule: Schedule<'_, ROUNDS>,
-        quarter: usize,
-        sums: Sums,
-        [a, b]: [__m512i; 2],
-        at: usize,
-    ) -> Sums {
-        let [s, t, u, v, w, x, y, z] = &mut self.states;
-        let round_key = schedule.key(Self::rounds(quarter, 0));
-        let (power_a, power_b, powers_middle) = pair_of_powers(schedule.key, at);
+    }
+
+    /// Which round key a quarter's round has: the first two rounds are those before all quarters.
+    pub(super) fn rounds(quarter: usize, at: usize) -> usize {
+        2 + quarter * (ROUNDS - 2) / 4 + at
+    }
+
+    /// The states before the last round.
+    pub(super) fn states(self) -> [__m512i; LOT] {
+        self.states
+    }
+}
+
+/// A quarter of a lot's rounds, and between them two registers are taken into the hash, the first so many
+/// from where the powers begin. A function would not be inlined everywhere.
+macro_rules! quarter_and_pair {
+    ($lot:ident, $schedule:expr, $quarter:expr, $sums:expr, $pair:expr, $at:expr) => {{
+        let (schedule, sums, [a, b]) = ($schedule, $sums, $pair);
+        let rounds = |at| Lot::<SEAL, ROUNDS, EIGHTS>::rounds($quarter, at);
+        let [s, t, u, v, w, x, y, z] = &mut $lot.states;
+        let round_key = schedule.key(rounds(0));
+        let (power_a, power_b, powers_middle) = pair_of_powers(schedule.powers, $at);
         round(s, round_key);
         let a = here(reverse(a));
         round(t, round_key);
@@ -118,7 +125,7 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
         let low_b = here(_mm512_clmulepi64_epi128(low, power_b, 0x01));
         round(z, round_key);
         let middle = here(_mm512_xor_si512(low, high));
-        let round_key = schedule.key(Self::rounds(quarter, 1));
+        let round_key = schedule.key(rounds(1));
         round(s, round_key);
         let high_a = here(_mm512_clmulepi64_epi128(high, power_a, 0x10));
         round(t, round_key);
@@ -134,27 +141,17 @@ impl<const SEAL: bool, const ROUNDS: usize> Lot<SEAL, ROUNDS> {
         let middle_b = here(_mm512_clmulepi64_epi128(middle, powers_middle, 0x11));
         round(z, round_key);
         let middle = here(xor3(sums.middle, middle_a, middle_b));
-        for at in Self::rounds(quarter, 2)..Self::rounds(quarter + 1, 0) {
+        for at in rounds(2)..Lot::<SEAL, ROUNDS, EIGHTS>::rounds($quarter + 1, 0) {
             let round_key = schedule.key(at);
-            for state in &mut self.states {
+            for state in &mut $lot.states {
                 round(state, round_key);
             }
         }
         Sums { low, middle, high }
-    }
-
-    }
-
-    /// Which round key a quarter's round has: the first two rounds are those before all quarters.
-    fn rounds(quarter: usize, at: usize) -> usize {
-        2 + quarter * (ROUNDS - 2) / 4 + at
-    }
-
-    /// The states before the last round.
-    pub(super) fn states(self) -> [__m512i; CHUNK] {
-        self.states
-    }
+    }};
 }
+
+pub(super) use quarter_and_pair;
 
 features! {
 
@@ -189,10 +186,13 @@ pub(super) fn here(mut value: __m512i) -> __m512i {
 /// The powers that two registers are multiplied by, and their middles: the first one's in the low halves,
 /// the second one's in the high halves.
 #[inline]
-pub(super) fn pair_of_powers(key: &GcmKey, at: usize) -> (__m512i, __m512i, __m512i) {
-    let powers = key.powers.as_chunks::<LANES>().0;
-    let [a, b] = powers[at..].first_chunk().expect("an even number of registers");
-    (load_blocks(a), load_blocks(b), load_pairs(&key.middles.as_chunks().0[at / 2]))
+pub(super) fn pair_of_powers<const EIGHTS: usize>(
+    powers: &Powers<EIGHTS>,
+    at: usize,
+) -> (__m512i, __m512i, __m512i) {
+    let Powers { powers, middles } = powers;
+    let [a, b] = powers.as_flattened().as_chunks::<LANES>().0[at..].first_chunk().expect("two registers");
+    (load_blocks(a), load_blocks(b), load_pairs(&middles[at / 2]))
 }
 
 }

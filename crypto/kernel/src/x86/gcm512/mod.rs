@@ -26,8 +26,8 @@ mod single;
 
 use crate::aes::Rounds;
 use crate::packet::{
-    AeadForm, GcmKey, HeaderForm, HeaderKey, Message, Open, POWERS, Protect, Room, SAMPLE_BYTES,
-    Seal, Unprotect, mask,
+    AeadForm, GcmKey, HeaderForm, HeaderKey, Message, Open, Protect, Room, SAMPLE_BYTES, Seal,
+    Unprotect, mask,
 };
 use core::ptr;
 use group::group_of;
@@ -42,11 +42,9 @@ const LANES: usize = 4;
 /// end does not show.
 const TOGETHER: usize = 4;
 /// Registers that go through the cipher together: so many that its latency does not show.
-const LOT: usize = 4;
+const LOT: usize = 8;
 /// Most registers whose counters have one byte.
 const COLUMNS_MAX: usize = 63;
-/// Registers between one reduction and the next.
-const CHUNK: usize = POWERS / LANES;
 
 /// That the features are there: whoever has one may call what needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

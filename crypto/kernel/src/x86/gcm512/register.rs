@@ -1,6 +1,6 @@
 //! Registers of four blocks: how bytes get into them and out of them.
 
-use super::{BLOCK, CHUNK, LANES};
+use super::{BLOCK, LANES, LOT};
 use core::arch::asm;
 use core::arch::x86_64::*;
 use core::ptr;
@@ -201,13 +201,13 @@ pub(super) fn again<T>(key: &T) -> &T {
 /// Counter blocks with counters of one byte, before the first of them and behind the last those that
 /// wrapped around: as many behind it as go through the cipher together.
 #[repr(align(64))]
-pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256 + LANES * CHUNK]);
+pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256 + LANES * LOT]);
 
 /// What a first register may begin with besides: counters that belong to no block of data.
 pub(super) const COUNTERS_BEFORE: usize = 2;
 
 pub(super) static COUNTERS: Counters = {
-    let mut blocks = [[0; BLOCK]; COUNTERS_BEFORE + 256 + LANES * CHUNK];
+    let mut blocks = [[0; BLOCK]; COUNTERS_BEFORE + 256 + LANES * LOT];
     let mut at = 0;
     while at < blocks.len() {
         blocks[at][BLOCK - 1] = (at as u8).wrapping_sub(COUNTERS_BEFORE as u8);

@@ -1,54 +1,95 @@
 //! The data of one message, register by register.
 
-use super::hash::{Sums, carry, hash, zero};
-use super::lot::{Lot, Schedule, Wide, last_round};
+use super::hash::{Sums, carry, middle_of, xor3, zero};
+use super::lot::{Lot, Schedule, Wide, here, last_round, pair_of_powers, quarter_and_pair, round};
 use super::register::*;
-use super::{BLOCK, CHUNK, LANES, LOT};
-use crate::packet::GcmKey;
+use super::{BLOCK, LANES, LOT};
+use crate::packet::{GcmKey, Powers};
 use core::arch::x86_64::*;
 use core::mem;
 
+/// So many registers before a message's first eight are hashed with less.
+const HALF: usize = LOT / 2;
+
 features! {
 
-/// The data of a message: encrypts or decrypts it, and returns what its blocks times their powers of
-/// H sum up to, and the tag's key stream, which goes through the cipher beside the first of them. `before`
-/// is added to the first block.
-pub(super) fn row<const SEAL: bool, const ROUNDS: usize>(
+/// The data of a message: encrypts or decrypts it, and returns what its blocks and the one before them
+/// times their powers of H sum up to, and the tag's key stream, which goes through the cipher beside the
+/// first of them.
+#[inline(never)]
+pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     key: &GcmKey,
+    powers: &Powers<EIGHTS>,
     nonce: __m128i,
     data: &mut [u8],
     before: __m128i,
 ) -> (Sums, __m128i) {
     let registers = registers(data.len());
     let mut cursor = Cursor::new(data);
-    let before = reverse(at_block(cursor.pad, before));
-    let mut stream = Stream::new(key, nonce, cursor.pad);
-    let start = registers.saturating_sub(1) % CHUNK + registers.min(1);
-    let left = (registers - start) / CHUNK;
+    let (pad, none) = (cursor.pad, _mm512_setzero_si512());
+    let mut stream = Stream::new(key, nonce, pad);
+    let start = registers.saturating_sub(1) % LOT + registers.min(1);
+    let mut left = (registers - start) / LOT;
+    // The block before the data is in the same register, or in the one before, or is hashed first.
+    let (register_before, first_register) = match (pad, start) {
+        (0, LOT) => {
+            let power = _mm512_zextsi128_si512(load_block(&key.first));
+            let before = _mm512_zextsi128_si512(reverse_block(before));
+            (none, reverse(zero().add(before, power, middle_of(power)).reduce()))
+        }
+        (0, _) => (at_block(LANES - 1, before), none),
+        _ => (none, at_block(pad - 1, before)),
+    };
     // The last registers are yet to be taken into the hash: that is done between the rounds of the
     // next.
-    let (first, tag) = stream.start::<SEAL, ROUNDS>(key, &mut cursor, start, before);
+    let before = [register_before, first_register];
+    let (first, tag) = stream.start::<SEAL, ROUNDS, EIGHTS>(key, &mut cursor, start, before);
     let [_, _, _, _, half @ ..] = first;
-    if left == 0 {
-        return match start {
-            0 => (zero(), tag),
-            1..=LOT => (hash::<0, _>(key, zero(), half), tag),
-            _ => (hash::<0, _>(key, zero(), first), tag),
-        };
+    if left == 0 && start < HALF {
+        return (hash::<SEAL, ROUNDS, EIGHTS, _>(powers, zero(), half), tag);
     }
-    let mut wide = Wide::new(key);
-    let schedule = Schedule { key, wide: &wide };
-    let (mut sums, mut waiting, mut left) = (zero(), first, left);
-    if start <= LOT {
-        (sums, waiting) = stream.lot::<SEAL, ROUNDS, LOT>(schedule, &mut cursor, sums, half);
-        left -= 1;
+    let (mut sums, mut waiting) = (zero(), first);
+    if left > 0 {
+        let mut wide = Wide::new(key);
+        let schedule = Schedule { powers, wide: &wide };
+        let span = 2 * EIGHTS;
+        // Where the powers of the registers that wait begin.
+        let mut at = span - LOT - LOT * left % span;
+        if start < HALF {
+            let before = (sums, half);
+            (sums, waiting) =
+                stream.lot::<SEAL, ROUNDS, EIGHTS, HALF>(schedule, &mut cursor, before, at + HALF);
+            left -= 1;
+            at = if at + LOT == span { 0 } else { at + LOT };
+        }
+        for _ in 0..left {
+            let before = (sums, waiting);
+            (sums, waiting) =
+                stream.lot::<SEAL, ROUNDS, EIGHTS, LOT>(schedule, &mut cursor, before, at);
+            at = if at + LOT == span { 0 } else { at + LOT };
+        }
+        wide.wipe();
+        if span == LOT {
+            waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
+            sums = zero();
+        }
     }
-    for _ in 0..left {
-        (sums, waiting) = stream.lot::<SEAL, ROUNDS, CHUNK>(schedule, &mut cursor, sums, waiting);
+    (hash::<SEAL, ROUNDS, EIGHTS, _>(powers, sums, waiting), tag)
+}
+
+/// Takes a message's last registers into the hash. `SEAL` and `ROUNDS` make it a function of its callers'
+/// own, which the compiler inlines.
+#[inline]
+fn hash<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
+    powers: &Powers<EIGHTS>,
+    mut sums: Sums,
+    blocks: [__m512i; N],
+) -> Sums {
+    let (pairs, _) = blocks.as_chunks::<2>();
+    for (pair, blocks) in pairs.iter().enumerate() {
+        sums = sums.add_pair(powers, *blocks, 2 * EIGHTS - N + 2 * pair);
     }
-    wide.wipe();
-    waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
-    (hash::<0, _>(key, zero(), waiting), tag)
+    sums
 }
 
 }
@@ -99,35 +140,36 @@ impl Stream {
     }
 
     /// Up to eight registers, any of them short. Returns what belongs into the hash, after so many zeros
-    /// that it is eight registers, and the tag's key stream; `carry` is added to the first.
+    /// that it is eight registers, and the tag's key stream. What is before the data is in a register
+    /// before them and is added to the first.
     #[inline]
-    fn start<const SEAL: bool, const ROUNDS: usize>(
+    fn start<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
         &mut self,
         key: &GcmKey,
         cursor: &mut Cursor<'_>,
         registers: usize,
-        carry: __m512i,
-    ) -> ([__m512i; CHUNK], __m128i) {
+        before: [__m512i; 2],
+    ) -> ([__m512i; LOT], __m128i) {
         match registers {
-            0 => self.start_of::<SEAL, ROUNDS, 0>(key, cursor, carry),
-            1 => self.start_of::<SEAL, ROUNDS, 1>(key, cursor, carry),
-            2 => self.start_of::<SEAL, ROUNDS, 2>(key, cursor, carry),
-            3 => self.start_of::<SEAL, ROUNDS, 3>(key, cursor, carry),
-            4 => self.start_of::<SEAL, ROUNDS, 4>(key, cursor, carry),
-            5 => self.start_of::<SEAL, ROUNDS, 5>(key, cursor, carry),
-            6 => self.start_of::<SEAL, ROUNDS, 6>(key, cursor, carry),
-            7 => self.start_of::<SEAL, ROUNDS, 7>(key, cursor, carry),
-            _ => self.start_of::<SEAL, ROUNDS, CHUNK>(key, cursor, carry),
+            0 => self.start_of::<SEAL, ROUNDS, EIGHTS, 0>(key, cursor, before),
+            1 => self.start_of::<SEAL, ROUNDS, EIGHTS, 1>(key, cursor, before),
+            2 => self.start_of::<SEAL, ROUNDS, EIGHTS, 2>(key, cursor, before),
+            3 => self.start_of::<SEAL, ROUNDS, EIGHTS, 3>(key, cursor, before),
+            4 => self.start_of::<SEAL, ROUNDS, EIGHTS, 4>(key, cursor, before),
+            5 => self.start_of::<SEAL, ROUNDS, EIGHTS, 5>(key, cursor, before),
+            6 => self.start_of::<SEAL, ROUNDS, EIGHTS, 6>(key, cursor, before),
+            7 => self.start_of::<SEAL, ROUNDS, EIGHTS, 7>(key, cursor, before),
+            _ => self.start_of::<SEAL, ROUNDS, EIGHTS, LOT>(key, cursor, before),
         }
     }
 
     #[inline]
-    fn start_of<const SEAL: bool, const ROUNDS: usize, const N: usize>(
+    fn start_of<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
         &mut self,
         key: &GcmKey,
         cursor: &mut Cursor<'_>,
-        carry: __m512i,
-    ) -> ([__m512i; CHUNK], __m128i) {
+        before: [__m512i; 2],
+    ) -> ([__m512i; LOT], __m128i) {
         let base = _mm512_castsi512_si128(self.base);
         let mut tag = _mm_xor_si128(base, _mm_set_epi32(1 << 24, 0, 0, 0));
         let mut states = self.next::<N>();
@@ -140,52 +182,65 @@ impl Stream {
         }
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
         let tag = _mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key));
-        let mut done = [_mm512_setzero_si512(); CHUNK];
+        let mut done = [_mm512_setzero_si512(); LOT];
         for (at, state) in states.into_iter().enumerate() {
             let (bytes, pad) = cursor.register();
             let (input, mask) = load_some(bytes, pad);
             let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
             store_some(bytes, pad, output);
             let sent = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-            done[CHUNK - N + at] = if at == 0 { _mm512_xor_si512(sent, carry) } else { sent };
+            done[LOT - N + at] = sent;
+        }
+        let [register_before, first] = before;
+        let (zeros, data) = done.split_at_mut(LOT - N);
+        if let Some(place) = zeros.last_mut() {
+            *place = register_before;
+        }
+        if let Some(place) = data.first_mut() {
+            *place = _mm512_xor_si512(*place, first);
         }
         (done, tag)
     }
 
     /// Eight registers, of which only the last may be short, while the ones before them are taken into
-    /// the hash. If these were eight as well, `before` is reduced, else they are added to it.
+    /// the hash, the first so many from where the powers begin. If all powers begin with these, `before`
+    /// is reduced, else they are added to it.
     #[inline]
-    fn lot<const SEAL: bool, const ROUNDS: usize, const WAITING: usize>(
+    fn lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const WAITING: usize>(
         &mut self,
-        schedule: Schedule<'_, ROUNDS>,
+        schedule: Schedule<'_, ROUNDS, EIGHTS>,
         cursor: &mut Cursor<'_>,
-        before: Sums,
-        waiting: [__m512i; WAITING],
-    ) -> (Sums, [__m512i; CHUNK]) {
+        (before, waiting): (Sums, [__m512i; WAITING]),
+        at: usize,
+    ) -> (Sums, [__m512i; LOT]) {
         let schedule = schedule.again();
         let (whole, tail) = cursor.lot();
-        let mut lot = Lot::<SEAL, ROUNDS>::new(schedule, self.next());
+        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS>::new(schedule, self.next());
         let mut sums;
         match *waiting.as_chunks().0 {
             // What is being reduced belongs into the first pair: it comes last.
             [[a, b], c, d, e] => {
-                sums = lot.quarter_and_pair(schedule, 0, zero(), c, 2);
-                let a = _mm512_xor_si512(a, carry(before));
-                sums = lot.quarter_and_pair(schedule, 1, sums, d, 4);
-                sums = lot.quarter_and_pair(schedule, 2, sums, e, 6);
-                sums = lot.quarter_and_pair(schedule, 3, sums, [a, b], 0);
+                let (mut a, mut before) = (a, before);
+                if at == 0 {
+                    a = _mm512_xor_si512(a, carry(before));
+                    before = zero();
+                }
+                sums = quarter_and_pair!(lot, schedule, 0, before, c, at + 2);
+                sums = quarter_and_pair!(lot, schedule, 1, sums, d, at + 4);
+                sums = quarter_and_pair!(lot, schedule, 2, sums, e, at + 6);
+                sums = quarter_and_pair!(lot, schedule, 3, sums, [a, b], at);
             }
             [d, e] => {
-                sums = lot.quarter_and_pair(schedule, 0, before, d, 4);
+                sums = quarter_and_pair!(lot, schedule, 0, before, d, at);
                 lot.quarter(schedule, 1);
                 lot.quarter(schedule, 2);
-                sums = lot.quarter_and_pair(schedule, 3, sums, e, 6);
+                sums = quarter_and_pair!(lot, schedule, 3, sums, e, at + 2);
             }
             _ => unreachable!("lots of four or eight"),
         }
         let last_key = schedule.key(ROUNDS);
         let mut states = lot.states();
-        let (states_whole, [state]) = states.split_at_mut(CHUNK - 1) else { return (sums, states) };
+        let (states_whole, [state]) = states.split_at_mut(LOT - 1) else { return (sums, states) };
         for (state, bytes) in states_whole.iter_mut().zip(whole) {
             last_round::<SEAL>(state, last_key, bytes);
         }
@@ -223,11 +278,11 @@ impl<'m> Cursor<'m> {
     }
 
     /// The next eight registers, of which only the last may be short; and goes on.
-    fn lot(&mut self) -> (&mut [[u8; 64]; CHUNK - 1], &mut [u8]) {
+    fn lot(&mut self) -> (&mut [[u8; 64]; LOT - 1], &mut [u8]) {
         let data = mem::take(&mut self.data);
-        let (lot, rest) = data.split_at_mut(data.len().min(64 * CHUNK));
+        let (lot, rest) = data.split_at_mut(data.len().min(64 * LOT));
         self.data = rest;
-        let (whole, tail) = lot.split_at_mut(64 * (CHUNK - 1));
+        let (whole, tail) = lot.split_at_mut(64 * (LOT - 1));
         (whole.as_chunks_mut().0.first_chunk_mut().expect("so many"), tail)
     }
 }

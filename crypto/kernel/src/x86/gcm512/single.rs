@@ -4,37 +4,32 @@ use super::hash::{Sums, fold, middle_of, powers, sum_rows, zero};
 use super::headers;
 use super::register::*;
 use super::row::row;
-use super::{BLOCK, CHUNK, LANES, gcm};
+use super::{BLOCK, LANES, LOT, gcm};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
 use core::arch::x86_64::*;
+
+/// A message of so many registers is worth more powers.
+const BULK: usize = 64;
 
 features! {
 
 /// A lone message: its latency is what it takes, so whatever can goes side by side.
+#[inline(never)]
 pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(message: &mut M) {
     let Some(key) = gcm(message) else { return };
     let Parts { aad, data, .. } = message.parts();
     let (aad, size) = (aad.len(), data.len());
     let blocks = size.div_ceil(BLOCK);
     let header = headers::last(key, message);
-    let hashed_header = reverse_block(header);
     let lengths = _mm_set_epi64x(8 * aad as i64, 8 * size as i64);
     let none = _mm_setzero_si128();
-    // Additional data before the data, lengths behind it; if there is no power for that, additional data
-    // goes the long way.
-    let (ends, power, before) = match (POWERS - 1).checked_sub(blocks) {
-        Some(power) => {
-            let power = join([load_block(&key.powers[power]), load_block(&key.first), none, none]);
-            (join([hashed_header, lengths, none, none]), power, none)
-        }
-        None => {
-            let power = _mm512_zextsi128_si512(load_block(&key.first));
-            let before = zero().add(_mm512_zextsi128_si512(hashed_header), power, middle_of(power));
-            let before = _mm512_castsi512_si128(before.reduce());
-            (_mm512_zextsi128_si512(lengths), power, before)
-        }
+    // Additional data before the data, if there is a power for it, and lengths behind.
+    let (start, power, before) = match (POWERS - 1).checked_sub(blocks) {
+        Some(power) => (reverse_block(header), &key.powers.all()[power], none),
+        None => (none, &key.first, header),
     };
-    let ends = zero().add(ends, power, middle_of(power));
+    let power = join([load_block(power), load_block(&key.first), none, none]);
+    let ends = zero().add(join([start, lengths, none, none]), power, middle_of(power));
     let nonce = block(message.nonce());
     let registers = blocks.div_ceil(LANES);
     let sample_at = message.header().map_or(0, |packet| packet.sample_at());
@@ -47,11 +42,14 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         5 => short::<SEAL, ROUNDS, 5>(key, nonce, data, ends, sample_at),
         6 => short::<SEAL, ROUNDS, 6>(key, nonce, data, ends, sample_at),
         7 => short::<SEAL, ROUNDS, 7>(key, nonce, data, ends, sample_at),
-        CHUNK if blocks < POWERS => {
-            short::<SEAL, ROUNDS, CHUNK>(key, nonce, data, ends, sample_at)
+        LOT if blocks < POWERS => {
+            short::<SEAL, ROUNDS, LOT>(key, nonce, data, ends, sample_at)
         }
         _ => {
-            let (sums, stream) = row::<SEAL, ROUNDS>(key, nonce, data, before);
+            let (sums, stream) = match registers {
+                ..BULK => row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, before),
+                _ => row::<SEAL, ROUNDS, _>(key, &key.many, nonce, data, before),
+            };
             message.finish(&bytes_of(tag_of(sums.and(ends), stream)));
             return headers::finish_one(message, None);
         }
@@ -104,7 +102,7 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
         if at < 2 {
             start[at] = sealed;
         }
-        let (power, middle) = powers(key, CHUNK - N + at);
+        let (power, middle) = powers(&key.powers, LOT - N + at);
         sums = sums.add(reverse(sealed), power, middle);
     }
     let tag = tag_of(sums, tag);
@@ -116,6 +114,7 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
 }
 
 /// Messages under keys of one length, one in each lane. The keys of the next come into the cache meanwhile.
+#[inline(never)]
 pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(
     messages: &mut [M; LANES],
     next: &[M],
@@ -127,21 +126,15 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     let mut nonces = [_mm_setzero_si128(); LANES];
     let mut headers = [_mm_setzero_si128(); LANES];
     let mut lengths = [_mm_setzero_si128(); LANES];
-    // Those without data, two bits each.
-    let mut empty = 0;
     for (lane, message) in messages.iter_mut().enumerate() {
         nonces[lane] = block(message.nonce());
         headers[lane] = headers::last(keys[lane], message);
         let Parts { aad, data, .. } = message.parts();
         let (aad, data) = (aad.len(), data.len());
         lengths[lane] = _mm_set_epi64x(8 * aad as i64, 8 * data as i64);
-        empty |= u8::from(data == 0) * (3 << (2 * lane));
     }
     let first = of_lanes([&a.first, &b.first, &c.first, &d.first]);
     let first_middle = middle_of(first);
-
-    let before = zero().add(reverse(join(headers)), first, first_middle).reduce();
-    let befores = split(before);
     let mut rows = [zero(); LANES];
     let mut streams = [_mm_setzero_si128(); LANES];
     for (lane, message) in messages.iter_mut().enumerate() {
@@ -151,13 +144,12 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                 fetch(key);
             }
         }
-        let (nonce, before) = (nonces[lane], befores[lane]);
+        let (key, nonce, header) = (keys[lane], nonces[lane], headers[lane]);
         let data = message.parts().data;
-        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS>(keys[lane], nonce, data, before);
+        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, header);
     }
     let sums = sum_rows(&rows);
     let lengths = join(lengths);
-    let lengths = _mm512_mask_xor_epi64(lengths, empty, lengths, before);
     let hashes = sums.add(lengths, first, first_middle).reduce();
     let tags = blocks_of(_mm512_xor_si512(reverse(hashes), join(streams)));
     for (message, tag) in messages.iter_mut().zip(&tags) {
