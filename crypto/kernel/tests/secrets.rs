@@ -63,7 +63,7 @@ mod linux {
     struct Places([(UnsafeCell<Place>, AtomicBool); 4]);
 
     #[repr(align(64))]
-    struct Place([u8; 4096]);
+    struct Place(#[expect(dead_code, reason = "only its address is used")] [u8; 4096]);
 
     // SAFETY: who has set a place's flag is the only one who has the place.
     #[allow(unsafe_code)]
