@@ -4,11 +4,13 @@ use super::hash::{Sums, fold, middle_of, powers, sum_rows, zero};
 use super::headers;
 use super::register::*;
 use super::row::row;
-use super::{BLOCK, LANES, LOT, gcm};
-use crate::packet::{GcmKey, Message, POWERS, Parts};
+use super::{BLOCK, LANES, gcm};
+use crate::packet::{GcmKey, MANY, Message, POWERS, Parts, Powers};
 use core::arch::x86_64::*;
 
-/// A message of so many registers is worth more powers.
+/// A message of at most so many registers goes through the cipher at once.
+const SHORT: usize = 12;
+/// A message of so many is worth more powers.
 const BULK: usize = 64;
 
 features! {
@@ -20,31 +22,38 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
     let Parts { aad, data, .. } = message.parts();
     let (aad, size) = (aad.len(), data.len());
     let blocks = size.div_ceil(BLOCK);
+    let registers = blocks.div_ceil(LANES);
     let header = headers::last(key, message);
     let lengths = _mm_set_epi64x(8 * aad as i64, 8 * size as i64);
     let none = _mm_setzero_si128();
     // Additional data before the data, if there is a power for it, and lengths behind.
-    let (start, power, before) = match (POWERS - 1).checked_sub(blocks) {
-        Some(power) => (reverse_block(header), &key.powers.all()[power], none),
+    let power = match blocks {
+        ..POWERS => Some(&key.powers.all()[POWERS - 1 - blocks]),
+        _ if registers <= SHORT => Some(&key.many.all()[MANY - 1 - blocks]),
+        _ => None,
+    };
+    let (start, power, before) = match power {
+        Some(power) => (reverse_block(header), power, none),
         None => (none, &key.first, header),
     };
     let power = join([load_block(power), load_block(&key.first), none, none]);
     let ends = zero().add(join([start, lengths, none, none]), power, middle_of(power));
     let nonce = block(message.nonce());
-    let registers = blocks.div_ceil(LANES);
     let sample_at = message.header().map_or(0, |packet| packet.sample_at());
     let data = message.parts().data;
     let (tag, sample) = match registers {
-        1 => short::<SEAL, ROUNDS, 1>(key, nonce, data, ends, sample_at),
-        2 => short::<SEAL, ROUNDS, 2>(key, nonce, data, ends, sample_at),
-        3 => short::<SEAL, ROUNDS, 3>(key, nonce, data, ends, sample_at),
-        4 => short::<SEAL, ROUNDS, 4>(key, nonce, data, ends, sample_at),
-        5 => short::<SEAL, ROUNDS, 5>(key, nonce, data, ends, sample_at),
-        6 => short::<SEAL, ROUNDS, 6>(key, nonce, data, ends, sample_at),
-        7 => short::<SEAL, ROUNDS, 7>(key, nonce, data, ends, sample_at),
-        LOT if blocks < POWERS => {
-            short::<SEAL, ROUNDS, LOT>(key, nonce, data, ends, sample_at)
-        }
+        1 => short::<SEAL, ROUNDS, 1, _>(key, &key.powers, nonce, data, ends, sample_at),
+        2 => short::<SEAL, ROUNDS, 2, _>(key, &key.powers, nonce, data, ends, sample_at),
+        3 => short::<SEAL, ROUNDS, 3, _>(key, &key.powers, nonce, data, ends, sample_at),
+        4 => short::<SEAL, ROUNDS, 4, _>(key, &key.powers, nonce, data, ends, sample_at),
+        5 => short::<SEAL, ROUNDS, 5, _>(key, &key.powers, nonce, data, ends, sample_at),
+        6 => short::<SEAL, ROUNDS, 6, _>(key, &key.powers, nonce, data, ends, sample_at),
+        7 => short::<SEAL, ROUNDS, 7, _>(key, &key.powers, nonce, data, ends, sample_at),
+        8 => short::<SEAL, ROUNDS, 8, _>(key, &key.powers, nonce, data, ends, sample_at),
+        9 => short::<SEAL, ROUNDS, 9, _>(key, &key.many, nonce, data, ends, sample_at),
+        10 => short::<SEAL, ROUNDS, 10, _>(key, &key.many, nonce, data, ends, sample_at),
+        11 => short::<SEAL, ROUNDS, 11, _>(key, &key.many, nonce, data, ends, sample_at),
+        SHORT => short::<SEAL, ROUNDS, 12, _>(key, &key.many, nonce, data, ends, sample_at),
         _ => {
             let (sums, stream) = match registers {
                 ..BULK => row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, before),
@@ -65,8 +74,9 @@ fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
 
 /// The data of a message of `N` registers, all of them and the tag's key stream side by side. Returns the tag,
 /// and 16 bytes of what was sealed from this place on, which no store was waited for.
-fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
+fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const EIGHTS: usize>(
     key: &GcmKey,
+    its_powers: &Powers<EIGHTS>,
     nonce: __m128i,
     data: &mut [u8],
     mut sums: Sums,
@@ -102,7 +112,7 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
         if at < 2 {
             start[at] = sealed;
         }
-        let (power, middle) = powers(&key.powers, LOT - N + at);
+        let (power, middle) = powers(its_powers, 2 * EIGHTS - N + at);
         sums = sums.add(reverse(sealed), power, middle);
     }
     let tag = tag_of(sums, tag);
