@@ -2,7 +2,7 @@
 
 use crate::portable::substitute;
 use core::fmt;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 /// Most round keys a key has: 14 rounds and one before them.
 pub(crate) const ROUND_KEYS_MAX: usize = 15;
@@ -44,14 +44,23 @@ pub(crate) enum Rounds {
 }
 
 /// The round keys of an AES key. Wiped when they are dropped.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone)]
 #[repr(C)]
 pub(crate) struct Schedule {
     /// One more than there are rounds, the rest is zero.
     pub(crate) round_keys: [[u8; 16]; ROUND_KEYS_MAX],
-    #[zeroize(skip)]
     pub(crate) rounds: Rounds,
 }
+
+impl Drop for Schedule {
+    // Byte by byte, as `zeroize` does it, takes longer than to make the key.
+    fn drop(&mut self) {
+        self.round_keys = [[0; 16]; ROUND_KEYS_MAX];
+        optimization_barrier(self);
+    }
+}
+
+impl ZeroizeOnDrop for Schedule {}
 
 /// The S-box on a word's bytes: with what the processor has, or plainly.
 type Substitute<'a> = &'a dyn Fn([u8; 4]) -> [u8; 4];
@@ -78,16 +87,14 @@ impl Schedule {
         for at in WORDS..4 * (rounds as usize + 1) {
             let mut word = words[at - 1];
             if at % WORDS == 0 {
-                word.rotate_left(1);
-                word = substitute(word);
+                word = substitute(u32::from_le_bytes(word).rotate_right(8).to_le_bytes());
                 word[0] ^= constant;
                 constant = if constant == 0x80 { 0x1b } else { constant << 1 };
             } else if WORDS > 6 && at % WORDS == 4 {
                 word = substitute(word);
             }
-            let before = words[at - WORDS];
-            words[at] = core::array::from_fn(|byte| word[byte] ^ before[byte]);
-            word.zeroize();
+            let before = u32::from_ne_bytes(words[at - WORDS]);
+            words[at] = (u32::from_ne_bytes(word) ^ before).to_ne_bytes();
         }
         Self { round_keys, rounds }
     }

@@ -4,7 +4,7 @@
 
 use crate::aes::Schedule;
 use alloc::boxed::Box;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 /// Powers of H that lie beside the rest of a key: so many blocks are multiplied between one reduction and
 /// the next.
@@ -35,7 +35,6 @@ pub(crate) struct GcmKey {
 
 /// H⁽ⁿ⁺¹⁾ to H⁽²⁾, falling, eight at a time: a message's last block times the last of them leaves a place
 /// for the block of lengths, which is multiplied by H⁽¹⁾. Wiped when they are dropped.
-#[derive(ZeroizeOnDrop)]
 #[repr(C, align(64))]
 pub(crate) struct Powers<const EIGHTS: usize> {
     pub(crate) powers: [[[u8; 16]; 8]; EIGHTS],
@@ -58,8 +57,19 @@ impl<const EIGHTS: usize> Powers<EIGHTS> {
     }
 }
 
+impl<const EIGHTS: usize> Drop for Powers<EIGHTS> {
+    // Not byte by byte, as for round keys.
+    fn drop(&mut self) {
+        self.powers = [[[0; 16]; 8]; EIGHTS];
+        self.middles = [[[0; 2]; 4]; EIGHTS];
+        optimization_barrier(self);
+    }
+}
+
+impl<const EIGHTS: usize> ZeroizeOnDrop for Powers<EIGHTS> {}
+
 /// A key for header masks by AES (RFC 9001 § 5.4.3). Wiped when it is dropped.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(ZeroizeOnDrop)]
 #[repr(C, align(64))]
 pub(crate) struct MaskKey {
     pub(crate) aes: Schedule,

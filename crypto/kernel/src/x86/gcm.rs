@@ -77,8 +77,7 @@ fn fold(low: __m128i) -> __m128i {
 #[inline]
 #[target_feature(enable = "sse2")]
 fn middle(power: __m128i) -> u64 {
-    let bytes = u128::from_le_bytes(bytes(power));
-    (bytes >> 64) as u64 ^ bytes as u64
+    _mm_cvtsi128_si64(_mm_xor_si128(power, _mm_unpackhi_epi64(power, power))) as u64
 }
 
 #[inline]
@@ -90,9 +89,10 @@ fn number(value: u128) -> __m128i {
 #[inline]
 #[target_feature(enable = "sse2")]
 fn bytes(value: __m128i) -> [u8; 16] {
-    let high = _mm_unpackhi_epi64(value, value);
-    let halves = [_mm_cvtsi128_si64(value) as u64, _mm_cvtsi128_si64(high) as u64];
-    (u128::from(halves[1]) << 64 | u128::from(halves[0])).to_le_bytes()
+    let mut bytes = [0; 16];
+    // SAFETY: the array has 16 bytes, and the instruction asks for no alignment.
+    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), value) };
+    bytes
 }
 
 #[cfg(test)]

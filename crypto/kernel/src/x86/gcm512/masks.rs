@@ -170,8 +170,19 @@ fn unmasked(starts: __m512i, masks: __m512i, expected: __m512i) -> (__m512i, __m
     (headers, here(_mm512_mask_mov_epi64(numbers, 0xaa, header_bytes)))
 }
 
-/// Four masks at a time where neighbours have the same key.
+/// A mask for each sample, four at a time where neighbours have the same key.
 pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+    if let [(key, sample)] = samples
+        && let Some(key) = aes(key)
+    {
+        *sample = bytes_of(encrypt_one(key, load_block(sample)));
+    } else {
+        several(room, samples);
+    }
+}
+
+#[inline(never)]
+fn several(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;
     let mut at = 0;
     while let [first, ..] = &mut samples[at..] {
