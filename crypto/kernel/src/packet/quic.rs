@@ -273,7 +273,7 @@ fn mask_some<R: Room, const N: usize>(
 
 /// A header's mask: its first byte is for the header's first, the next four for the number.
 #[derive(Clone, Copy)]
-pub(crate) struct Mask(u64);
+pub(crate) struct Mask(pub(crate) u64);
 
 impl Mask {
     /// The mask that begins so.

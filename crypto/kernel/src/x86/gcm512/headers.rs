@@ -4,10 +4,10 @@
 //! its number written first, the loads behind it would wait for smaller stores, and hold up all others.
 
 use super::hash::zero;
-use super::masks::{aes, encrypt, encrypt_one};
+use super::masks::{aes, encrypt, mask_of_one};
 use super::register::*;
 use super::{BLOCK, LANES};
-use crate::packet::{GcmKey, Mask, Message, Parts};
+use crate::packet::{GcmKey, Message, Parts};
 use core::arch::x86_64::*;
 
 features! {
@@ -127,7 +127,7 @@ pub(super) fn finish_one<'k, M: Message<'k>>(message: &mut M, sample: Option<__m
     let Some(key) = message.header_key().and_then(|key| aes(key)) else { return };
     let Some(packet) = message.header() else { return };
     let sample = sample.unwrap_or(load_block(packet.sample()));
-    let mask = Mask::new(&bytes_of(encrypt_one(key, sample)));
+    let mask = mask_of_one(key, sample);
     let bytes = packet.number_bytes();
     let number = (packet.number as u32).swap_bytes() >> (32 - 8 * bytes) ^ mask.of_number();
     let place = &mut packet.packet[packet.header_bytes - bytes..packet.header_bytes];

@@ -43,8 +43,14 @@ pub(super) fn encrypt<const G: usize>(key: &MaskKey, mut states: [__m512i; G]) -
     states
 }
 
+/// A mask, which a number waits for: by way of no memory.
 #[inline]
-pub(super) fn encrypt_one(key: &MaskKey, sample: __m128i) -> __m128i {
+pub(super) fn mask_of_one(key: &MaskKey, sample: __m128i) -> Mask {
+    Mask(_mm_cvtsi128_si64(encrypt_one(key, sample)) as u64)
+}
+
+#[inline]
+fn encrypt_one(key: &MaskKey, sample: __m128i) -> __m128i {
     let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
     let [first, middle @ .., last] = keys else { return sample };
     let mut state = _mm_xor_si128(sample, load_block(first));
@@ -56,6 +62,23 @@ pub(super) fn encrypt_one(key: &MaskKey, sample: __m128i) -> __m128i {
 
 /// Takes the masks off the headers of packets, four at a time where neighbours have the same key.
 pub(super) fn unmask(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+    if let [packet] = packets
+        && let Some(key) = aes(packet.header_key)
+    {
+        unmask_one(key, packet);
+    } else {
+        unmask_several(room, packets);
+    }
+}
+
+#[inline]
+fn unmask_one(key: &MaskKey, packet: &mut Unprotect<'_>) {
+    let sample = load_block(packet.sample().unwrap_or(&[0; BLOCK]));
+    packet.unmask(mask_of_one(key, sample));
+}
+
+#[inline(never)]
+fn unmask_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
     let mut at = 0;
     while let [first, ..] = &packets[at..] {
         let Some(key) = aes(first.header_key) else {
@@ -71,9 +94,7 @@ pub(super) fn unmask(room: Gcm512, packets: &mut [Unprotect<'_>]) {
         let (groups, _) = packets[at..][..same].as_chunks_mut::<LANES>();
         at += match groups {
             [] => {
-                let packet = &mut packets[at];
-                let sample = load_block(packet.sample().unwrap_or(&[0; BLOCK]));
-                packet.unmask(Mask::new(&bytes_of(encrypt_one(key, sample))));
+                unmask_one(key, &mut packets[at]);
                 1
             }
             [_] => {
@@ -177,12 +198,12 @@ pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES]
     {
         *sample = bytes_of(encrypt_one(key, load_block(sample)));
     } else {
-        several(room, samples);
+        masks_of_several(room, samples);
     }
 }
 
 #[inline(never)]
-fn several(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+fn masks_of_several(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;
     let mut at = 0;
     while let [first, ..] = &mut samples[at..] {

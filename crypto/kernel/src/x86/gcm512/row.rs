@@ -30,13 +30,17 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     let mut stream = Stream::new(key, nonce, pad);
     let start = registers.saturating_sub(1) % LOT + registers.min(1);
     let mut left = (registers - start) / LOT;
-    // The block before the data is in the same register, or in the one before, or is hashed first.
+    let span = 2 * EIGHTS;
+    let mut sums = zero();
+    // The block before the data is in the same register, or in the one before. If these are full, its
+    // product is added, or it is hashed first.
     let (register_before, first_register) = match (pad, start) {
-        (0, LOT) => {
-            let power = _mm512_zextsi128_si512(load_block(&key.first));
-            let before = _mm512_zextsi128_si512(reverse_block(before));
-            (none, reverse(zero().add(before, power, middle_of(power)).reduce()))
+        (0, HALF) => {
+            let behind = LANES * (start + LOT * left % span);
+            sums = product(before, &powers.all()[8 * EIGHTS - 1 - behind]);
+            (none, none)
         }
+        (0, LOT) => (none, reverse(product(before, &key.first).reduce())),
         (0, _) => (at_block(LANES - 1, before), none),
         _ => (none, at_block(pad - 1, before)),
     };
@@ -45,17 +49,16 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     let before = [register_before, first_register];
     let (first, tag) = stream.start::<SEAL, ROUNDS, EIGHTS>(key, &mut cursor, start, before);
     let [_, _, _, _, half @ ..] = first;
-    if left == 0 && start < HALF {
-        return (hash::<SEAL, ROUNDS, EIGHTS, _>(powers, zero(), half), tag);
+    if left == 0 && start <= HALF {
+        return (hash::<SEAL, ROUNDS, EIGHTS, _>(powers, sums, half), tag);
     }
-    let (mut sums, mut waiting) = (zero(), first);
+    let mut waiting = first;
     if left > 0 {
         let mut wide = Wide::new(key);
         let schedule = Schedule { powers, wide: &wide };
-        let span = 2 * EIGHTS;
         // Where the powers of the registers that wait begin.
         let mut at = span - LOT - LOT * left % span;
-        if start < HALF {
+        if start <= HALF {
             let before = (sums, half);
             (sums, waiting) =
                 stream.lot::<SEAL, ROUNDS, EIGHTS, HALF>(schedule, &mut cursor, before, at + HALF);
@@ -75,6 +78,13 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
         }
     }
     (hash::<SEAL, ROUNDS, EIGHTS, _>(powers, sums, waiting), tag)
+}
+
+/// A block's, as it is sent.
+#[inline]
+fn product(block: __m128i, power: &[u8; BLOCK]) -> Sums {
+    let power = _mm512_zextsi128_si512(load_block(power));
+    zero().add(_mm512_zextsi128_si512(reverse_block(block)), power, middle_of(power))
 }
 
 /// Takes a message's last registers into the hash. `SEAL` and `ROUNDS` make it a function of its callers'
