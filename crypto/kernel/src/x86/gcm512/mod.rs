@@ -5,6 +5,9 @@
 //! registers of four blocks, flush right: a register's place from the end says which powers of H its
 //! blocks are multiplied by, whatever the length.
 
+// Functions that take whole messages are never inlined into each other: the compiler would assign registers
+// in one of them as all the others let it.
+
 macro_rules! features {
     ($($item:item)*) => {$(
         #[target_feature(
