@@ -60,6 +60,16 @@ impl Sums {
         }
     }
 
+    /// Those of some lanes, two bits each.
+    #[inline]
+    pub(super) fn lanes(self, lanes: u8) -> Self {
+        Self {
+            low: _mm512_maskz_mov_epi64(lanes, self.low),
+            middle: _mm512_maskz_mov_epi64(lanes, self.middle),
+            high: _mm512_maskz_mov_epi64(lanes, self.high),
+        }
+    }
+
     /// The sum of both.
     #[inline]
     pub(super) fn and(self, other: Self) -> Self {

@@ -1,11 +1,11 @@
 //! Lone messages, and neighbours of different keys.
 
-use super::hash::{Sums, fold, middle_of, powers, sum_rows, zero};
+use super::hash::{Sums, carry, fold, middle_of, powers, sum_rows, zero};
 use super::headers;
 use super::register::*;
 use super::row::row;
-use super::{BLOCK, LANES, gcm};
-use crate::packet::{GcmKey, MANY, Message, POWERS, Parts, Powers};
+use super::{BLOCK, LANES, LOT, gcm};
+use crate::packet::{GcmKey, Message, POWERS, Parts};
 use core::arch::x86_64::*;
 
 /// A message of at most so many registers goes through the cipher at once.
@@ -23,18 +23,17 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
     let (aad, size) = (aad.len(), data.len());
     let blocks = size.div_ceil(BLOCK);
     let registers = blocks.div_ceil(LANES);
+    if registers > 4 {
+        // If the key is not at hand, its lines come at once instead of one after the other.
+        fetch(&key.powers);
+    }
     let header = headers::last(key, message);
     let lengths = _mm_set_epi64x(8 * aad as i64, 8 * size as i64);
     let none = _mm_setzero_si128();
-    // Additional data before the data, if there is a power for it, and lengths behind.
-    let power = match blocks {
-        ..POWERS => Some(&key.powers.all()[POWERS - 1 - blocks]),
-        _ if registers <= SHORT => Some(&key.many.all()[MANY - 1 - blocks]),
-        _ => None,
-    };
-    let (start, power, before) = match power {
-        Some(power) => (reverse_block(header), power, none),
-        None => (none, &key.first, header),
+    // Additional data before the data, and lengths behind it.
+    let (start, power, before) = match registers {
+        ..=SHORT => (reverse_block(header), &key.powers.all()[(2 * POWERS - 1 - blocks) % POWERS], none),
+        _ => (none, &key.first, header),
     };
     let power = join([load_block(power), load_block(&key.first), none, none]);
     let ends = zero().add(join([start, lengths, none, none]), power, middle_of(power));
@@ -42,18 +41,21 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
     let sample_at = message.header().map_or(0, |packet| packet.sample_at());
     let data = message.parts().data;
     let (tag, sample) = match registers {
-        1 => short::<SEAL, ROUNDS, 1, _>(key, &key.powers, nonce, data, ends, sample_at),
-        2 => short::<SEAL, ROUNDS, 2, _>(key, &key.powers, nonce, data, ends, sample_at),
-        3 => short::<SEAL, ROUNDS, 3, _>(key, &key.powers, nonce, data, ends, sample_at),
-        4 => short::<SEAL, ROUNDS, 4, _>(key, &key.powers, nonce, data, ends, sample_at),
-        5 => short::<SEAL, ROUNDS, 5, _>(key, &key.powers, nonce, data, ends, sample_at),
-        6 => short::<SEAL, ROUNDS, 6, _>(key, &key.powers, nonce, data, ends, sample_at),
-        7 => short::<SEAL, ROUNDS, 7, _>(key, &key.powers, nonce, data, ends, sample_at),
-        8 => short::<SEAL, ROUNDS, 8, _>(key, &key.powers, nonce, data, ends, sample_at),
-        9 => short::<SEAL, ROUNDS, 9, _>(key, &key.many, nonce, data, ends, sample_at),
-        10 => short::<SEAL, ROUNDS, 10, _>(key, &key.many, nonce, data, ends, sample_at),
-        11 => short::<SEAL, ROUNDS, 11, _>(key, &key.many, nonce, data, ends, sample_at),
-        SHORT => short::<SEAL, ROUNDS, 12, _>(key, &key.many, nonce, data, ends, sample_at),
+        1 => short::<SEAL, ROUNDS, 1, 1>(key, nonce, data, ends, sample_at),
+        2 => short::<SEAL, ROUNDS, 2, 1>(key, nonce, data, ends, sample_at),
+        3 => short::<SEAL, ROUNDS, 3, 1>(key, nonce, data, ends, sample_at),
+        4 => short::<SEAL, ROUNDS, 4, 1>(key, nonce, data, ends, sample_at),
+        5 => short::<SEAL, ROUNDS, 5, 1>(key, nonce, data, ends, sample_at),
+        6 => short::<SEAL, ROUNDS, 6, 1>(key, nonce, data, ends, sample_at),
+        7 => short::<SEAL, ROUNDS, 7, 1>(key, nonce, data, ends, sample_at),
+        LOT if blocks < POWERS => {
+            short::<SEAL, ROUNDS, LOT, 1>(key, nonce, data, ends, sample_at)
+        }
+        LOT => short::<SEAL, ROUNDS, LOT, 2>(key, nonce, data, ends, sample_at),
+        9 => short::<SEAL, ROUNDS, 9, 2>(key, nonce, data, ends, sample_at),
+        10 => short::<SEAL, ROUNDS, 10, 2>(key, nonce, data, ends, sample_at),
+        11 => short::<SEAL, ROUNDS, 11, 2>(key, nonce, data, ends, sample_at),
+        SHORT => short::<SEAL, ROUNDS, SHORT, 2>(key, nonce, data, ends, sample_at),
         _ => {
             let (sums, stream) = match registers {
                 ..BULK => row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, before),
@@ -72,14 +74,15 @@ fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
     _mm_xor_si128(reverse_block(fold(sums.reduce())), stream)
 }
 
-/// The data of a message of `N` registers, all of them and the tag's key stream side by side. Returns the tag,
+/// The data of a message of `N` registers, all of them and the tag's key stream side by side; with two
+/// chunks, what comes before the last eight is reduced. `ends` has the product of what is before the data in
+/// its first lane and that of the lengths in its second. Returns the tag,
 /// and 16 bytes of what was sealed from this place on, which no store was waited for.
-fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const EIGHTS: usize>(
+fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: usize>(
     key: &GcmKey,
-    its_powers: &Powers<EIGHTS>,
     nonce: __m128i,
     data: &mut [u8],
-    mut sums: Sums,
+    ends: Sums,
     sample_at: usize,
 ) -> (__m128i, __m128i) {
     let (size, pad) = (data.len(), pad(data.len()));
@@ -100,6 +103,11 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const EIGHTS: us
     let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
     let tag = _mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key));
     let mut start = [_mm512_setzero_si512(); 2];
+    // The lengths' product belongs to the last chunk.
+    let (mut sums, lengths) = match CHUNKS {
+        1 => (ends, zero()),
+        _ => (ends.lanes(0b0000_0011), ends.lanes(0b0000_1100)),
+    };
     let mut rest = data;
     for (at, state) in states.into_iter().enumerate() {
         let pad = if at == 0 { pad } else { 0 };
@@ -112,8 +120,13 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const EIGHTS: us
         if at < 2 {
             start[at] = sealed;
         }
-        let (power, middle) = powers(its_powers, 2 * EIGHTS - N + at);
-        sums = sums.add(reverse(sealed), power, middle);
+        let mut hashed = reverse(sealed);
+        if CHUNKS == 2 && at + LOT == N {
+            hashed = _mm512_xor_si512(hashed, reverse(carry(sums)));
+            sums = lengths;
+        }
+        let (power, middle) = powers(&key.powers, (CHUNKS * LOT - N + at) % LOT);
+        sums = sums.add(hashed, power, middle);
     }
     let tag = tag_of(sums, tag);
     // Whether the tag is waited for depends on the size alone: how long the number is, is not to show.
