@@ -27,8 +27,8 @@ pub(crate) struct GcmKey {
     pub(crate) first_middle: [u64; 2],
     /// For the key stream.
     pub(crate) aes: Schedule,
-    /// The powers again, and more, for messages whose key is at hand. Among many connections it is not:
-    /// there each byte less beside the next key counts.
+    /// The powers again, and more, for messages side by side under one key, and for long ones. Among many
+    /// connections each byte less beside the next key counts.
     #[zeroize(skip)]
     pub(crate) many: Box<Powers<{ MANY / 8 }>>,
 }
