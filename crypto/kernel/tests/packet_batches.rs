@@ -10,6 +10,7 @@ use keyway_kernel::packet::{
 use keyway_kernel::{Fault, Why};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::HashMap;
 use std::ops::Range;
 
 const AEADS: [Aead; 3] = [Aead::Aes128Gcm, Aead::Aes256Gcm, Aead::ChaCha20Poly1305];
@@ -243,6 +244,11 @@ impl Packet {
         (PacketKey::new(key, self.iv()), header_key)
     }
 
+    /// Those that are equal in this have the same keys.
+    fn whose(&self) -> (Aead, u64) {
+        (self.aead, self.seed)
+    }
+
     fn key(&self) -> Vec<u8> {
         filled(self.seed ^ 4, self.aead.key_bytes())
     }
@@ -308,7 +314,9 @@ fn check_packets(packets: &[Packet], maker: impl Fn(PacketKernel) -> PacketKerne
     }
     for kernel in PacketKernel::available() {
         let name = kernel.name();
-        let keys: Vec<_> = packets.iter().map(|packet| packet.keys(maker(kernel))).collect();
+        let keys: HashMap<_, _> =
+            packets.iter().map(|packet| (packet.whose(), packet.keys(maker(kernel)))).collect();
+        let keys: Vec<_> = packets.iter().map(|packet| &keys[&packet.whose()]).collect();
         let mut start = clear.clone();
         for (piece, packet) in cut(&mut start, &ranges).into_iter().zip(packets) {
             // The number is written by the kernel.
@@ -414,14 +422,16 @@ proptest! {
 }
 
 #[test]
-fn packets_of_one_connection_are_protected_as_with_the_library() {
+fn packets_of_one_connection_or_of_many_are_protected_as_with_the_library() {
     for aead in AEADS {
         for payload_bytes in [3, 4, 16, 17, 64, 255, 256, 600, 1200, 1280, 1450] {
-            for count in [1, 4, 16, 32, 64] {
+            for (count, connections) in
+                [(1, 1), (4, 1), (4, 4), (16, 1), (16, 16), (32, 1), (64, 1), (64, 64)]
+            {
                 let packets: Vec<_> = (0..count)
                     .map(|number| Packet {
                         aead,
-                        seed: 7,
+                        seed: number % connections,
                         offset: 0,
                         long: false,
                         header_bytes: 11,

@@ -53,8 +53,10 @@ mod linux {
     const BLOCKS: [usize; 8] = [5, 16, 7, 8, 9, 10, 11, 16];
     /// One for which more powers are worth it.
     const BULK: [usize; 1] = [4_121];
-    /// So many of these four are batches for a kernel.
-    const BATCHES: usize = 4;
+    /// As many as have their headers' masks from ChaCha20 together.
+    const MASKED: [usize; 16] = [21; 16];
+    /// So many of these five are batches for a kernel, the last of them of packets only.
+    const BATCHES: usize = 5;
     /// A short header's, with a packet number of 2 bytes.
     const HEADER_BYTES: usize = 11;
     const ROOM: usize = HEADER_BYTES + BULK[0] + TAG_BYTES;
@@ -149,7 +151,7 @@ mod linux {
     #[inline(never)]
     fn operate<const N: usize>(
         kernel: PacketKernel,
-        aead: Aead,
+        [aead, header_aead]: [Aead; 2],
         operation: &str,
         sizes: [usize; N],
         secret: u8,
@@ -161,7 +163,8 @@ mod linux {
             *a = secret.wrapping_mul(at as u8).wrapping_add(secret);
             *b = !*a ^ (at as u8);
         }
-        let (key, header_key) = (&mut key[..aead.key_bytes()], &mut header_key[..aead.key_bytes()]);
+        let key = &mut key[..aead.key_bytes()];
+        let header_key = &mut header_key[..header_aead.key_bytes()];
         watched.hide(key);
         // A received header's mask is known once the packet is: so are the length of its number and
         // what follows from that.
@@ -170,12 +173,12 @@ mod linux {
         }
         if operation == "keys" {
             watched.edge();
-            let made = (kernel.header_key(aead, header_key), kernel.aead_key(aead, key));
+            let made = (kernel.header_key(header_aead, header_key), kernel.aead_key(aead, key));
             watched.edge();
             assert!(made.0.is_ok() && made.1.is_ok());
             return;
         }
-        let header_key = kernel.header_key(aead, header_key).unwrap();
+        let header_key = kernel.header_key(header_aead, header_key).unwrap();
         if operation == "mask" {
             let sample = black_box([7; 16]);
             watched.edge();
@@ -278,11 +281,16 @@ mod linux {
             [(0x33, Watched::No), (0, Watched::Stepped), (0xb5, Watched::Stepped)]
         {
             let (secret, watched) = (black_box(secret), black_box(watched));
+            let aeads = [aead; 2];
             match batch {
-                "0" => operate(kernel, aead, operation, SIZES, secret, watched),
-                "1" => operate(kernel, aead, operation, ALIKE, secret, watched),
-                "2" => operate(kernel, aead, operation, BLOCKS, secret, watched),
-                _ => operate(kernel, aead, operation, BULK, secret, watched),
+                "0" => operate(kernel, aeads, operation, SIZES, secret, watched),
+                "1" => operate(kernel, aeads, operation, ALIKE, secret, watched),
+                "2" => operate(kernel, aeads, operation, BLOCKS, secret, watched),
+                "3" => operate(kernel, aeads, operation, BULK, secret, watched),
+                _ => {
+                    let aeads = [aead, Aead::ChaCha20Poly1305];
+                    operate(kernel, aeads, operation, MASKED, secret, watched);
+                }
             }
         }
     }
@@ -292,8 +300,11 @@ mod linux {
             // Keys are made by the same code for all, which memcheck sees.
             for operation in &OPERATIONS[1..] {
                 // Only one kernel takes more than one message at a time.
-                let several = kernel.name() == "avx512" && *operation != "mask";
-                let batches = if several { BATCHES } else { 1 };
+                let batches = match (kernel.name(), *operation) {
+                    ("avx512", "protect" | "unprotect") => BATCHES,
+                    ("avx512", "seal" | "open") => BATCHES - 1,
+                    _ => 1,
+                };
                 for (number, aead) in AEADS.into_iter().enumerate() {
                     if !ours(kernel, aead, operation) {
                         continue;
@@ -440,7 +451,14 @@ mod linux {
                 for aead in AEADS {
                     if ours(kernel, aead, operation) {
                         println!("{} {operation} {aead:?}", kernel.name());
-                        operate(kernel, aead, operation, SIZES, black_box(0xb5), Watched::Marked);
+                        operate(
+                            kernel,
+                            [aead; 2],
+                            operation,
+                            SIZES,
+                            black_box(0xb5),
+                            Watched::Marked,
+                        );
                     }
                 }
             }

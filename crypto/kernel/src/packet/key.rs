@@ -146,10 +146,9 @@ impl PacketKey {
     /// The IV, its last eight bytes xored with a packet's or a record's number (RFC 9001 § 5.3,
     /// RFC 8446 § 5.3).
     pub fn nonce(&self, number: u64) -> [u8; NONCE_BYTES] {
-        let mut nonce = self.iv;
-        if let Some(end) = nonce.last_chunk_mut() {
-            *end = (u64::from_be_bytes(*end) ^ number).to_be_bytes();
-        }
+        // In one piece: parts in memory, read as other parts, would be waited for.
+        let nonce = self.iv_number() ^ u128::from(number.swap_bytes()) << 32;
+        let [nonce @ .., _, _, _, _] = nonce.to_le_bytes();
         nonce
     }
 }

@@ -129,7 +129,7 @@ impl<'k> Message<'k> for Protect<'k> {
 
     fn library(&mut self) {
         self.put_number();
-        Library.seal(&mut [self.seal()]);
+        Library.seal(slice::from_mut(&mut self.seal()));
     }
 }
 

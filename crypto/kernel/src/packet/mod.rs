@@ -24,6 +24,7 @@ use crate::job::Fault;
 use crate::portable::Library;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{Aesni, Avx2, Gcm512};
+use core::slice;
 
 /// Length of every nonce, in bytes.
 pub const NONCE_BYTES: usize = 12;
@@ -48,7 +49,7 @@ pub(crate) trait Room: Copy {
     fn protect(self, packets: &mut [Protect<'_>]) {
         for packet in &mut *packets {
             packet.put_number();
-            self.seal(&mut [packet.seal()]);
+            self.seal(slice::from_mut(&mut packet.seal()));
         }
         quic::mask(self, packets, |_| true);
     }
@@ -60,9 +61,9 @@ pub(crate) trait Room: Copy {
     /// whether it was authentic.
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {
         for packet in packets {
-            let mut open = [packet.open()];
-            self.open(&mut open);
-            let [Open { authentic, .. }] = open;
+            let mut open = packet.open();
+            self.open(slice::from_mut(&mut open));
+            let Open { authentic, .. } = open;
             packet.judge(authentic);
         }
     }

@@ -165,7 +165,9 @@ impl Protect<'_> {
         split(self.packet, self.header_bytes)
     }
 
-    /// As a message.
+    /// As a message: where it is wanted, for what was just written in parts and is read in others is waited
+    /// for.
+    #[inline]
     pub(super) fn seal(&mut self) -> Seal<'_> {
         let (key, nonce) = (self.key.key(), self.key.nonce(self.number));
         let (aad, data, tag) = self.split();
@@ -446,7 +448,9 @@ impl<'k> Unprotect<'k> {
         }
     }
 
-    /// As a message.
+    /// As a message: where it is wanted, for what was just written in parts and is read in others is waited
+    /// for.
+    #[inline]
     pub(super) fn open(&mut self) -> Open<'_> {
         let key = self.found_key();
         let nonce = key.nonce(self.found().number);

@@ -168,8 +168,13 @@ fn words_8(blocks: &[&Block; 8]) -> [__m256i; 4] {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn words_16(blocks: &[&Block; 16]) -> [__m512i; 4] {
-    let (a, b) = (four(blocks, 0), four(blocks, 1));
-    let (c, d) = (four(blocks, 2), four(blocks, 3));
+    transposed([four(blocks, 0), four(blocks, 1), four(blocks, 2), four(blocks, 3)])
+}
+
+/// Every first word of four registers of blocks, every second and so on, lane by lane.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn transposed([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let (ab, ab_high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     let (cd, cd_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
     [

@@ -4,6 +4,7 @@ use super::columns::{column, columns};
 use super::hash::{middle_of, sum_rows, xor3, zero};
 use super::headers;
 use super::lot::{Schedule, Wide};
+use super::masks::{aes, encrypt};
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, COLUMNS_MAX, LANES, gcm};
@@ -149,8 +150,9 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     if !M::PACKETS {
         return;
     }
-    if short_headers {
-        headers::finish_group(messages, &headers, &mask_orders);
+    let header_key = messages.first().and_then(|[first, ..]| first.header_key());
+    if short_headers && let Some(key) = header_key.and_then(|key| aes(key)) {
+        headers::finish_group(messages, &headers, &mask_orders, |states| encrypt(key, states));
     } else {
         for message in messages.as_flattened_mut() {
             headers::finish_one(message, None);

@@ -4,7 +4,7 @@
 //! its number written first, the loads behind it would wait for smaller stores, and hold up all others.
 
 use super::hash::zero;
-use super::masks::{aes, encrypt, mask_of_one};
+use super::masks::{aes, mask_of_one};
 use super::register::*;
 use super::{BLOCK, LANES};
 use crate::packet::{GcmKey, Message, Parts};
@@ -89,15 +89,15 @@ fn long<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> __m128i {
     reverse_block(hash)
 }
 
-/// Masks the headers of packets under one header key and writes them, `G` times four at most: how they
-/// were hashed, and how masks are moved to their numbers.
+/// Masks the headers of packets and writes them, `G` times four at most: how they were hashed, how masks
+/// are moved to their numbers, and the masks of samples.
+#[inline]
 pub(super) fn finish_group<'k, M: Message<'k>, const G: usize>(
     messages: &mut [[M; LANES]],
     headers: &[__m512i; G],
     mask_orders: &[__m512i; G],
+    masks: impl Fn([__m512i; G]) -> [__m512i; G],
 ) {
-    let Some([first, ..]) = messages.first() else { return };
-    let Some(key) = first.header_key().and_then(|key| aes(key)) else { return };
     let mut states = [_mm512_setzero_si512(); G];
     for (group, messages) in messages.iter_mut().enumerate().take(G) {
         let mut samples = [_mm_setzero_si128(); LANES];
@@ -108,7 +108,7 @@ pub(super) fn finish_group<'k, M: Message<'k>, const G: usize>(
         }
         states[group] = join(samples);
     }
-    let masks = encrypt(key, states);
+    let masks = masks(states);
     for (group, messages) in messages.iter_mut().enumerate().take(G) {
         let numbers = _mm512_shuffle_epi8(masks[group], mask_orders[group]);
         let first_masked = mask_first(headers[group], masks[group]);

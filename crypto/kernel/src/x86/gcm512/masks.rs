@@ -1,16 +1,21 @@
 //! Header masks.
 
-use super::headers::{each_bytes, last_of_number, mask_first};
+use super::headers::{self, each_bytes, last_of_number, mask_first, numbered};
 use super::lot::here;
 use super::register::*;
-use super::{BLOCK, Gcm512, LANES, TOGETHER};
-use crate::chacha;
+use super::{BLOCK, Gcm512, LANES, TOGETHER, rounds};
+use crate::chacha::{self, ChaChaKey};
 use crate::packet::{
-    self, HeaderForm, HeaderKey, Mask, MaskKey, NUMBER_END, PHASE, Room, SAMPLE_BYTES, Unprotect,
+    self, HeaderForm, HeaderKey, Mask, MaskKey, NUMBER_END, PHASE, Protect, Room, SAMPLE_BYTES,
+    Unprotect,
 };
 use crate::portable::Library;
+use crate::x86::chacha::transposed;
 use core::arch::x86_64::*;
 use core::{ptr, slice};
+
+/// Packets whose masks are of ChaCha20 go so many together.
+const CHACHAS: usize = LANES * TOGETHER;
 
 features! {
 
@@ -60,6 +65,78 @@ fn encrypt_one(key: &MaskKey, sample: __m128i) -> __m128i {
     _mm_aesenclast_si128(state, load_block(last))
 }
 
+/// The keys of four registers of samples, word by word, if all are of ChaCha20.
+#[inline]
+fn chacha_keys<'k>(keys: impl Fn(usize) -> &'k HeaderKey) -> Option<[[__m512i; 4]; 2]> {
+    let HeaderForm::ChaCha(ChaChaKey(first)) = &keys(0).0 else { return None };
+    if (1..CHACHAS).all(|at| ptr::eq(keys(at), keys(0))) {
+        return Some(first.map(|half| {
+            let (words, _) = half.as_chunks();
+            [0, 1, 2, 3].map(|word| _mm512_set1_epi32(i32::from_le_bytes(words[word])))
+        }));
+    }
+    let mut halves = [[_mm_setzero_si128(); CHACHAS]; 2];
+    for at in 0..CHACHAS {
+        let HeaderForm::ChaCha(ChaChaKey(key)) = &keys(at).0 else { return None };
+        for (halves, half) in halves.iter_mut().zip(key) {
+            halves[at] = load_block(half);
+        }
+    }
+    Some(halves.map(|halves| {
+        let (groups, _) = halves.as_chunks::<LANES>();
+        transposed([0, 1, 2, 3].map(|group| join(groups[group])))
+    }))
+}
+
+/// Masks of ChaCha20 for four samples in each register.
+#[inline]
+fn chacha_masks(
+    room: Gcm512,
+    key: [[__m512i; 4]; 2],
+    samples: [__m512i; TOGETHER],
+) -> [__m512i; TOGETHER] {
+    let [first, second] = chacha::first_words(room, key, transposed(samples));
+    let (low, high) = (_mm512_unpacklo_epi32(first, second), _mm512_unpackhi_epi32(first, second));
+    [low, _mm512_unpackhi_epi64(low, low), high, _mm512_unpackhi_epi64(high, high)]
+}
+
+/// Masks the headers of those packets that were not sealed in this room.
+#[inline(never)]
+pub(super) fn mask_others(room: Gcm512, packets: &mut [Protect<'_>]) {
+    let others = |packet: &Protect<'_>| rounds(packet).is_none();
+    let (groups, rest) = packets.as_chunks_mut::<CHACHAS>();
+    for group in groups {
+        match chacha_keys(|at| group[at].header_key) {
+            Some(keys) if group.iter().all(|packet| packet.header_bytes <= BLOCK) => {
+                mask_group(group.as_chunks_mut().0, |states| chacha_masks(room, keys, states));
+            }
+            _ => packet::mask(room, group, others),
+        }
+    }
+    packet::mask(room, rest, others);
+}
+
+/// Masks headers of at most a block, whose numbers are written.
+#[inline]
+fn mask_group(
+    packets: &mut [[Protect<'_>; LANES]],
+    masks: impl Fn([__m512i; TOGETHER]) -> [__m512i; TOGETHER],
+) {
+    let none = [_mm512_setzero_si512(); TOGETHER];
+    let (mut headers, mut mask_orders) = (none, none);
+    for (at, packets) in packets.iter_mut().enumerate().take(TOGETHER) {
+        let none = [_mm_setzero_si128(); LANES];
+        let (mut starts, mut sizes, mut numbers) = (none, none, none);
+        for (lane, packet) in packets.iter().enumerate() {
+            starts[lane] = load_masked(&packet.packet[..packet.header_bytes]);
+            sizes[lane] = _mm_set1_epi8(packet.header_bytes as i8);
+            numbers[lane] = _mm_cvtsi64_si128(packet.number as i64);
+        }
+        (headers[at], mask_orders[at]) = numbered(join(starts), join(sizes), join(numbers));
+    }
+    headers::finish_group(packets, &headers, &mask_orders, masks);
+}
+
 /// Takes the masks off the headers of packets, four at a time where neighbours have the same key.
 pub(super) fn unmask(room: Gcm512, packets: &mut [Unprotect<'_>]) {
     if let [packet] = packets
@@ -84,7 +161,17 @@ fn unmask_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
         let Some(key) = aes(first.header_key) else {
             let others = packets[at..].iter().take_while(|other| aes(other.header_key).is_none());
             let others = others.count();
-            packet::unmask(room, &mut packets[at..][..others]);
+            let (groups, rest) = packets[at..][..others].as_chunks_mut::<CHACHAS>();
+            for group in groups {
+                match chacha_keys(|at| group[at].header_key) {
+                    Some(keys) => unmask_group::<TOGETHER>(
+                        group.as_chunks_mut().0,
+                        |states| chacha_masks(room, keys, states),
+                    ),
+                    None => packet::unmask(room, group),
+                }
+            }
+            packet::unmask(room, rest);
             at += others;
             continue;
         };
@@ -98,12 +185,12 @@ fn unmask_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
                 1
             }
             [_] => {
-                unmask_group::<1>(key, groups);
+                unmask_group::<1>(groups, |states| encrypt(key, states));
                 LANES
             }
             _ => {
                 for groups in groups.chunks_mut(TOGETHER) {
-                    unmask_group::<TOGETHER>(key, groups);
+                    unmask_group::<TOGETHER>(groups, |states| encrypt(key, states));
                 }
                 LANES * groups.len()
             }
@@ -113,7 +200,10 @@ fn unmask_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
 
 /// Takes the masks off the headers of up to `G` times four packets. If numbers are within their first
 /// blocks, these are loaded once, and stored once.
-fn unmask_group<const G: usize>(key: &MaskKey, packets: &mut [[Unprotect<'_>; LANES]]) {
+fn unmask_group<const G: usize>(
+    packets: &mut [[Unprotect<'_>; LANES]],
+    masks: impl Fn([__m512i; G]) -> [__m512i; G],
+) {
     let none = [_mm512_setzero_si512(); G];
     let (mut states, mut starts, mut expected) = (none, none, none);
     for (at, group) in packets.iter().enumerate().take(G) {
@@ -121,7 +211,7 @@ fn unmask_group<const G: usize>(key: &MaskKey, packets: &mut [[Unprotect<'_>; LA
         let (mut samples, mut blocks, mut expectations) = (none, none, none);
         for (lane, packet) in group.iter().enumerate() {
             let Some((sample, block)) = packet.short() else {
-                return unmask_long::<G>(key, packets);
+                return unmask_long::<G>(packets, masks);
             };
             (samples[lane], blocks[lane]) = (load_block(sample), load_block(block));
             let number = packet::expected(packet.largest);
@@ -129,7 +219,7 @@ fn unmask_group<const G: usize>(key: &MaskKey, packets: &mut [[Unprotect<'_>; LA
         }
         (states[at], starts[at], expected[at]) = (join(samples), join(blocks), join(expectations));
     }
-    let masks = encrypt(key, states);
+    let masks = masks(states);
     for (at, packets) in packets.iter_mut().enumerate().take(G) {
         let (headers, found) = unmasked(starts[at], masks[at], expected[at]);
         let phases = _mm512_test_epi64_mask(headers, _mm512_set1_epi64(PHASE.into()));
@@ -147,12 +237,15 @@ fn unmask_group<const G: usize>(key: &MaskKey, packets: &mut [[Unprotect<'_>; LA
 
 /// The same, wherever numbers are, one number after the other.
 #[cold]
-fn unmask_long<const G: usize>(key: &MaskKey, packets: &mut [[Unprotect<'_>; LANES]]) {
+fn unmask_long<const G: usize>(
+    packets: &mut [[Unprotect<'_>; LANES]],
+    masks: impl Fn([__m512i; G]) -> [__m512i; G],
+) {
     let mut states = [_mm512_setzero_si512(); G];
     for (state, packets) in states.iter_mut().zip(&*packets) {
         *state = of_lanes(packets.each_ref().map(|packet| packet.sample().unwrap_or(&[0; BLOCK])));
     }
-    for (packets, masks) in packets.iter_mut().zip(encrypt(key, states)) {
+    for (packets, masks) in packets.iter_mut().zip(masks(states)) {
         for (packet, mask) in packets.iter_mut().zip(&blocks_of(masks)) {
             packet.unmask(Mask::new(mask));
         }
