@@ -228,6 +228,7 @@ impl Protect<'_> {
 }
 
 /// See [`PacketKernel::protect`](super::PacketKernel::protect).
+#[inline(never)]
 pub(super) fn protect<R: Room>(room: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
     if let Some(job) = packets.iter().position(|packet| !packet.is_right()) {
         return Err(Fault { job, why: packets[job].why() });
@@ -332,6 +333,7 @@ impl Place {
 }
 
 /// See [`PacketKernel::unprotect`](super::PacketKernel::unprotect).
+#[inline(never)]
 pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
         room.unmask(packets);

@@ -4,6 +4,7 @@ use super::headers::{self, each_bytes, last_of_number, mask_first, numbered};
 use super::lot::here;
 use super::register::*;
 use super::{BLOCK, Gcm512, LANES, TOGETHER, rounds};
+use crate::aes::Rounds;
 use crate::chacha::{self, ChaChaKey};
 use crate::packet::{
     self, HeaderForm, HeaderKey, Mask, MaskKey, NUMBER_END, PHASE, Protect, Room, SAMPLE_BYTES,
@@ -56,13 +57,20 @@ pub(super) fn mask_of_one(key: &MaskKey, sample: __m128i) -> Mask {
 
 #[inline]
 fn encrypt_one(key: &MaskKey, sample: __m128i) -> __m128i {
-    let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
-    let [first, middle @ .., last] = keys else { return sample };
-    let mut state = _mm_xor_si128(sample, load_block(first));
-    for key in middle {
+    match key.aes.rounds {
+        Rounds::Ten => encrypt_one_of::<10>(key, sample),
+        Rounds::Fourteen => encrypt_one_of::<14>(key, sample),
+    }
+}
+
+#[inline]
+fn encrypt_one_of<const ROUNDS: usize>(key: &MaskKey, sample: __m128i) -> __m128i {
+    let keys = &key.aes.round_keys;
+    let mut state = _mm_xor_si128(sample, load_block(&keys[0]));
+    for key in &keys[1..ROUNDS] {
         state = _mm_aesenc_si128(state, load_block(key));
     }
-    _mm_aesenclast_si128(state, load_block(last))
+    _mm_aesenclast_si128(state, load_block(&keys[ROUNDS]))
 }
 
 /// The keys of four registers of samples, word by word, if all are of ChaCha20.

@@ -107,9 +107,30 @@ impl Room for Gcm512 {
 
 features! {
 
-/// As many messages under one key at a time as there are, or four under keys of the same length. Says
-/// whether all keys were for this room: the others' headers are not masked.
+/// Says whether all keys were for this room: the others' headers are not masked.
+#[inline]
 fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
+    if let [message] = messages
+        && let Some(rounds) = rounds(message)
+    {
+        one::<M, SEAL>(message, rounds);
+        true
+    } else {
+        several::<M, SEAL>(messages)
+    }
+}
+
+#[inline]
+fn one<'k, M: Message<'k>, const SEAL: bool>(message: &mut M, rounds: Rounds) {
+    match rounds {
+        Rounds::Ten => alone::<M, SEAL, 10>(message),
+        Rounds::Fourteen => alone::<M, SEAL, 14>(message),
+    }
+}
+
+/// As many messages under one key at a time as there are, or four under keys of the same length.
+#[inline(never)]
+fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
     let (mut at, mut all) = (0, true);
     while let [first, ..] = &mut messages[at..] {
         let Some(rounds) = rounds(first) else {
@@ -130,11 +151,7 @@ fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
                     }
                     LANES
                 } else {
-                    let message = &mut messages[at];
-                    match rounds {
-                        Rounds::Ten => alone::<M, SEAL, 10>(message),
-                        Rounds::Fourteen => alone::<M, SEAL, 14>(message),
-                    }
+                    one::<M, SEAL>(&mut messages[at], rounds);
                     1
                 }
             }

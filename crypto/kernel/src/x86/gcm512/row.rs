@@ -183,12 +183,13 @@ impl Stream {
         let base = _mm512_castsi512_si128(self.base);
         let mut tag = _mm_xor_si128(base, _mm_set_epi32(1 << 24, 0, 0, 0));
         let mut states = self.next::<N>();
-        for round in 1..ROUNDS {
-            let round_key = broadcast(&key.aes.round_keys[round]);
+        for at in 1..ROUNDS {
+            let round_key = broadcast(&key.aes.round_keys[at]);
             for state in &mut states {
-                *state = _mm512_aesenc_epi128(*state, round_key);
+                round(state, round_key);
             }
             tag = _mm_aesenc_si128(tag, _mm512_castsi512_si128(round_key));
+            tag = _mm512_castsi512_si128(here(_mm512_castsi128_si512(tag)));
         }
         let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
         let tag = _mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key));

@@ -2,14 +2,15 @@
 
 use super::hash::{Sums, carry, fold, middle_of, powers, sum_rows, zero};
 use super::headers;
+use super::lot::{here, last_round, round};
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, LANES, LOT, gcm};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
 use core::arch::x86_64::*;
 
-/// A message of at most so many registers goes through the cipher at once.
-const SHORT: usize = 12;
+/// A message of fewer blocks goes through the cipher at once.
+const SHORT: usize = 2 * POWERS;
 /// A message of so many is worth more powers.
 const BULK: usize = 64;
 
@@ -19,54 +20,67 @@ features! {
 #[inline(never)]
 pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(message: &mut M) {
     let Some(key) = gcm(message) else { return };
+    let header = headers::last(key, message);
+    let nonce = block(message.nonce());
+    let sample_at = message.header().map_or(0, |packet| packet.sample_at());
     let Parts { aad, data, .. } = message.parts();
-    let (aad, size) = (aad.len(), data.len());
-    let blocks = size.div_ceil(BLOCK);
+    let blocks = data.len().div_ceil(BLOCK);
     let registers = blocks.div_ceil(LANES);
     if registers > 4 {
         // If the key is not at hand, its lines come at once instead of one after the other.
         fetch(&key.powers);
     }
-    let header = headers::last(key, message);
-    let lengths = _mm_set_epi64x(8 * aad as i64, 8 * size as i64);
+    let lengths = _mm_set_epi64x(8 * aad.len() as i64, 8 * data.len() as i64);
     let none = _mm_setzero_si128();
     // Additional data before the data, and lengths behind it.
-    let (start, power, before) = match registers {
-        ..=SHORT => (reverse_block(header), &key.powers.all()[(2 * POWERS - 1 - blocks) % POWERS], none),
+    let (start, power, before) = match blocks {
+        ..SHORT => (reverse_block(header), &key.powers.all()[POWERS - 1 - blocks % POWERS], none),
         _ => (none, &key.first, header),
     };
-    let power = join([load_block(power), load_block(&key.first), none, none]);
-    let ends = zero().add(join([start, lengths, none, none]), power, middle_of(power));
-    let nonce = block(message.nonce());
-    let sample_at = message.header().map_or(0, |packet| packet.sample_at());
-    let data = message.parts().data;
+    macro_rules! short {
+        ($registers:expr, $chunks:expr) => {
+            short::<SEAL, ROUNDS, { $registers }, { $chunks }>(
+                key, nonce, data, start, lengths, power, sample_at,
+            )
+        };
+    }
     let (tag, sample) = match registers {
-        1 => short::<SEAL, ROUNDS, 1, 1>(key, nonce, data, ends, sample_at),
-        2 => short::<SEAL, ROUNDS, 2, 1>(key, nonce, data, ends, sample_at),
-        3 => short::<SEAL, ROUNDS, 3, 1>(key, nonce, data, ends, sample_at),
-        4 => short::<SEAL, ROUNDS, 4, 1>(key, nonce, data, ends, sample_at),
-        5 => short::<SEAL, ROUNDS, 5, 1>(key, nonce, data, ends, sample_at),
-        6 => short::<SEAL, ROUNDS, 6, 1>(key, nonce, data, ends, sample_at),
-        7 => short::<SEAL, ROUNDS, 7, 1>(key, nonce, data, ends, sample_at),
-        LOT if blocks < POWERS => {
-            short::<SEAL, ROUNDS, LOT, 1>(key, nonce, data, ends, sample_at)
-        }
-        LOT => short::<SEAL, ROUNDS, LOT, 2>(key, nonce, data, ends, sample_at),
-        9 => short::<SEAL, ROUNDS, 9, 2>(key, nonce, data, ends, sample_at),
-        10 => short::<SEAL, ROUNDS, 10, 2>(key, nonce, data, ends, sample_at),
-        11 => short::<SEAL, ROUNDS, 11, 2>(key, nonce, data, ends, sample_at),
-        SHORT => short::<SEAL, ROUNDS, SHORT, 2>(key, nonce, data, ends, sample_at),
+        1 => short!(1, 1),
+        2 => short!(2, 1),
+        3 => short!(3, 1),
+        4 => short!(4, 1),
+        5 => short!(5, 1),
+        6 => short!(6, 1),
+        7 => short!(7, 1),
+        LOT if blocks < POWERS => short!(LOT, 1),
+        LOT => short!(LOT, 2),
+        9 => short!(9, 2),
+        10 => short!(10, 2),
+        11 => short!(11, 2),
+        12 => short!(12, 2),
+        13 => short!(13, 2),
+        14 => short!(14, 2),
+        15 => short!(15, 2),
+        16 if blocks < SHORT => short!(16, 2),
         _ => {
             let (sums, stream) = match registers {
                 ..BULK => row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, before),
                 _ => row::<SEAL, ROUNDS, _>(key, &key.many, nonce, data, before),
             };
-            message.finish(&bytes_of(tag_of(sums.and(ends), stream)));
-            return headers::finish_one(message, None);
+            let sums = sums.and(products(key, [start, lengths], power));
+            (tag_of(sums, stream), None)
         }
     };
     message.finish(&bytes_of(tag));
-    headers::finish_one(message, Some(sample));
+    headers::finish_one(message, sample);
+}
+
+/// The product of what is before the data, in the first lane, and that of the lengths, in the second.
+#[inline]
+fn products(key: &GcmKey, [start, lengths]: [__m128i; 2], power: &[u8; BLOCK]) -> Sums {
+    let none = _mm_setzero_si128();
+    let power = join([load_block(power), load_block(&key.first), none, none]);
+    zero().add(join([start, lengths, none, none]), power, middle_of(power))
 }
 
 #[inline]
@@ -75,30 +89,35 @@ fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
 }
 
 /// The data of a message of `N` registers, all of them and the tag's key stream side by side; with two
-/// chunks, what comes before the last eight is reduced. `ends` has the product of what is before the data in
-/// its first lane and that of the lengths in its second. Returns the tag,
-/// and 16 bytes of what was sealed from this place on, which no store was waited for.
+/// chunks, what comes before the last eight is reduced. What is before the data is multiplied by `power`.
+/// Returns the tag, and 16 bytes of what was sealed from this place on, which no store was waited for.
 fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: usize>(
     key: &GcmKey,
     nonce: __m128i,
     data: &mut [u8],
-    ends: Sums,
+    start: __m128i,
+    lengths: __m128i,
+    power: &[u8; BLOCK],
     sample_at: usize,
-) -> (__m128i, __m128i) {
+) -> (__m128i, Option<__m128i>) {
+    let ends = products(key, [start, lengths], power);
     let (size, pad) = (data.len(), pad(data.len()));
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
+    let (counters, _) = COUNTERS.0[COUNTERS_BEFORE + 2 - pad..].as_chunks::<LANES>();
+    let counters = counters.first_chunk::<N>().expect("so many");
     let mut states = [base; N];
-    for (at, state) in states.iter_mut().enumerate() {
-        *state = _mm512_xor_si512(base, counters(COUNTERS_BEFORE + 2 + LANES * at - pad));
+    for (state, counters) in states.iter_mut().zip(counters) {
+        *state = _mm512_xor_si512(base, load_blocks(counters));
     }
     let mut tag = _mm512_castsi512_si128(_mm512_xor_si512(base, every_lane(1 << 24)));
-    for round in 1..ROUNDS {
-        let round_key = broadcast(&key.aes.round_keys[round]);
+    for at in 1..ROUNDS {
+        let round_key = broadcast(&key.aes.round_keys[at]);
         for state in &mut states {
-            *state = _mm512_aesenc_epi128(*state, round_key);
+            round(state, round_key);
         }
         tag = _mm_aesenc_si128(tag, _mm512_castsi512_si128(round_key));
+        tag = _mm512_castsi512_si128(here(_mm512_castsi128_si512(tag)));
     }
     let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
     let tag = _mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key));
@@ -108,32 +127,67 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
         1 => (ends, zero()),
         _ => (ends.lanes(0b0000_0011), ends.lanes(0b0000_1100)),
     };
-    let mut rest = data;
-    for (at, state) in states.into_iter().enumerate() {
-        let pad = if at == 0 { pad } else { 0 };
-        let (bytes, behind) = rest.split_at_mut((64 - BLOCK * pad).min(rest.len()));
-        rest = behind;
-        let (input, mask) = load_some(bytes, pad);
-        let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
-        store_some(bytes, pad, output);
-        let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-        if at < 2 {
-            start[at] = sealed;
-        }
-        let mut hashed = reverse(sealed);
-        if CHUNKS == 2 && at + LOT == N {
-            hashed = _mm512_xor_si512(hashed, reverse(carry(sums)));
-            sums = lengths;
-        }
-        let (power, middle) = powers(&key.powers, (CHUNKS * LOT - N + at) % LOT);
-        sums = sums.add(hashed, power, middle);
+    // Only the first register and the last may be short.
+    let (first, rest) = data.split_at_mut((64 - BLOCK * pad).min(size));
+    let (whole, last) = rest.split_at_mut(64 * N.saturating_sub(2));
+    let (whole, _) = whole.as_chunks_mut::<64>();
+    short_round::<SEAL>(&mut states[0], last_key, first, pad);
+    for (state, bytes) in states[1..].iter_mut().zip(whole) {
+        last_round::<SEAL>(state, last_key, bytes);
     }
+    if N > 1 {
+        short_round::<SEAL>(&mut states[N - 1], last_key, last, 0);
+    }
+    for (start, state) in start.iter_mut().zip(states) {
+        *start = state;
+    }
+    if CHUNKS == 2 {
+        sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[..N - LOT]);
+        states[N - LOT] = _mm512_xor_si512(states[N - LOT], carry(sums));
+        sums = lengths;
+    }
+    sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[N.saturating_sub(LOT)..]);
     let tag = tag_of(sums, tag);
     // Whether the tag is waited for depends on the size alone: how long the number is, is not to show.
-    if size < BLOCK + 4 {
+    if N == 1 && size < BLOCK + 4 {
         start[1] = _mm512_zextsi128_si512(tag);
     }
-    (tag, headers::sample(start, size, sample_at))
+    (tag, Some(headers::sample(start, size, sample_at)))
+}
+
+/// Takes registers into the hash, of which the last belongs to the lowest powers: first that one, since what
+/// is being reduced belongs into the first. Its parameters make it its caller's own, which the compiler inlines.
+#[inline]
+fn last_registers<const SEAL: bool, const ROUNDS: usize, const N: usize>(
+    key: &GcmKey,
+    mut sums: Sums,
+    registers: &[__m512i],
+) -> Sums {
+    let (first, pairs) = registers.split_at(registers.len() % 2);
+    let start = LOT - pairs.len();
+    for (at, pair) in pairs.as_chunks::<2>().0.iter().enumerate().rev() {
+        sums = sums.add_pair(&key.powers, *pair, start + 2 * at);
+    }
+    for register in first {
+        let (power, middle) = powers(&key.powers, start - 1);
+        sums = sums.add(reverse(*register), power, middle);
+    }
+    sums
+}
+
+/// The last round and the data of a register that may be short, after so many blocks that are not there.
+/// Leaves what belongs into the hash, as it is sent.
+#[inline]
+fn short_round<const SEAL: bool>(
+    state: &mut __m512i,
+    last_key: __m512i,
+    bytes: &mut [u8],
+    pad: usize,
+) {
+    let (input, mask) = load_some(bytes, pad);
+    let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+    store_some(bytes, pad, output);
+    *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
 }
 
 /// Messages under keys of one length, one in each lane. The keys of the next come into the cache meanwhile.
