@@ -231,13 +231,18 @@ fn masks(figures: &Figures, found: &mut Findings) {
         }
         for way in WAYS {
             let title = format!("2 what the mask adds, ns: {}, {}", title(algorithm), verb(way));
-            let table = per_size(figures, &title, |side, batch, bytes| {
+            let mut table = per_size(figures, &title, |side, batch, bytes| {
                 let case = Case { algorithm, bytes, way, batch, ..SEAL };
                 let with = figures.of(side, case)?;
                 let without = figures.of(side, Case { header: false, ..case })?;
                 let added: Vec<_> = with.iter().zip(&without).map(|(one, two)| one - two).collect();
                 Some(show(median(&added)))
             });
+            if let Some(bound) = &figures.bound {
+                let mut row = vec!["the processor's bound".to_owned()];
+                row.resize(1 + SIZES.len(), show(bound.mask(algorithm)));
+                table.rows.push(row);
+            }
             found.tables.push(table);
         }
     }

@@ -203,13 +203,15 @@ impl Protect<'_> {
     }
 
     fn is_right(&self) -> bool {
-        let Some(first) = self.packet.first() else { return false };
-        let before_number = self.header_bytes.wrapping_sub(usize::from(first & 3) + 2);
         // The tag has a place wherever there is a sample, which begins 4 bytes behind the number's
         // start and has its length.
         let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
         let room = self.packet.len().wrapping_sub(behind);
-        before_number < room && room <= MESSAGE_BYTES_MAX - behind && self.number < NUMBER_END
+        if room > MESSAGE_BYTES_MAX - behind {
+            return false;
+        }
+        let before_number = self.header_bytes.wrapping_sub(self.number_bytes() + 1);
+        before_number < room && self.number < NUMBER_END
     }
 
     /// What is wrong with it.
