@@ -5,7 +5,7 @@ use super::lot::here;
 use super::register::*;
 use super::{BLOCK, Gcm512, LANES, TOGETHER, rounds};
 use crate::aes::Rounds;
-use crate::chacha::{self, ChaChaKey};
+use crate::chacha;
 use crate::packet::{
     self, HeaderForm, HeaderKey, Mask, MaskKey, NUMBER_END, PHASE, Protect, Room, SAMPLE_BYTES,
     Unprotect,
@@ -76,24 +76,30 @@ fn encrypt_one_of<const ROUNDS: usize>(key: &MaskKey, sample: __m128i) -> __m128
 /// The keys of four registers of samples, word by word, if all are of ChaCha20.
 #[inline]
 fn chacha_keys<'k>(keys: impl Fn(usize) -> &'k HeaderKey) -> Option<[[__m512i; 4]; 2]> {
-    let HeaderForm::ChaCha(ChaChaKey(first)) = &keys(0).0 else { return None };
+    let HeaderForm::ChaCha(first) = &keys(0).0 else { return None };
+    let mut words = [[_mm512_setzero_si512(); 4]; 2];
     if (1..CHACHAS).all(|at| ptr::eq(keys(at), keys(0))) {
-        return Some(first.map(|half| {
-            let (words, _) = half.as_chunks();
-            [0, 1, 2, 3].map(|word| _mm512_set1_epi32(i32::from_le_bytes(words[word])))
-        }));
+        for (words, half) in words.iter_mut().zip(&first.0) {
+            for (word, bytes) in words.iter_mut().zip(half.as_chunks().0) {
+                *word = _mm512_set1_epi32(i32::from_le_bytes(*bytes));
+            }
+        }
+        return Some(words);
     }
-    let mut halves = [[_mm_setzero_si128(); CHACHAS]; 2];
-    for at in 0..CHACHAS {
-        let HeaderForm::ChaCha(ChaChaKey(key)) = &keys(at).0 else { return None };
-        for (halves, half) in halves.iter_mut().zip(key) {
-            halves[at] = load_block(half);
+    let mut found = [first; CHACHAS];
+    for (at, found) in found.iter_mut().enumerate() {
+        match &keys(at).0 {
+            HeaderForm::ChaCha(key) => *found = key,
+            _ => return None,
         }
     }
-    Some(halves.map(|halves| {
-        let (groups, _) = halves.as_chunks::<LANES>();
-        transposed([0, 1, 2, 3].map(|group| join(groups[group])))
-    }))
+    for (half, words) in words.iter_mut().enumerate() {
+        for (register, [a, b, c, d]) in words.iter_mut().zip(found.as_chunks().0) {
+            *register = of_lanes([&a.0[half], &b.0[half], &c.0[half], &d.0[half]]);
+        }
+        *words = transposed(*words);
+    }
+    Some(words)
 }
 
 /// Masks of ChaCha20 for four samples in each register.
