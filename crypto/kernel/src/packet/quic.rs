@@ -165,8 +165,8 @@ impl Protect<'_> {
         split(self.packet, self.header_bytes)
     }
 
-    /// As a message: where it is wanted, for what was just written in parts and is read in others is waited
-    /// for.
+    /// As a message. Inlined, it is put together where it is used: a copy of it would wait, since it is read
+    /// in other parts than it was written.
     #[inline]
     pub(super) fn seal(&mut self) -> Seal<'_> {
         let (key, nonce) = (self.key.key(), self.key.nonce(self.number));
@@ -229,7 +229,8 @@ impl Protect<'_> {
     }
 }
 
-/// See [`PacketKernel::protect`](super::PacketKernel::protect).
+/// See [`PacketKernel::protect`](super::PacketKernel::protect). Never inlined, so that a room's packets do not wait for
+/// what others put on the stack.
 #[inline(never)]
 pub(super) fn protect<R: Room>(room: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
     if let Some(job) = packets.iter().position(|packet| !packet.is_right()) {
@@ -334,7 +335,8 @@ impl Place {
     }
 }
 
-/// See [`PacketKernel::unprotect`](super::PacketKernel::unprotect).
+/// See [`PacketKernel::unprotect`](super::PacketKernel::unprotect). Never inlined, so that a room's packets do not wait for
+/// what others put on the stack.
 #[inline(never)]
 pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
@@ -452,8 +454,8 @@ impl<'k> Unprotect<'k> {
         }
     }
 
-    /// As a message: where it is wanted, for what was just written in parts and is read in others is waited
-    /// for.
+    /// As a message. Inlined, it is put together where it is used: a copy of it would wait, since it is read
+    /// in other parts than it was written.
     #[inline]
     pub(super) fn open(&mut self) -> Open<'_> {
         let key = self.found_key();

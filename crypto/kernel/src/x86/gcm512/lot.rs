@@ -153,6 +153,27 @@ macro_rules! quarter_and_pair {
 
 pub(super) use quarter_and_pair;
 
+/// All rounds but the last of counter blocks, and all of the tag's, whose first is `base`: in step, for the
+/// schedulers would fill with the rounds of one register that wait for each other. Makes the tag's key stream
+/// and the last round key. A function would not be inlined everywhere.
+macro_rules! in_step {
+    ($key:expr, $states:expr, $base:expr) => {{
+        let mut tag = _mm_xor_si128($base, _mm_set_epi32(1 << 24, 0, 0, 0));
+        for at in 1..ROUNDS {
+            let round_key = broadcast(&$key.aes.round_keys[at]);
+            for state in &mut $states {
+                round(state, round_key);
+            }
+            tag = _mm_aesenc_si128(tag, _mm512_castsi512_si128(round_key));
+            tag = _mm512_castsi512_si128(here(_mm512_castsi128_si512(tag)));
+        }
+        let last_key = broadcast(&$key.aes.round_keys[ROUNDS]);
+        (_mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key)), last_key)
+    }};
+}
+
+pub(super) use in_step;
+
 features! {
 
 /// A round of the cipher, here.
@@ -172,6 +193,20 @@ pub(super) fn last_round<const SEAL: bool>(
     let output = here(_mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input)));
     store(bytes, output);
     *state = if SEAL { output } else { input };
+}
+
+/// The same for a register that may be short, after so many blocks that are not there.
+#[inline]
+pub(super) fn short_last_round<const SEAL: bool>(
+    state: &mut __m512i,
+    last_key: __m512i,
+    bytes: &mut [u8],
+    pad: usize,
+) {
+    let (input, mask) = load_some(bytes, pad);
+    let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
+    store_some(bytes, pad, output);
+    *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
 }
 
 /// A value that is computed after all such before it and before all such behind it: the compiler keeps

@@ -1,5 +1,6 @@
 //! Header masks.
 
+use super::chacha::{CHACHAS, chacha_keys, chacha_masks};
 use super::headers::{self, each_bytes, last_of_number, mask_first, numbered};
 use super::lot::here;
 use super::register::*;
@@ -11,12 +12,8 @@ use crate::packet::{
     Unprotect,
 };
 use crate::portable::Library;
-use crate::x86::chacha::transposed;
 use core::arch::x86_64::*;
 use core::{ptr, slice};
-
-/// Packets whose masks are of ChaCha20 go so many together.
-const CHACHAS: usize = LANES * TOGETHER;
 
 features! {
 
@@ -71,47 +68,6 @@ fn encrypt_one_of<const ROUNDS: usize>(key: &MaskKey, sample: __m128i) -> __m128
         state = _mm_aesenc_si128(state, load_block(key));
     }
     _mm_aesenclast_si128(state, load_block(&keys[ROUNDS]))
-}
-
-/// The keys of four registers of samples, word by word, if all are of ChaCha20.
-#[inline]
-fn chacha_keys<'k>(keys: impl Fn(usize) -> &'k HeaderKey) -> Option<[[__m512i; 4]; 2]> {
-    let HeaderForm::ChaCha(first) = &keys(0).0 else { return None };
-    let mut words = [[_mm512_setzero_si512(); 4]; 2];
-    if (1..CHACHAS).all(|at| ptr::eq(keys(at), keys(0))) {
-        for (words, half) in words.iter_mut().zip(&first.0) {
-            for (word, bytes) in words.iter_mut().zip(half.as_chunks().0) {
-                *word = _mm512_set1_epi32(i32::from_le_bytes(*bytes));
-            }
-        }
-        return Some(words);
-    }
-    let mut found = [first; CHACHAS];
-    for (at, found) in found.iter_mut().enumerate() {
-        match &keys(at).0 {
-            HeaderForm::ChaCha(key) => *found = key,
-            _ => return None,
-        }
-    }
-    for (half, words) in words.iter_mut().enumerate() {
-        for (register, [a, b, c, d]) in words.iter_mut().zip(found.as_chunks().0) {
-            *register = of_lanes([&a.0[half], &b.0[half], &c.0[half], &d.0[half]]);
-        }
-        *words = transposed(*words);
-    }
-    Some(words)
-}
-
-/// Masks of ChaCha20 for four samples in each register.
-#[inline]
-fn chacha_masks(
-    room: Gcm512,
-    key: [[__m512i; 4]; 2],
-    samples: [__m512i; TOGETHER],
-) -> [__m512i; TOGETHER] {
-    let [first, second] = chacha::first_words(room, key, transposed(samples));
-    let (low, high) = (_mm512_unpacklo_epi32(first, second), _mm512_unpackhi_epi32(first, second));
-    [low, _mm512_unpackhi_epi64(low, low), high, _mm512_unpackhi_epi64(high, high)]
 }
 
 /// Masks the headers of those packets that were not sealed in this room.
@@ -175,17 +131,7 @@ fn unmask_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
         let Some(key) = aes(first.header_key) else {
             let others = packets[at..].iter().take_while(|other| aes(other.header_key).is_none());
             let others = others.count();
-            let (groups, rest) = packets[at..][..others].as_chunks_mut::<CHACHAS>();
-            for group in groups {
-                match chacha_keys(|at| group[at].header_key) {
-                    Some(keys) => unmask_group::<TOGETHER>(
-                        group.as_chunks_mut().0,
-                        |states| chacha_masks(room, keys, states),
-                    ),
-                    None => packet::unmask(room, group),
-                }
-            }
-            packet::unmask(room, rest);
+            unmask_others(room, &mut packets[at..][..others]);
             at += others;
             continue;
         };
@@ -210,6 +156,20 @@ fn unmask_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
             }
         };
     }
+}
+
+/// Takes off masks that are not of AES.
+fn unmask_others(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+    let (groups, rest) = packets.as_chunks_mut::<CHACHAS>();
+    for group in groups {
+        match chacha_keys(|at| group[at].header_key) {
+            Some(keys) => {
+                unmask_group(group.as_chunks_mut().0, |states| chacha_masks(room, keys, states));
+            }
+            None => packet::unmask(room, group),
+        }
+    }
+    packet::unmask(room, rest);
 }
 
 /// Takes the masks off the headers of up to `G` times four packets. If numbers are within their first

@@ -17,6 +17,7 @@ macro_rules! features {
     )*};
 }
 
+mod chacha;
 mod columns;
 mod group;
 mod hash;
@@ -107,7 +108,7 @@ impl Room for Gcm512 {
 
 features! {
 
-/// Says whether all keys were for this room: the others' headers are not masked.
+/// Seals or opens messages. Says whether all keys were for this room: the others' headers are not masked.
 #[inline]
 fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
     if let [message] = messages

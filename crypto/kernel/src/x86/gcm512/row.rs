@@ -1,7 +1,10 @@
 //! The data of one message, register by register.
 
 use super::hash::{Sums, carry, middle_of, xor3, zero};
-use super::lot::{Lot, Schedule, Wide, here, last_round, pair_of_powers, quarter_and_pair, round};
+use super::lot::{
+    Lot, Schedule, Wide, here, in_step, last_round, pair_of_powers, quarter_and_pair, round,
+    short_last_round,
+};
 use super::register::*;
 use super::{BLOCK, LANES, LOT};
 use crate::packet::{GcmKey, Powers};
@@ -181,26 +184,13 @@ impl Stream {
         before: [__m512i; 2],
     ) -> ([__m512i; LOT], __m128i) {
         let base = _mm512_castsi512_si128(self.base);
-        let mut tag = _mm_xor_si128(base, _mm_set_epi32(1 << 24, 0, 0, 0));
         let mut states = self.next::<N>();
-        for at in 1..ROUNDS {
-            let round_key = broadcast(&key.aes.round_keys[at]);
-            for state in &mut states {
-                round(state, round_key);
-            }
-            tag = _mm_aesenc_si128(tag, _mm512_castsi512_si128(round_key));
-            tag = _mm512_castsi512_si128(here(_mm512_castsi128_si512(tag)));
-        }
-        let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
-        let tag = _mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key));
+        let (tag, last_key) = in_step!(key, states, base);
         let mut done = [_mm512_setzero_si512(); LOT];
-        for (at, state) in states.into_iter().enumerate() {
+        for (at, mut state) in states.into_iter().enumerate() {
             let (bytes, pad) = cursor.register();
-            let (input, mask) = load_some(bytes, pad);
-            let output = _mm512_aesenclast_epi128(state, _mm512_xor_si512(last_key, input));
-            store_some(bytes, pad, output);
-            let sent = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-            done[LOT - N + at] = sent;
+            short_last_round::<SEAL>(&mut state, last_key, bytes, pad);
+            done[LOT - N + at] = state;
         }
         let [register_before, first] = before;
         let (zeros, data) = done.split_at_mut(LOT - N);
@@ -255,10 +245,7 @@ impl Stream {
         for (state, bytes) in states_whole.iter_mut().zip(whole) {
             last_round::<SEAL>(state, last_key, bytes);
         }
-        let (input, mask) = load_some(tail, 0);
-        let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
-        store_some(tail, 0, output);
-        *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
+        short_last_round::<SEAL>(state, last_key, tail, 0);
         (sums, states)
     }
 

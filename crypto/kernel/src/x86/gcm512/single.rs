@@ -2,7 +2,7 @@
 
 use super::hash::{Sums, carry, fold, middle_of, powers, sum_rows, zero};
 use super::headers;
-use super::lot::{here, last_round, round};
+use super::lot::{here, in_step, last_round, round, short_last_round};
 use super::register::*;
 use super::row::row;
 use super::{BLOCK, LANES, LOT, gcm};
@@ -11,7 +11,7 @@ use core::arch::x86_64::*;
 
 /// A message of fewer blocks goes through the cipher at once.
 const SHORT: usize = 2 * POWERS;
-/// A message of so many is worth more powers.
+/// A message of so many registers is worth more powers.
 const BULK: usize = 64;
 
 features! {
@@ -23,7 +23,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
     let header = headers::last(key, message);
     let nonce = block(message.nonce());
     let sample_at = message.header().map_or(0, |packet| packet.sample_at());
-    let Parts { aad, data, .. } = message.parts();
+    let Parts { aad, data } = message.parts();
     let blocks = data.len().div_ceil(BLOCK);
     let registers = blocks.div_ceil(LANES);
     if registers > 4 {
@@ -67,7 +67,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
                 ..BULK => row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, before),
                 _ => row::<SEAL, ROUNDS, _>(key, &key.many, nonce, data, before),
             };
-            let sums = sums.and(products(key, [start, lengths], power));
+            let sums = sums.and(products(key, start, lengths, power));
             (tag_of(sums, stream), None)
         }
     };
@@ -77,7 +77,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
 
 /// The product of what is before the data, in the first lane, and that of the lengths, in the second.
 #[inline]
-fn products(key: &GcmKey, [start, lengths]: [__m128i; 2], power: &[u8; BLOCK]) -> Sums {
+fn products(key: &GcmKey, start: __m128i, lengths: __m128i, power: &[u8; BLOCK]) -> Sums {
     let none = _mm_setzero_si128();
     let power = join([load_block(power), load_block(&key.first), none, none]);
     zero().add(join([start, lengths, none, none]), power, middle_of(power))
@@ -100,7 +100,7 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
     power: &[u8; BLOCK],
     sample_at: usize,
 ) -> (__m128i, Option<__m128i>) {
-    let ends = products(key, [start, lengths], power);
+    let ends = products(key, start, lengths, power);
     let (size, pad) = (data.len(), pad(data.len()));
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
@@ -110,18 +110,7 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
     for (state, counters) in states.iter_mut().zip(counters) {
         *state = _mm512_xor_si512(base, load_blocks(counters));
     }
-    let mut tag = _mm512_castsi512_si128(_mm512_xor_si512(base, every_lane(1 << 24)));
-    for at in 1..ROUNDS {
-        let round_key = broadcast(&key.aes.round_keys[at]);
-        for state in &mut states {
-            round(state, round_key);
-        }
-        tag = _mm_aesenc_si128(tag, _mm512_castsi512_si128(round_key));
-        tag = _mm512_castsi512_si128(here(_mm512_castsi128_si512(tag)));
-    }
-    let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
-    let tag = _mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key));
-    let mut start = [_mm512_setzero_si512(); 2];
+    let (tag, last_key) = in_step!(key, states, _mm512_castsi512_si128(base));
     // The lengths' product belongs to the last chunk.
     let (mut sums, lengths) = match CHUNKS {
         1 => (ends, zero()),
@@ -131,15 +120,16 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
     let (first, rest) = data.split_at_mut((64 - BLOCK * pad).min(size));
     let (whole, last) = rest.split_at_mut(64 * N.saturating_sub(2));
     let (whole, _) = whole.as_chunks_mut::<64>();
-    short_round::<SEAL>(&mut states[0], last_key, first, pad);
+    short_last_round::<SEAL>(&mut states[0], last_key, first, pad);
     for (state, bytes) in states[1..].iter_mut().zip(whole) {
         last_round::<SEAL>(state, last_key, bytes);
     }
     if N > 1 {
-        short_round::<SEAL>(&mut states[N - 1], last_key, last, 0);
+        short_last_round::<SEAL>(&mut states[N - 1], last_key, last, 0);
     }
-    for (start, state) in start.iter_mut().zip(states) {
-        *start = state;
+    let mut sealed = [_mm512_setzero_si512(); 2];
+    for (sealed, state) in sealed.iter_mut().zip(states) {
+        *sealed = state;
     }
     if CHUNKS == 2 {
         sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[..N - LOT]);
@@ -150,9 +140,9 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
     let tag = tag_of(sums, tag);
     // Whether the tag is waited for depends on the size alone: how long the number is, is not to show.
     if N == 1 && size < BLOCK + 4 {
-        start[1] = _mm512_zextsi128_si512(tag);
+        sealed[1] = _mm512_zextsi128_si512(tag);
     }
-    (tag, Some(headers::sample(start, size, sample_at)))
+    (tag, Some(headers::sample(sealed, size, sample_at)))
 }
 
 /// Takes registers into the hash, of which the last belongs to the lowest powers: first that one, since what
@@ -175,21 +165,6 @@ fn last_registers<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     sums
 }
 
-/// The last round and the data of a register that may be short, after so many blocks that are not there.
-/// Leaves what belongs into the hash, as it is sent.
-#[inline]
-fn short_round<const SEAL: bool>(
-    state: &mut __m512i,
-    last_key: __m512i,
-    bytes: &mut [u8],
-    pad: usize,
-) {
-    let (input, mask) = load_some(bytes, pad);
-    let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
-    store_some(bytes, pad, output);
-    *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-}
-
 /// Messages under keys of one length, one in each lane. The keys of the next come into the cache meanwhile.
 #[inline(never)]
 pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(
@@ -206,7 +181,7 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     for (lane, message) in messages.iter_mut().enumerate() {
         nonces[lane] = block(message.nonce());
         headers[lane] = headers::last(keys[lane], message);
-        let Parts { aad, data, .. } = message.parts();
+        let Parts { aad, data } = message.parts();
         let (aad, data) = (aad.len(), data.len());
         lengths[lane] = _mm_set_epi64x(8 * aad as i64, 8 * data as i64);
     }
