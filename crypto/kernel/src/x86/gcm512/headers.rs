@@ -135,18 +135,27 @@ pub(super) fn finish_one<'k, M: Message<'k>>(message: &mut M, sample: Option<__m
     packet.mask_first(mask);
 }
 
-/// 16 bytes of what was sealed, from this place on: of the first two registers, or, if it is so short that
-/// some may be the tag's, of the first and the tag.
+/// 16 bytes of what was sealed, from this place on: of the first two registers, of which the first begins with
+/// so many blocks that are not there.
 #[inline]
-pub(super) fn sample([a, b]: [__m512i; 2], size: usize, at: usize) -> __m128i {
-    let mut order = _mm_add_epi8(each_byte(), _mm_set1_epi8((BLOCK * pad(size) + at) as i8));
-    if size < BLOCK + 4 {
-        let left = size.wrapping_sub(at);
-        let of_tag = _mm_add_epi8(each_byte(), _mm_set1_epi8(64_usize.wrapping_sub(left) as i8));
-        let of_data = _bzhi_u32(0xffff, left as u32) as u16;
-        order = _mm_mask_mov_epi8(of_tag, of_data, order);
-    }
+pub(super) fn sample([a, b]: [__m512i; 2], pad: usize, at: usize) -> __m128i {
+    let order = _mm_add_epi8(each_byte(), _mm_set1_epi8((BLOCK * pad + at) as i8));
     _mm512_castsi512_si128(_mm512_permutex2var_epi8(a, _mm512_zextsi128_si512(order), b))
+}
+
+/// The same of a message of one register: if it is so short that some may be the tag's, of that too. Whether
+/// the tag is waited for depends on the size alone: how long the number is, is not to show.
+#[inline]
+pub(super) fn sample_of_one(data: __m512i, tag: __m128i, size: usize, at: usize) -> __m128i {
+    if size >= BLOCK + 4 {
+        return sample([data, data], 0, at);
+    }
+    let left = size.wrapping_sub(at);
+    let of_data = _mm_add_epi8(each_byte(), _mm_set1_epi8(at as i8));
+    let of_tag = _mm_add_epi8(each_byte(), _mm_set1_epi8(64_usize.wrapping_sub(left) as i8));
+    let order = _mm_mask_mov_epi8(of_tag, _bzhi_u32(0xffff, left as u32) as u16, of_data);
+    let (order, tag) = (_mm512_zextsi128_si512(order), _mm512_zextsi128_si512(tag));
+    _mm512_castsi512_si128(_mm512_permutex2var_epi8(data, order, tag))
 }
 
 /// Headers, their first bytes masked: four bits if they are long and five if they are short (RFC 9001

@@ -45,7 +45,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         };
     }
     let (tag, sample) = match registers {
-        1 => short!(1, 1),
+        0 | 1 => shortest::<SEAL, ROUNDS>(key, nonce, data, start, lengths, power, sample_at),
         2 => short!(2, 1),
         3 => short!(3, 1),
         4 => short!(4, 1),
@@ -88,9 +88,34 @@ fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
     _mm_xor_si128(reverse_block(fold(sums.reduce())), stream)
 }
 
+/// A message of one register or none, the tag's key stream beside it. Its data is at the register's start: it
+/// would wait for what was just written before it, were it loaded with that. What is before the data is
+/// multiplied by `power`. Returns the tag, and 16 bytes of what was sealed from this place on, which no store
+/// was waited for.
+fn shortest<const SEAL: bool, const ROUNDS: usize>(
+    key: &GcmKey,
+    nonce: __m128i,
+    data: &mut [u8],
+    start: __m128i,
+    lengths: __m128i,
+    power: &[u8; BLOCK],
+    sample_at: usize,
+) -> (__m128i, Option<__m128i>) {
+    let ends = products(key, start, lengths, power);
+    let first_key = broadcast(&key.aes.round_keys[0]);
+    let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
+    let mut states = [_mm512_xor_si512(base, counters(COUNTERS_BEFORE + 2))];
+    let (tag, last_key) = in_step!(key, states, _mm512_castsi512_si128(base));
+    let [mut state] = states;
+    short_last_round::<SEAL>(&mut state, last_key, data, 0);
+    let (power, _) = powers(&key.powers, LOT - 1);
+    let power = without_first(power, pad(data.len()));
+    let tag = tag_of(ends.add(reverse(state), power, middle_of(power)), tag);
+    (tag, Some(headers::sample_of_one(state, tag, data.len(), sample_at)))
+}
+
 /// The data of a message of `N` registers, all of them and the tag's key stream side by side; with two
-/// chunks, what comes before the last eight is reduced. What is before the data is multiplied by `power`.
-/// Returns the tag, and 16 bytes of what was sealed from this place on, which no store was waited for.
+/// chunks, what comes before the last eight is reduced. The rest is as for the shortest.
 fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: usize>(
     key: &GcmKey,
     nonce: __m128i,
@@ -101,7 +126,7 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
     sample_at: usize,
 ) -> (__m128i, Option<__m128i>) {
     let ends = products(key, start, lengths, power);
-    let (size, pad) = (data.len(), pad(data.len()));
+    let pad = pad(data.len());
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
     let (counters, _) = COUNTERS.0[COUNTERS_BEFORE + 2 - pad..].as_chunks::<LANES>();
@@ -117,32 +142,22 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
         _ => (ends.lanes(0b0000_0011), ends.lanes(0b0000_1100)),
     };
     // Only the first register and the last may be short.
-    let (first, rest) = data.split_at_mut((64 - BLOCK * pad).min(size));
-    let (whole, last) = rest.split_at_mut(64 * N.saturating_sub(2));
+    let (first, rest) = data.split_at_mut(64 - BLOCK * pad);
+    let (whole, last) = rest.split_at_mut(64 * (N - 2));
     let (whole, _) = whole.as_chunks_mut::<64>();
     short_last_round::<SEAL>(&mut states[0], last_key, first, pad);
     for (state, bytes) in states[1..].iter_mut().zip(whole) {
         last_round::<SEAL>(state, last_key, bytes);
     }
-    if N > 1 {
-        short_last_round::<SEAL>(&mut states[N - 1], last_key, last, 0);
-    }
-    let mut sealed = [_mm512_setzero_si512(); 2];
-    for (sealed, state) in sealed.iter_mut().zip(states) {
-        *sealed = state;
-    }
+    short_last_round::<SEAL>(&mut states[N - 1], last_key, last, 0);
+    let sample = headers::sample([states[0], states[1]], pad, sample_at);
     if CHUNKS == 2 {
         sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[..N - LOT]);
         states[N - LOT] = _mm512_xor_si512(states[N - LOT], carry(sums));
         sums = lengths;
     }
     sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[N.saturating_sub(LOT)..]);
-    let tag = tag_of(sums, tag);
-    // Whether the tag is waited for depends on the size alone: how long the number is, is not to show.
-    if N == 1 && size < BLOCK + 4 {
-        sealed[1] = _mm512_zextsi128_si512(tag);
-    }
-    (tag, Some(headers::sample(sealed, size, sample_at)))
+    (tag_of(sums, tag), Some(sample))
 }
 
 /// Takes registers into the hash, of which the last belongs to the lowest powers: first that one, since what
