@@ -197,13 +197,17 @@ pub(super) fn edge<const SEAL: bool, const ROUNDS: usize>(
     pads: [usize; LANES],
 ) {
     let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
+    // All loads are before all stores: what is around a short part belongs to its neighbour, whose load would
+    // wait for the store.
+    let mut inputs = [(last_key, 0); LANES];
     for lane in 0..LANES {
-        let (bytes, pad) = (&mut *parts[lane], pads[lane]);
-        let (input, mask) = load_some(bytes, pad);
+        inputs[lane] = load_some(parts[lane], pads[lane]);
+    }
+    for (lane, (input, mask)) in inputs.into_iter().enumerate() {
+        let input = here(input);
         let output = _mm512_aesenclast_epi128(states[lane], _mm512_xor_si512(last_key, input));
-        store_some(bytes, pad, output);
-        let sealed = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-        states[lane] = sealed;
+        store_some(parts[lane], pads[lane], output);
+        states[lane] = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
     }
 }
 

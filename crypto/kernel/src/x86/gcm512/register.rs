@@ -130,12 +130,12 @@ pub(super) fn store_some(bytes: &mut [u8], pad: usize, value: __m512i) {
     unsafe { _mm512_mask_storeu_epi8(to.cast(), mask, value) }
 }
 
-/// The blocks behind so many, from the start.
+/// The blocks behind so many, then these.
 #[inline]
-pub(super) fn without_first(value: __m512i, blocks: usize) -> __m512i {
+pub(super) fn rotate(value: __m512i, blocks: usize) -> __m512i {
     let order = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-    let behind = _mm512_add_epi64(order, _mm512_set1_epi64(2 * blocks as i64));
-    _mm512_permutexvar_epi64(behind, value)
+    let order = _mm512_add_epi64(order, _mm512_set1_epi64(2 * blocks as i64));
+    _mm512_permutexvar_epi64(order, value)
 }
 
 /// A bit for each byte of a register that there is.

@@ -109,7 +109,7 @@ fn shortest<const SEAL: bool, const ROUNDS: usize>(
     let [mut state] = states;
     short_last_round::<SEAL>(&mut state, last_key, data, 0);
     let (power, _) = powers(&key.powers, LOT - 1);
-    let power = without_first(power, pad(data.len()));
+    let power = rotate(power, pad(data.len()));
     let tag = tag_of(ends.add(reverse(state), power, middle_of(power)), tag);
     (tag, Some(headers::sample_of_one(state, tag, data.len(), sample_at)))
 }
