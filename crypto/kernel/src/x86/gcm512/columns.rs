@@ -1,7 +1,7 @@
 //! The data of four messages as long as each other, a column of registers at a time.
 
 use super::hash::{Sums, powers, sum_rows, xor3, zero};
-use super::lot::{Lot, Schedule, here, last_round, pair_of_powers, quarter_and_pair, round};
+use super::lot::{Lot, Schedule, here, last_round, pair_of_powers, part_and_pair, round};
 use super::register::*;
 use super::{BLOCK, LANES, LOT};
 use crate::packet::{GcmKey, MANY, POWERS};
@@ -94,17 +94,17 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
             let from = COUNTERS_BEFORE + 2 + LANES * column - pads[lane];
             *state = _mm512_xor_si512(bases[lane], counters(from));
         }
-        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS>::new(schedule, states);
+        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS, LOT>::new(schedule, states);
         if column > 0 {
             let at = CHUNK - 2 - left % CHUNK;
             let [wa, wb, wc, wd] = waiting;
-            sums[0] = quarter_and_pair!(lot, schedule, 0, sums[0], wa, at);
-            sums[1] = quarter_and_pair!(lot, schedule, 1, sums[1], wb, at);
-            sums[2] = quarter_and_pair!(lot, schedule, 2, sums[2], wc, at);
-            sums[3] = quarter_and_pair!(lot, schedule, 3, sums[3], wd, at);
+            sums[0] = part_and_pair!(lot, LOT, schedule, 0, sums[0], wa, at);
+            sums[1] = part_and_pair!(lot, LOT, schedule, 1, sums[1], wb, at);
+            sums[2] = part_and_pair!(lot, LOT, schedule, 2, sums[2], wc, at);
+            sums[3] = part_and_pair!(lot, LOT, schedule, 3, sums[3], wd, at);
         } else {
-            for quarter in 0..4 {
-                lot.quarter(schedule, quarter);
+            for part in 0..LOT / 2 {
+                lot.part(schedule, part);
             }
         }
         let last_key = schedule.key(ROUNDS);

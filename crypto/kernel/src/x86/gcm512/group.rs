@@ -6,7 +6,7 @@ use super::headers;
 use super::lot::{Schedule, Wide};
 use super::masks::{aes, encrypt};
 use super::register::*;
-use super::row::row;
+use super::row::{FEW, row};
 use super::{BLOCK, COLUMNS_MAX, LANES, gcm};
 use crate::packet::{Message, POWERS, Parts};
 use core::arch::x86_64::*;
@@ -129,10 +129,10 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                 let [na, nb, nc, nd] = split(nonces[at]);
                 let [ha, hb, hc, hd] = split(headers[at]);
                 sum_rows(&[
-                    row::<SEAL, ROUNDS, _>(key, &key.powers, na, a, ha).0,
-                    row::<SEAL, ROUNDS, _>(key, &key.powers, nb, b, hb).0,
-                    row::<SEAL, ROUNDS, _>(key, &key.powers, nc, c, hc).0,
-                    row::<SEAL, ROUNDS, _>(key, &key.powers, nd, d, hd).0,
+                    row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, na, a, ha).0,
+                    row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nb, b, hb).0,
+                    row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nc, c, hc).0,
+                    row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nd, d, hd).0,
                 ])
             };
         }

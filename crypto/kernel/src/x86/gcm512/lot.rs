@@ -1,8 +1,8 @@
-//! Eight registers go through the cipher together, and eight others through the hash between its rounds:
-//! instruction by instruction in an order that keeps all pipes busy.
+//! Four or eight registers go through the cipher together, and as many others through the hash between its
+//! rounds: instruction by instruction in an order that keeps all pipes busy.
 
+use super::LANES;
 use super::register::*;
-use super::{LANES, LOT};
 use crate::packet::{GcmKey, Powers};
 use crate::x86::{load, store};
 use core::arch::asm;
@@ -58,18 +58,20 @@ impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
     }
 }
 
-/// Counter blocks on their way through the cipher. `SEAL` makes these functions their callers' own, which
-/// the compiler inlines.
-pub(super) struct Lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> {
-    pub(super) states: [__m512i; LOT],
+/// Counter blocks on their way through the cipher, `N` registers. `SEAL` makes these functions their callers'
+/// own, which the compiler inlines.
+pub(super) struct Lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize> {
+    pub(super) states: [__m512i; N],
 }
 
-impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Lot<SEAL, ROUNDS, EIGHTS> {
+impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>
+    Lot<SEAL, ROUNDS, EIGHTS, N>
+{
     features! {
 
     /// Begins with counter blocks that the first round key is added to.
     #[inline]
-    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; LOT]) -> Self {
+    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; N]) -> Self {
         let round_key = schedule.key(1);
         for state in &mut states {
             round(state, round_key);
@@ -77,10 +79,10 @@ impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Lot<SEAL, ROUND
         Self { states }
     }
 
-    /// A quarter of the rounds that are left before the last.
+    /// A part of the rounds that are left before the last: there is one for each pair of registers.
     #[inline]
-    pub(super) fn quarter(&mut self, schedule: Schedule<'_, ROUNDS, EIGHTS>, quarter: usize) {
-        for at in Self::rounds(quarter, 0)..Self::rounds(quarter + 1, 0) {
+    pub(super) fn part(&mut self, schedule: Schedule<'_, ROUNDS, EIGHTS>, part: usize) {
+        for at in Self::rounds(part, 0)..Self::rounds(part + 1, 0) {
             let round_key = schedule.key(at);
             for state in &mut self.states {
                 round(state, round_key);
@@ -90,68 +92,71 @@ impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Lot<SEAL, ROUND
 
     }
 
-    /// Which round key a quarter's round has: the first two rounds are those before all quarters.
-    pub(super) fn rounds(quarter: usize, at: usize) -> usize {
-        2 + quarter * (ROUNDS - 2) / 4 + at
+    /// Which round key a part's round has: the first two rounds are those before all parts.
+    pub(super) fn rounds(part: usize, at: usize) -> usize {
+        2 + part * (ROUNDS - 2) / (N / 2) + at
     }
 
     /// The states before the last round.
-    pub(super) fn states(self) -> [__m512i; LOT] {
+    pub(super) fn states(self) -> [__m512i; N] {
         self.states
     }
 }
 
-/// A quarter of a lot's rounds, and between them two registers are taken into the hash, the first so many
-/// from where the powers begin. A function would not be inlined everywhere.
-macro_rules! quarter_and_pair {
-    ($lot:ident, $schedule:expr, $quarter:expr, $sums:expr, $pair:expr, $at:expr) => {{
+/// A part of the rounds of a lot of so many registers, and between them two others are taken into the hash, the
+/// first so many from where the powers begin. A function would not be inlined everywhere.
+macro_rules! part_and_pair {
+    ($lot:ident, $registers:ident, $schedule:expr, $part:expr, $sums:expr, $pair:expr, $at:expr) => {{
         let (schedule, sums, [a, b]) = ($schedule, $sums, $pair);
-        let rounds = |at| Lot::<SEAL, ROUNDS, EIGHTS>::rounds($quarter, at);
-        let [s, t, u, v, w, x, y, z] = &mut $lot.states;
-        let round_key = schedule.key(rounds(0));
+        let rounds = |at| Lot::<SEAL, ROUNDS, EIGHTS, $registers>::rounds($part, at);
+        let mut done = 0;
+        macro_rules! next {
+            () => {
+                round(&mut $lot.states[done % $registers], schedule.key(rounds(done / $registers)));
+                done += 1;
+            };
+        }
         let (power_a, power_b, powers_middle) = pair_of_powers(schedule.powers, $at);
-        round(s, round_key);
+        next!();
         let a = here(reverse(a));
-        round(t, round_key);
-        round(u, round_key);
+        next!();
+        next!();
         let b = here(reverse(b));
-        round(v, round_key);
+        next!();
         let low = here(_mm512_unpacklo_epi64(a, b));
-        round(w, round_key);
+        next!();
         let low_a = here(_mm512_clmulepi64_epi128(low, power_a, 0x00));
-        round(x, round_key);
+        next!();
         let high = here(_mm512_unpackhi_epi64(a, b));
-        round(y, round_key);
+        next!();
         let low_b = here(_mm512_clmulepi64_epi128(low, power_b, 0x01));
-        round(z, round_key);
+        next!();
         let middle = here(_mm512_xor_si512(low, high));
-        let round_key = schedule.key(rounds(1));
-        round(s, round_key);
+        next!();
         let high_a = here(_mm512_clmulepi64_epi128(high, power_a, 0x10));
-        round(t, round_key);
+        next!();
         let low = here(xor3(sums.low, low_a, low_b));
-        round(u, round_key);
+        next!();
         let high_b = here(_mm512_clmulepi64_epi128(high, power_b, 0x11));
-        round(v, round_key);
-        round(w, round_key);
+        next!();
+        next!();
         let middle_a = here(_mm512_clmulepi64_epi128(middle, powers_middle, 0x00));
-        round(x, round_key);
+        next!();
         let high = here(xor3(sums.high, high_a, high_b));
-        round(y, round_key);
+        next!();
         let middle_b = here(_mm512_clmulepi64_epi128(middle, powers_middle, 0x11));
-        round(z, round_key);
+        next!();
         let middle = here(xor3(sums.middle, middle_a, middle_b));
-        for at in rounds(2)..Lot::<SEAL, ROUNDS, EIGHTS>::rounds($quarter + 1, 0) {
-            let round_key = schedule.key(at);
+        for at in rounds(done / $registers)..rounds(0) + (ROUNDS - 2) / ($registers / 2) {
             for state in &mut $lot.states {
-                round(state, round_key);
+                round(state, schedule.key(at));
             }
         }
         Sums { low, middle, high }
     }};
 }
 
-pub(super) use quarter_and_pair;
+pub(super) use part_and_pair;
 
 /// All rounds but the last of counter blocks, and all of the tag's, whose first is `base`: in step, for the
 /// schedulers would fill with the rounds of one register that wait for each other. Makes the tag's key stream

@@ -2,7 +2,7 @@
 
 use super::hash::{Sums, carry, middle_of, xor3, zero};
 use super::lot::{
-    Lot, Schedule, Wide, here, in_step, last_round, pair_of_powers, quarter_and_pair, round,
+    Lot, Schedule, Wide, here, in_step, last_round, pair_of_powers, part_and_pair, round,
     short_last_round,
 };
 use super::register::*;
@@ -11,16 +11,18 @@ use crate::packet::{GcmKey, Powers};
 use core::arch::x86_64::*;
 use core::mem;
 
-/// So many registers before a message's first eight are hashed with less.
-const HALF: usize = LOT / 2;
+/// Registers of a packet that go through the cipher together: no more than its latency asks for, since nothing
+/// is hashed beside the first of them, and nothing encrypted beside the hash of the last. In bulk that counts
+/// for little, and [`LOT`] are better.
+pub(super) const FEW: usize = 4;
 
 features! {
 
 /// The data of a message: encrypts or decrypts it, and returns what its blocks and the one before them
 /// times their powers of H sum up to, and the tag's key stream, which goes through the cipher beside the
-/// first of them.
+/// first of them. `N` registers go through the cipher together.
 #[inline(never)]
-pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
+pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
     key: &GcmKey,
     powers: &Powers<EIGHTS>,
     nonce: __m128i,
@@ -31,56 +33,39 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     let mut cursor = Cursor::new(data);
     let (pad, none) = (cursor.pad, _mm512_setzero_si512());
     let mut stream = Stream::new(key, nonce, pad);
-    let start = registers.saturating_sub(1) % LOT + registers.min(1);
-    let mut left = (registers - start) / LOT;
+    let start = registers.saturating_sub(1) % N + registers.min(1);
+    let left = (registers - start) / N;
     let span = 2 * EIGHTS;
     let mut sums = zero();
     // The block before the data is in the same register, or in the one before. If these are full, its
-    // product is added, or it is hashed first.
+    // product is added; if all powers are taken, it is hashed first.
+    let behind = start + N * left % span;
     let (register_before, first_register) = match (pad, start) {
-        (0, HALF) => {
-            let behind = LANES * (start + LOT * left % span);
-            sums = product(before, &powers.all()[8 * EIGHTS - 1 - behind]);
+        (0, all) if all == N && behind < span => {
+            sums = product(before, &powers.all()[8 * EIGHTS - 1 - LANES * behind]);
             (none, none)
         }
-        (0, LOT) => (none, reverse(product(before, &key.first).reduce())),
+        (0, all) if all == N => (none, reverse(product(before, &key.first).reduce())),
         (0, _) => (at_block(LANES - 1, before), none),
         _ => (none, at_block(pad - 1, before)),
     };
     // The last registers are yet to be taken into the hash: that is done between the rounds of the
     // next.
     let before = [register_before, first_register];
-    let (first, tag) = stream.start::<SEAL, ROUNDS, EIGHTS>(key, &mut cursor, start, before);
-    let [_, _, _, _, half @ ..] = first;
-    if left == 0 && start <= HALF {
-        return (hash::<SEAL, ROUNDS, EIGHTS, _>(powers, sums, half), tag);
-    }
-    let mut waiting = first;
+    let (first, tag) = stream.start::<SEAL, ROUNDS, EIGHTS, N>(key, &mut cursor, start, before);
+    let mut waiting = *first.last_chunk::<N>().expect("a lot at most");
     if left > 0 {
         let mut wide = Wide::new(key);
         let schedule = Schedule { powers, wide: &wide };
         // Where the powers of the registers that wait begin.
-        let mut at = span - LOT - LOT * left % span;
-        if start <= HALF {
-            let before = (sums, half);
-            (sums, waiting) =
-                stream.lot::<SEAL, ROUNDS, EIGHTS, HALF>(schedule, &mut cursor, before, at + HALF);
-            left -= 1;
-            at = if at + LOT == span { 0 } else { at + LOT };
-        }
+        let mut at = (2 * span - N - N * left % span) % span;
         for _ in 0..left {
-            let before = (sums, waiting);
-            (sums, waiting) =
-                stream.lot::<SEAL, ROUNDS, EIGHTS, LOT>(schedule, &mut cursor, before, at);
-            at = if at + LOT == span { 0 } else { at + LOT };
+            (sums, waiting) = stream.lot::<SEAL, ROUNDS, EIGHTS, N>(schedule, &mut cursor, (sums, waiting), at);
+            at = if at + N == span { 0 } else { at + N };
         }
         wide.wipe();
-        if span == LOT {
-            waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
-            sums = zero();
-        }
     }
-    (hash::<SEAL, ROUNDS, EIGHTS, _>(powers, sums, waiting), tag)
+    (hash::<SEAL, ROUNDS, EIGHTS, N>(powers, sums, waiting), tag)
 }
 
 /// A block's, as it is sent.
@@ -98,8 +83,7 @@ fn hash<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usi
     mut sums: Sums,
     blocks: [__m512i; N],
 ) -> Sums {
-    let (pairs, _) = blocks.as_chunks::<2>();
-    for (pair, blocks) in pairs.iter().enumerate() {
+    for (pair, blocks) in blocks.as_chunks::<2>().0.iter().enumerate() {
         sums = sums.add_pair(powers, *blocks, 2 * EIGHTS - N + 2 * pair);
     }
     sums
@@ -131,9 +115,11 @@ impl Stream {
     /// The next counter blocks, after the first round key.
     #[inline]
     fn next<const N: usize>(&mut self) -> [__m512i; N] {
+        let (counters, _) = COUNTERS.0[self.from..].as_chunks::<LANES>();
+        let counters = counters.first_chunk::<N>().expect("at most a lot behind 255");
         let mut next = [self.base; N];
-        for (at, next) in next.iter_mut().enumerate() {
-            *next = _mm512_xor_si512(*next, counters(self.from + LANES * at));
+        for (next, counters) in next.iter_mut().zip(counters) {
+            *next = _mm512_xor_si512(*next, load_blocks(counters));
         }
         let blocks = COUNTERS_BEFORE + 256 - self.from;
         self.from += LANES * N;
@@ -152,11 +138,11 @@ impl Stream {
         next
     }
 
-    /// Up to eight registers, any of them short. Returns what belongs into the hash, after so many zeros
-    /// that it is eight registers, and the tag's key stream. What is before the data is in a register
+    /// Up to `N` registers, any of them short. Returns what belongs into the hash, after so many zeros
+    /// that it is a lot, and the tag's key stream. What is before the data is in a register
     /// before them and is added to the first.
     #[inline]
-    fn start<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
+    fn start<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
         &mut self,
         key: &GcmKey,
         cursor: &mut Cursor<'_>,
@@ -168,6 +154,7 @@ impl Stream {
             1 => self.start_of::<SEAL, ROUNDS, EIGHTS, 1>(key, cursor, before),
             2 => self.start_of::<SEAL, ROUNDS, EIGHTS, 2>(key, cursor, before),
             3 => self.start_of::<SEAL, ROUNDS, EIGHTS, 3>(key, cursor, before),
+            _ if N == FEW => self.start_of::<SEAL, ROUNDS, EIGHTS, FEW>(key, cursor, before),
             4 => self.start_of::<SEAL, ROUNDS, EIGHTS, 4>(key, cursor, before),
             5 => self.start_of::<SEAL, ROUNDS, EIGHTS, 5>(key, cursor, before),
             6 => self.start_of::<SEAL, ROUNDS, EIGHTS, 6>(key, cursor, before),
@@ -203,49 +190,41 @@ impl Stream {
         (done, tag)
     }
 
-    /// Eight registers, of which only the last may be short, while the ones before them are taken into
-    /// the hash, the first so many from where the powers begin. If all powers begin with these, `before`
-    /// is reduced, else they are added to it.
+    /// `N` registers, of which only the last may be short, while the ones before them are taken into the
+    /// hash, the first so many from where the powers begin. If all powers begin with these, `before` is
+    /// reduced, else they are added to it.
     #[inline]
-    fn lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const WAITING: usize>(
+    fn lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
         &mut self,
         schedule: Schedule<'_, ROUNDS, EIGHTS>,
         cursor: &mut Cursor<'_>,
-        (before, waiting): (Sums, [__m512i; WAITING]),
+        (mut sums, mut waiting): (Sums, [__m512i; N]),
         at: usize,
-    ) -> (Sums, [__m512i; LOT]) {
+    ) -> (Sums, [__m512i; N]) {
         let schedule = schedule.again();
-        let (whole, tail) = cursor.lot();
-        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS>::new(schedule, self.next());
-        let mut sums;
-        match *waiting.as_chunks().0 {
-            // What is being reduced belongs into the first pair: it comes last.
-            [[a, b], c, d, e] => {
-                let (mut a, mut before) = (a, before);
-                if at == 0 {
-                    a = _mm512_xor_si512(a, carry(before));
-                    before = zero();
-                }
-                sums = quarter_and_pair!(lot, schedule, 0, before, c, at + 2);
-                sums = quarter_and_pair!(lot, schedule, 1, sums, d, at + 4);
-                sums = quarter_and_pair!(lot, schedule, 2, sums, e, at + 6);
-                sums = quarter_and_pair!(lot, schedule, 3, sums, [a, b], at);
-            }
-            [d, e] => {
-                sums = quarter_and_pair!(lot, schedule, 0, before, d, at);
-                lot.quarter(schedule, 1);
-                lot.quarter(schedule, 2);
-                sums = quarter_and_pair!(lot, schedule, 3, sums, e, at + 2);
-            }
-            _ => unreachable!("lots of four or eight"),
+        let (whole, tail) = cursor.lot::<N>();
+        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS, N>::new(schedule, self.next());
+        if at == 0 {
+            waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
+            sums = zero();
         }
+        // What is being reduced belongs into the first pair: it comes last.
+        let (pairs, _) = waiting.as_chunks::<2>();
+        sums = part_and_pair!(lot, N, schedule, 0, sums, pairs[1], at + 2);
+        if N == LOT {
+            sums = part_and_pair!(lot, N, schedule, 1, sums, pairs[2], at + 4);
+            sums = part_and_pair!(lot, N, schedule, 2, sums, pairs[3], at + 6);
+        }
+        sums = part_and_pair!(lot, N, schedule, N / 2 - 1, sums, pairs[0], at);
         let last_key = schedule.key(ROUNDS);
         let mut states = lot.states();
-        let (states_whole, [state]) = states.split_at_mut(LOT - 1) else { return (sums, states) };
-        for (state, bytes) in states_whole.iter_mut().zip(whole) {
-            last_round::<SEAL>(state, last_key, bytes);
+        for at in 0..N - 1 {
+            last_round::<SEAL>(&mut states[at], last_key, &mut whole[at]);
         }
-        short_last_round::<SEAL>(state, last_key, tail, 0);
+        match <&mut [u8; 64]>::try_from(&mut *tail) {
+            Ok(bytes) => last_round::<SEAL>(&mut states[N - 1], last_key, bytes),
+            Err(_) => short_last_round::<SEAL>(&mut states[N - 1], last_key, tail, 0),
+        }
         (sums, states)
     }
 
@@ -275,12 +254,12 @@ impl<'m> Cursor<'m> {
         (register, pad)
     }
 
-    /// The next eight registers, of which only the last may be short; and goes on.
-    fn lot(&mut self) -> (&mut [[u8; 64]; LOT - 1], &mut [u8]) {
+    /// The next `N` registers, of which only the last may be short; and goes on.
+    fn lot<const N: usize>(&mut self) -> (&mut [[u8; 64]], &mut [u8]) {
         let data = mem::take(&mut self.data);
-        let (lot, rest) = data.split_at_mut(data.len().min(64 * LOT));
+        let (lot, rest) = data.split_at_mut(data.len().min(64 * N));
         self.data = rest;
-        let (whole, tail) = lot.split_at_mut(64 * (LOT - 1));
-        (whole.as_chunks_mut().0.first_chunk_mut().expect("so many"), tail)
+        let (whole, tail) = lot.split_at_mut(64 * (N - 1));
+        (&mut whole.as_chunks_mut().0[..N - 1], tail)
     }
 }

@@ -4,7 +4,7 @@ use super::hash::{Sums, carry, fold, middle_of, powers, sum_rows, zero};
 use super::headers;
 use super::lot::{here, in_step, last_round, round, short_last_round};
 use super::register::*;
-use super::row::row;
+use super::row::{FEW, row};
 use super::{BLOCK, LANES, LOT, gcm};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
 use core::arch::x86_64::*;
@@ -64,8 +64,8 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         16 if blocks < SHORT => short!(16, 2),
         _ => {
             let (sums, stream) = match registers {
-                ..BULK => row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, before),
-                _ => row::<SEAL, ROUNDS, _>(key, &key.many, nonce, data, before),
+                ..BULK => row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nonce, data, before),
+                _ => row::<SEAL, ROUNDS, _, LOT>(key, &key.many, nonce, data, before),
             };
             let sums = sums.and(products(key, start, lengths, power));
             (tag_of(sums, stream), None)
@@ -213,7 +213,7 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         }
         let (key, nonce, header) = (keys[lane], nonces[lane], headers[lane]);
         let data = message.parts().data;
-        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, header);
+        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nonce, data, header);
     }
     let sums = sum_rows(&rows);
     let lengths = join(lengths);
