@@ -29,6 +29,8 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, co
     data: &mut [u8],
     before: __m128i,
 ) -> (Sums, __m128i) {
+    // The last registers of all are never the first that the powers are for: no sums are to be reduced then.
+    const { assert!(N < 2 * EIGHTS) };
     let registers = registers(data.len());
     let mut cursor = Cursor::new(data);
     let (pad, none) = (cursor.pad, _mm512_setzero_si512());
@@ -60,7 +62,9 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, co
         // Where the powers of the registers that wait begin.
         let mut at = (2 * span - N - N * left % span) % span;
         for _ in 0..left {
-            (sums, waiting) = stream.lot::<SEAL, ROUNDS, EIGHTS, N>(schedule, &mut cursor, (sums, waiting), at);
+            let before = (sums, waiting);
+            (sums, waiting) =
+                stream.lot::<SEAL, ROUNDS, EIGHTS, N>(schedule, &mut cursor, before, at);
             at = if at + N == span { 0 } else { at + N };
         }
         wide.wipe();
