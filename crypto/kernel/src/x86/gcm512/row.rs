@@ -13,7 +13,7 @@ use core::mem;
 
 /// Registers of a packet that go through the cipher together: no more than its latency asks for, since nothing
 /// is hashed beside the first of them, and nothing encrypted beside the hash of the last. In bulk that counts
-/// for little, and [`LOT`] are better.
+/// for little, and [`LOT`] are better; they are too where keys have yet to come into the cache.
 pub(super) const FEW: usize = 4;
 
 features! {
@@ -29,8 +29,6 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, co
     data: &mut [u8],
     before: __m128i,
 ) -> (Sums, __m128i) {
-    // The last registers of all are never the first that the powers are for: no sums are to be reduced then.
-    const { assert!(N < 2 * EIGHTS) };
     let registers = registers(data.len());
     let mut cursor = Cursor::new(data);
     let (pad, none) = (cursor.pad, _mm512_setzero_si512());
@@ -68,6 +66,10 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, co
             at = if at + N == span { 0 } else { at + N };
         }
         wide.wipe();
+        if span == N {
+            waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
+            sums = zero();
+        }
     }
     (hash::<SEAL, ROUNDS, EIGHTS, N>(powers, sums, waiting), tag)
 }

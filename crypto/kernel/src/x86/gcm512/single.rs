@@ -213,7 +213,7 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         }
         let (key, nonce, header) = (keys[lane], nonces[lane], headers[lane]);
         let data = message.parts().data;
-        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nonce, data, header);
+        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS, _, LOT>(key, &key.powers, nonce, data, header);
     }
     let sums = sum_rows(&rows);
     let lengths = join(lengths);
