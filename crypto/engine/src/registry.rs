@@ -3,8 +3,12 @@
 use crate::lane::Lane;
 use crate::parameters::is_name;
 use crate::{Algorithm, Demand, Driver, Error, Place, Selection, limits};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+
+/// Few enough as a rule to need no allocation: a TLS connection opens dozens of sessions.
+pub(crate) type Lanes = SmallVec<[Arc<Lane>; 4]>;
 
 pub(crate) struct Registry {
     /// Changes whenever a lane comes or goes, so that sessions look again.
@@ -113,7 +117,7 @@ impl Registry {
     }
 
     /// Those that may do these steps, and whether the demand can be met by anybody at all.
-    pub fn fitting(&self, steps: &[Algorithm], demand: Demand<'_>) -> (Vec<Arc<Lane>>, bool) {
+    pub fn fitting(&self, steps: &[Algorithm], demand: Demand<'_>) -> (Lanes, bool) {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         let fits = |lane: &&Arc<Lane>| match demand {
             Demand::Named(name) => lane.name == name,

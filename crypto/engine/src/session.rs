@@ -12,11 +12,12 @@ use crate::chain::Stepwise;
 use crate::costs::Company;
 use crate::lane::{Client, Lane, Stage, Work};
 use crate::parameters::{Nonces, OwnedKey, Parameters, Usage};
-use crate::registry::Registry;
+use crate::registry::{Lanes, Registry};
 use crate::{
     Algorithm, Demand, DriverSession, DriverStream, Error, Key, Kind, NONCE_BYTES, Request, Step,
     TAG_BYTES, clock, learn, sampling, scheduler,
 };
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -40,8 +41,8 @@ pub(crate) struct Inner {
     /// Whether every request is counted: limited keys, nonces of the session's own, a client.
     guarded: bool,
     pub ordered: bool,
-    algorithms: Vec<Algorithm>,
-    keys: Vec<OwnedKey>,
+    algorithms: SmallVec<[Algorithm; 4]>,
+    keys: SmallVec<[OwnedKey; 1]>,
     demand: OwnedDemand,
     nonces: Nonces,
     usage: Usage,
@@ -103,6 +104,9 @@ pub(crate) struct Binding {
     state: OnceLock<Result<Box<dyn DriverSession>, Error>>,
 }
 
+/// Bindings to choose from.
+type Candidates = SmallVec<[u32; 4]>;
+
 /// The choice there was at some epoch.
 struct Table {
     /// The last one at which it was so.
@@ -111,7 +115,7 @@ struct Table {
     first: u32,
     /// Whether all candidates compute in the caller's own time.
     local: bool,
-    candidates: Vec<u32>,
+    candidates: Candidates,
 }
 
 impl Session {
@@ -349,7 +353,7 @@ impl Inner {
     }
 
     /// The steps with their keys.
-    fn steps(&self) -> Vec<Step<'_>> {
+    fn steps(&self) -> SmallVec<[Step<'_>; 1]> {
         let pairs = self.algorithms.iter().zip(&self.keys);
         pairs.map(|(algorithm, key)| Step { algorithm: *algorithm, key: key.view() }).collect()
     }
@@ -703,7 +707,7 @@ impl Inner {
         }
         let bound_once = self.keys.iter().any(|key| matches!(key, OwnedKey::Generate));
         let (lanes, _) = self.lanes();
-        let mut candidates = Vec::new();
+        let mut candidates = Candidates::new();
         for lane in lanes {
             // One that could not be opened is tried anew: the steps of a chain may be there by now.
             let opens = |known: &Binding| !matches!(known.state.get(), Some(Err(_)));
@@ -719,7 +723,7 @@ impl Inner {
         self.set_table(epoch, candidates)
     }
 
-    fn set_table(&self, epoch: u64, candidates: Vec<u32>) -> Result<&Table, Error> {
+    fn set_table(&self, epoch: u64, candidates: Candidates) -> Result<&Table, Error> {
         if let [_, _, ..] = *candidates {
             for index in &candidates {
                 if let Some(binding) = self.binding(*index) {
@@ -785,7 +789,7 @@ impl Inner {
     }
 
     /// The lanes to choose from, and whether the demand can be met by anybody at all.
-    fn lanes(&self) -> (Vec<Arc<Lane>>, bool) {
+    fn lanes(&self) -> (Lanes, bool) {
         if let OwnedDemand::Lane(lane) = &self.demand {
             let open = lane.driver.is_none() || lane.is_alive();
             return (open.then(|| lane.clone()).into_iter().collect(), true);
@@ -802,7 +806,7 @@ impl Inner {
         let epoch = self.registry.epoch();
         let (lanes, known) = self.lanes();
         let generated = self.keys.iter().any(|key| matches!(key, OwnedKey::Generate));
-        let mut candidates = Vec::new();
+        let mut candidates = Candidates::new();
         let mut refused = None;
         for lane in lanes {
             if candidates.is_empty() {

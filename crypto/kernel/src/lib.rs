@@ -1,4 +1,4 @@
-//! Arithmetic on bytes: no I/O, no clock, and no allocation but when a key is made.
+//! Arithmetic on bytes: no I/O, no clock, and no allocation but for keys.
 //!
 //! Its first inhabitant seals *several requests at once*: AES-128/256-CBC encryption with
 //! HMAC-SHA1 or HMAC-SHA256 over the result (the encrypt-then-MAC of IPsec, RFC 4303, and of TLS,
@@ -31,7 +31,7 @@
 //! All of it is constant-time in keys and data: no table, no index and no branch depends on them;
 //! lengths and the number of requests are public. Keys and lanes are wiped when they are done with.
 //!
-//! What may not enter: allocation (but for powers that an AES-GCM key keeps away from the next key; the
+//! What may not enter: allocation (but once a key, for powers that an AES-GCM key keeps elsewhere; the
 //! crate is `no_std` but for asking the processor what it has),
 //! key management, policy (who waits for whom), and anything else of this house.
 #![no_std]

@@ -3,7 +3,7 @@
 //! wait for.
 
 use crate::aes::Schedule;
-use alloc::boxed::Box;
+use once_cell::race::OnceBox;
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 /// Powers of H that lie beside the rest of a key: so many blocks are multiplied between one reduction and
@@ -27,10 +27,11 @@ pub(crate) struct GcmKey {
     pub(crate) first_middle: [u64; 2],
     /// For the key stream.
     pub(crate) aes: Schedule,
-    /// The powers again, and more, for messages side by side under one key, and for long ones. Among many
-    /// connections each byte less beside the next key counts.
+    /// The powers again, and more, for messages side by side under one key, and for long ones: made when the
+    /// first of them comes, as most keys of handshakes see none. Among many connections each byte less beside
+    /// the next key counts.
     #[zeroize(skip)]
-    pub(crate) many: Box<Powers<{ MANY / 8 }>>,
+    pub(crate) many: OnceBox<Powers<{ MANY / 8 }>>,
 }
 
 /// H⁽ⁿ⁺¹⁾ to H⁽²⁾, falling, eight at a time: a message's last block times the last of them leaves a place

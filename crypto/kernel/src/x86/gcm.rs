@@ -1,9 +1,10 @@
 //! The making of AES-GCM keys, for every room of x86-64.
 
 use crate::aes::{ROUND_KEYS_MAX, Schedule};
-use crate::packet::{GcmKey, Powers};
+use crate::packet::{GcmKey, MANY, Powers};
 use alloc::boxed::Box;
 use core::arch::x86_64::*;
+use once_cell::race::OnceBox;
 use zeroize::Zeroizing;
 
 /// The top half of POLYVAL's polynomial, x¹²⁸ + x¹²⁷ + x¹²⁶ + x¹²¹ + 1 (RFC 8452 § 3).
@@ -17,7 +18,36 @@ impl GcmKey {
         // Times x: what is shifted out comes back as the polynomial.
         let carry = 0_u128.wrapping_sub(*h >> 127);
         let first = number((*h << 1) ^ (carry & ((u128::from(POLYNOMIAL) << 64) | 1)));
+        let mut powers = Powers::none();
+        powers.fill(first);
+        let (first, first_middle) = (bytes(first), [middle(first); 2]);
+        Self { powers, first, first_middle, aes, many: OnceBox::new() }
+    }
+
+    /// The powers that are made when they are first asked for.
+    #[inline]
+    #[target_feature(enable = "pclmulqdq")]
+    pub(super) fn many(&self) -> &Powers<{ MANY / 8 }> {
+        match self.many.get() {
+            Some(many) => many,
+            None => self.make_many(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[target_feature(enable = "pclmulqdq")]
+    fn make_many(&self) -> &Powers<{ MANY / 8 }> {
         let mut many = Box::new(Powers::none());
+        many.fill(number(u128::from_le_bytes(self.first)));
+        self.many.get_or_init(|| many)
+    }
+}
+
+impl<const EIGHTS: usize> Powers<EIGHTS> {
+    /// All of H⁽¹⁾'s that there is room for.
+    #[target_feature(enable = "pclmulqdq")]
+    fn fill(&mut self, first: __m128i) {
         // Four products at a time do not wait for each other: H⁽²⁾ to H⁽⁵⁾, and then each times H⁽⁴⁾.
         let mut four = [first; 4];
         let mut step = first;
@@ -26,7 +56,7 @@ impl GcmKey {
             *power = step;
         }
         let step = four[2];
-        let Powers { powers, middles } = &mut *many;
+        let Powers { powers, middles } = self;
         for (powers, middles) in powers.iter_mut().zip(middles).rev() {
             for (half, place) in powers.as_chunks_mut::<4>().0.iter_mut().enumerate().rev() {
                 for (lane, power) in four.iter_mut().rev().enumerate() {
@@ -36,11 +66,6 @@ impl GcmKey {
                 }
             }
         }
-        let mut powers = Powers::none();
-        if let (Some(last), Some(middles)) = (many.powers.last_chunk(), many.middles.last_chunk()) {
-            powers = Powers { powers: *last, middles: *middles };
-        }
-        Self { powers, first: bytes(first), first_middle: [middle(first); 2], aes, many }
     }
 }
 

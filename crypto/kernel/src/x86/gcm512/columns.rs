@@ -4,7 +4,7 @@ use super::hash::{Sums, powers, sum_rows, xor3, zero};
 use super::lot::{Lot, Schedule, here, last_round, pair_of_powers, part_and_pair, round};
 use super::register::*;
 use super::{BLOCK, LANES, LOT};
-use crate::packet::{GcmKey, MANY, POWERS};
+use crate::packet::{GcmKey, MANY, POWERS, Powers};
 use core::arch::x86_64::*;
 
 /// Registers of a message between one reduction and the next.
@@ -143,23 +143,23 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
             }
         }
         if left.is_multiple_of(CHUNK) && column > 0 {
-            reduced = Some(later(key, sum_rows(&sums), reduced).reduce());
+            reduced = Some(later(schedule.powers, sum_rows(&sums), reduced).reduce());
             sums = [zero(); LANES];
         }
         column += 2;
     }
     for lane in 0..LANES {
-        sums[lane] = sums[lane].add_pair(&key.many, waiting[lane], CHUNK - 2);
+        sums[lane] = sums[lane].add_pair(schedule.powers, waiting[lane], CHUNK - 2);
     }
-    later(key, sum_rows(&sums), reduced)
+    later(schedule.powers, sum_rows(&sums), reduced)
 }
 
 /// Sums that come [`CHUNK`] registers after others, which have been reduced.
 #[inline]
-fn later(key: &GcmKey, sums: Sums, reduced: Option<__m512i>) -> Sums {
+fn later(powers: &Powers<EIGHTS>, sums: Sums, reduced: Option<__m512i>) -> Sums {
     match reduced {
         Some(reduced) => {
-            let (power, middle) = (broadcast(&key.many.powers[0][1]), broadcast_middle(&key.many.middles[0][1]));
+            let (power, middle) = (broadcast(&powers.powers[0][1]), broadcast_middle(&powers.middles[0][1]));
             sums.add(reduced, power, middle)
         }
         None => sums,

@@ -123,7 +123,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                 column::<SEAL, ROUNDS>(key, nonces[at], [a, b, c, d], before)
             } else if alike && (2..=COLUMNS_MAX).contains(&registers[0]) {
                 let wide = &*wide.get_or_insert_with(|| Wide::new(key));
-                let schedule = Schedule { powers: &*key.many, wide };
+                let schedule = Schedule { powers: key.many(), wide };
                 columns::<SEAL, ROUNDS>(key, schedule, nonces[at], [a, b, c, d], registers[0], before)
             } else {
                 let [na, nb, nc, nd] = split(nonces[at]);

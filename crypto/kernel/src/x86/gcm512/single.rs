@@ -65,7 +65,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         _ => {
             let (sums, stream) = match registers {
                 ..BULK => row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nonce, data, before),
-                _ => row::<SEAL, ROUNDS, _, LOT>(key, &key.many, nonce, data, before),
+                _ => row::<SEAL, ROUNDS, _, LOT>(key, key.many(), nonce, data, before),
             };
             let sums = sums.and(products(key, start, lengths, power));
             (tag_of(sums, stream), None)
