@@ -6,8 +6,8 @@ use super::headers;
 use super::lot::{Schedule, Wide};
 use super::masks::{aes, encrypt};
 use super::register::*;
-use super::row::{FEW, row};
-use super::{BLOCK, COLUMNS_MAX, LANES, gcm};
+use super::row::row;
+use super::{BLOCK, COLUMNS_MAX, FEW, LANES, gcm};
 use crate::packet::{Message, POWERS, Parts};
 use core::arch::x86_64::*;
 

@@ -22,6 +22,7 @@ mod columns;
 mod group;
 mod hash;
 mod headers;
+mod long;
 mod lot;
 mod masks;
 mod register;
@@ -47,6 +48,9 @@ const LANES: usize = 4;
 const TOGETHER: usize = 4;
 /// Registers that go through the cipher together: so many that its latency does not show.
 const LOT: usize = 8;
+/// Registers of a lone message that do: no more than its latency asks for, since nothing is hashed beside the
+/// first of them, and nothing encrypted beside the hash of the last.
+const FEW: usize = 4;
 /// Most registers whose counters have one byte.
 const COLUMNS_MAX: usize = 63;
 

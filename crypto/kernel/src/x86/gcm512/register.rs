@@ -1,5 +1,6 @@
 //! Registers of four blocks: how bytes get into them and out of them.
 
+use super::lot::here;
 use super::{BLOCK, LANES, LOT};
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -7,10 +8,12 @@ use core::ptr;
 
 features! {
 
-/// A number as a register.
+/// A number as a register. In one piece from here on: the compiler would put its halves into memory for a
+/// function that loads the whole, which then waits for both.
 #[inline]
 pub(super) fn block(number: u128) -> __m128i {
-    _mm_set_epi64x((number >> 64) as i64, number as i64)
+    let block = _mm_set_epi64x((number >> 64) as i64, number as i64);
+    _mm512_castsi512_si128(here(_mm512_castsi128_si512(block)))
 }
 
 /// A block for each lane.

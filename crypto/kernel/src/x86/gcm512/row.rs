@@ -6,15 +6,10 @@ use super::lot::{
     short_last_round,
 };
 use super::register::*;
-use super::{BLOCK, LANES, LOT};
+use super::{BLOCK, FEW, LANES, LOT};
 use crate::packet::{GcmKey, Powers};
 use core::arch::x86_64::*;
 use core::mem;
-
-/// Registers of a packet that go through the cipher together: no more than its latency asks for, since nothing
-/// is hashed beside the first of them, and nothing encrypted beside the hash of the last. In bulk that counts
-/// for little, and [`LOT`] are better; they are too where keys have yet to come into the cache.
-pub(super) const FEW: usize = 4;
 
 features! {
 

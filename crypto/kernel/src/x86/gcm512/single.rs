@@ -2,17 +2,13 @@
 
 use super::hash::{Sums, carry, fold, middle_of, powers, sum_rows, zero};
 use super::headers;
+use super::long::long;
 use super::lot::{here, in_step, last_round, round, short_last_round};
 use super::register::*;
-use super::row::{FEW, row};
-use super::{BLOCK, LANES, LOT, gcm};
+use super::row::row;
+use super::{BLOCK, COLUMNS_MAX, FEW, LANES, LOT, gcm};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
 use core::arch::x86_64::*;
-
-/// A message of fewer blocks goes through the cipher at once.
-const SHORT: usize = 2 * POWERS;
-/// A message of so many registers is worth more powers.
-const BULK: usize = 64;
 
 features! {
 
@@ -31,44 +27,39 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         fetch(&key.powers);
     }
     let lengths = _mm_set_epi64x(8 * aad.len() as i64, 8 * data.len() as i64);
-    let none = _mm_setzero_si128();
-    // Additional data before the data, and lengths behind it.
-    let (start, power, before) = match blocks {
-        ..SHORT => (reverse_block(header), &key.powers.all()[POWERS - 1 - blocks % POWERS], none),
-        _ => (none, &key.first, header),
-    };
+    // Of what is before the data, if that goes at once.
+    let power = &key.powers.all()[POWERS - 1 - blocks % POWERS];
     macro_rules! short {
-        ($registers:expr, $chunks:expr) => {
-            short::<SEAL, ROUNDS, { $registers }, { $chunks }>(
-                key, nonce, data, start, lengths, power, sample_at,
-            )
+        ($registers:expr) => {
+            short::<SEAL, ROUNDS, $registers>(key, nonce, data, header, lengths, power, sample_at)
+        };
+    }
+    macro_rules! long {
+        ($start:expr) => {
+            (long::<SEAL, ROUNDS, $start>(key, nonce, data, header, lengths), None)
         };
     }
     let (tag, sample) = match registers {
-        0 | 1 => shortest::<SEAL, ROUNDS>(key, nonce, data, start, lengths, power, sample_at),
-        2 => short!(2, 1),
-        3 => short!(3, 1),
-        4 => short!(4, 1),
-        5 => short!(5, 1),
-        6 => short!(6, 1),
-        7 => short!(7, 1),
-        LOT if blocks < POWERS => short!(LOT, 1),
-        LOT => short!(LOT, 2),
-        9 => short!(9, 2),
-        10 => short!(10, 2),
-        11 => short!(11, 2),
-        12 => short!(12, 2),
-        13 => short!(13, 2),
-        14 => short!(14, 2),
-        15 => short!(15, 2),
-        16 if blocks < SHORT => short!(16, 2),
+        0 | 1 => shortest::<SEAL, ROUNDS>(key, nonce, data, header, lengths, power, sample_at),
+        2 => short!(2),
+        3 => short!(3),
+        4 => short!(4),
+        5 => short!(5),
+        6 => short!(6),
+        7 => short!(7),
+        LOT if blocks < POWERS => short!(LOT),
+        9 => short!(9),
+        10 => short!(10),
+        ..=COLUMNS_MAX => match registers % FEW {
+            1 => long!(5),
+            2 => long!(2),
+            3 => long!(3),
+            _ => long!(FEW),
+        },
+        // So much is worth more powers.
         _ => {
-            let (sums, stream) = match registers {
-                ..BULK => row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nonce, data, before),
-                _ => row::<SEAL, ROUNDS, _, LOT>(key, key.many(), nonce, data, before),
-            };
-            let sums = sums.and(products(key, start, lengths, power));
-            (tag_of(sums, stream), None)
+            let (sums, stream) = row::<SEAL, ROUNDS, _, LOT>(key, key.many(), nonce, data, header);
+            (tag_of(sums.and(product(key, lengths)), stream), None)
         }
     };
     message.finish(&bytes_of(tag));
@@ -77,14 +68,25 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
 
 /// The product of what is before the data, in the first lane, and that of the lengths, in the second.
 #[inline]
-fn products(key: &GcmKey, start: __m128i, lengths: __m128i, power: &[u8; BLOCK]) -> Sums {
+fn products(key: &GcmKey, header: __m128i, lengths: __m128i, power: &[u8; BLOCK]) -> Sums {
     let none = _mm_setzero_si128();
     let power = join([load_block(power), load_block(&key.first), none, none]);
-    zero().add(join([start, lengths, none, none]), power, middle_of(power))
+    zero().add(join([reverse_block(header), lengths, none, none]), power, middle_of(power))
+}
+
+/// A block's with the first power.
+#[inline]
+pub(super) fn product(key: &GcmKey, block: __m128i) -> Sums {
+    let [block, power, middle] = [block, load_block(&key.first), load_pair(&key.first_middle)];
+    zero().add(
+        _mm512_zextsi128_si512(block),
+        _mm512_zextsi128_si512(power),
+        _mm512_zextsi128_si512(middle),
+    )
 }
 
 #[inline]
-fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
+pub(super) fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
     _mm_xor_si128(reverse_block(fold(sums.reduce())), stream)
 }
 
@@ -96,12 +98,12 @@ fn shortest<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
     nonce: __m128i,
     data: &mut [u8],
-    start: __m128i,
+    header: __m128i,
     lengths: __m128i,
     power: &[u8; BLOCK],
     sample_at: usize,
 ) -> (__m128i, Option<__m128i>) {
-    let ends = products(key, start, lengths, power);
+    let ends = products(key, header, lengths, power);
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
     let mut states = [_mm512_xor_si512(base, counters(COUNTERS_BEFORE + 2))];
@@ -114,18 +116,18 @@ fn shortest<const SEAL: bool, const ROUNDS: usize>(
     (tag, Some(headers::sample_of_one(state, tag, data.len(), sample_at)))
 }
 
-/// The data of a message of `N` registers, all of them and the tag's key stream side by side; with two
-/// chunks, what comes before the last eight is reduced. The rest is as for the shortest.
-fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: usize>(
+/// A message of `N` registers, all of them and the tag's key stream side by side; what comes before the last
+/// eight is reduced. The rest is as for the shortest.
+fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     key: &GcmKey,
     nonce: __m128i,
     data: &mut [u8],
-    start: __m128i,
+    header: __m128i,
     lengths: __m128i,
     power: &[u8; BLOCK],
     sample_at: usize,
 ) -> (__m128i, Option<__m128i>) {
-    let ends = products(key, start, lengths, power);
+    let ends = products(key, header, lengths, power);
     let pad = pad(data.len());
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
@@ -136,10 +138,10 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
         *state = _mm512_xor_si512(base, load_blocks(counters));
     }
     let (tag, last_key) = in_step!(key, states, _mm512_castsi512_si128(base));
-    // The lengths' product belongs to the last chunk.
-    let (mut sums, lengths) = match CHUNKS {
-        1 => (ends, zero()),
-        _ => (ends.lanes(0b0000_0011), ends.lanes(0b0000_1100)),
+    // The lengths' product belongs to the last eight.
+    let (mut sums, lengths) = match N > LOT {
+        true => (ends.lanes(0b0000_0011), ends.lanes(0b0000_1100)),
+        false => (ends, zero()),
     };
     // Only the first register and the last may be short.
     let (first, rest) = data.split_at_mut(64 - BLOCK * pad);
@@ -151,7 +153,7 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize, const CHUNKS: us
     }
     short_last_round::<SEAL>(&mut states[N - 1], last_key, last, 0);
     let sample = headers::sample([states[0], states[1]], pad, sample_at);
-    if CHUNKS == 2 {
+    if N > LOT {
         sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[..N - LOT]);
         states[N - LOT] = _mm512_xor_si512(states[N - LOT], carry(sums));
         sums = lengths;
