@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Few enough as a rule to need no allocation: a TLS connection opens dozens of sessions.
+/// Lanes to choose from, as a rule so few that they need no allocation: a TLS connection opens dozens of
+/// sessions.
 pub(crate) type Lanes = SmallVec<[Arc<Lane>; 4]>;
 
 pub(crate) struct Registry {

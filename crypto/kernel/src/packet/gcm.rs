@@ -28,7 +28,7 @@ pub(crate) struct GcmKey {
     /// For the key stream.
     pub(crate) aes: Schedule,
     /// The powers again, and more, for messages side by side under one key, and for long ones: made when the
-    /// first of them comes, as most keys of handshakes see none. Among many connections each byte less beside
+    /// first of them comes, as few keys of handshakes see one. Among many connections each byte less beside
     /// the next key counts.
     #[zeroize(skip)]
     pub(crate) many: OnceBox<Powers<{ MANY / 8 }>>,

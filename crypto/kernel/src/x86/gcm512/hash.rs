@@ -1,8 +1,8 @@
 //! GHASH: products, their sums, and what they leave modulo the polynomial.
 
-use super::LANES;
 use super::lot::{here, pair_of_powers};
 use super::register::*;
+use super::{BLOCK, LANES};
 use crate::packet::Powers;
 use crate::x86::gcm::POLYNOMIAL;
 use core::arch::x86_64::*;
@@ -101,6 +101,19 @@ features! {
 pub(super) fn zero() -> Sums {
     let zero = _mm512_setzero_si512();
     Sums { low: zero, middle: zero, high: zero }
+}
+
+/// A block's product with a power.
+#[inline]
+pub(super) fn product(block: __m128i, power: &[u8; BLOCK]) -> Sums {
+    let power = _mm512_zextsi128_si512(load_block(power));
+    zero().add(_mm512_zextsi128_si512(block), power, middle_of(power))
+}
+
+/// The tag, from the sums of a message's products in all lanes and from its key stream.
+#[inline]
+pub(super) fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
+    _mm_xor_si128(reverse_block(fold(sums.reduce())), stream)
 }
 
 /// The powers of a register and their middles.

@@ -1,12 +1,11 @@
 //! Lone messages of more registers than go through the cipher at once.
 
-use super::hash::{Sums, carry, powers, xor3, zero};
+use super::hash::{Sums, carry, powers, product, tag_of, xor3, zero};
 use super::lot::{
     Lot, Schedule, Wide, here, in_step, last_round, pair_of_powers, part_and_pair, round,
     short_last_round,
 };
 use super::register::*;
-use super::single::{product, tag_of};
 use super::{BLOCK, FEW, LANES};
 use crate::packet::{GcmKey, POWERS};
 use core::arch::x86_64::*;
@@ -26,8 +25,8 @@ pub(super) fn long<const SEAL: bool, const ROUNDS: usize, const START: usize>(
     header: __m128i,
     lengths: __m128i,
 ) -> __m128i {
-    let before = reverse(product(key, reverse_block(header)).reduce());
-    let lengths = product(key, lengths);
+    let before = reverse(product(reverse_block(header), &key.first).reduce());
+    let lengths = product(lengths, &key.first);
     let pad = pad(data.len());
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);

@@ -1,6 +1,6 @@
 //! The data of one message, register by register.
 
-use super::hash::{Sums, carry, middle_of, xor3, zero};
+use super::hash::{Sums, carry, product, xor3, zero};
 use super::lot::{
     Lot, Schedule, Wide, here, in_step, last_round, pair_of_powers, part_and_pair, round,
     short_last_round,
@@ -37,10 +37,10 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, co
     let behind = start + N * left % span;
     let (register_before, first_register) = match (pad, start) {
         (0, all) if all == N && behind < span => {
-            sums = product(before, &powers.all()[8 * EIGHTS - 1 - LANES * behind]);
+            sums = product(reverse_block(before), &powers.all()[8 * EIGHTS - 1 - LANES * behind]);
             (none, none)
         }
-        (0, all) if all == N => (none, reverse(product(before, &key.first).reduce())),
+        (0, all) if all == N => (none, reverse(product(reverse_block(before), &key.first).reduce())),
         (0, _) => (at_block(LANES - 1, before), none),
         _ => (none, at_block(pad - 1, before)),
     };
@@ -67,13 +67,6 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, co
         }
     }
     (hash::<SEAL, ROUNDS, EIGHTS, N>(powers, sums, waiting), tag)
-}
-
-/// A block's, as it is sent.
-#[inline]
-fn product(block: __m128i, power: &[u8; BLOCK]) -> Sums {
-    let power = _mm512_zextsi128_si512(load_block(power));
-    zero().add(_mm512_zextsi128_si512(reverse_block(block)), power, middle_of(power))
 }
 
 /// Takes a message's last registers into the hash. `SEAL` and `ROUNDS` make it a function of its callers'

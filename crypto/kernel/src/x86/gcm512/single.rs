@@ -1,6 +1,6 @@
 //! Lone messages, and neighbours of different keys.
 
-use super::hash::{Sums, carry, fold, middle_of, powers, sum_rows, zero};
+use super::hash::{Sums, carry, middle_of, powers, product, sum_rows, tag_of, zero};
 use super::headers;
 use super::long::long;
 use super::lot::{here, in_step, last_round, round, short_last_round};
@@ -59,7 +59,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         // So much is worth more powers.
         _ => {
             let (sums, stream) = row::<SEAL, ROUNDS, _, LOT>(key, key.many(), nonce, data, header);
-            (tag_of(sums.and(product(key, lengths)), stream), None)
+            (tag_of(sums.and(product(lengths, &key.first)), stream), None)
         }
     };
     message.finish(&bytes_of(tag));
@@ -72,22 +72,6 @@ fn products(key: &GcmKey, header: __m128i, lengths: __m128i, power: &[u8; BLOCK]
     let none = _mm_setzero_si128();
     let power = join([load_block(power), load_block(&key.first), none, none]);
     zero().add(join([reverse_block(header), lengths, none, none]), power, middle_of(power))
-}
-
-/// A block's with the first power.
-#[inline]
-pub(super) fn product(key: &GcmKey, block: __m128i) -> Sums {
-    let [block, power, middle] = [block, load_block(&key.first), load_pair(&key.first_middle)];
-    zero().add(
-        _mm512_zextsi128_si512(block),
-        _mm512_zextsi128_si512(power),
-        _mm512_zextsi128_si512(middle),
-    )
-}
-
-#[inline]
-pub(super) fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
-    _mm_xor_si128(reverse_block(fold(sums.reduce())), stream)
 }
 
 /// A message of one register or none, the tag's key stream beside it. Its data is at the register's start: it
