@@ -327,8 +327,8 @@ fn the_numbers_and_keys_of_batches_are_found() {
         for largest in
             [None, Some(0), Some(200), Some(1 << 31), Some(NUMBER_END - 300), Some(NUMBER_END - 2)]
         {
-            // Numbers begin so far from the packet's start.
-            for places in [12, 12, 40] {
+            // Numbers begin so far from the packet's start; all packets are of one phase, or of both.
+            for (places, phases) in [(12, 1), (12, 2), (40, 1), (40, 2)] {
                 let since = largest.map_or(0, |largest| largest + 1);
                 let mut packets = Vec::new();
                 for number_bytes in 1..=4 {
@@ -338,7 +338,7 @@ fn the_numbers_and_keys_of_batches_are_found() {
                     {
                         let header_bytes = 1 + numbers.below(places) + number_bytes;
                         let mut packet = numbers.bytes(header_bytes + 20 + TAG_BYTES);
-                        let (phase, long) = (numbers.below(2) == 1, numbers.below(4) == 0);
+                        let (phase, long) = (numbers.below(phases) == 1, numbers.below(4) == 0);
                         packet[0] =
                             u8::from(long) << 7 | u8::from(phase) << 2 | (number_bytes - 1) as u8;
                         let (key, used) = match (phase && !long, number < since) {

@@ -155,7 +155,7 @@ impl PacketKey {
 
 impl PacketKey {
     /// The IV and four zeros, little-endian.
-    pub(super) fn iv_number(&self) -> u128 {
+    pub(crate) fn iv_number(&self) -> u128 {
         message::number(&self.iv)
     }
 }

@@ -41,6 +41,12 @@ pub(crate) trait Message<'k> {
     fn header(&mut self) -> Option<&mut Protect<'k>> {
         None
     }
+    /// Whether these are packets to open.
+    const OPENED: bool = false;
+    /// The packet to open, whose header may still have its mask on.
+    fn opened(&mut self) -> Option<&mut Unprotect<'k>> {
+        None
+    }
     /// For keys that the room has no use for.
     fn library(&mut self);
 }
@@ -116,6 +122,7 @@ impl<'k> Message<'k> for Protect<'k> {
         self.number
     }
 
+    #[inline]
     fn parts(&mut self) -> Parts<'_> {
         let (aad, data, _) = self.split();
         Parts { aad, data }
@@ -135,6 +142,11 @@ impl<'k> Message<'k> for Protect<'k> {
 
 impl<'k> Message<'k> for Unprotect<'k> {
     const NUMBERED: bool = true;
+    const OPENED: bool = true;
+
+    fn opened(&mut self) -> Option<&mut Unprotect<'k>> {
+        Some(self)
+    }
 
     fn key(&self) -> &'k AeadKey {
         self.found_key().key()
@@ -148,6 +160,7 @@ impl<'k> Message<'k> for Unprotect<'k> {
         self.found().number
     }
 
+    #[inline]
     fn parts(&mut self) -> Parts<'_> {
         let (aad, data, _) = self.split();
         Parts { aad, data }

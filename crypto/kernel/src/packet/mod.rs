@@ -17,7 +17,7 @@ pub(crate) use gcm::{GcmKey, MANY, MaskKey, POWERS, Powers};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
 pub(crate) use message::{Message, Parts};
-pub(crate) use quic::{Mask, NUMBER_END, PHASE, expected, mask, unmask};
+pub(crate) use quic::{Mask, NUMBER_END, PHASE, mask, unmask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
 use crate::job::Fault;
@@ -52,6 +52,13 @@ pub(crate) trait Room: Copy {
             self.seal(slice::from_mut(&mut packet.seal()));
         }
         quic::mask(self, packets, |_| true);
+    }
+    /// Takes the protection off packets: all headers, then all payloads.
+    fn unprotect(self, packets: &mut [Unprotect<'_>]) {
+        self.unmask(packets);
+        for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
+            self.open_packets(packets);
+        }
     }
     /// Takes the masks off the headers of packets.
     fn unmask(self, packets: &mut [Unprotect<'_>]) {

@@ -340,10 +340,7 @@ impl Place {
 #[inline(never)]
 pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-        room.unmask(packets);
-        for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
-            room.open_packets(packets);
-        }
+        room.unprotect(packets);
     }
 }
 
@@ -383,6 +380,12 @@ impl<'k> Unprotect<'k> {
         self.number_at.wrapping_sub(1) < room && room <= MESSAGE_BYTES_MAX - behind
     }
 
+    /// The largest number received so far, and the one before all if there is none.
+    #[inline]
+    pub(crate) fn largest(&self) -> u64 {
+        self.largest.unwrap_or(u64::MAX)
+    }
+
     /// What its mask is computed from, if it is long enough.
     #[inline]
     pub(crate) fn sample(&self) -> Option<&[u8; SAMPLE_BYTES]> {
@@ -412,7 +415,7 @@ impl<'k> Unprotect<'k> {
         self.packet[0] = first;
         let number_bytes = usize::from(first & 3) + 1;
         let truncated = Place::new(self.number_at, number_bytes).mask(self.packet, mask);
-        let number = decode(self.largest, truncated.into(), number_bytes);
+        let number = decode(self.largest(), truncated.into(), number_bytes);
         self.find_key(first & PHASE != 0, number, self.number_at + number_bytes);
     }
 
@@ -470,6 +473,12 @@ impl<'k> Unprotect<'k> {
         split(self.packet, self.found().header_bytes)
     }
 
+    /// The tag that it came with. It was found long enough.
+    #[inline]
+    pub(crate) fn sent(&self) -> &[u8; TAG_BYTES] {
+        self.packet.last_chunk().expect("checked")
+    }
+
     /// Takes the verdict of the AEAD; what is not authentic is wiped.
     pub(super) fn judge(&mut self, authentic: bool) {
         if !authentic {
@@ -488,16 +497,10 @@ fn split(packet: &mut [u8], header_bytes: usize) -> (&mut [u8], &mut [u8], &mut 
     (header, payload, tag)
 }
 
-/// The number expected after the largest so far.
-#[inline]
-pub(crate) fn expected(largest: Option<u64>) -> u64 {
-    largest.map_or(0, |largest| largest.min(NUMBER_END - 2) + 1)
-}
-
-/// The whole packet number, which is nearest to the next one expected (RFC 9000 § A.3): among as many
+/// The whole packet number, which is nearest to the one after the largest so far (RFC 9000 § A.3): among as many
 /// numbers as those bytes have, of which half are higher than that one, it is the one that ends so.
-fn decode(largest: Option<u64>, truncated: u64, number_bytes: usize) -> u64 {
-    let expected = expected(largest);
+fn decode(largest: u64, truncated: u64, number_bytes: usize) -> u64 {
+    let expected = largest.wrapping_add(1).min(NUMBER_END - 1);
     let window = 1_u64 << (8 * number_bytes);
     let lowest = (expected + 1).saturating_sub(window / 2);
     let number = lowest + (truncated.wrapping_sub(lowest) & (window - 1));
@@ -511,17 +514,17 @@ mod tests {
     /// RFC 9000 § A.3, and the ends of the range.
     #[test]
     fn packet_numbers_are_the_nearest_to_the_expected() {
-        assert_eq!(decode(Some(0xa82f_30ea), 0x9b32, 2), 0xa82f_9b32);
-        assert_eq!(decode(None, 0, 1), 0);
-        assert_eq!(decode(Some(0xfe), 0xff, 1), 0xff);
-        assert_eq!(decode(Some(0xff), 0, 1), 0x100);
-        assert_eq!(decode(Some(0x17f), 0xff, 1), 0x17f + 0x80);
-        assert_eq!(decode(Some(0x180), 0xff, 1), 0x1ff);
-        assert_eq!(decode(Some(0x17e), 0, 1), 0x100);
-        assert_eq!(decode(Some(0x180), 0, 1), 0x200);
+        assert_eq!(decode(0xa82f_30ea, 0x9b32, 2), 0xa82f_9b32);
+        assert_eq!(decode(u64::MAX, 0, 1), 0);
+        assert_eq!(decode(0xfe, 0xff, 1), 0xff);
+        assert_eq!(decode(0xff, 0, 1), 0x100);
+        assert_eq!(decode(0x17f, 0xff, 1), 0x17f + 0x80);
+        assert_eq!(decode(0x180, 0xff, 1), 0x1ff);
+        assert_eq!(decode(0x17e, 0, 1), 0x100);
+        assert_eq!(decode(0x180, 0, 1), 0x200);
         let last = NUMBER_END - 1;
-        assert_eq!(decode(Some(last), 0xff, 1), last);
-        assert_eq!(decode(Some(last), 0xfe, 1), last - 1);
-        assert_eq!(decode(Some(u64::MAX), 0xff, 1), last);
+        assert_eq!(decode(last, 0xff, 1), last);
+        assert_eq!(decode(last, 0xfe, 1), last - 1);
+        assert_eq!(decode(u64::MAX - 1, 0xff, 1), last);
     }
 }

@@ -1,81 +1,128 @@
 //! Messages under one key.
 
 use super::columns::{column, columns};
-use super::hash::{middle_of, sum_rows, xor3, zero};
+use super::hash::{Sums, middle_of, sum_rows, xor3, zero};
 use super::headers;
 use super::lot::{Schedule, Wide};
-use super::masks::{aes, encrypt};
+use super::masks::{Known, aes, encrypt};
 use super::register::*;
 use super::row::row;
-use super::{BLOCK, COLUMNS_MAX, FEW, LANES, gcm};
-use crate::packet::{Message, POWERS, Parts};
+use super::{BLOCK, COLUMNS_MAX, FEW, LANES};
+use crate::packet::{AeadForm, Message, POWERS, Parts, TAG_BYTES, Unprotect};
 use core::arch::x86_64::*;
+
+/// Where what is known of messages lies, and the sums of their products: made once for many, as to clear it
+/// takes longer than some messages.
+pub(super) struct Scratch<const G: usize> {
+    known: Known<G>,
+    sums: [Sums; G],
+    /// Whether headers have their masks on.
+    masked: bool,
+}
+
+impl<const G: usize> Scratch<G> {
+    features! {
+
+    #[inline]
+    pub(super) fn new(masked: bool) -> Self {
+        Self { known: Known::nothing(), sums: [zero(); G], masked }
+    }
+
+    }
+}
 
 features! {
 
 /// Up to `G` times four messages under one key, side by side, one in each lane of as many registers.
+///
+/// Says whether it did: packets whose headers have their masks on may not be as they have to be. Then none is
+/// touched.
 ///
 /// Loops over messages go to the slice's end, which the compiler does not know, so that it does not
 /// unroll them: all of it has to stay in the cache of decoded instructions.
 #[inline(never)]
 pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: usize>(
     messages: &mut [[M; LANES]],
-) {
-    let Some(key) = messages.first().and_then(|[first, ..]| gcm(first)) else { return };
+    scratch: &mut Scratch<G>,
+) -> bool {
+    let Some([first, ..]) = messages.first_mut() else { return false };
+    let Scratch { known, sums, masked } = scratch;
+    let (key, iv) = match first.opened() {
+        Some(packet) if *masked => (packet.keys.current.key(), packet.keys.current.iv_number()),
+        _ => (first.key(), first.iv()),
+    };
+    let AeadForm::Gcm(key) = &key.0 else { return false };
     let first = broadcast(&key.first);
     let first_middle = broadcast_middle(&key.first_middle);
     let first_key = broadcast(&key.aes.round_keys[0]);
-    let none = [_mm512_setzero_si512(); G];
-    let (mut nonces, mut lengths, mut headers, mut mask_orders) = (none, none, none, none);
     // Whether all have one block of data, and one of additional data at most.
     let (mut one_block, mut short_headers) = (true, true);
-    let iv = _mm512_broadcast_i32x4(block(messages.first().map_or(0, |[first, ..]| first.iv())));
+    let iv = _mm512_broadcast_i32x4(block(iv));
     let number_order = _mm512_broadcast_i32x4(_mm_set_epi8(
         -1, -1, -1, -1, 0, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1,
     ));
-    for (at, messages) in messages.iter_mut().enumerate().take(G) {
-        let none = [_mm_setzero_si128(); LANES];
-        let (mut numbers, mut sizes, mut starts) = (none, none, none);
-        for (lane, message) in messages.iter_mut().enumerate() {
-            numbers[lane] = match M::NUMBERED {
-                true => _mm_cvtsi64_si128(message.number() as i64),
-                false => block(message.nonce()),
-            };
-            let Parts { aad, data } = message.parts();
-            sizes[lane] = _mm_set_epi64x(aad.len() as i64, data.len() as i64);
-            starts[lane] = load_masked(aad);
+    if M::OPENED && *masked {
+        if !known.unmask::<M, ROUNDS>(messages) {
+            return false;
         }
-        let (numbers, sizes) = (join(numbers), join(sizes));
-        nonces[at] = match M::NUMBERED {
-            true => _mm512_xor_si512(iv, _mm512_shuffle_epi8(numbers, number_order)),
-            false => numbers,
-        };
-        lengths[at] = _mm512_slli_epi64(sizes, 3);
-        let more_than = _mm512_sub_epi64(sizes, _mm512_set1_epi64(1));
-        let within = _mm512_cmplt_epu64_mask(more_than, _mm512_set1_epi64(BLOCK as i64));
-        one_block &= within & 0x55 == 0x55;
-        let long = _mm512_cmpgt_epu64_mask(sizes, _mm512_set1_epi64(BLOCK as i64)) & 0xaa != 0;
-        short_headers &= !long;
-        if long {
-            for (start, message) in starts.iter_mut().zip(messages) {
-                *start = headers::last(key, message);
+        for at in 0..messages.len().min(G) {
+            let numbers = _mm512_shuffle_epi8(known.nonces[at].load(), number_order);
+            known.nonces[at].store(_mm512_xor_si512(iv, numbers));
+            one_block &= are_one_block(known.lengths[at].load());
+        }
+    } else {
+        for (at, messages) in messages.iter_mut().enumerate().take(G) {
+            let none = [_mm_setzero_si128(); LANES];
+            let (mut numbers, mut sizes, mut starts) = (none, none, none);
+            for (lane, message) in messages.iter_mut().enumerate() {
+                if let Some(packet) = message.header()
+                    && let Some(start) = packet.packet.first_chunk()
+                {
+                    numbers[lane] = _mm_cvtsi64_si128(packet.number as i64);
+                    let bytes = packet.packet.len() - packet.header_bytes - TAG_BYTES;
+                    sizes[lane] = _mm_set_epi64x(packet.header_bytes as i64, bytes as i64);
+                    starts[lane] = load_block(start);
+                    continue;
+                }
+                numbers[lane] = match M::NUMBERED {
+                    true => _mm_cvtsi64_si128(message.number() as i64),
+                    false => block(message.nonce()),
+                };
+                let Parts { aad, data } = message.parts();
+                sizes[lane] = _mm_set_epi64x(aad.len() as i64, data.len() as i64);
+                starts[lane] = load_masked(aad);
+            }
+            let (numbers, sizes) = (join(numbers), join(sizes));
+            known.nonces[at].store(match M::NUMBERED {
+                true => _mm512_xor_si512(iv, _mm512_shuffle_epi8(numbers, number_order)),
+                false => numbers,
+            });
+            let lengths = _mm512_slli_epi64(sizes, 3);
+            known.lengths[at].store(lengths);
+            one_block &= are_one_block(lengths);
+            let long = _mm512_cmpgt_epu64_mask(sizes, _mm512_set1_epi64(BLOCK as i64)) & 0xaa != 0;
+            short_headers &= !long;
+            if long {
+                for (start, message) in starts.iter_mut().zip(messages) {
+                    *start = headers::last(key, message);
+                }
+            }
+            known.headers[at] = join(starts);
+            if M::PACKETS && !long {
+                let header_bytes = _mm512_shuffle_epi8(sizes, _mm512_set1_epi8(8));
+                (known.headers[at], known.masks[at]) =
+                    headers::numbered(known.headers[at], header_bytes, numbers);
             }
         }
-        headers[at] = join(starts);
-        if M::PACKETS && !long {
-            let header_bytes = _mm512_shuffle_epi8(sizes, _mm512_set1_epi8(8));
-            (headers[at], mask_orders[at]) = headers::numbered(headers[at], header_bytes, numbers);
-        }
     }
-    let mut tags = nonces;
-    for tags in &mut tags {
-        *tags = xor3(*tags, first_key, every_lane(1 << 24));
+    let mut tags = [_mm512_setzero_si512(); G];
+    for (tags, nonces) in tags.iter_mut().zip(&known.nonces) {
+        *tags = xor3(nonces.load(), first_key, every_lane(1 << 24));
     }
-    let mut sums = [zero(); G];
     if one_block {
-        let mut states = nonces;
-        for state in &mut states {
-            *state = xor3(*state, first_key, every_lane(2 << 24));
+        let mut states = tags;
+        for (state, nonces) in states.iter_mut().zip(&known.nonces) {
+            *state = xor3(nonces.load(), first_key, every_lane(2 << 24));
         }
         for round in 1..ROUNDS {
             let round_key = broadcast(&key.aes.round_keys[round]);
@@ -96,7 +143,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         let [before_middle, power_middle] = [middle_of(before), middle_of(power)];
         for (at, messages) in messages.iter_mut().enumerate().take(G) {
             let hashed = blocks::<M, SEAL, ROUNDS, G>(messages, states[at], last_key);
-            let header = zero().add(reverse(headers[at]), before, before_middle);
+            let header = zero().add(reverse(known.headers[at]), before, before_middle);
             sums[at] = header.add(hashed, power, power_middle);
         }
     } else {
@@ -112,22 +159,23 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         }
         let mut wide = None;
         for (at, messages) in messages.iter_mut().enumerate().take(G) {
-            let before = zero().add(reverse(headers[at]), first, first_middle).reduce();
+            let before = zero().add(reverse(known.headers[at]), first, first_middle).reduce();
             let [a, b, c, d] = messages;
             let [a, b, c, d] = [a.parts(), b.parts(), c.parts(), d.parts()];
             let [a, b, c, d] = [a.data, b.data, c.data, d.data];
             let sizes = [a.len(), b.len(), c.len(), d.len()];
             let registers = sizes.map(registers);
             let alike = registers.iter().all(|other| *other == registers[0]);
+            let nonces = known.nonces[at].load();
             sums[at] = if alike && registers[0] == 1 {
-                column::<SEAL, ROUNDS>(key, nonces[at], [a, b, c, d], before)
+                column::<SEAL, ROUNDS>(key, nonces, [a, b, c, d], before)
             } else if alike && (2..=COLUMNS_MAX).contains(&registers[0]) {
                 let wide = &*wide.get_or_insert_with(|| Wide::new(key));
                 let schedule = Schedule { powers: key.many(), wide };
-                columns::<SEAL, ROUNDS>(key, schedule, nonces[at], [a, b, c, d], registers[0], before)
+                columns::<SEAL, ROUNDS>(key, schedule, nonces, [a, b, c, d], registers[0], before)
             } else {
-                let [na, nb, nc, nd] = split(nonces[at]);
-                let [ha, hb, hc, hd] = split(headers[at]);
+                let [na, nb, nc, nd] = split(nonces);
+                let [ha, hb, hc, hd] = split(known.headers[at]);
                 sum_rows(&[
                     row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, na, a, ha).0,
                     row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nb, b, hb).0,
@@ -141,23 +189,46 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         }
     }
     for (at, messages) in messages.iter_mut().enumerate().take(G) {
-        let hashes = sums[at].add(lengths[at], first, first_middle).reduce();
-        let tags = blocks_of(_mm512_xor_si512(reverse(hashes), tags[at]));
-        for (message, tag) in messages.iter_mut().zip(&tags) {
+        let hashes = sums[at].add(known.lengths[at].load(), first, first_middle).reduce();
+        let tags = _mm512_xor_si512(reverse(hashes), tags[at]);
+        if let [Some(a), Some(b), Some(c), Some(d)] = opened(messages) {
+            let sent = of_lanes([a.sent(), b.sent(), c.sent(), d.sent()]);
+            if _mm512_cmpneq_epi64_mask(tags, sent) == 0 {
+                continue;
+            }
+        }
+        for (message, tag) in messages.iter_mut().zip(&blocks_of(tags)) {
             message.finish(tag);
         }
     }
     if !M::PACKETS {
-        return;
+        return true;
     }
     let header_key = messages.first().and_then(|[first, ..]| first.header_key());
     if short_headers && let Some(key) = header_key.and_then(|key| aes(key)) {
-        headers::finish_group(messages, &headers, &mask_orders, |states| encrypt(key, states));
+        headers::finish_group(messages, &known.headers, &known.masks, |states| encrypt(key, states));
     } else {
         for message in messages.as_flattened_mut() {
             headers::finish_one(message, None);
         }
     }
+    true
+}
+
+/// Packets to open, if these are such.
+#[inline]
+fn opened<'m, 'k, M: Message<'k>>(
+    [a, b, c, d]: &'m mut [M; LANES],
+) -> [Option<&'m mut Unprotect<'k>>; LANES] {
+    [a.opened(), b.opened(), c.opened(), d.opened()]
+}
+
+/// Whether messages of these lengths in bits have one block of data each.
+#[inline]
+fn are_one_block(lengths: __m512i) -> bool {
+    let more_than = _mm512_sub_epi64(lengths, _mm512_set1_epi64(1));
+    let within = _mm512_cmplt_epu64_mask(more_than, _mm512_set1_epi64(8 * BLOCK as i64));
+    within & 0x55 == 0x55
 }
 
 /// The data of four messages of one block each, a lane each, whose key stream is made but for the last

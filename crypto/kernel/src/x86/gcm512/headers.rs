@@ -28,8 +28,8 @@ pub(super) fn last<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> __m128i
     _mm_mask_shuffle_epi8(start, in_number, number, places)
 }
 
-/// Headers of at most a block, a lane each, with their numbers, and how masks' bytes are moved to these. All
-/// bytes of a lane say how long its header is. That numbers are put together in registers, whatever their
+/// Headers of at most a block, a lane each, with their numbers and nothing behind them, and how masks' bytes are
+/// moved to these. All bytes of a lane say how long its header is. That numbers are put together in registers, whatever their
 /// lengths, keeps these from showing.
 #[inline]
 pub(super) fn numbered(
@@ -43,6 +43,9 @@ pub(super) fn numbered(
     let in_number = _mm512_cmple_epu8_mask(places, last);
     let nowhere = _mm512_set1_epi8(-1);
     let order = _mm512_sub_epi8(_mm512_add_epi8(last, _mm512_set1_epi8(1)), places);
+    // Behind the header is what does not belong to it.
+    let in_header = _mm512_cmpge_epi8_mask(places, _mm512_setzero_si512());
+    let starts = _mm512_maskz_mov_epi8(in_header, starts);
     (
         _mm512_mask_shuffle_epi8(starts, in_number, numbers, places),
         _mm512_mask_mov_epi8(nowhere, in_number, order),

@@ -8,8 +8,8 @@ use super::{BLOCK, Gcm512, LANES, TOGETHER, rounds};
 use crate::aes::Rounds;
 use crate::chacha;
 use crate::packet::{
-    self, HeaderForm, HeaderKey, Mask, MaskKey, NUMBER_END, PHASE, Protect, Room, SAMPLE_BYTES,
-    Unprotect,
+    self, HeaderForm, HeaderKey, Mask, MaskKey, Message, NUMBER_END, Opened, PHASE, Protect, Room,
+    SAMPLE_BYTES, TAG_BYTES, Unprotect, Used,
 };
 use crate::portable::Library;
 use core::arch::x86_64::*;
@@ -44,6 +44,17 @@ pub(super) fn encrypt<const G: usize>(key: &MaskKey, mut states: [__m512i; G]) -
         *state = _mm512_aesenclast_epi128(*state, broadcast(last));
     }
     states
+}
+
+/// Four blocks under a key of so many rounds.
+#[inline]
+fn encrypt_four<const ROUNDS: usize>(key: &MaskKey, state: __m512i) -> __m512i {
+    let keys = &key.aes.round_keys;
+    let mut state = _mm512_xor_si512(state, broadcast(&keys[0]));
+    for key in &keys[1..ROUNDS] {
+        state = _mm512_aesenc_epi128(state, broadcast(key));
+    }
+    _mm512_aesenclast_epi128(state, broadcast(&keys[ROUNDS]))
 }
 
 /// A mask, which a number waits for: by way of no memory.
@@ -98,7 +109,7 @@ fn mask_group(
         let none = [_mm_setzero_si128(); LANES];
         let (mut starts, mut sizes, mut numbers) = (none, none, none);
         for (lane, packet) in packets.iter().enumerate() {
-            starts[lane] = load_masked(&packet.packet[..packet.header_bytes]);
+            starts[lane] = load_block(packet.packet.first_chunk().unwrap_or(&[0; BLOCK]));
             sizes[lane] = _mm_set1_epi8(packet.header_bytes as i8);
             numbers[lane] = _mm_cvtsi64_si128(packet.number as i64);
         }
@@ -172,39 +183,139 @@ fn unmask_others(room: Gcm512, packets: &mut [Unprotect<'_>]) {
     packet::unmask(room, rest);
 }
 
+}
+
+/// What is known of up to `G` times four messages or packets, a lane each.
+pub(super) struct Known<const G: usize> {
+    /// Their nonces; of packets with their masks on, the largest numbers so far, each followed by the place where
+    /// its header's number begins, and then the numbers found, each followed by its header's length.
+    pub(super) nonces: [Words; G],
+    /// Their lengths in bits, of data and of what is authenticated beside it; of packets with their masks on,
+    /// all bytes.
+    pub(super) lengths: [Words; G],
+    /// Their last blocks of what is authenticated beside the data; of packets with their masks on, their first
+    /// blocks.
+    pub(super) headers: [__m512i; G],
+    /// How masks are moved to numbers; of packets with their masks on, what the masks are computed from, and
+    /// then the masks.
+    pub(super) masks: [__m512i; G],
+}
+
+impl<const G: usize> Known<G> {
+    features! {
+
+    #[inline]
+    pub(super) fn nothing() -> Self {
+        let none = [_mm512_setzero_si512(); G];
+        Self { nonces: [Words::NONE; G], lengths: [Words::NONE; G], headers: none, masks: none }
+    }
+
+    /// Packets with their masks on, and what is to be done with what these are computed from. Says whether all
+    /// numbers are within their first blocks.
+    #[inline]
+    fn masked<'k, M: Message<'k>>(
+        &mut self,
+        packets: &mut [[M; LANES]],
+        mask: impl Fn(__m512i) -> __m512i,
+    ) -> bool {
+        for (at, packets) in packets.iter_mut().enumerate().take(G) {
+            let none = [_mm_setzero_si128(); LANES];
+            let (mut samples, mut starts) = (none, none);
+            for (lane, packet) in packets.iter_mut().enumerate() {
+                let Some(packet) = packet.opened() else { return false };
+                let Some((sample, start)) = packet.short() else { return false };
+                (samples[lane], starts[lane]) = (load_block(sample), load_block(start));
+                self.nonces[at].0[lane] = [packet.largest(), packet.number_at as u64];
+                self.lengths[at].0[lane][0] = packet.packet.len() as u64;
+            }
+            (self.masks[at], self.headers[at]) = (mask(join(samples)), join(starts));
+        }
+        true
+    }
+
+    /// Takes the masks off headers, and says of which packets, two bits each, the phase is not this one.
+    #[inline]
+    fn unmasked(&mut self, at: usize, phase: __m512i) -> u8 {
+        let (headers, found) = unmasked(self.headers[at], self.masks[at], self.nonces[at].load());
+        self.headers[at] = headers;
+        self.nonces[at].store(found);
+        let other = _mm512_xor_si512(headers, phase);
+        _mm512_test_epi64_mask(other, _mm512_set1_epi64(PHASE.into())) & 0x55
+    }
+
+    /// Takes the masks off the headers of packets under one key, and gives these the verdict that they have if
+    /// the rest is authentic. Says whether it did: no packet is touched if one is not of the phase that is
+    /// expected, or its number not within its first block.
+    #[inline]
+    pub(super) fn unmask<'k, M: Message<'k>, const ROUNDS: usize>(
+        &mut self,
+        packets: &mut [[M; LANES]],
+    ) -> bool {
+        let Some([first, ..]) = packets.first_mut() else { return false };
+        let Some(first) = first.opened() else { return false };
+        let (key, phase) = (first.header_key, first.keys.phase);
+        let Some(key) = aes(key) else { return false };
+        // Each four go into the cipher as soon as they are there: beside it the next are loaded.
+        if !self.masked(packets, |samples| encrypt_four::<ROUNDS>(key, samples)) {
+            return false;
+        }
+        let phase = _mm512_set1_epi64(if phase { PHASE.into() } else { 0 });
+        let mut others = 0;
+        for at in 0..packets.len().min(G) {
+            others |= self.unmasked(at, phase);
+        }
+        if others != 0 {
+            return false;
+        }
+        for (at, packets) in packets.iter_mut().enumerate().take(G) {
+            let (headers, found) = (self.headers[at], self.nonces[at].load());
+            let blocks = split(headers);
+            for (lane, packet) in packets.iter_mut().enumerate() {
+                let Some(packet) = packet.opened() else { return false };
+                if let Some(start) = packet.packet.first_chunk_mut() {
+                    *start = bytes_of(blocks[lane]);
+                }
+                let [number, header_bytes] = self.nonces[at].0[lane];
+                let header_bytes = header_bytes as usize;
+                packet.verdict = Ok(Opened { number, header_bytes, used: Used::Current });
+            }
+            let header_bytes = _mm512_shuffle_epi8(found, _mm512_set1_epi8(8));
+            let in_header = _mm512_cmplt_epu8_mask(each_bytes(), header_bytes);
+            self.headers[at] = _mm512_maskz_mov_epi8(in_header, headers);
+            let header_bytes = _mm512_shuffle_epi32(found, 0x4e);
+            let tag_bytes = _mm512_set1_epi64(TAG_BYTES as i64);
+            let bytes = _mm512_sub_epi64(self.lengths[at].load(), tag_bytes);
+            let sizes = _mm512_mask_sub_epi64(found, 0x55, bytes, header_bytes);
+            self.lengths[at].store(_mm512_slli_epi64(sizes, 3));
+        }
+        true
+    }
+
+    }
+}
+
+features! {
+
 /// Takes the masks off the headers of up to `G` times four packets. If numbers are within their first
 /// blocks, these are loaded once, and stored once.
 fn unmask_group<const G: usize>(
     packets: &mut [[Unprotect<'_>; LANES]],
     masks: impl Fn([__m512i; G]) -> [__m512i; G],
 ) {
-    let none = [_mm512_setzero_si512(); G];
-    let (mut states, mut starts, mut expected) = (none, none, none);
-    for (at, group) in packets.iter().enumerate().take(G) {
-        let none = [_mm_setzero_si128(); LANES];
-        let (mut samples, mut blocks, mut expectations) = (none, none, none);
-        for (lane, packet) in group.iter().enumerate() {
-            let Some((sample, block)) = packet.short() else {
-                return unmask_long::<G>(packets, masks);
-            };
-            (samples[lane], blocks[lane]) = (load_block(sample), load_block(block));
-            let number = packet::expected(packet.largest);
-            expectations[lane] = _mm_set_epi64x(packet.number_at as i64, number as i64);
-        }
-        (states[at], starts[at], expected[at]) = (join(samples), join(blocks), join(expectations));
+    let mut known = Known::<G>::nothing();
+    if !known.masked(packets, |samples| samples) {
+        return unmask_long::<G>(packets, masks);
     }
-    let masks = masks(states);
+    known.masks = masks(known.masks);
     for (at, packets) in packets.iter_mut().enumerate().take(G) {
-        let (headers, found) = unmasked(starts[at], masks[at], expected[at]);
-        let phases = _mm512_test_epi64_mask(headers, _mm512_set1_epi64(PHASE.into()));
-        let (blocks, found) = (split(headers), split(found));
+        let phases = known.unmasked(at, _mm512_setzero_si512());
+        let blocks = split(known.headers[at]);
         for (lane, packet) in packets.iter_mut().enumerate() {
             if let Some(start) = packet.packet.first_chunk_mut() {
                 *start = bytes_of(blocks[lane]);
             }
-            let number = _mm_cvtsi128_si64(found[lane]) as u64;
-            let header_bytes = _mm_extract_epi64::<1>(found[lane]) as usize;
-            packet.find_key(phases & (1 << (2 * lane)) != 0, number, header_bytes);
+            let [number, header_bytes] = known.nonces[at].0[lane];
+            packet.find_key(phases & (1 << (2 * lane)) != 0, number, header_bytes as usize);
         }
     }
 }
@@ -226,14 +337,14 @@ fn unmask_long<const G: usize>(
     }
 }
 
-/// Four headers without their masks, then their whole numbers, each followed by its header's length.
-/// `expected` has the numbers expected, each followed by the place where its header's number begins.
+/// Four headers without their masks, then their whole numbers, each followed by its header's length. `largest`
+/// has the largest numbers so far, each followed by the place where its header's number begins.
 #[inline]
-fn unmasked(starts: __m512i, masks: __m512i, expected: __m512i) -> (__m512i, __m512i) {
+fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m512i) {
     let one = _mm512_set1_epi64(1);
     let headers = mask_first(starts, masks);
     let last = last_of_number(headers);
-    let number_at = _mm512_shuffle_epi8(expected, _mm512_set1_epi8(8));
+    let number_at = _mm512_shuffle_epi8(largest, _mm512_set1_epi8(8));
     let places = _mm512_sub_epi8(each_bytes(), number_at);
     let in_number = _mm512_cmple_epu8_mask(places, last);
     let order = _mm512_add_epi8(places, _mm512_set1_epi8(1));
@@ -244,6 +355,8 @@ fn unmasked(starts: __m512i, masks: __m512i, expected: __m512i) -> (__m512i, __m
     let order = _mm512_sub_epi8(_mm512_add_epi8(number_at, last), each_bytes());
     let truncated = _mm512_maskz_shuffle_epi8(there, headers, order);
     let last = _mm512_and_si512(last, _mm512_set1_epi64(3));
+    let last_number = _mm512_set1_epi64(NUMBER_END as i64 - 1);
+    let expected = _mm512_min_epu64(_mm512_add_epi64(largest, one), last_number);
     let half = _mm512_sllv_epi64(_mm512_set1_epi64(0x80), _mm512_slli_epi64(last, 3));
     let window = _mm512_add_epi64(half, half);
     let lowest = _mm512_sub_epi64(_mm512_max_epu64(_mm512_add_epi64(expected, one), half), half);
@@ -254,7 +367,7 @@ fn unmasked(starts: __m512i, masks: __m512i, expected: __m512i) -> (__m512i, __m
     let numbers = _mm512_add_epi64(lowest, above);
     let too_high = _mm512_cmpge_epu64_mask(numbers, _mm512_set1_epi64(NUMBER_END as i64));
     let numbers = _mm512_mask_sub_epi64(numbers, too_high, numbers, window);
-    let header_bytes = _mm512_add_epi64(_mm512_add_epi64(expected, last), one);
+    let header_bytes = _mm512_add_epi64(_mm512_add_epi64(largest, last), one);
     (headers, here(_mm512_mask_mov_epi64(numbers, 0xaa, header_bytes)))
 }
 

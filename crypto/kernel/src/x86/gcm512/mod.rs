@@ -31,11 +31,11 @@ mod single;
 
 use crate::aes::Rounds;
 use crate::packet::{
-    AeadForm, GcmKey, HeaderForm, HeaderKey, Message, Open, Protect, Room, SAMPLE_BYTES, Seal,
-    Unprotect,
+    AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Message, Open, Phases, Protect, Room,
+    SAMPLE_BYTES, Seal, Unprotect,
 };
 use core::ptr;
-use group::group_of;
+use group::{Scratch, group_of};
 use masks::{mask_others, masks, unmask};
 use single::{alone, together};
 
@@ -99,6 +99,11 @@ impl Room for Gcm512 {
         unsafe { unmask(self, packets) }
     }
 
+    fn unprotect(self, packets: &mut [Unprotect<'_>]) {
+        // SAFETY: `detect` has seen the features.
+        unsafe { unprotect(self, packets) }
+    }
+
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {
         // SAFETY: `detect` has seen the features.
         unsafe { run::<_, false>(packets) };
@@ -143,10 +148,11 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
             (at, all) = (at + 1, false);
             continue;
         };
-        let alike = alike(&messages[at..]);
-        let (groups, _) = messages[at..][..alike].as_chunks_mut::<LANES>();
-        at += match groups {
-            [] => {
+        let (key, header_key) = (first.key(), first.header_key());
+        let alike = |other: &M| ptr::eq(other.key(), key) && same(other.header_key(), header_key);
+        let (groups, _) = messages[at..].as_chunks_mut::<LANES>();
+        at += match groups.iter().take_while(|group| group.iter().all(alike)).count() {
+            0 => {
                 if let Some((group, next)) = messages[at..].split_first_chunk_mut::<LANES>()
                     && group.iter().all(|message| self::rounds(message) == Some(rounds))
                 {
@@ -160,27 +166,112 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
                     1
                 }
             }
-            [_] => {
-                match rounds {
-                    Rounds::Ten => group_of::<M, SEAL, 10, 1>(groups),
-                    Rounds::Fourteen => group_of::<M, SEAL, 14, 1>(groups),
-                }
-                LANES
-            }
-            _ => {
-                for groups in groups.chunks_mut(TOGETHER) {
-                    match rounds {
-                        Rounds::Ten => group_of::<M, SEAL, 10, TOGETHER>(groups),
-                        Rounds::Fourteen => group_of::<M, SEAL, 14, TOGETHER>(groups),
-                    }
-                }
-                LANES * groups.len()
+            number => {
+                groups_of::<M, SEAL>(rounds, &mut groups[..number], false, |_| ());
+                LANES * number
             }
         };
     }
     all
 }
 
+}
+
+features! {
+
+/// Messages under one key, four at a time and more. `otherwise` gets packets whose headers have their masks on
+/// and are not as they have to be.
+#[inline]
+fn groups_of<'k, M: Message<'k>, const SEAL: bool>(
+    rounds: Rounds,
+    groups: &mut [[M; LANES]],
+    masked: bool,
+    otherwise: impl Fn(&mut [M]),
+) {
+    if let [_] = groups {
+        let mut scratch = Scratch::new(masked);
+        let done = match rounds {
+            Rounds::Ten => group_of::<M, SEAL, 10, 1>(groups, &mut scratch),
+            Rounds::Fourteen => group_of::<M, SEAL, 14, 1>(groups, &mut scratch),
+        };
+        if !done {
+            otherwise(groups.as_flattened_mut());
+        }
+        return;
+    }
+    let mut scratch = Scratch::new(masked);
+    for groups in groups.chunks_mut(TOGETHER) {
+        let done = match rounds {
+            Rounds::Ten => group_of::<M, SEAL, 10, TOGETHER>(groups, &mut scratch),
+            Rounds::Fourteen => group_of::<M, SEAL, 14, TOGETHER>(groups, &mut scratch),
+        };
+        if !done {
+            otherwise(groups.as_flattened_mut());
+        }
+    }
+}
+
+/// Where neighbours have the same keys, headers and payloads go together.
+#[inline]
+fn unprotect(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+    if packets.len() < LANES {
+        apart(room, packets);
+    } else {
+        unprotect_several(room, packets);
+    }
+}
+
+#[inline(never)]
+fn unprotect_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+    // Packets from here on have no neighbours like them.
+    let (mut from, mut at) = (0, 0);
+    while let [first, ..] = &packets[at..] {
+        let (header_key, Phases { current, phase, .. }) = (first.header_key, first.keys);
+        let Some(rounds) = same_rounds(header_key, current.key()) else {
+            at += 1;
+            continue;
+        };
+        let alike = |other: &Unprotect<'_>| {
+            ptr::eq(other.header_key, header_key)
+                && ptr::eq(other.keys.current, current)
+                && other.keys.phase == phase
+        };
+        let (groups, _) = packets[at..].as_chunks_mut::<LANES>();
+        let number = groups.iter().take_while(|group| group.iter().all(alike)).count();
+        if number == 0 {
+            at += 1;
+            continue;
+        }
+        groups_of::<_, false>(rounds, &mut groups[..number], true, |packets| apart(room, packets));
+        apart(room, &mut packets[from..at]);
+        at += LANES * number;
+        from = at;
+    }
+    apart(room, &mut packets[from..]);
+}
+
+/// All headers first, then all payloads of packets that are not refused.
+#[inline]
+fn apart(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+    if packets.is_empty() {
+        return;
+    }
+    room.unmask(packets);
+    for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
+        room.open_packets(packets);
+    }
+}
+
+}
+
+/// The length of both keys, if they are for this room and as long as each other.
+fn same_rounds(header_key: &HeaderKey, key: &AeadKey) -> Option<Rounds> {
+    match (&header_key.0, &key.0) {
+        (HeaderForm::Aes(mask), AeadForm::Gcm(key)) if mask.aes.rounds == key.aes.rounds => {
+            Some(key.aes.rounds)
+        }
+        _ => None,
+    }
 }
 
 /// The length of the key, if it and the header's are for this room.
@@ -190,16 +281,6 @@ fn rounds<'k, M: Message<'k>>(message: &M) -> Option<Rounds> {
         None | Some(HeaderForm::Aes(_)) => gcm(message).map(|key| key.aes.rounds),
         Some(_) => None,
     }
-}
-
-/// How many messages have the same keys as the first.
-fn alike<'k, M: Message<'k>>(messages: &[M]) -> usize {
-    let [first, others @ ..] = messages else { return 0 };
-    let (key, header_key) = (first.key(), first.header_key());
-    let other = others
-        .iter()
-        .position(|other| !(ptr::eq(other.key(), key) && same(other.header_key(), header_key)));
-    1 + other.unwrap_or(others.len())
 }
 
 /// Whether both are the same key.

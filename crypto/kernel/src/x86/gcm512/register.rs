@@ -209,6 +209,30 @@ pub(super) fn again<T>(key: &T) -> &T {
 
 }
 
+/// A register in memory, whose words can be written one by one: that takes none of the pipes that compute.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct Words(pub(super) [[u64; 2]; LANES]);
+
+impl Words {
+    pub(super) const NONE: Self = Self([[0; 2]; LANES]);
+
+    features! {
+
+    #[inline]
+    pub(super) fn load(&self) -> __m512i {
+        load_pairs(&self.0)
+    }
+
+    #[inline]
+    pub(super) fn store(&mut self, value: __m512i) {
+        // SAFETY: the array has 64 bytes, and the instruction asks for no alignment.
+        unsafe { _mm512_storeu_si512(self.0.as_mut_ptr().cast(), value) };
+    }
+
+    }
+}
+
 /// Counter blocks with counters of one byte, before the first of them and behind the last those that
 /// wrapped around: as many behind it as go through the cipher together.
 #[repr(align(64))]
