@@ -11,8 +11,8 @@ use super::{BLOCK, COLUMNS_MAX, FEW, LANES};
 use crate::packet::{AeadForm, Message, POWERS, Parts, TAG_BYTES, Unprotect};
 use core::arch::x86_64::*;
 
-/// Where what is known of messages lies, and the sums of their products: made once for many, as to clear it
-/// takes longer than some messages.
+/// Where what is known of messages lies, and the sums of their products: made once for many, since it takes
+/// time to clear it.
 pub(super) struct Scratch<const G: usize> {
     known: Known<G>,
     sums: [Sums; G],
