@@ -7,7 +7,7 @@ use super::lot::{Schedule, Wide};
 use super::masks::{Known, aes, encrypt};
 use super::register::*;
 use super::row::row;
-use super::{BLOCK, COLUMNS_MAX, FEW, LANES};
+use super::{BLOCK, COLUMNS_MAX, LANES};
 use crate::packet::{AeadForm, Message, POWERS, Parts, TAG_BYTES, Unprotect};
 use core::arch::x86_64::*;
 
@@ -177,10 +177,10 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                 let [na, nb, nc, nd] = split(nonces);
                 let [ha, hb, hc, hd] = split(known.headers[at]);
                 sum_rows(&[
-                    row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, na, a, ha).0,
-                    row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nb, b, hb).0,
-                    row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nc, c, hc).0,
-                    row::<SEAL, ROUNDS, _, FEW>(key, &key.powers, nd, d, hd).0,
+                    row::<SEAL, ROUNDS, _>(key, &key.powers, na, a, ha).0,
+                    row::<SEAL, ROUNDS, _>(key, &key.powers, nb, b, hb).0,
+                    row::<SEAL, ROUNDS, _>(key, &key.powers, nc, c, hc).0,
+                    row::<SEAL, ROUNDS, _>(key, &key.powers, nd, d, hd).0,
                 ])
             };
         }

@@ -6,7 +6,7 @@ use super::lot::{
     short_last_round,
 };
 use super::register::*;
-use super::{BLOCK, FEW, LANES, LOT};
+use super::{BLOCK, LANES, LOT};
 use crate::packet::{GcmKey, Powers};
 use core::arch::x86_64::*;
 use core::mem;
@@ -15,9 +15,9 @@ features! {
 
 /// The data of a message: encrypts or decrypts it, and returns what its blocks and the one before them
 /// times their powers of H sum up to, and the tag's key stream, which goes through the cipher beside the
-/// first of them. `N` registers go through the cipher together.
+/// first of them.
 #[inline(never)]
-pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
+pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     key: &GcmKey,
     powers: &Powers<EIGHTS>,
     nonce: __m128i,
@@ -28,57 +28,56 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, co
     let mut cursor = Cursor::new(data);
     let (pad, none) = (cursor.pad, _mm512_setzero_si512());
     let mut stream = Stream::new(key, nonce, pad);
-    let start = registers.saturating_sub(1) % N + registers.min(1);
-    let left = (registers - start) / N;
+    let start = registers.saturating_sub(1) % LOT + registers.min(1);
+    let left = (registers - start) / LOT;
     let span = 2 * EIGHTS;
     let mut sums = zero();
     // The block before the data is in the same register, or in the one before. If these are full, its
     // product is added; if all powers are taken, it is hashed first.
-    let behind = start + N * left % span;
+    let behind = start + LOT * left % span;
     let (register_before, first_register) = match (pad, start) {
-        (0, all) if all == N && behind < span => {
+        (0, all) if all == LOT && behind < span => {
             sums = product(reverse_block(before), &powers.all()[8 * EIGHTS - 1 - LANES * behind]);
             (none, none)
         }
-        (0, all) if all == N => (none, reverse(product(reverse_block(before), &key.first).reduce())),
+        (0, all) if all == LOT => (none, reverse(product(reverse_block(before), &key.first).reduce())),
         (0, _) => (at_block(LANES - 1, before), none),
         _ => (none, at_block(pad - 1, before)),
     };
     // The last registers are yet to be taken into the hash: that is done between the rounds of the
     // next.
     let before = [register_before, first_register];
-    let (first, tag) = stream.start::<SEAL, ROUNDS, EIGHTS, N>(key, &mut cursor, start, before);
-    let mut waiting = *first.last_chunk::<N>().expect("a lot at most");
+    let (mut waiting, tag) = stream.start::<SEAL, ROUNDS, EIGHTS>(key, &mut cursor, start, before);
     if left > 0 {
         let mut wide = Wide::new(key);
         let schedule = Schedule { powers, wide: &wide };
         // Where the powers of the registers that wait begin.
-        let mut at = (2 * span - N - N * left % span) % span;
+        let mut at = (2 * span - LOT - LOT * left % span) % span;
         for _ in 0..left {
             let before = (sums, waiting);
             (sums, waiting) =
-                stream.lot::<SEAL, ROUNDS, EIGHTS, N>(schedule, &mut cursor, before, at);
-            at = if at + N == span { 0 } else { at + N };
+                stream.lot::<SEAL, ROUNDS, EIGHTS>(schedule, &mut cursor, before, at);
+            at = if at + LOT == span { 0 } else { at + LOT };
         }
         wide.wipe();
-        if span == N {
+        if span == LOT {
             waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
             sums = zero();
         }
     }
-    (hash::<SEAL, ROUNDS, EIGHTS, N>(powers, sums, waiting), tag)
+    (hash::<SEAL, ROUNDS, EIGHTS>(powers, sums, waiting), tag)
 }
 
 /// Takes a message's last registers into the hash. `SEAL` and `ROUNDS` make it a function of its callers'
 /// own, which the compiler inlines.
 #[inline]
-fn hash<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
+fn hash<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     powers: &Powers<EIGHTS>,
     mut sums: Sums,
-    blocks: [__m512i; N],
+    blocks: [__m512i; LOT],
 ) -> Sums {
     for (pair, blocks) in blocks.as_chunks::<2>().0.iter().enumerate() {
-        sums = sums.add_pair(powers, *blocks, 2 * EIGHTS - N + 2 * pair);
+        sums = sums.add_pair(powers, *blocks, 2 * EIGHTS - LOT + 2 * pair);
     }
     sums
 }
@@ -132,11 +131,11 @@ impl Stream {
         next
     }
 
-    /// Up to `N` registers, any of them short. Returns what belongs into the hash, after so many zeros
+    /// Up to a lot of registers, any of them short. Returns what belongs into the hash, after so many zeros
     /// that it is a lot, and the tag's key stream. What is before the data is in a register
     /// before them and is added to the first.
     #[inline]
-    fn start<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
+    fn start<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
         &mut self,
         key: &GcmKey,
         cursor: &mut Cursor<'_>,
@@ -148,7 +147,6 @@ impl Stream {
             1 => self.start_of::<SEAL, ROUNDS, EIGHTS, 1>(key, cursor, before),
             2 => self.start_of::<SEAL, ROUNDS, EIGHTS, 2>(key, cursor, before),
             3 => self.start_of::<SEAL, ROUNDS, EIGHTS, 3>(key, cursor, before),
-            _ if N == FEW => self.start_of::<SEAL, ROUNDS, EIGHTS, FEW>(key, cursor, before),
             4 => self.start_of::<SEAL, ROUNDS, EIGHTS, 4>(key, cursor, before),
             5 => self.start_of::<SEAL, ROUNDS, EIGHTS, 5>(key, cursor, before),
             6 => self.start_of::<SEAL, ROUNDS, EIGHTS, 6>(key, cursor, before),
@@ -184,40 +182,38 @@ impl Stream {
         (done, tag)
     }
 
-    /// `N` registers, of which only the last may be short, while the ones before them are taken into the
+    /// A lot, of which only the last may be short, while the ones before them are taken into the
     /// hash, the first so many from where the powers begin. If all powers begin with these, `before` is
     /// reduced, else they are added to it.
     #[inline]
-    fn lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
+    fn lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
         &mut self,
         schedule: Schedule<'_, ROUNDS, EIGHTS>,
         cursor: &mut Cursor<'_>,
-        (mut sums, mut waiting): (Sums, [__m512i; N]),
+        (mut sums, mut waiting): (Sums, [__m512i; LOT]),
         at: usize,
-    ) -> (Sums, [__m512i; N]) {
+    ) -> (Sums, [__m512i; LOT]) {
         let schedule = schedule.again();
-        let (whole, tail) = cursor.lot::<N>();
-        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS, N>::new(schedule, self.next());
+        let (whole, tail) = cursor.lot();
+        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS, LOT>::new(schedule, self.next());
         if at == 0 {
             waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
             sums = zero();
         }
         // What is being reduced belongs into the first pair: it comes last.
         let (pairs, _) = waiting.as_chunks::<2>();
-        sums = part_and_pair!(lot, N, schedule, 0, sums, pairs[1], at + 2);
-        if N == LOT {
-            sums = part_and_pair!(lot, N, schedule, 1, sums, pairs[2], at + 4);
-            sums = part_and_pair!(lot, N, schedule, 2, sums, pairs[3], at + 6);
-        }
-        sums = part_and_pair!(lot, N, schedule, N / 2 - 1, sums, pairs[0], at);
+        sums = part_and_pair!(lot, LOT, schedule, 0, sums, pairs[1], at + 2);
+        sums = part_and_pair!(lot, LOT, schedule, 1, sums, pairs[2], at + 4);
+        sums = part_and_pair!(lot, LOT, schedule, 2, sums, pairs[3], at + 6);
+        sums = part_and_pair!(lot, LOT, schedule, 3, sums, pairs[0], at);
         let last_key = schedule.key(ROUNDS);
         let mut states = lot.states();
-        for at in 0..N - 1 {
+        for at in 0..LOT - 1 {
             last_round::<SEAL>(&mut states[at], last_key, &mut whole[at]);
         }
         match <&mut [u8; 64]>::try_from(&mut *tail) {
-            Ok(bytes) => last_round::<SEAL>(&mut states[N - 1], last_key, bytes),
-            Err(_) => short_last_round::<SEAL>(&mut states[N - 1], last_key, tail, 0),
+            Ok(bytes) => last_round::<SEAL>(&mut states[LOT - 1], last_key, bytes),
+            Err(_) => short_last_round::<SEAL>(&mut states[LOT - 1], last_key, tail, 0),
         }
         (sums, states)
     }
@@ -248,12 +244,12 @@ impl<'m> Cursor<'m> {
         (register, pad)
     }
 
-    /// The next `N` registers, of which only the last may be short; and goes on.
-    fn lot<const N: usize>(&mut self) -> (&mut [[u8; 64]], &mut [u8]) {
+    /// The next lot, of which only the last may be short; and goes on.
+    fn lot(&mut self) -> (&mut [[u8; 64]], &mut [u8]) {
         let data = mem::take(&mut self.data);
-        let (lot, rest) = data.split_at_mut(data.len().min(64 * N));
+        let (lot, rest) = data.split_at_mut(data.len().min(64 * LOT));
         self.data = rest;
-        let (whole, tail) = lot.split_at_mut(64 * (N - 1));
-        (&mut whole.as_chunks_mut().0[..N - 1], tail)
+        let (whole, tail) = lot.split_at_mut(64 * (LOT - 1));
+        (&mut whole.as_chunks_mut().0[..LOT - 1], tail)
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         },
         // So much is worth more powers.
         _ => {
-            let (sums, stream) = row::<SEAL, ROUNDS, _, LOT>(key, key.many(), nonce, data, header);
+            let (sums, stream) = row::<SEAL, ROUNDS, _>(key, key.many(), nonce, data, header);
             (tag_of(sums.and(product(lengths, &key.first)), stream), None)
         }
     };
@@ -199,7 +199,7 @@ pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         }
         let (key, nonce, header) = (keys[lane], nonces[lane], headers[lane]);
         let data = message.parts().data;
-        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS, _, LOT>(key, &key.powers, nonce, data, header);
+        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, header);
     }
     let sums = sum_rows(&rows);
     let lengths = join(lengths);
