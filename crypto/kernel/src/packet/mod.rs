@@ -17,6 +17,8 @@ pub(crate) use gcm::{GcmKey, MANY, MaskKey, POWERS, Powers};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
 pub(crate) use message::{Message, Parts};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use quic::apart;
 pub(crate) use quic::{Mask, NUMBER_END, PHASE, mask, unmask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
@@ -53,12 +55,9 @@ pub(crate) trait Room: Copy {
         }
         quic::mask(self, packets, |_| true);
     }
-    /// Takes the protection off packets: all headers, then all payloads.
+    /// Takes the protection off packets.
     fn unprotect(self, packets: &mut [Unprotect<'_>]) {
-        self.unmask(packets);
-        for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
-            self.open_packets(packets);
-        }
+        quic::apart(self, packets);
     }
     /// Takes the masks off the headers of packets.
     fn unmask(self, packets: &mut [Unprotect<'_>]) {

@@ -344,6 +344,18 @@ pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
     }
 }
 
+/// Takes the protection off packets: all headers, then the payloads of those that are not refused.
+#[inline]
+pub(crate) fn apart<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
+    if packets.is_empty() {
+        return;
+    }
+    room.unmask(packets);
+    for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
+        room.open_packets(packets);
+    }
+}
+
 /// Takes the masks off the headers of packets: all masks, then all numbers.
 pub(crate) fn unmask<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
     // Few packets should not wait for a place for many samples to be cleared.

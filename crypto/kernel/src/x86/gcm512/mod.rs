@@ -32,7 +32,7 @@ mod single;
 use crate::aes::Rounds;
 use crate::packet::{
     AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Message, Open, Phases, Protect, Room,
-    SAMPLE_BYTES, Seal, Unprotect,
+    SAMPLE_BYTES, Seal, Unprotect, apart,
 };
 use core::ptr;
 use group::{Scratch, group_of};
@@ -175,10 +175,6 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
     all
 }
 
-}
-
-features! {
-
 /// Messages under one key, four at a time and more. `otherwise` gets packets whose headers have their masks on
 /// and are not as they have to be.
 #[inline]
@@ -188,22 +184,25 @@ fn groups_of<'k, M: Message<'k>, const SEAL: bool>(
     masked: bool,
     otherwise: impl Fn(&mut [M]),
 ) {
-    if let [_] = groups {
-        let mut scratch = Scratch::new(masked);
-        let done = match rounds {
-            Rounds::Ten => group_of::<M, SEAL, 10, 1>(groups, &mut scratch),
-            Rounds::Fourteen => group_of::<M, SEAL, 14, 1>(groups, &mut scratch),
-        };
-        if !done {
-            otherwise(groups.as_flattened_mut());
-        }
-        return;
+    match groups.len() {
+        1 => lots_of::<M, SEAL, 1>(rounds, groups, masked, otherwise),
+        _ => lots_of::<M, SEAL, TOGETHER>(rounds, groups, masked, otherwise),
     }
+}
+
+/// The same, `G` times four at a time.
+#[inline]
+fn lots_of<'k, M: Message<'k>, const SEAL: bool, const G: usize>(
+    rounds: Rounds,
+    groups: &mut [[M; LANES]],
+    masked: bool,
+    otherwise: impl Fn(&mut [M]),
+) {
     let mut scratch = Scratch::new(masked);
-    for groups in groups.chunks_mut(TOGETHER) {
+    for groups in groups.chunks_mut(G) {
         let done = match rounds {
-            Rounds::Ten => group_of::<M, SEAL, 10, TOGETHER>(groups, &mut scratch),
-            Rounds::Fourteen => group_of::<M, SEAL, 14, TOGETHER>(groups, &mut scratch),
+            Rounds::Ten => group_of::<M, SEAL, 10, G>(groups, &mut scratch),
+            Rounds::Fourteen => group_of::<M, SEAL, 14, G>(groups, &mut scratch),
         };
         if !done {
             otherwise(groups.as_flattened_mut());
@@ -248,18 +247,6 @@ fn unprotect_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
         from = at;
     }
     apart(room, &mut packets[from..]);
-}
-
-/// All headers first, then all payloads of packets that are not refused.
-#[inline]
-fn apart(room: Gcm512, packets: &mut [Unprotect<'_>]) {
-    if packets.is_empty() {
-        return;
-    }
-    room.unmask(packets);
-    for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
-        room.open_packets(packets);
-    }
 }
 
 }
