@@ -1,6 +1,5 @@
-//! The room of x86-64 with AVX-512 (F, BW) and VAES. All that is unsafe in this crate is here: calling
-//! code that needs these features, which only an [`Avx512`] can do; loads and stores, which take
-//! references, or the part of a register that a mask stands for; empty `asm!` that keeps the compiler
+//! The rooms of x86-64. All that is unsafe in this crate is here: calling code that needs features, which only
+//! those can do who have seen that they are there; loads and stores, which take references, or the part of a register that a mask stands for; empty `asm!` that keeps the compiler
 //! from reordering sums and from holding keys in registers; and the cursors of `stitched`, two into each
 //! message.
 
@@ -21,6 +20,7 @@ use crate::hmac::Hash;
 use crate::kernel::{LANES, Room, States};
 use crate::stitch;
 use core::arch::x86_64::*;
+use core::ptr;
 
 /// That the features are there: whoever has one may call what needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,16 @@ impl Room for Avx512 {
             // SAFETY: `detect` has seen the features.
             Hash::Sha256 => unsafe { sha::finish_sha256(digests, outer) },
         }
+    }
+}
+
+/// Starts to bring a key into the cache.
+#[inline]
+fn fetch<T>(key: &T) {
+    let lines = ptr::from_ref(key).cast::<[i8; 64]>();
+    for line in 0..size_of::<T>().div_ceil(64) {
+        // SAFETY: every processor of this kind has the feature, and no address is wrong.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(lines.wrapping_add(line).cast()) };
     }
 }
 

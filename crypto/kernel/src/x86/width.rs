@@ -4,13 +4,18 @@
 //! All of it is inlined, `always`, into functions that have the features: a call in between would
 //! pass registers through memory, instruction by instruction. So there are no closures here.
 
-use super::gcm::POLYNOMIAL;
 use crate::aes::Schedule;
-use crate::packet::GcmKey;
+use crate::packet::{GcmKey, MANY, Powers};
+use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// A block of the cipher, or an element of GHASH's field in reversed order.
 pub(super) type Block = [u8; 16];
+
+/// Blocks that meet powers of H side by side.
+pub(super) const EIGHT: usize = 8;
+/// Registers that go through the cipher together: so many that its latency does not show.
+pub(super) const LOT: usize = 8;
 
 /// That the features of a width are there: whoever has one may do all this.
 pub(super) trait Width: Copy {
@@ -20,6 +25,8 @@ pub(super) trait Width: Copy {
     type Bytes;
     /// Blocks of a register.
     const BLOCKS: usize;
+    /// Registers of [`EIGHT`] blocks.
+    const REGISTERS: usize = EIGHT / Self::BLOCKS;
 
     /// For what is done block by block.
     fn narrow(self) -> Aesni;
@@ -27,16 +34,23 @@ pub(super) trait Width: Copy {
     fn split(bytes: &mut [u8]) -> (&mut [Self::Bytes], &mut [u8]);
     fn load(self, bytes: &Self::Bytes) -> Self::Register;
     fn store(self, bytes: &mut Self::Bytes, value: Self::Register);
-    /// A block, and zeros above it.
-    fn one(self, block: &Block) -> Self::Register;
     /// The same block everywhere.
     fn all(self, block: &Block) -> Self::Register;
-    /// As many blocks of GHASH's powers, from this one on.
-    fn powers(self, powers: &[Block], at: usize) -> Self::Register;
-    /// Block by block: 1, 2 and so on in the lowest 32 bits of each.
-    fn ordinals(self) -> Self::Register;
-    /// The register with this block in its highest place.
-    fn with_last(self, value: Self::Register, block: &Block) -> Self::Register;
+    /// A register of eight powers of H.
+    fn powers(self, powers: &[Block; EIGHT], at: usize) -> Self::Register;
+    /// The middles of a register of powers in the low halves, and those of the one that comes half of the
+    /// eight later in the high halves.
+    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> Self::Register;
+    /// Ascending numbers from this one on, in the lowest 32 bits of each block.
+    fn ordinals(self, first: i32) -> Self::Register;
+    /// A block in the lowest place, zeros elsewhere.
+    fn lowest(self, block: __m128i) -> Self::Register;
+    /// Two blocks, if there are so many in a register: else the last of them.
+    fn join(self, low: __m128i, high: __m128i) -> Self::Register;
+    /// The block in the lowest place.
+    fn low_block(self, value: Self::Register) -> __m128i;
+    /// The block in the highest place.
+    fn high_block(self, value: Self::Register) -> __m128i;
     fn xor(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// Sums of 32 bits each.
     fn add(self, a: Self::Register, b: Self::Register) -> Self::Register;
@@ -44,23 +58,24 @@ pub(super) trait Width: Copy {
     fn reverse(self, value: Self::Register) -> Self::Register;
     /// The halves of each block, swapped.
     fn swap(self, value: Self::Register) -> Self::Register;
+    /// The low halves of each block of both.
+    fn low_halves(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The high halves of each block of both.
+    fn high_halves(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// A round of AES.
     fn round(self, state: Self::Register, key: Self::Register) -> Self::Register;
     /// The last round of AES.
     fn last_round(self, state: Self::Register, key: Self::Register) -> Self::Register;
-    /// The carry-less products of the blocks' low halves.
-    fn low(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// The carry-less products of the blocks' high halves.
-    fn high(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The carry-less products of halves of the blocks: those of `a` are high if `HALVES` is odd, those of
+    /// `b` if it is 0x10 or more.
+    fn multiply<const HALVES: i32>(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The block in the highest place, zeros elsewhere.
+    fn high_only(self, value: Self::Register) -> Self::Register;
+    /// The value, computed after all such before it and before all such behind it: the compiler keeps
+    /// their order.
+    fn here(self, value: Self::Register) -> Self::Register;
     /// The sum of the blocks.
     fn sum(self, value: Self::Register) -> __m128i;
-    /// The sum of all products, reduced: of the low halves, the high halves, and what Karatsuba
-    /// makes of both.
-    #[inline(always)]
-    fn reduce(self, [low, middle, high]: [Self::Register; 3]) -> Block {
-        // SAFETY: every width has the feature.
-        unsafe { reduce(self.sum(low), self.sum(middle), self.sum(high)) }
-    }
 }
 
 /// Registers of one block.
@@ -90,6 +105,40 @@ impl Aesni {
         }
         // SAFETY: `detect` has seen the feature.
         unsafe { run(word) }
+    }
+
+    /// A block without memory in between.
+    #[inline(always)]
+    pub(super) fn number(self, value: u128) -> __m128i {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) }
+    }
+
+    #[inline(always)]
+    pub(super) fn bytes(self, block: __m128i) -> Block {
+        let mut bytes = [0; 16];
+        self.store(&mut bytes, block);
+        bytes
+    }
+
+    /// Each byte from where the order says, zero where that has its highest bit set.
+    #[inline(always)]
+    pub(super) fn shuffle(self, value: __m128i, order: &Block) -> __m128i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm_shuffle_epi8(value, self.load(order)) }
+    }
+
+    #[inline(always)]
+    pub(super) fn and(self, value: __m128i, mask: &Block) -> __m128i {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { _mm_and_si128(value, self.load(mask)) }
+    }
+
+    /// More of a key's powers.
+    #[inline(always)]
+    pub(super) fn many(self, key: &GcmKey) -> &Powers<{ MANY / 8 }> {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { key.many() }
     }
 
     /// The key with these round keys, for every room.
@@ -140,29 +189,63 @@ impl Width for Aesni {
     }
 
     #[inline(always)]
-    fn one(self, block: &Block) -> __m128i {
-        self.load(block)
-    }
-
-    #[inline(always)]
     fn all(self, block: &Block) -> __m128i {
         self.load(block)
     }
 
     #[inline(always)]
-    fn powers(self, powers: &[Block], at: usize) -> __m128i {
+    fn powers(self, powers: &[Block; EIGHT], at: usize) -> __m128i {
         self.load(&powers[at])
     }
 
     #[inline(always)]
-    fn ordinals(self) -> __m128i {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { _mm_set_epi32(0, 0, 0, 1) }
+    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> __m128i {
+        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
+        unsafe { _mm_loadu_si128(middles[at].as_ptr().cast()) }
     }
 
     #[inline(always)]
-    fn with_last(self, _: __m128i, block: &Block) -> __m128i {
-        self.load(block)
+    fn ordinals(self, first: i32) -> __m128i {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { _mm_set_epi32(0, 0, 0, first) }
+    }
+
+    #[inline(always)]
+    fn lowest(self, block: __m128i) -> __m128i {
+        block
+    }
+
+    #[inline(always)]
+    fn join(self, _: __m128i, high: __m128i) -> __m128i {
+        high
+    }
+
+    #[inline(always)]
+    fn low_block(self, value: __m128i) -> __m128i {
+        value
+    }
+
+    #[inline(always)]
+    fn high_block(self, value: __m128i) -> __m128i {
+        value
+    }
+
+    #[inline(always)]
+    fn low_halves(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { _mm_unpacklo_epi64(a, b) }
+    }
+
+    #[inline(always)]
+    fn high_halves(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { _mm_unpackhi_epi64(a, b) }
+    }
+
+    #[inline(always)]
+    fn multiply<const HALVES: i32>(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm_clmulepi64_si128(a, b, HALVES) }
     }
 
     #[inline(always)]
@@ -202,15 +285,15 @@ impl Width for Aesni {
     }
 
     #[inline(always)]
-    fn low(self, a: __m128i, b: __m128i) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm_clmulepi64_si128(a, b, 0x00) }
+    fn high_only(self, value: __m128i) -> __m128i {
+        value
     }
 
     #[inline(always)]
-    fn high(self, a: __m128i, b: __m128i) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm_clmulepi64_si128(a, b, 0x11) }
+    fn here(self, mut value: __m128i) -> __m128i {
+        // SAFETY: no instruction at all.
+        unsafe { asm!("/* {} */", inout(xmm_reg) value, options(nomem, nostack, preserves_flags)) };
+        value
     }
 
     #[inline(always)]
@@ -247,13 +330,6 @@ impl Width for Avx2 {
     }
 
     #[inline(always)]
-    fn one(self, block: &Block) -> __m256i {
-        let block = self.0.load(block);
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_zextsi128_si256(block) }
-    }
-
-    #[inline(always)]
     fn all(self, block: &Block) -> __m256i {
         let block = self.0.load(block);
         // SAFETY: `detect` has seen the feature.
@@ -261,24 +337,63 @@ impl Width for Avx2 {
     }
 
     #[inline(always)]
-    fn powers(self, powers: &[Block], at: usize) -> __m256i {
-        match powers[at..].as_flattened().first_chunk() {
-            Some(two) => self.load(two),
-            None => self.one(&powers[at]),
-        }
+    fn powers(self, powers: &[Block; EIGHT], at: usize) -> __m256i {
+        self.load(&powers.as_flattened().as_chunks().0[at])
     }
 
     #[inline(always)]
-    fn ordinals(self) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_set_epi32(0, 0, 0, 2, 0, 0, 0, 1) }
+    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> __m256i {
+        let pairs: &[[[u64; 2]; 2]] = middles.as_chunks().0;
+        // SAFETY: the reference is good for 32 bytes, and the instruction asks for no alignment.
+        unsafe { _mm256_loadu_si256(pairs[at].as_ptr().cast()) }
     }
 
     #[inline(always)]
-    fn with_last(self, value: __m256i, block: &Block) -> __m256i {
-        let block = self.0.load(block);
+    fn ordinals(self, first: i32) -> __m256i {
         // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_inserti128_si256(value, block, 1) }
+        unsafe { _mm256_set_epi32(0, 0, 0, first + 1, 0, 0, 0, first) }
+    }
+
+    #[inline(always)]
+    fn lowest(self, block: __m128i) -> __m256i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm256_zextsi128_si256(block) }
+    }
+
+    #[inline(always)]
+    fn join(self, low: __m128i, high: __m128i) -> __m256i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { two(low, high) }
+    }
+
+    #[inline(always)]
+    fn low_block(self, value: __m256i) -> __m128i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm256_castsi256_si128(value) }
+    }
+
+    #[inline(always)]
+    fn high_block(self, value: __m256i) -> __m128i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm256_extracti128_si256(value, 1) }
+    }
+
+    #[inline(always)]
+    fn low_halves(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm256_unpacklo_epi64(a, b) }
+    }
+
+    #[inline(always)]
+    fn high_halves(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm256_unpackhi_epi64(a, b) }
+    }
+
+    #[inline(always)]
+    fn multiply<const HALVES: i32>(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { _mm256_clmulepi64_epi128(a, b, HALVES) }
     }
 
     #[inline(always)]
@@ -318,15 +433,15 @@ impl Width for Avx2 {
     }
 
     #[inline(always)]
-    fn low(self, a: __m256i, b: __m256i) -> __m256i {
+    fn high_only(self, value: __m256i) -> __m256i {
         // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_clmulepi64_epi128(a, b, 0x00) }
+        unsafe { high_of_two(value) }
     }
 
     #[inline(always)]
-    fn high(self, a: __m256i, b: __m256i) -> __m256i {
+    fn here(self, value: __m256i) -> __m256i {
         // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_clmulepi64_epi128(a, b, 0x11) }
+        unsafe { two_here(value) }
     }
 
     #[inline(always)]
@@ -338,25 +453,26 @@ impl Width for Avx2 {
 
 #[inline]
 #[target_feature(enable = "avx2")]
+fn two(low: __m128i, high: __m128i) -> __m256i {
+    _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn high_of_two(value: __m256i) -> __m256i {
+    _mm256_blend_epi32(value, _mm256_setzero_si256(), 0x0f)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
 fn sum_of_two(value: __m256i) -> __m128i {
     _mm_xor_si128(_mm256_castsi256_si128(value), _mm256_extracti128_si256(value, 1))
 }
 
-/// dot of RFC 8452 § 3, from the three products of Karatsuba's method.
 #[inline]
-#[target_feature(enable = "pclmulqdq")]
-fn reduce(low: __m128i, middle: __m128i, high: __m128i) -> Block {
-    let middle = _mm_xor_si128(middle, _mm_xor_si128(low, high));
-    let low = _mm_xor_si128(low, _mm_slli_si128(middle, 8));
-    let high = _mm_xor_si128(high, _mm_srli_si128(middle, 8));
-    let polynomial = _mm_set_epi64x(0, POLYNOMIAL as i64);
-    let fold = |low| {
-        let folded = _mm_clmulepi64_si128(low, polynomial, 0x00);
-        _mm_xor_si128(_mm_shuffle_epi32(low, 0x4e), folded)
-    };
-    let sum = _mm_xor_si128(high, fold(fold(low)));
-    let mut block = [0; 16];
-    // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), sum) };
-    block
+#[target_feature(enable = "avx2")]
+fn two_here(mut value: __m256i) -> __m256i {
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {} */", inout(ymm_reg) value, options(nomem, nostack, preserves_flags)) };
+    value
 }

@@ -4,7 +4,6 @@ use super::lot::here;
 use super::{BLOCK, LANES, LOT};
 use core::arch::asm;
 use core::arch::x86_64::*;
-use core::ptr;
 
 features! {
 
@@ -185,15 +184,6 @@ pub(super) fn at_block(place: usize, block: __m128i) -> __m512i {
 #[inline]
 pub(super) fn counters(from: usize) -> __m512i {
     load_blocks(COUNTERS.0[from..].first_chunk().expect("at most a lot behind 255"))
-}
-
-/// Starts to bring a key into the cache.
-#[inline]
-pub(super) fn fetch<T>(key: &T) {
-    let lines = ptr::from_ref(key).cast::<[i8; 64]>();
-    for line in 0..size_of::<T>().div_ceil(64) {
-        _mm_prefetch::<_MM_HINT_T0>(lines.wrapping_add(line).cast());
-    }
 }
 
 /// The same key, from memory: the compiler does not know that it is the same. It would keep all of it in

@@ -8,6 +8,7 @@ use super::register::*;
 use super::row::row;
 use super::{BLOCK, COLUMNS_MAX, FEW, LANES, LOT, gcm};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
+use crate::x86::fetch;
 use core::arch::x86_64::*;
 
 features! {

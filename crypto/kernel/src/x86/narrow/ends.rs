@@ -1,0 +1,101 @@
+//! Blocks that are not whole: zeros stand behind their bytes.
+
+use super::super::width::{Aesni, Block, Width};
+use core::arch::x86_64::__m128i;
+
+/// Orders that move a block's bytes: from its middle on, as they are; from further on, down; from before, up.
+const MOVED: [u8; 48] = {
+    let mut order = [0x80; 48];
+    let mut at = 0;
+    while at < 16 {
+        order[16 + at] = at as u8;
+        at += 1;
+    }
+    order
+};
+/// Bytes to keep, and to clear.
+const KEPT: [u8; 32] = {
+    let mut mask = [0; 32];
+    let mut at = 0;
+    while at < 16 {
+        mask[at] = 0xff;
+        at += 1;
+    }
+    mask
+};
+
+/// So many bytes of a table's, from a public place on.
+#[inline(always)]
+fn window<const N: usize>(table: &[u8; N], at: usize) -> &Block {
+    table[at..].first_chunk().expect("a table is longer")
+}
+
+/// The last block of data, of 1 to 16 bytes, when all before it is whole.
+#[inline(always)]
+pub(super) fn last_block(narrow: Aesni, data: &[u8]) -> __m128i {
+    let bytes = (data.len() - 1) % 16 + 1;
+    match data.last_chunk() {
+        // Behind the end there may be nothing.
+        Some(last) => narrow.shuffle(narrow.load(last), window(&MOVED, 32 - bytes)),
+        None => narrow.number(padded(data)),
+    }
+}
+
+/// Puts the last block of data in its place, `before` being the one before it.
+/// Returns it with zeros where it has no bytes.
+#[inline(always)]
+pub(super) fn put_last(narrow: Aesni, data: &mut [u8], before: __m128i, block: __m128i) -> __m128i {
+    let bytes = (data.len() - 1) % 16 + 1;
+    match data.last_chunk_mut() {
+        // What comes before is written again.
+        Some(last) => {
+            let before = narrow.shuffle(before, window(&MOVED, 16 + bytes));
+            let moved = narrow.shuffle(block, window(&MOVED, bytes));
+            narrow.store(last, narrow.xor(before, moved));
+        }
+        None => put(&narrow.bytes(block), data),
+    }
+    narrow.and(block, window(&KEPT, 16 - bytes))
+}
+
+/// Less than a block. As two numbers that may overlap, since copies of odd lengths cost more than the
+/// cipher.
+#[inline(always)]
+pub(super) fn padded(bytes: &[u8]) -> u128 {
+    let end = bytes.len().wrapping_sub(8);
+    if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (low, high) = (u64::from_le_bytes(*low), u64::from_le_bytes(*high));
+        return u128::from(low) | u128::from(high) << (8 * end);
+    }
+    let end = bytes.len().wrapping_sub(4);
+    if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (low, high) = (u32::from_le_bytes(*low), u32::from_le_bytes(*high));
+        return u128::from(low) | u128::from(high) << (8 * end);
+    }
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+/// The start of a block.
+#[inline(always)]
+fn put(block: &Block, bytes: &mut [u8]) {
+    let number = u128::from_le_bytes(*block);
+    let end = bytes.len().wrapping_sub(8);
+    if let Some(low) = bytes.first_chunk_mut() {
+        *low = (number as u64).to_le_bytes();
+        if let Some(high) = bytes.last_chunk_mut() {
+            *high = ((number >> (8 * end)) as u64).to_le_bytes();
+        }
+        return;
+    }
+    let end = bytes.len().wrapping_sub(4);
+    if let Some(low) = bytes.first_chunk_mut() {
+        *low = (number as u32).to_le_bytes();
+        if let Some(high) = bytes.last_chunk_mut() {
+            *high = ((number >> (8 * end)) as u32).to_le_bytes();
+        }
+        return;
+    }
+    for (to, from) in bytes.iter_mut().zip(block) {
+        *to = *from;
+    }
+}
