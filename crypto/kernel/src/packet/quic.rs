@@ -174,6 +174,12 @@ impl Protect<'_> {
         Seal { key, nonce, aad, data, tag }
     }
 
+    /// Its first bytes, if its header ends among these, and the header's length.
+    #[inline]
+    pub(crate) fn start(&self) -> Option<(&[u8; SAMPLE_BYTES], usize)> {
+        start(self.packet, self.header_bytes)
+    }
+
     /// Writes its number.
     pub(crate) fn put_number(&mut self) {
         self.place().put(self.packet, self.number as u32);
@@ -194,6 +200,13 @@ impl Protect<'_> {
     /// Masks its header, the number written.
     pub(crate) fn mask(&mut self, mask: Mask) {
         self.place().mask(self.packet, mask);
+        self.mask_first(mask);
+    }
+
+    /// The same, and writes its number before.
+    #[inline]
+    pub(crate) fn mask_numbered(&mut self, mask: Mask) {
+        self.place().put_masked(self.packet, self.number as u32, mask);
         self.mask_first(mask);
     }
 
@@ -318,6 +331,15 @@ impl Place {
         let place = packet[self.at..].first_chunk_mut().expect("checked");
         let others = (1 << self.behind) - 1;
         *place = ((number << self.behind) | (u32::from_be_bytes(*place) & others)).to_be_bytes();
+    }
+
+    /// Writes the number's lowest bytes, masked.
+    fn put_masked(self, packet: &mut [u8], number: u32, mask: Mask) {
+        let place = packet[self.at..].first_chunk_mut().expect("checked");
+        let others = (1 << self.behind) - 1;
+        let plain = (number << self.behind) | (u32::from_be_bytes(*place) & others);
+        let mask = mask.of_number() & (u32::MAX >> self.behind);
+        *place = (plain.swap_bytes() ^ mask).to_le_bytes();
     }
 
     /// Masks the number, or takes its mask off; returns what it is then.
@@ -485,6 +507,12 @@ impl<'k> Unprotect<'k> {
         split(self.packet, self.found().header_bytes)
     }
 
+    /// Its first bytes, if its header, unmasked, ends among these, and the header's length.
+    #[inline]
+    pub(crate) fn start(&self) -> Option<(&[u8; SAMPLE_BYTES], usize)> {
+        start(self.packet, self.found().header_bytes)
+    }
+
     /// The tag that it came with. It was found long enough.
     #[inline]
     pub(crate) fn sent(&self) -> &[u8; TAG_BYTES] {
@@ -499,6 +527,12 @@ impl<'k> Unprotect<'k> {
             self.verdict = Err(Refusal::NotAuthentic);
         }
     }
+}
+
+/// A packet's first bytes, if its header ends among these, and the header's length.
+#[inline]
+fn start(packet: &[u8], header_bytes: usize) -> Option<(&[u8; SAMPLE_BYTES], usize)> {
+    packet.first_chunk().filter(|_| header_bytes <= SAMPLE_BYTES).map(|start| (start, header_bytes))
 }
 
 /// A packet's header, its payload, and its tag.

@@ -134,6 +134,14 @@ impl Aesni {
         unsafe { _mm_and_si128(value, self.load(mask)) }
     }
 
+    /// The header of so many bytes that a block begins with, and zeros behind it. It ends with this number, if
+    /// there is one, in as many bytes as its first byte says: no address and no branch depends on these.
+    #[inline(always)]
+    pub(super) fn header(self, start: &Block, bytes: usize, number: Option<u64>) -> __m128i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { header(self.load(start), bytes, number) }
+    }
+
     /// More of a key's powers.
     #[inline(always)]
     pub(super) fn many(self, key: &GcmKey) -> &Powers<{ MANY / 8 }> {
@@ -449,6 +457,22 @@ impl Width for Avx2 {
         // SAFETY: `detect` has seen the feature.
         unsafe { sum_of_two(value) }
     }
+}
+
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn header(start: __m128i, bytes: usize, number: Option<u64>) -> __m128i {
+    // Where a byte is from the header's end: so a number's bytes are counted, the lowest first.
+    let each_byte = _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    let places = _mm_sub_epi8(_mm_set1_epi8(bytes as i8 - 1), each_byte);
+    let Some(number) = number else {
+        return _mm_and_si128(_mm_cmpgt_epi8(places, _mm_set1_epi8(-1)), start);
+    };
+    let last = _mm_and_si128(_mm_shuffle_epi8(start, _mm_setzero_si128()), _mm_set1_epi8(3));
+    let before = _mm_cmpgt_epi8(places, last);
+    // Behind the header places are negative, which makes zeros.
+    let number = _mm_shuffle_epi8(_mm_cvtsi64_si128(number as i64), places);
+    _mm_or_si128(_mm_and_si128(before, start), _mm_andnot_si128(before, number))
 }
 
 #[inline]

@@ -1,5 +1,6 @@
-//! A message: its data goes in eights of blocks, counted from its end, so that a block's place in them says
-//! which power of H it meets, whatever the length. Only the first may have less.
+//! A message: its data goes in lots of registers, counted from its end, so that a block's place in them says
+//! which power of H it meets, whatever the length. Only the first lot may have less. The hash of one lot goes between
+//! the rounds of the next, instruction by instruction; the compiler's order, and its products, would come in blocks.
 
 use super::super::width::{Block, EIGHT, LOT, Width};
 use super::ends::{last_block, padded, put_last};
@@ -7,13 +8,15 @@ use super::hash::{Eight, Sums, add_pair};
 use crate::packet::{GcmKey, Powers};
 use core::arch::x86_64::__m128i;
 
-/// Encrypts or decrypts a message in place. Returns its tag.
+/// Encrypts or decrypts a message in place. Its additional data is in `header` if that is at most a block.
+/// Returns its tag.
 #[inline(always)]
 pub(super) fn run<W: Width, const ROUNDS: usize, const SEAL: bool, const EIGHTS: usize>(
     width: W,
     key: &GcmKey,
     powers: &Powers<EIGHTS>,
     nonce: u128,
+    header: Option<__m128i>,
     aad: &[u8],
     data: &mut [u8],
 ) -> Block {
@@ -25,7 +28,7 @@ pub(super) fn run<W: Width, const ROUNDS: usize, const SEAL: bool, const EIGHTS:
     // reduced before the data comes.
     let before = narrow.load(&powers.all()[EIGHT * EIGHTS - 1 - blocks % (EIGHT * EIGHTS)]);
     let one_reduction = blocks < EIGHT * EIGHTS;
-    let header = last_of_aad(width, first, aad);
+    let header = last_of_aad(width, first, header, aad);
     let sums = if one_reduction {
         ends(width, [header, lengths], [before, first])
     } else {
@@ -57,8 +60,16 @@ fn ends<W: Width>(width: W, [a, b]: [__m128i; 2], [power_a, power_b]: [__m128i; 
 
 /// The last block of additional data, and all before it taken in.
 #[inline(always)]
-fn last_of_aad<W: Width>(width: W, first: __m128i, mut aad: &[u8]) -> __m128i {
+fn last_of_aad<W: Width>(
+    width: W,
+    first: __m128i,
+    header: Option<__m128i>,
+    mut aad: &[u8],
+) -> __m128i {
     let narrow = width.narrow();
+    if let Some(header) = header {
+        return narrow.reverse(header);
+    }
     let mut before = narrow.load(&[0; 16]);
     while aad.len() > 16
         && let Some((block, rest)) = aad.split_first_chunk()
@@ -98,23 +109,27 @@ impl<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, 
         let lot = LOT * W::BLOCKS;
         let bytes = (16 * (blocks.wrapping_sub(1) % lot + 1)).min(data.len());
         let (first, rest) = data.split_at_mut(bytes);
-        macro_rules! first {
-            ($($wide:literal)*) => {
-                match bytes.div_ceil(16) {
-                    0 => self.stream_only(),
-                    1 => self.first::<SEAL, 1>(first),
-                    2 => self.first::<SEAL, 2>(first),
-                    3 => self.first::<SEAL, 3>(first),
-                    4 => self.first::<SEAL, 4>(first),
-                    5 => self.first::<SEAL, 5>(first),
-                    6 => self.first::<SEAL, 6>(first),
-                    7 => self.first::<SEAL, 7>(first),
-                    $($wide if W::BLOCKS > 1 => self.first::<SEAL, $wide>(first),)*
-                    _ => self.first::<SEAL, { LOT }>(first),
-                }
-            };
-        }
-        let stream = first!(9 10 11 12 13 14 15 16);
+        // Registers of one block have no more than eight at once.
+        let two = W::BLOCKS > 1;
+        let stream = match bytes.div_ceil(16) {
+            0 => self.stream_only(),
+            1 => self.first::<SEAL, 1>(first),
+            2 => self.first::<SEAL, 2>(first),
+            3 => self.first::<SEAL, 3>(first),
+            4 => self.first::<SEAL, 4>(first),
+            5 => self.first::<SEAL, 5>(first),
+            6 => self.first::<SEAL, 6>(first),
+            7 => self.first::<SEAL, 7>(first),
+            9 if two => self.first::<SEAL, 9>(first),
+            10 if two => self.first::<SEAL, 10>(first),
+            11 if two => self.first::<SEAL, 11>(first),
+            12 if two => self.first::<SEAL, 12>(first),
+            13 if two => self.first::<SEAL, 13>(first),
+            14 if two => self.first::<SEAL, 14>(first),
+            15 if two => self.first::<SEAL, 15>(first),
+            16 if two => self.first::<SEAL, 16>(first),
+            _ => self.first::<SEAL, { LOT }>(first),
+        };
         let mut waiting = None;
         for bytes in rest.chunks_mut(16 * lot) {
             let registers = self.next::<SEAL>(bytes, waiting);

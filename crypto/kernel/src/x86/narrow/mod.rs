@@ -17,9 +17,8 @@ use crate::packet::{
 use crate::portable::Library;
 use core::{ptr, slice};
 
-/// Packets whose numbers are written, then whose payloads are sealed, then whose headers are masked: so
-/// many that no step waits for what the one before it has just stored in smaller pieces, so few that they
-/// are still in the cache.
+/// Packets whose payloads are sealed, and then whose headers are completed: so many that no step waits for what
+/// the one before it has just stored in other pieces, so few that they are still in the cache.
 const PACKETS: usize = 16;
 /// Messages as long as this that have neighbours under their key, in bytes, are worth more powers of H than lie
 /// beside it.
@@ -109,11 +108,24 @@ fn all<'k, W: Width, M: Message<'k>, const SEAL: bool>(width: W, messages: &mut 
             continue;
         };
         let nonce = message.nonce();
+        let mut header = None;
+        if let Some(packet) = message.header() {
+            match packet.start() {
+                Some((start, bytes)) => {
+                    header = Some(width.narrow().header(start, bytes, Some(packet.number)));
+                }
+                None => packet.put_number(),
+            }
+        } else if let Some(packet) = message.opened()
+            && let Some((start, bytes)) = packet.start()
+        {
+            header = Some(width.narrow().header(start, bytes, None));
+        }
         let Parts { aad, data, .. } = message.parts();
         let many = data.len() >= if again { SOME_BYTES } else { MANY_BYTES };
         macro_rules! run {
             ($rounds:literal, $powers:expr) => {
-                message::run::<W, $rounds, SEAL, _>(width, key, $powers, nonce, aad, data)
+                message::run::<W, $rounds, SEAL, _>(width, key, $powers, nonce, header, aad, data)
             };
         }
         let tag = match (key.aes.rounds, many) {
@@ -131,9 +143,6 @@ fn all<'k, W: Width, M: Message<'k>, const SEAL: bool>(width: W, messages: &mut 
 fn protect<W: Width>(width: W, packets: &mut [Protect<'_>]) -> bool {
     let mut all_masked = true;
     for packets in packets.chunks_mut(PACKETS) {
-        for packet in &mut *packets {
-            packet.put_number();
-        }
         all::<_, _, true>(width, packets);
         if let Some(key) = common_key(packets, |packet| packet.header_key) {
             let mut samples = [packets[0].sample(); PACKETS];
@@ -142,15 +151,16 @@ fn protect<W: Width>(width: W, packets: &mut [Protect<'_>]) -> bool {
             }
             let masks = masks::together(width, &key.aes, &samples);
             for (packet, mask) in packets.iter_mut().zip(&masks) {
-                packet.mask(Mask::new(mask));
+                packet.mask_numbered(Mask::new(mask));
             }
             continue;
         }
         for packet in packets {
             if let HeaderForm::Aes(key) = &packet.header_key.0 {
                 let mask = masks::alone(width.narrow(), &key.aes, packet.sample());
-                packet.mask(Mask::new(&mask));
+                packet.mask_numbered(Mask::new(&mask));
             } else {
+                packet.put_number();
                 all_masked = false;
             }
         }
