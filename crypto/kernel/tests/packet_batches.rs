@@ -424,7 +424,10 @@ proptest! {
 #[test]
 fn packets_of_one_connection_or_of_many_are_protected_as_with_the_library() {
     for aead in AEADS {
-        for payload_bytes in [3, 4, 16, 17, 64, 255, 256, 600, 1200, 1280, 1450] {
+        // To all powers of H that there are, and beyond.
+        let sizes =
+            [3, 4, 16, 17, 64, 255, 256, 511, 512, 600, 1200, 1280, 1450, 1530, 1536, 1537, 3090];
+        for payload_bytes in sizes {
             for (count, connections) in
                 [(1, 1), (4, 1), (4, 4), (16, 1), (16, 16), (32, 1), (64, 1), (64, 64)]
             {
