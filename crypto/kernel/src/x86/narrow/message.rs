@@ -22,7 +22,7 @@ pub(super) fn run<W: Width, const ROUNDS: usize, const SEAL: bool, const EIGHTS:
 ) -> Block {
     let narrow = width.narrow();
     let blocks = data.len().div_ceil(16);
-    let first = width.narrow().load(&key.first);
+    let first = narrow.load(&key.first);
     let lengths = narrow.number(8 * (u128::from(aad.len() as u64) << 64 | data.len() as u128));
     // Of the block before the data. Where it would be one more than there are, it meets H⁽²⁾, and is
     // reduced before the data comes.
@@ -256,7 +256,7 @@ impl<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, 
                 }
             }
         }
-        // All of a lot has as many blocks.
+        // A whole lot, in blocks.
         if W::BLOCKS == 1 {
             self.apply::<SEAL, LOT>(&mut states, width.all(&keys[ROUNDS]), bytes);
         } else {

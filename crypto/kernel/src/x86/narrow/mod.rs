@@ -22,9 +22,9 @@ use core::{ptr, slice};
 const PACKETS: usize = 16;
 /// Messages as long as this that have neighbours under their key, in bytes, are worth more powers of H than lie
 /// beside it.
-const SOME_BYTES: usize = 16 * POWERS;
+const NEIGHBOUR_BYTES: usize = 16 * POWERS;
 /// So are lone messages as long as this, in bytes.
-const MANY_BYTES: usize = 4096;
+const LONE_BYTES: usize = 4096;
 /// So few samples go one after the other.
 const FEW: usize = 4;
 
@@ -122,7 +122,7 @@ fn all<'k, W: Width, M: Message<'k>, const SEAL: bool>(width: W, messages: &mut 
             header = Some(width.narrow().header(start, bytes, None));
         }
         let Parts { aad, data, .. } = message.parts();
-        let many = data.len() >= if again { SOME_BYTES } else { MANY_BYTES };
+        let many = data.len() >= if again { NEIGHBOUR_BYTES } else { LONE_BYTES };
         macro_rules! run {
             ($rounds:literal, $powers:expr) => {
                 message::run::<W, $rounds, SEAL, _>(width, key, $powers, nonce, header, aad, data)
