@@ -24,7 +24,7 @@
 //! kernel.seal(&mut jobs).expect("the ranges fit");
 //! ```
 //!
-//! Its second, [`packet`], protects whole packets, with AES-NI, with AVX2 and VAES, with AVX-512, or with
+//! Its second, [`packet`], protects whole packets, with AES-NI and AVX, with AVX2 and VAES, with AVX-512, or with
 //! aws-lc where there is none of them.
 //!
 //! `portable/` is plain and slow and says what is right, or leaves it to the library; `x86/` is fast.

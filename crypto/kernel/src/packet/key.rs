@@ -67,7 +67,8 @@ pub(crate) enum HeaderForm {
 pub struct PacketKey {
     #[zeroize(skip)]
     key: AeadKey,
-    iv: [u8; NONCE_BYTES],
+    /// And four zeros, little-endian.
+    iv: u128,
 }
 
 /// A key is not as long as its algorithm's keys are: the caller's fault.
@@ -135,7 +136,7 @@ impl HeaderKey {
 impl PacketKey {
     /// A key with its IV.
     pub const fn new(key: AeadKey, iv: [u8; NONCE_BYTES]) -> Self {
-        Self { key, iv }
+        Self { key, iv: message::number(&iv) }
     }
 
     /// The key without its IV.
@@ -156,7 +157,7 @@ impl PacketKey {
 impl PacketKey {
     /// The IV and four zeros, little-endian.
     pub(crate) fn iv_number(&self) -> u128 {
-        message::number(&self.iv)
+        self.iv
     }
 }
 

@@ -178,9 +178,8 @@ impl<'k> Message<'k> for Unprotect<'k> {
 }
 
 /// A nonce and four zeros, little-endian.
-pub(super) fn number(&[a, b, c, d, e, f, g, h, ref end @ ..]: &[u8; NONCE_BYTES]) -> u128 {
-    let start = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-    u128::from(u32::from_le_bytes(*end)) << 64 | u128::from(start)
+pub(super) const fn number(&[a, b, c, d, e, f, g, h, i, j, k, l]: &[u8; NONCE_BYTES]) -> u128 {
+    u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0])
 }
 
 /// Compares all bits at once, whichever differ.

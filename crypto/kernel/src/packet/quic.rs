@@ -180,6 +180,14 @@ impl Protect<'_> {
         start(self.packet, self.header_bytes)
     }
 
+    /// The same, to be written.
+    #[inline]
+    pub(crate) fn start_mut(&mut self) -> Option<(&mut [u8; SAMPLE_BYTES], usize)> {
+        let bytes = self.header_bytes;
+        let start = self.packet.first_chunk_mut()?;
+        (bytes <= SAMPLE_BYTES).then_some((start, bytes))
+    }
+
     /// Writes its number.
     pub(crate) fn put_number(&mut self) {
         self.place().put(self.packet, self.number as u32);
@@ -195,6 +203,15 @@ impl Protect<'_> {
     #[inline]
     pub(crate) fn sample(&self) -> &[u8; SAMPLE_BYTES] {
         self.packet[self.header_bytes + self.sample_at()..].first_chunk().expect("checked")
+    }
+
+    /// Of a short payload, whose sample lies across what was written one after the other: its first block, and what is
+    /// behind it.
+    #[inline]
+    pub(crate) fn sample_in_parts(&self) -> Option<(&[u8; SAMPLE_BYTES], &[u8; NUMBER_BYTES_MAX])> {
+        let sealed = &self.packet[self.header_bytes..];
+        let (block, behind) = sealed.split_first_chunk()?;
+        Some((block, behind.first_chunk().filter(|_| sealed.len() <= 4 * SAMPLE_BYTES)?))
     }
 
     /// Masks its header, the number written.
@@ -426,6 +443,12 @@ impl<'k> Unprotect<'k> {
         self.fits().then(|| Place::new(self.number_at, NUMBER_BYTES_MAX).sample(self.packet))
     }
 
+    /// The same, and zeros if it is not.
+    #[inline]
+    pub(crate) fn sample_or_zeros(&self) -> &[u8; SAMPLE_BYTES] {
+        self.sample().unwrap_or(&[0; SAMPLE_BYTES])
+    }
+
     /// The same, and the packet's first bytes, if a number of any length ends among these.
     #[inline]
     pub(crate) fn short(&self) -> Option<(&[u8; SAMPLE_BYTES], &[u8; SAMPLE_BYTES])> {
@@ -505,12 +528,6 @@ impl<'k> Unprotect<'k> {
     #[inline]
     pub(super) fn split(&mut self) -> (&mut [u8], &mut [u8], &mut [u8; TAG_BYTES]) {
         split(self.packet, self.found().header_bytes)
-    }
-
-    /// Its first bytes, if its header, unmasked, ends among these, and the header's length.
-    #[inline]
-    pub(crate) fn start(&self) -> Option<(&[u8; SAMPLE_BYTES], usize)> {
-        start(self.packet, self.found().header_bytes)
     }
 
     /// The tag that it came with. It was found long enough.

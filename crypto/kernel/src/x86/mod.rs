@@ -1,7 +1,8 @@
 //! The rooms of x86-64. All that is unsafe in this crate is here: calling code that needs features, which
 //! only those can do who have seen that they are there; loads and stores, which take references, or the
 //! part of a register that a mask stands for; empty `asm!` that keeps the compiler from reordering sums
-//! and from holding keys in registers; and the cursors of `stitched`, two into each message.
+//! and from holding keys in registers, and that of `narrow::lot`, which is a loop's whole body; and the cursors of
+//! `stitched`, two into each message.
 
 mod cbc;
 mod chacha;

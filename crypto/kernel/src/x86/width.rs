@@ -22,7 +22,7 @@ pub(super) trait Width: Copy {
     /// As many blocks as `Bytes` has.
     type Register: Copy;
     /// What a register holds.
-    type Bytes;
+    type Bytes: Default;
     /// Blocks of a register.
     const BLOCKS: usize;
     /// Registers of [`EIGHT`] blocks.
@@ -36,13 +36,13 @@ pub(super) trait Width: Copy {
     fn store(self, bytes: &mut Self::Bytes, value: Self::Register);
     /// The same block everywhere.
     fn all(self, block: &Block) -> Self::Register;
+    /// As many blocks as a register has.
+    fn blocks(self, blocks: &[Block]) -> Self::Register;
     /// A register of eight powers of H.
     fn powers(self, powers: &[Block; EIGHT], at: usize) -> Self::Register;
     /// The middles of a register of powers in the low halves, and those of the one that comes half of the
     /// eight later in the high halves.
     fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> Self::Register;
-    /// Ascending numbers from this one on, in the lowest 32 bits of each block.
-    fn ordinals(self, first: i32) -> Self::Register;
     /// A block in the lowest place, zeros elsewhere.
     fn lowest(self, block: __m128i) -> Self::Register;
     /// Two blocks, if there are so many in a register: else the last of them.
@@ -52,8 +52,6 @@ pub(super) trait Width: Copy {
     /// The block in the highest place.
     fn high_block(self, value: Self::Register) -> __m128i;
     fn xor(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// Sums of 32 bits each.
-    fn add(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// The bytes of each block from the last to the first.
     fn reverse(self, value: Self::Register) -> Self::Register;
     /// The halves of each block, swapped.
@@ -92,7 +90,8 @@ impl Aesni {
         let there = std::is_x86_feature_detected!("aes")
             && std::is_x86_feature_detected!("pclmulqdq")
             && std::is_x86_feature_detected!("ssse3")
-            && std::is_x86_feature_detected!("sse4.1");
+            && std::is_x86_feature_detected!("sse4.1")
+            && std::is_x86_feature_detected!("avx");
         there.then_some(Self(()))
     }
 
@@ -112,6 +111,13 @@ impl Aesni {
     pub(super) fn number(self, value: u128) -> __m128i {
         // SAFETY: every processor of this kind has the feature.
         unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) }
+    }
+
+    /// A nonce and four zeros: an IV, its last eight bytes xored with a number, the lowest last.
+    #[inline(always)]
+    pub(super) fn nonce(self, iv: u128, number: u64) -> __m128i {
+        const PLACES: Block = [128, 128, 128, 128, 7, 6, 5, 4, 3, 2, 1, 0, 128, 128, 128, 128];
+        self.xor(self.number(iv), self.shuffle(self.number(number.into()), &PLACES))
     }
 
     #[inline(always)]
@@ -134,12 +140,34 @@ impl Aesni {
         unsafe { _mm_and_si128(value, self.load(mask)) }
     }
 
-    /// The header of so many bytes that a block begins with, and zeros behind it. It ends with this number, if
-    /// there is one, in as many bytes as its first byte says: no address and no branch depends on these.
+    /// The block with another first byte.
     #[inline(always)]
-    pub(super) fn header(self, start: &Block, bytes: usize, number: Option<u64>) -> __m128i {
+    pub(super) fn with_first(self, block: __m128i, first: u8) -> __m128i {
         // SAFETY: `detect` has seen the feature.
-        unsafe { header(self.load(start), bytes, number) }
+        unsafe { with_first(block, first) }
+    }
+
+    /// The header of so many bytes that a block begins with, and zeros behind it. It ends with this number, in as
+    /// many bytes as its first byte says: no address and no branch depends on these.
+    #[inline(always)]
+    pub(super) fn header(self, start: __m128i, bytes: usize, number: u64) -> __m128i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { header(start, bytes, number) }
+    }
+
+    /// A header of so many bytes with its mask applied (RFC 9001 § 5.4.1), its number having `number_bytes` of them,
+    /// and `behind` from its end on.
+    #[inline(always)]
+    pub(super) fn masked(
+        self,
+        header: __m128i,
+        mask: __m128i,
+        bytes: usize,
+        number_bytes: usize,
+        behind: __m128i,
+    ) -> __m128i {
+        // SAFETY: `detect` has seen the features.
+        unsafe { masked(header, mask, (bytes as i8, number_bytes as i8), behind) }
     }
 
     /// More of a key's powers.
@@ -202,6 +230,11 @@ impl Width for Aesni {
     }
 
     #[inline(always)]
+    fn blocks(self, blocks: &[Block]) -> __m128i {
+        self.load(&blocks[0])
+    }
+
+    #[inline(always)]
     fn powers(self, powers: &[Block; EIGHT], at: usize) -> __m128i {
         self.load(&powers[at])
     }
@@ -210,12 +243,6 @@ impl Width for Aesni {
     fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> __m128i {
         // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
         unsafe { _mm_loadu_si128(middles[at].as_ptr().cast()) }
-    }
-
-    #[inline(always)]
-    fn ordinals(self, first: i32) -> __m128i {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { _mm_set_epi32(0, 0, 0, first) }
     }
 
     #[inline(always)]
@@ -260,12 +287,6 @@ impl Width for Aesni {
     fn xor(self, a: __m128i, b: __m128i) -> __m128i {
         // SAFETY: every processor of this kind has the feature.
         unsafe { _mm_xor_si128(a, b) }
-    }
-
-    #[inline(always)]
-    fn add(self, a: __m128i, b: __m128i) -> __m128i {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { _mm_add_epi32(a, b) }
     }
 
     #[inline(always)]
@@ -345,6 +366,11 @@ impl Width for Avx2 {
     }
 
     #[inline(always)]
+    fn blocks(self, blocks: &[Block]) -> __m256i {
+        self.load(&blocks.as_flattened().as_chunks().0[0])
+    }
+
+    #[inline(always)]
     fn powers(self, powers: &[Block; EIGHT], at: usize) -> __m256i {
         self.load(&powers.as_flattened().as_chunks().0[at])
     }
@@ -354,12 +380,6 @@ impl Width for Avx2 {
         let pairs: &[[[u64; 2]; 2]] = middles.as_chunks().0;
         // SAFETY: the reference is good for 32 bytes, and the instruction asks for no alignment.
         unsafe { _mm256_loadu_si256(pairs[at].as_ptr().cast()) }
-    }
-
-    #[inline(always)]
-    fn ordinals(self, first: i32) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_set_epi32(0, 0, 0, first + 1, 0, 0, 0, first) }
     }
 
     #[inline(always)]
@@ -411,12 +431,6 @@ impl Width for Avx2 {
     }
 
     #[inline(always)]
-    fn add(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_add_epi32(a, b) }
-    }
-
-    #[inline(always)]
     fn reverse(self, value: __m256i) -> __m256i {
         // SAFETY: `detect` has seen the feature.
         unsafe { _mm256_shuffle_epi8(value, self.all(&REVERSED)) }
@@ -460,19 +474,42 @@ impl Width for Avx2 {
 }
 
 #[inline]
+#[target_feature(enable = "sse4.1")]
+fn with_first(block: __m128i, first: u8) -> __m128i {
+    _mm_insert_epi8::<0>(block, first.into())
+}
+
+#[inline]
 #[target_feature(enable = "ssse3")]
-fn header(start: __m128i, bytes: usize, number: Option<u64>) -> __m128i {
+fn header(start: __m128i, bytes: usize, number: u64) -> __m128i {
     // Where a byte is from the header's end: so a number's bytes are counted, the lowest first.
     let each_byte = _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     let places = _mm_sub_epi8(_mm_set1_epi8(bytes as i8 - 1), each_byte);
-    let Some(number) = number else {
-        return _mm_and_si128(_mm_cmpgt_epi8(places, _mm_set1_epi8(-1)), start);
-    };
     let last = _mm_and_si128(_mm_shuffle_epi8(start, _mm_setzero_si128()), _mm_set1_epi8(3));
     let before = _mm_cmpgt_epi8(places, last);
     // Behind the header places are negative, which makes zeros.
     let number = _mm_shuffle_epi8(_mm_cvtsi64_si128(number as i64), places);
     _mm_or_si128(_mm_and_si128(before, start), _mm_andnot_si128(before, number))
+}
+
+#[inline]
+#[target_feature(enable = "sse4.1")]
+fn masked(
+    header: __m128i,
+    mask: __m128i,
+    (bytes, number_bytes): (i8, i8),
+    behind: __m128i,
+) -> __m128i {
+    let each_byte = _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    // Four bits of a long header's first byte, five of a short one's.
+    let long = _mm_and_si128(_mm_srli_epi16::<3>(header), _mm_cvtsi32_si128(0x10));
+    let first = _mm_and_si128(mask, _mm_xor_si128(long, _mm_cvtsi32_si128(0x1f)));
+    // The mask's second byte is for the number's first. Before it places are negative, which makes zeros, and behind it
+    // there is no header.
+    let places = _mm_sub_epi8(each_byte, _mm_set1_epi8(bytes - number_bytes - 1));
+    let number = _mm_shuffle_epi8(_mm_andnot_si128(_mm_cvtsi32_si128(0xff), mask), places);
+    let masked = _mm_xor_si128(header, _mm_xor_si128(first, number));
+    _mm_blendv_epi8(behind, masked, _mm_cmpgt_epi8(_mm_set1_epi8(bytes), each_byte))
 }
 
 #[inline]

@@ -30,9 +30,39 @@ fn window<const N: usize>(table: &[u8; N], at: usize) -> &Block {
     table[at..].first_chunk().expect("a table is longer")
 }
 
+/// The last register of data, of whose blocks the last has 1 to 16 bytes when all before it is whole, and the first
+/// is at `at` if it has `two`.
+#[inline(always)]
+pub(super) fn load_last<W: Width>(width: W, data: &[u8], at: usize, two: bool) -> W::Register {
+    let narrow = width.narrow();
+    let last = last_block(narrow, data);
+    match data[at..].first_chunk() {
+        Some(low) if two => width.join(narrow.load(low), last),
+        _ => width.join(narrow.load(&[0; 16]), last),
+    }
+}
+
+/// Puts it in its place, `before` being the block before it. Returns it with zeros where it has no bytes.
+#[inline(always)]
+pub(super) fn store_last<W: Width>(
+    width: W,
+    data: &mut [u8],
+    at: usize,
+    two: bool,
+    mut before: __m128i,
+    register: W::Register,
+) -> W::Register {
+    let narrow = width.narrow();
+    if two && let Some(low) = data[at..].first_chunk_mut() {
+        before = width.low_block(register);
+        narrow.store(low, before);
+    }
+    width.join(before, put_last(narrow, data, before, width.high_block(register)))
+}
+
 /// The last block of data, of 1 to 16 bytes, when all before it is whole.
 #[inline(always)]
-pub(super) fn last_block(narrow: Aesni, data: &[u8]) -> __m128i {
+fn last_block(narrow: Aesni, data: &[u8]) -> __m128i {
     let bytes = (data.len() - 1) % 16 + 1;
     match data.last_chunk() {
         // Behind the end there may be nothing.
@@ -44,7 +74,7 @@ pub(super) fn last_block(narrow: Aesni, data: &[u8]) -> __m128i {
 /// Puts the last block of data in its place, `before` being the one before it.
 /// Returns it with zeros where it has no bytes.
 #[inline(always)]
-pub(super) fn put_last(narrow: Aesni, data: &mut [u8], before: __m128i, block: __m128i) -> __m128i {
+fn put_last(narrow: Aesni, data: &mut [u8], before: __m128i, block: __m128i) -> __m128i {
     let bytes = (data.len() - 1) % 16 + 1;
     match data.last_chunk_mut() {
         // What comes before is written again.
@@ -56,6 +86,15 @@ pub(super) fn put_last(narrow: Aesni, data: &mut [u8], before: __m128i, block: _
         None => put(&narrow.bytes(block), data),
     }
     narrow.and(block, window(&KEPT, 16 - bytes))
+}
+
+/// What begins so many bytes behind a block's start, of up to 4, and ends behind the block. Loaded at once, it would
+/// wait where the block and what is behind it were just written one after the other.
+#[inline(always)]
+pub(super) fn across(narrow: Aesni, block: &Block, behind: &[u8; 4], at: usize) -> __m128i {
+    let behind = narrow.number(u32::from_le_bytes(*behind).into());
+    let start = narrow.shuffle(narrow.load(block), window(&MOVED, 16 + at));
+    narrow.xor(start, narrow.shuffle(behind, window(&MOVED, at)))
 }
 
 /// Less than a block. As two numbers that may overlap, since copies of odd lengths cost more than the

@@ -67,6 +67,39 @@ impl<W: Width> Sums<W> {
         }
     }
 
+    /// Adds a register of an eight, and the one that comes half of the eight later, as they are sent: both low
+    /// halves go in one register, both high halves in another.
+    #[inline(always)]
+    pub(super) fn add_pair(
+        self,
+        width: W,
+        (powers, middles): Eight<'_>,
+        at: usize,
+        [a, b]: [W::Register; 2],
+    ) -> Self {
+        let half = W::REGISTERS / 2;
+        let (power_a, power_b) = (width.powers(powers, at), width.powers(powers, at + half));
+        let middles = width.middles(middles, at);
+        // In this order, in which few values wait in registers; the compiler's has all products side by side.
+        let (a, b) = (width.here(width.reverse(a)), width.here(width.reverse(b)));
+        let low = width.here(width.low_halves(a, b));
+        let low_a = width.here(width.multiply::<0x00>(low, power_a));
+        let high = width.here(width.high_halves(a, b));
+        let low_b = width.here(width.multiply::<0x01>(low, power_b));
+        let middle = width.here(width.xor(low, high));
+        let high_a = width.here(width.multiply::<0x10>(high, power_a));
+        let low = width.here(width.xor(self.low, low_a));
+        let high_b = width.here(width.multiply::<0x11>(high, power_b));
+        let low = width.here(width.xor(low, low_b));
+        let middle_a = width.here(width.multiply::<0x00>(middle, middles));
+        let high = width.here(width.xor(self.high, high_a));
+        let middle_b = width.here(width.multiply::<0x11>(middle, middles));
+        let high = width.here(width.xor(high, high_b));
+        let middle = width.here(width.xor(self.middle, middle_a));
+        let middle = width.here(width.xor(middle, middle_b));
+        Self { low, middle, high }
+    }
+
     /// The sum of all products modulo the polynomial (dot of RFC 8452 § 3).
     #[inline(always)]
     pub(super) fn reduce(self, width: W) -> __m128i {
@@ -81,51 +114,3 @@ impl<W: Width> Sums<W> {
         narrow.xor(narrow.xor(high, narrow.swap(middle)), folded)
     }
 }
-
-/// Adds a register of an eight, and the one that comes half of the eight later, as they are sent. `$next` is what
-/// the processor is to do between one step and the next. A macro, since closures are not inlined with their
-/// callers' features.
-macro_rules! add_pair {
-    ($width:ident, $sums:expr, $eight:expr, $at:expr, $pair:expr, $next:ident) => {{
-        let (sums, (powers, middles), [a, b]) = ($sums, $eight, $pair);
-        let a = $width.here($width.reverse(a));
-        $next!();
-        let b = $width.here($width.reverse(b));
-        $next!();
-        let low = $width.here($width.low_halves(a, b));
-        $next!();
-        let power_a = $width.powers(powers, $at);
-        let low_a = $width.here($width.multiply::<0x00>(low, power_a));
-        $next!();
-        let high = $width.here($width.high_halves(a, b));
-        $next!();
-        let power_b = $width.powers(powers, $at + W::REGISTERS / 2);
-        let low_b = $width.here($width.multiply::<0x01>(low, power_b));
-        $next!();
-        let middle = $width.here($width.xor(low, high));
-        $next!();
-        let high_a = $width.here($width.multiply::<0x10>(high, power_a));
-        $next!();
-        let low = $width.here($width.xor(sums.low, low_a));
-        $next!();
-        let high_b = $width.here($width.multiply::<0x11>(high, power_b));
-        $next!();
-        let low = $width.here($width.xor(low, low_b));
-        $next!();
-        let middles = $width.middles(middles, $at);
-        let middle_a = $width.here($width.multiply::<0x00>(middle, middles));
-        $next!();
-        let high = $width.here($width.xor(sums.high, high_a));
-        $next!();
-        let middle_b = $width.here($width.multiply::<0x11>(middle, middles));
-        $next!();
-        let high = $width.here($width.xor(high, high_b));
-        $next!();
-        let middle = $width.here($width.xor(sums.middle, middle_a));
-        $next!();
-        let middle = $width.here($width.xor(middle, middle_b));
-        Sums { low, middle, high }
-    }};
-}
-
-pub(super) use add_pair;

@@ -3,6 +3,7 @@
 use super::super::width::{Aesni, Block, LOT, Width};
 use super::PACKETS;
 use crate::aes::{Rounds, Schedule};
+use core::arch::x86_64::__m128i;
 
 /// Samples through the cipher, each in its own place.
 #[inline(always)]
@@ -52,7 +53,7 @@ fn together_by<W: Width, const ROUNDS: usize>(
 
 /// A sample through the cipher.
 #[inline(always)]
-pub(super) fn alone(narrow: Aesni, aes: &Schedule, sample: &Block) -> Block {
+pub(super) fn alone(narrow: Aesni, aes: &Schedule, sample: __m128i) -> Block {
     match aes.rounds {
         Rounds::Ten => alone_by::<10>(narrow, aes, sample),
         Rounds::Fourteen => alone_by::<14>(narrow, aes, sample),
@@ -60,9 +61,9 @@ pub(super) fn alone(narrow: Aesni, aes: &Schedule, sample: &Block) -> Block {
 }
 
 #[inline(always)]
-fn alone_by<const ROUNDS: usize>(narrow: Aesni, aes: &Schedule, sample: &Block) -> Block {
+fn alone_by<const ROUNDS: usize>(narrow: Aesni, aes: &Schedule, sample: __m128i) -> Block {
     let keys = &aes.round_keys;
-    let mut state = narrow.xor(narrow.load(sample), narrow.load(&keys[0]));
+    let mut state = narrow.xor(sample, narrow.load(&keys[0]));
     for key in &keys[1..ROUNDS] {
         state = narrow.round(state, narrow.load(key));
     }

@@ -1,54 +1,107 @@
 //! A message: its data goes in lots of registers, counted from its end, so that a block's place in them says
-//! which power of H it meets, whatever the length. Only the first lot may have less. The hash of one lot goes between
-//! the rounds of the next, instruction by instruction; the compiler's order, and its products, would come in blocks.
+//! which power of H it meets, whatever the length. Only the first lot may have less.
 
-use super::super::width::{Block, EIGHT, LOT, Width};
-use super::ends::{last_block, padded, put_last};
-use super::hash::{Eight, Sums, add_pair};
+use super::super::width::{Aesni, Block, EIGHT, LOT, Width};
+use super::ends::{load_last, padded, store_last};
+use super::hash::{Eight, Sums};
+use super::lot::{Lot, Lots, Most, align_stack};
 use crate::packet::{GcmKey, Powers};
 use core::arch::x86_64::__m128i;
 
-/// Encrypts or decrypts a message in place. Its additional data is in `header` if that is at most a block.
-/// Returns its tag.
+/// Counters below 256, in a block's last byte: a counter block, with the first round key, is one xor with one of these.
+static COUNTERS: [Block; 256] = {
+    let mut blocks = [[0; 16]; 256];
+    let mut counter = 0;
+    while counter < 256 {
+        blocks[counter] = counter_block(counter as u32);
+        counter += 1;
+    }
+    blocks
+};
+
+/// Does the same for whatever number of bytes up to a lot, their blocks as a constant.
+macro_rules! for_blocks {
+    ($width:ident, $bytes:expr, $blocks:ident => $do:expr) => {{
+        macro_rules! with {
+            ($number:literal) => {{
+                const $blocks: usize = $number;
+                $do
+            }};
+        }
+        // Registers of one block have no more than eight at once.
+        let two = $width::BLOCKS > 1;
+        match $bytes.div_ceil(16) {
+            0 => with!(0),
+            1 => with!(1),
+            2 => with!(2),
+            3 => with!(3),
+            4 => with!(4),
+            5 => with!(5),
+            6 => with!(6),
+            7 => with!(7),
+            9 if two => with!(9),
+            10 if two => with!(10),
+            11 if two => with!(11),
+            12 if two => with!(12),
+            13 if two => with!(13),
+            14 if two => with!(14),
+            15 if two => with!(15),
+            16 if two => with!(16),
+            _ => with!(8),
+        }
+    }};
+}
+
+/// What is done with a message: its data are encrypted or decrypted in place.
+#[derive(Clone, Copy)]
+pub(super) struct Text {
+    pub(super) nonce: __m128i,
+    /// The last block of its additional data, reversed, all before taken in.
+    pub(super) aad: __m128i,
+    /// The length of these, in bytes.
+    pub(super) aad_bytes: usize,
+}
+
+/// Encrypts or decrypts a message of more than one lot. Returns its tag.
 #[inline(always)]
-pub(super) fn run<W: Width, const ROUNDS: usize, const SEAL: bool, const EIGHTS: usize>(
+pub(super) fn long<W: Lots, const ROUNDS: usize, const SEAL: bool, const EIGHTS: usize>(
     width: W,
     key: &GcmKey,
     powers: &Powers<EIGHTS>,
-    nonce: u128,
-    header: Option<__m128i>,
-    aad: &[u8],
+    text: Text,
     data: &mut [u8],
-) -> Block {
-    let narrow = width.narrow();
+) -> __m128i {
+    align_stack();
     let blocks = data.len().div_ceil(16);
-    let first = narrow.load(&key.first);
-    let lengths = narrow.number(8 * (u128::from(aad.len() as u64) << 64 | data.len() as u128));
-    // Of the block before the data. Where it would be one more than there are, it meets H⁽²⁾, and is
-    // reduced before the data comes.
-    let before = narrow.load(&powers.all()[EIGHT * EIGHTS - 1 - blocks % (EIGHT * EIGHTS)]);
-    let one_reduction = blocks < EIGHT * EIGHTS;
-    let header = last_of_aad(width, first, header, aad);
-    let sums = if one_reduction {
-        ends(width, [header, lengths], [before, first])
-    } else {
-        Sums::none(width).add(width, width.lowest(header), width.lowest(before))
-    };
-    let mut run = Run::<W, ROUNDS, EIGHTS> {
-        width,
-        key,
-        powers,
-        base: narrow.reverse(narrow.number(nonce)),
-        counters: width.all(&[0; 16]),
-        sums,
-        eight: EIGHTS - blocks.div_ceil(EIGHT) % EIGHTS,
-    };
+    let lengths = text.lengths(width.narrow(), data);
+    let mut run = Run::<W, ROUNDS, EIGHTS>::start(width, key, powers, text, lengths, blocks);
     let stream = run.data::<SEAL>(data, blocks);
-    let mut sums = run.sums;
-    if !one_reduction {
-        sums = sums.add(width, width.lowest(lengths), width.lowest(first));
+    run.finish(lengths, blocks, stream)
+}
+
+/// Encrypts or decrypts a message of at most one lot. Returns its tag.
+#[inline(always)]
+pub(super) fn short<W: Lots, const ROUNDS: usize, const SEAL: bool>(
+    width: W,
+    key: &GcmKey,
+    text: Text,
+    data: &mut [u8],
+) -> __m128i {
+    align_stack();
+    let lengths = text.lengths(width.narrow(), data);
+    for_blocks!(W, data.len(), BLOCKS => {
+        let mut run = Run::<W, ROUNDS, _>::start(width, key, &key.powers, text, lengths, BLOCKS);
+        let stream = run.first::<SEAL, BLOCKS>(data);
+        run.finish(lengths, BLOCKS, stream)
+    })
+}
+
+impl Text {
+    /// The block of lengths (SP 800-38D § 7.1), reversed.
+    #[inline(always)]
+    fn lengths(self, narrow: Aesni, data: &[u8]) -> __m128i {
+        narrow.number(8 * (u128::from(self.aad_bytes as u64) << 64 | data.len() as u128))
     }
-    narrow.bytes(narrow.xor(narrow.reverse(sums.reduce(width)), stream))
 }
 
 /// The products of two blocks.
@@ -58,18 +111,10 @@ fn ends<W: Width>(width: W, [a, b]: [__m128i; 2], [power_a, power_b]: [__m128i; 
     if W::BLOCKS == 1 { sums.add(width, width.lowest(a), width.lowest(power_a)) } else { sums }
 }
 
-/// The last block of additional data, and all before it taken in.
+/// The last block of additional data, reversed, and all before it taken in.
 #[inline(always)]
-fn last_of_aad<W: Width>(
-    width: W,
-    first: __m128i,
-    header: Option<__m128i>,
-    mut aad: &[u8],
-) -> __m128i {
-    let narrow = width.narrow();
-    if let Some(header) = header {
-        return narrow.reverse(header);
-    }
+pub(super) fn last_of_aad(narrow: Aesni, key: &GcmKey, mut aad: &[u8]) -> __m128i {
+    let first = narrow.load(&key.first);
     let mut before = narrow.load(&[0; 16]);
     while aad.len() > 16
         && let Some((block, rest)) = aad.split_first_chunk()
@@ -90,87 +135,243 @@ struct Run<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> {
     width: W,
     key: &'k GcmKey,
     powers: &'k Powers<EIGHTS>,
-    /// The counter block with counter 0, reversed.
-    base: __m128i,
-    /// The next counters, reversed.
-    counters: W::Register,
+    /// The next counter block with zero in its last byte, and the first round key, xored.
+    base: W::Register,
+    /// The next counter.
+    counter: u32,
     sums: Sums<W>,
     /// The next eight powers.
     eight: usize,
 }
 
+/// A counter in the last four bytes of a block.
+const fn counter_block(counter: u32) -> Block {
+    (counter as u128).to_be_bytes()
+}
+
+/// The counters of a lot from this one on, among which the last byte goes round: what differs from its block
+/// with zero in that byte.
+#[cold]
+fn counters_from(counter: u32) -> [Block; 2 * LOT] {
+    let mut blocks = [[0; 16]; 2 * LOT];
+    for (block, number) in blocks.iter_mut().zip(counter..) {
+        *block = counter_block(number ^ (counter & !0xff));
+    }
+    blocks
+}
+
 /// Registers of a lot: whatever is short is short at its start.
 type Registers<W> = [<W as Width>::Register; LOT];
 
-impl<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, EIGHTS> {
+impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, EIGHTS> {
+    /// A message of so many blocks.
+    #[inline(always)]
+    fn start(
+        width: W,
+        key: &'k GcmKey,
+        powers: &'k Powers<EIGHTS>,
+        text: Text,
+        lengths: __m128i,
+        blocks: usize,
+    ) -> Self {
+        let narrow = width.narrow();
+        // Of the block before the data. Where it would be one more than there are, it meets H⁽²⁾, and is
+        // reduced before the data comes.
+        let before = narrow.load(&powers.all()[EIGHT * EIGHTS - 1 - blocks % (EIGHT * EIGHTS)]);
+        let sums = if blocks < EIGHT * EIGHTS {
+            ends(width, [text.aad, lengths], [before, narrow.load(&key.first)])
+        } else {
+            Sums::none(width).add(width, width.lowest(text.aad), width.lowest(before))
+        };
+        let base = narrow.xor(text.nonce, narrow.load(&key.aes.round_keys[0]));
+        Self {
+            width,
+            key,
+            powers,
+            base: width.join(base, base),
+            counter: 2,
+            sums,
+            eight: EIGHTS - blocks.div_ceil(EIGHT) % EIGHTS,
+        }
+    }
+
+    /// The tag.
+    #[inline(always)]
+    fn finish(self, lengths: __m128i, blocks: usize, stream: __m128i) -> __m128i {
+        let (width, narrow) = (self.width, self.width.narrow());
+        let mut sums = self.sums;
+        if blocks >= EIGHT * EIGHTS {
+            let first = width.lowest(narrow.load(&self.key.first));
+            sums = sums.add(width, width.lowest(lengths), first);
+        }
+        narrow.xor(narrow.reverse(sums.reduce(width)), stream)
+    }
+
     /// All data. Returns the tag's key stream.
     #[inline(always)]
     fn data<const SEAL: bool>(&mut self, data: &mut [u8], blocks: usize) -> __m128i {
         let lot = LOT * W::BLOCKS;
         let bytes = (16 * (blocks.wrapping_sub(1) % lot + 1)).min(data.len());
         let (first, rest) = data.split_at_mut(bytes);
-        // Registers of one block have no more than eight at once.
-        let two = W::BLOCKS > 1;
-        let stream = match bytes.div_ceil(16) {
-            0 => self.stream_only(),
-            1 => self.first::<SEAL, 1>(first),
-            2 => self.first::<SEAL, 2>(first),
-            3 => self.first::<SEAL, 3>(first),
-            4 => self.first::<SEAL, 4>(first),
-            5 => self.first::<SEAL, 5>(first),
-            6 => self.first::<SEAL, 6>(first),
-            7 => self.first::<SEAL, 7>(first),
-            9 if two => self.first::<SEAL, 9>(first),
-            10 if two => self.first::<SEAL, 10>(first),
-            11 if two => self.first::<SEAL, 11>(first),
-            12 if two => self.first::<SEAL, 12>(first),
-            13 if two => self.first::<SEAL, 13>(first),
-            14 if two => self.first::<SEAL, 14>(first),
-            15 if two => self.first::<SEAL, 15>(first),
-            16 if two => self.first::<SEAL, 16>(first),
-            _ => self.first::<SEAL, { LOT }>(first),
-        };
-        let mut waiting = None;
-        for bytes in rest.chunks_mut(16 * lot) {
-            let registers = self.next::<SEAL>(bytes, waiting);
-            waiting = SEAL.then_some(registers);
-        }
-        if let Some(waiting) = waiting {
-            self.hash_lot(&waiting);
-        }
+        let stream = for_blocks!(W, bytes, BLOCKS => self.first::<SEAL, BLOCKS>(first));
+        self.lots::<SEAL>(rest);
         stream
+    }
+
+    /// All data but for the first lot.
+    #[inline(always)]
+    fn lots<const SEAL: bool>(&mut self, data: &mut [u8]) {
+        let (width, narrow) = (self.width, self.width.narrow());
+        let lot_bytes = 16 * LOT * W::BLOCKS;
+        let (whole, short) = data.split_at_mut(data.len() - data.len() % lot_bytes);
+        // What was sealed is taken into the hash beside the next lot; what is opened, beside itself.
+        let mut sealed = None;
+        for lot in whole.chunks_exact_mut(lot_bytes) {
+            let (registers, _) = W::split(lot);
+            if let Some((most, [last])) = registers.split_first_chunk_mut() {
+                self.lot::<SEAL>(sealed, (most, last));
+                sealed = SEAL.then_some((&*most, &*last));
+            }
+        }
+        if short.is_empty() {
+            if let Some((most, last)) = sealed {
+                self.hash_lot(&self.registers(most, width.load(last)));
+            }
+            return;
+        }
+        let at = lot_bytes - 16 * W::BLOCKS;
+        let mut last = W::Bytes::default();
+        // In one piece, as it will be read.
+        width.store(&mut last, width.here(load_last(width, short, at, W::BLOCKS > 1)));
+        if let Some((most, _)) = W::split(short).0.split_first_chunk_mut() {
+            self.lot::<SEAL>(sealed, (most, &mut last));
+        }
+        let before =
+            short[..at].last_chunk().map_or(narrow.load(&[0; 16]), |block| narrow.load(block));
+        let last = store_last(width, short, at, W::BLOCKS > 1, before, width.load(&last));
+        if SEAL && let Some((most, _)) = W::split(short).0.split_first_chunk_mut() {
+            self.hash_lot(&self.registers(most, last));
+        }
+    }
+
+    #[inline(always)]
+    fn registers(&self, most: &Most<W>, last: W::Register) -> Registers<W> {
+        let mut registers = [last; LOT];
+        for (register, bytes) in registers.iter_mut().zip(most) {
+            *register = self.width.load(bytes);
+        }
+        registers
+    }
+
+    /// A whole lot, and the hash of the one that was sealed before or of the one that is opened.
+    #[inline(always)]
+    fn lot<const SEAL: bool>(
+        &mut self,
+        sealed: Option<(&Most<W>, &W::Bytes)>,
+        data: (&mut Most<W>, &mut W::Bytes),
+    ) {
+        let width = self.width;
+        let blocks = LOT * W::BLOCKS;
+        let (base, counter) = (self.base, self.counter);
+        self.counter += blocks as u32;
+        let (place, across);
+        let counters = if counter as usize % 256 + blocks < 256 {
+            place = counter as usize % 256;
+            &COUNTERS[place..place + blocks]
+        } else {
+            across = counters_from(counter);
+            let changed = counter_block((counter ^ self.counter) & !0xff);
+            self.base = width.xor(base, width.all(&changed));
+            &across[..blocks]
+        };
+        if SEAL && sealed.is_none() {
+            return self.unhashed(base, counters, data);
+        }
+        let mut carry = width.all(&[0; 16]);
+        if self.eight.is_multiple_of(EIGHTS) {
+            let sum = self.sums.reduce(width);
+            carry = width.join(width.low_block(carry), sum);
+            self.sums = Sums::none(width);
+        }
+        let eights = self.eight % EIGHTS;
+        self.eight += W::BLOCKS;
+        let lot = Lot {
+            round_keys: &self.key.aes.round_keys,
+            base,
+            counters,
+            data,
+            hashed: sealed,
+            powers: &self.powers.powers[eights..],
+            middles: &self.powers.middles[eights..],
+            carry,
+        };
+        self.sums = width.lot::<ROUNDS>(lot, self.sums);
+    }
+
+    /// A lot whose turn in the hash comes later, when there is none before it.
+    #[inline(always)]
+    fn unhashed(
+        &self,
+        base: W::Register,
+        counters: &[Block],
+        (most, last): (&mut Most<W>, &mut W::Bytes),
+    ) {
+        let width = self.width;
+        let mut states = [base; LOT];
+        for (state, counters) in states.iter_mut().zip(counters.chunks_exact(W::BLOCKS)) {
+            *state = width.xor(base, width.blocks(counters));
+        }
+        let keys = &self.key.aes.round_keys;
+        for key in &keys[1..ROUNDS] {
+            let key = width.all(key);
+            for state in &mut states {
+                *state = width.here(width.round(*state, key));
+            }
+        }
+        let key = width.all(&keys[ROUNDS]);
+        for (state, bytes) in states.into_iter().zip(most.iter_mut().chain([last])) {
+            let output = width.last_round(state, width.xor(key, width.load(bytes)));
+            width.store(bytes, output);
+        }
     }
 
     #[inline(always)]
     fn stream_only(&self) -> __m128i {
         let narrow = self.width.narrow();
         let keys = &self.key.aes.round_keys;
-        let mut state = narrow.xor(self.tag_counter(), narrow.load(&keys[0]));
+        let mut state = self.tag_counter();
         for key in &keys[1..ROUNDS] {
             state = narrow.round(state, narrow.load(key));
         }
         narrow.last_round(state, narrow.load(&keys[ROUNDS]))
     }
 
+    /// The tag's counter block, and the first round key.
     #[inline(always)]
     fn tag_counter(&self) -> __m128i {
         let narrow = self.width.narrow();
-        narrow.reverse(narrow.add(self.base, narrow.ordinals(1)))
+        narrow.xor(self.width.low_block(self.base), narrow.load(&COUNTERS[1]))
     }
 
     /// The first `K` blocks, the last of which may be short. Returns the tag's key stream, which is made beside
     /// them.
     #[inline(always)]
     fn first<const SEAL: bool, const K: usize>(&mut self, bytes: &mut [u8]) -> __m128i {
+        if K == 0 {
+            return self.stream_only();
+        }
         let (width, narrow) = (self.width, self.width.narrow());
         let from = LOT - K.div_ceil(W::BLOCKS);
         // The tag's counter is the one before the first: there may be room for it.
         let pad = !K.is_multiple_of(W::BLOCKS);
-        let base = width.join(self.base, self.base);
-        self.counters = width.add(base, width.ordinals(2 - i32::from(pad)));
-        let mut states = self.begin(from);
+        let (_, counters) = COUNTERS.split_at(2 - usize::from(pad));
+        let mut states = [self.base; LOT];
+        for (state, counters) in states[from..].iter_mut().zip(counters.chunks_exact(W::BLOCKS)) {
+            *state = width.xor(self.base, width.blocks(counters));
+        }
+        self.counter = 2 + K as u32;
         let keys = &self.key.aes.round_keys;
-        let mut tag = narrow.xor(self.tag_counter(), narrow.load(&keys[0]));
+        let mut tag = self.tag_counter();
         for key in &keys[1..ROUNDS] {
             let key = width.all(key);
             for state in &mut states[from..] {
@@ -193,95 +394,6 @@ impl<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, 
             self.hash::<K>(&states);
         }
         tag
-    }
-
-    /// The next lot, whose last block may be short. What was sealed before is taken into the hash between the
-    /// rounds, or what is opened now. Returns what was sealed now.
-    #[inline(always)]
-    fn next<const SEAL: bool>(
-        &mut self,
-        bytes: &mut [u8],
-        mut waiting: Option<Registers<W>>,
-    ) -> Registers<W> {
-        let width = self.width;
-        if !SEAL && bytes.len() == 16 * LOT * W::BLOCKS {
-            let mut registers = [width.all(&[0; 16]); LOT];
-            for (register, bytes) in registers.iter_mut().zip(W::split(bytes).0) {
-                *register = width.load(bytes);
-            }
-            waiting = Some(registers);
-        }
-        let late = !SEAL && waiting.is_none();
-        let mut states = self.begin(0);
-        let keys = &self.key.aes.round_keys;
-        if let Some(mut waiting) = waiting {
-            self.start_lot(&mut waiting);
-            // Registers in turn, round by round.
-            macro_rules! round {
-                ($done:expr) => {
-                    let (at, round) = ($done % LOT, $done / LOT + 1);
-                    states[at] = width.here(width.round(states[at], width.all(&keys[round])));
-                };
-            }
-            macro_rules! pair {
-                ($pair:expr) => {
-                    let mut done = $pair * 2 * (ROUNDS - 1);
-                    macro_rules! next {
-                        () => {
-                            round!(done);
-                            done += 1;
-                        };
-                    }
-                    let half = W::REGISTERS / 2;
-                    let (eight, at) = ($pair / half, $pair % half);
-                    let first = eight * W::REGISTERS + at;
-                    let pair = [waiting[first], waiting[first + half]];
-                    let eight = self.eight(eight);
-                    self.sums = add_pair!(width, self.sums, eight, at, pair, next);
-                    for done in done..($pair + 1) * 2 * (ROUNDS - 1) {
-                        round!(done);
-                    }
-                };
-            }
-            pair!(0);
-            pair!(1);
-            pair!(2);
-            pair!(3);
-            self.eight += W::BLOCKS;
-        } else {
-            for key in &keys[1..ROUNDS] {
-                let key = width.all(key);
-                for state in &mut states {
-                    *state = width.here(width.round(*state, key));
-                }
-            }
-        }
-        // A whole lot, in blocks.
-        if W::BLOCKS == 1 {
-            self.apply::<SEAL, LOT>(&mut states, width.all(&keys[ROUNDS]), bytes);
-        } else {
-            self.apply::<SEAL, { 2 * LOT }>(&mut states, width.all(&keys[ROUNDS]), bytes);
-        }
-        if late {
-            self.hash_lot(&states);
-        }
-        states
-    }
-
-    /// The next counters, with the first round key.
-    #[inline(always)]
-    fn begin(&mut self, from: usize) -> Registers<W> {
-        let width = self.width;
-        let key = width.all(&self.key.aes.round_keys[0]);
-        let mut step = [0; 16];
-        step[0] = W::BLOCKS as u8;
-        let step = width.all(&step);
-        let mut states = [key; LOT];
-        for state in &mut states[from..] {
-            *state = width.xor(width.reverse(self.counters), key);
-            self.counters = width.add(self.counters, step);
-        }
-        states
     }
 
     /// The last round of `K` blocks, and the data. Leaves what belongs into the hash, as it is sent.
@@ -309,18 +421,22 @@ impl<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, 
         }
         let last = head + 16 * W::BLOCKS * (LOT - 1 - at);
         // Before what is in front of it is stored.
-        let short = (bytes.len() < last + 16 * W::BLOCKS).then(|| last_block(narrow, bytes));
+        let short = (bytes.len() < last + 16 * W::BLOCKS)
+            .then(|| load_last(width, bytes, last, W::BLOCKS > 1 && K > 1));
         let mut before = zero;
         let (whole, _) = W::split(&mut bytes[head..last]);
-        for (state, bytes) in states[at..LOT - 1].iter_mut().zip(whole) {
-            let input = width.load(bytes);
-            let output = width.last_round(*state, width.xor(last_key, input));
-            width.store(bytes, output);
-            before = width.high_block(output);
-            *state = if SEAL { output } else { input };
+        for i in 0..LOT - 1 {
+            if i >= at {
+                let bytes = &mut whole[i - at];
+                let input = width.load(bytes);
+                let output = width.last_round(states[i], width.xor(last_key, input));
+                width.store(bytes, output);
+                before = width.high_block(output);
+                states[i] = if SEAL { output } else { input };
+            }
         }
         at = LOT - 1;
-        let Some(short) = short else {
+        let Some(input) = short else {
             if let ([bytes], _) = W::split(&mut bytes[last..]) {
                 let input = width.load(bytes);
                 let output = width.last_round(states[at], width.xor(last_key, input));
@@ -329,18 +445,9 @@ impl<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, 
             }
             return;
         };
-        let mut low = None;
-        if W::BLOCKS > 1 && K > 1 {
-            low = bytes[last..].first_chunk_mut();
-        }
-        let input = width.join(low.as_ref().map_or(zero, |low| narrow.load(low)), short);
         let output = width.last_round(states[at], width.xor(last_key, input));
-        if let Some(low) = low {
-            before = width.low_block(output);
-            narrow.store(low, before);
-        }
-        let short = put_last(narrow, bytes, before, width.high_block(output));
-        states[at] = if SEAL { width.join(before, short) } else { input };
+        let output = store_last(width, bytes, last, W::BLOCKS > 1 && K > 1, before, output);
+        states[at] = if SEAL { output } else { input };
     }
 
     /// Takes a lot into the hash, as it is sent.
@@ -358,9 +465,6 @@ impl<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, 
     /// Takes the last `K` blocks of a lot into the hash, as they are sent.
     #[inline(always)]
     fn hash<const K: usize>(&mut self, registers: &Registers<W>) {
-        macro_rules! nothing {
-            () => {};
-        }
         let width = self.width;
         let (from, half) = (LOT - K.div_ceil(W::BLOCKS), W::REGISTERS / 2);
         let eights = K.div_ceil(EIGHT);
@@ -372,7 +476,7 @@ impl<'k, W: Width, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, 
                 let eight = (eight + eights).wrapping_sub(W::BLOCKS);
                 if first >= from {
                     let eight = self.eight(eight);
-                    self.sums = add_pair!(width, self.sums, eight, at, pair, nothing);
+                    self.sums = self.sums.add_pair(width, eight, at, pair);
                 } else if first + half >= from {
                     let eight = self.eight(eight);
                     self.sums = self.sums.add_register(width, eight, at + half, pair[1]);

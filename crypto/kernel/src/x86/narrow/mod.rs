@@ -3,19 +3,24 @@
 
 mod ends;
 mod hash;
+mod lot;
 mod masks;
 mod message;
 
 use super::fetch;
-use super::width::{Aesni, Avx2, Width};
+use super::width::{Aesni, Avx2, LOT, Width};
 use crate::aes::Rounds;
 use crate::chacha::{self, Lanes};
 use crate::packet::{
-    AeadForm, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, POWERS, Parts, Protect, Room,
-    SAMPLE_BYTES, Seal, Unprotect, mask,
+    AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, Opened, POWERS,
+    Parts, Powers, Protect, Room, SAMPLE_BYTES, Seal, Unprotect, mask,
 };
 use crate::portable::Library;
+use core::arch::x86_64::__m128i;
 use core::{ptr, slice};
+use ends::across;
+use lot::Lots;
+use message::Text;
 
 /// Packets whose payloads are sealed, and then whose headers are completed: so many that no step waits for what
 /// the one before it has just stored in other pieces, so few that they are still in the cache.
@@ -28,9 +33,90 @@ const LONE_BYTES: usize = 4096;
 /// So few samples go one after the other.
 const FEW: usize = 4;
 
+/// A width that has functions for messages of every kind.
+trait Messages: Lots {
+    /// See [`message::long`].
+    fn long<const ROUNDS: usize, const SEAL: bool, const EIGHTS: usize>(
+        self,
+        key: &GcmKey,
+        powers: &Powers<EIGHTS>,
+        text: Text,
+        data: &mut [u8],
+    ) -> __m128i;
+    /// See [`message::short`].
+    fn short<const ROUNDS: usize, const SEAL: bool>(
+        self,
+        key: &GcmKey,
+        text: Text,
+        data: &mut [u8],
+    ) -> __m128i;
+}
+
 /// A room, its features on in everything that is inlined into these functions.
 macro_rules! room {
     ($width:ty, $features:literal) => {
+        impl Messages for $width {
+            #[inline(always)]
+            fn long<const ROUNDS: usize, const SEAL: bool, const EIGHTS: usize>(
+                self,
+                key: &GcmKey,
+                powers: &Powers<EIGHTS>,
+                Text { nonce, aad, aad_bytes }: Text,
+                data: &mut [u8],
+            ) -> __m128i {
+                // So that blocks are handed over in registers: in memory they would be waited for.
+                #[allow(improper_ctypes_definitions)]
+                #[inline(never)]
+                #[target_feature(enable = $features)]
+                extern "sysv64" fn run<
+                    const ROUNDS: usize,
+                    const SEAL: bool,
+                    const EIGHTS: usize,
+                >(
+                    width: $width,
+                    key: &GcmKey,
+                    powers: &Powers<EIGHTS>,
+                    nonce: __m128i,
+                    aad: __m128i,
+                    aad_bytes: usize,
+                    data: &mut [u8],
+                ) -> __m128i {
+                    let text = Text { nonce, aad, aad_bytes };
+                    message::long::<_, ROUNDS, SEAL, _>(width, key, powers, text, data)
+                }
+                // SAFETY: `detect` has seen the features.
+                unsafe {
+                    run::<ROUNDS, SEAL, EIGHTS>(self, key, powers, nonce, aad, aad_bytes, data)
+                }
+            }
+
+            #[inline(always)]
+            fn short<const ROUNDS: usize, const SEAL: bool>(
+                self,
+                key: &GcmKey,
+                Text { nonce, aad, aad_bytes }: Text,
+                data: &mut [u8],
+            ) -> __m128i {
+                // The same.
+                #[allow(improper_ctypes_definitions)]
+                #[inline(never)]
+                #[target_feature(enable = $features)]
+                extern "sysv64" fn run<const ROUNDS: usize, const SEAL: bool>(
+                    width: $width,
+                    key: &GcmKey,
+                    nonce: __m128i,
+                    aad: __m128i,
+                    aad_bytes: usize,
+                    data: &mut [u8],
+                ) -> __m128i {
+                    let text = Text { nonce, aad, aad_bytes };
+                    message::short::<_, ROUNDS, SEAL>(width, key, text, data)
+                }
+                // SAFETY: `detect` has seen the features.
+                unsafe { run::<ROUNDS, SEAL>(self, key, nonce, aad, aad_bytes, data) }
+            }
+        }
+
         impl Room for $width {
             fn seal(self, messages: &mut [Seal<'_>]) {
                 #[target_feature(enable = $features)]
@@ -63,10 +149,10 @@ macro_rules! room {
                 }
             }
 
-            fn open_packets(self, packets: &mut [Unprotect<'_>]) {
+            fn unprotect(self, packets: &mut [Unprotect<'_>]) {
                 #[target_feature(enable = $features)]
                 fn run(width: $width, packets: &mut [Unprotect<'_>]) {
-                    all::<_, _, false>(width, packets);
+                    unprotect(width, packets);
                 }
                 // SAFETY: `detect` has seen the features.
                 unsafe { run(self, packets) }
@@ -84,80 +170,121 @@ macro_rules! room {
     };
 }
 
-room!(Aesni, "aes,pclmulqdq,ssse3,sse4.1");
+room!(Aesni, "avx,aes,pclmulqdq,ssse3,sse4.1");
 room!(Avx2, "avx2,vaes,vpclmulqdq,aes,pclmulqdq");
 
-/// Seals or opens one message after the other. The next key comes into the cache meanwhile.
+/// Seals or opens one message after the other.
 #[inline(always)]
-fn all<'k, W: Width, M: Message<'k>, const SEAL: bool>(width: W, messages: &mut [M]) {
-    // Whether a neighbour has the key.
+fn all<'k, W: Messages, M: Message<'k>, const SEAL: bool>(width: W, messages: &mut [M]) {
     let mut again = false;
     for at in 0..messages.len() {
         let [message, next @ ..] = &mut messages[at..] else { return };
         if let [next, ..] = next {
-            again = ptr::eq(next.key(), message.key());
-            if !again {
-                fetch(next.key());
-                if let Some(key) = next.header_key() {
-                    fetch(key);
-                }
-            }
+            again = follows(message.key(), next.key(), None);
         }
-        let AeadForm::Gcm(key) = &message.key().0 else {
-            message.library();
-            continue;
-        };
-        let nonce = message.nonce();
-        let mut header = None;
-        if let Some(packet) = message.header() {
-            match packet.start() {
-                Some((start, bytes)) => {
-                    header = Some(width.narrow().header(start, bytes, Some(packet.number)));
-                }
-                None => packet.put_number(),
-            }
-        } else if let Some(packet) = message.opened()
-            && let Some((start, bytes)) = packet.start()
-        {
-            header = Some(width.narrow().header(start, bytes, None));
-        }
-        let Parts { aad, data, .. } = message.parts();
-        let many = data.len() >= if again { NEIGHBOUR_BYTES } else { LONE_BYTES };
-        macro_rules! run {
-            ($rounds:literal, $powers:expr) => {
-                message::run::<W, $rounds, SEAL, _>(width, key, $powers, nonce, header, aad, data)
-            };
-        }
-        let tag = match (key.aes.rounds, many) {
-            (Rounds::Ten, false) => run!(10, &key.powers),
-            (Rounds::Ten, true) => run!(10, width.narrow().many(key)),
-            (Rounds::Fourteen, false) => run!(14, &key.powers),
-            (Rounds::Fourteen, true) => run!(14, width.narrow().many(key)),
-        };
-        message.finish(&tag);
+        one::<_, _, SEAL>(width, message, None, again);
     }
 }
 
-/// Seals packets, and masks those headers whose keys are for this room. Says whether all are.
+/// Whether the next message has the same key. If not, it is brought into the cache meanwhile.
 #[inline(always)]
-fn protect<W: Width>(width: W, packets: &mut [Protect<'_>]) -> bool {
+fn follows(key: &AeadKey, next: &AeadKey, header_key: Option<&HeaderKey>) -> bool {
+    let again = ptr::eq(key, next);
+    if !again {
+        fetch(next);
+        if let Some(header_key) = header_key {
+            fetch(header_key);
+        }
+    }
+    again
+}
+
+/// Seals or opens a message. Its additional data is in `header` if that is at most a block. Whether a neighbour has
+/// the key as well is `again`.
+#[inline(always)]
+fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
+    width: W,
+    message: &mut M,
+    header: Option<__m128i>,
+    again: bool,
+) {
+    let AeadForm::Gcm(key) = &message.key().0 else { return message.library() };
+    let narrow = width.narrow();
+    let nonce = narrow.nonce(message.iv(), message.number());
+    let Parts { aad, data } = message.parts();
+    let aad_bytes = aad.len();
+    let aad = match header {
+        Some(header) => narrow.reverse(header),
+        None => message::last_of_aad(narrow, key, aad),
+    };
+    let text = Text { nonce, aad, aad_bytes };
+    let many = data.len() >= if again { NEIGHBOUR_BYTES } else { LONE_BYTES };
+    let tag = match (key.aes.rounds, data.len() > 16 * LOT * W::BLOCKS, many) {
+        (Rounds::Ten, false, _) => width.short::<10, SEAL>(key, text, data),
+        (Rounds::Ten, true, false) => width.long::<10, SEAL, _>(key, &key.powers, text, data),
+        (Rounds::Ten, true, true) => width.long::<10, SEAL, _>(key, narrow.many(key), text, data),
+        (Rounds::Fourteen, false, _) => width.short::<14, SEAL>(key, text, data),
+        (Rounds::Fourteen, true, false) => width.long::<14, SEAL, _>(key, &key.powers, text, data),
+        (Rounds::Fourteen, true, true) => {
+            width.long::<14, SEAL, _>(key, narrow.many(key), text, data)
+        }
+    };
+    message.finish(&narrow.bytes(tag));
+}
+
+/// Seals packets, and masks those headers whose keys are for this room. Says whether all are. A header of at most a
+/// block is put together in a register, and written when it is masked.
+#[inline(always)]
+fn protect<W: Messages>(width: W, packets: &mut [Protect<'_>]) -> bool {
+    let narrow = width.narrow();
     let mut all_masked = true;
+    let mut headers = [[0; SAMPLE_BYTES]; PACKETS];
+    let mut again = false;
     for packets in packets.chunks_mut(PACKETS) {
-        all::<_, _, true>(width, packets);
+        for at in 0..packets.len() {
+            let [packet, next @ ..] = &mut packets[at..] else { return true };
+            if let [next, ..] = next {
+                again = follows(packet.key.key(), next.key.key(), Some(next.header_key));
+            }
+            let mut header = None;
+            match packet.start() {
+                Some((start, bytes)) => {
+                    let whole = narrow.header(narrow.load(start), bytes, packet.number);
+                    narrow.store(&mut headers[at], whole);
+                    header = Some(whole);
+                }
+                None => packet.put_number(),
+            }
+            one::<_, _, true>(width, packet, header, again);
+        }
         if let Some(key) = common_key(packets, |packet| packet.header_key) {
             let mut samples = [packets[0].sample(); PACKETS];
             for (sample, packet) in samples.iter_mut().zip(&*packets) {
                 *sample = packet.sample();
             }
             let masks = masks::together(width, &key.aes, &samples);
-            for (packet, mask) in packets.iter_mut().zip(&masks) {
-                packet.mask_numbered(Mask::new(mask));
+            for ((packet, mask), header) in packets.iter_mut().zip(&masks).zip(&headers) {
+                let number_bytes = packet.number_bytes();
+                match packet.start_mut() {
+                    Some((start, bytes)) => {
+                        let (header, mask) = (narrow.load(header), narrow.load(mask));
+                        let behind = narrow.load(start);
+                        let masked = narrow.masked(header, mask, bytes, number_bytes, behind);
+                        narrow.store(start, masked);
+                    }
+                    None => packet.mask_numbered(Mask::new(mask)),
+                }
             }
             continue;
         }
+        let lone = packets.len() == 1;
         for packet in packets {
             if let HeaderForm::Aes(key) = &packet.header_key.0 {
-                let mask = masks::alone(width.narrow(), &key.aes, packet.sample());
+                let sample = match packet.sample_in_parts().filter(|_| lone) {
+                    Some((block, behind)) => across(narrow, block, behind, packet.sample_at()),
+                    None => narrow.load(packet.sample()),
+                };
+                let mask = masks::alone(narrow, &key.aes, sample);
                 packet.mask_numbered(Mask::new(&mask));
             } else {
                 packet.put_number();
@@ -166,6 +293,62 @@ fn protect<W: Width>(width: W, packets: &mut [Protect<'_>]) -> bool {
         }
     }
     all_masked
+}
+
+/// Takes the masks off headers, and opens the payloads.
+#[inline(always)]
+fn unprotect<W: Messages + Lanes>(width: W, packets: &mut [Unprotect<'_>]) {
+    if let [packet] = packets
+        && let HeaderForm::Aes(key) = &packet.header_key.0
+    {
+        let narrow = width.narrow();
+        let mask = masks::alone(narrow, &key.aes, narrow.load(packet.sample_or_zeros()));
+        return open(width, packet, &mask, false);
+    }
+    let mut again = false;
+    for packets in packets.chunks_mut(PACKETS) {
+        let mut found = [[0; SAMPLE_BYTES]; PACKETS];
+        if let Some(key) = common_key(packets, |packet| packet.header_key) {
+            let mut samples = [packets[0].sample_or_zeros(); PACKETS];
+            for (sample, packet) in samples.iter_mut().zip(&*packets) {
+                *sample = packet.sample_or_zeros();
+            }
+            found = masks::together(width, &key.aes, &samples);
+        } else if let [first, ..] = packets {
+            let mut samples = [(first.header_key, [0; SAMPLE_BYTES]); PACKETS];
+            for (sample, packet) in samples.iter_mut().zip(&*packets) {
+                *sample = (packet.header_key, *packet.sample_or_zeros());
+            }
+            masks(width, &mut samples[..packets.len()]);
+            for (mask, (_, sample)) in found.iter_mut().zip(samples) {
+                *mask = sample;
+            }
+        }
+        let mut masks = found.iter();
+        for at in 0..packets.len() {
+            let [packet, next @ ..] = &mut packets[at..] else { return };
+            if let [next, ..] = next {
+                again = follows(packet.keys.current.key(), next.keys.current.key(), None);
+            }
+            if let Some(mask) = masks.next() {
+                open(width, packet, mask, again);
+            }
+        }
+    }
+}
+
+/// Takes a mask off a header, and opens the payload if that is not refused. A short header is put together in a
+/// register: in memory it has just been written in parts, and its load would wait.
+#[inline(always)]
+fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BYTES], again: bool) {
+    let narrow = width.narrow();
+    let start = packet.short().map(|(_, start)| narrow.load(start));
+    packet.unmask(Mask::new(mask));
+    let Ok(Opened { number, header_bytes, .. }) = packet.verdict else { return };
+    let header = start.map(|start| {
+        narrow.header(narrow.with_first(start, packet.packet[0]), header_bytes, number)
+    });
+    one::<_, _, false>(width, packet, header, again);
 }
 
 /// The key that all have, if it is for this room and they are worth going together.
@@ -198,7 +381,8 @@ fn masks<W: Width + Lanes>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYT
         for sample in samples {
             match &sample.0.0 {
                 HeaderForm::Aes(key) => {
-                    sample.1 = masks::alone(width.narrow(), &key.aes, &sample.1);
+                    let narrow = width.narrow();
+                    sample.1 = masks::alone(narrow, &key.aes, narrow.load(&sample.1));
                 }
                 HeaderForm::ChaCha(_) => chacha = true,
                 HeaderForm::Library(_) => Library.masks(slice::from_mut(sample)),

@@ -1,0 +1,264 @@
+//! A lot in the cipher and another in the hash, instruction by instruction. In assembler: only in such an order is
+//! there a register for each value; the compiler's would move a third of them to the stack and back.
+
+use super::super::width::{Aesni, Avx2, Block, EIGHT, LOT, Width};
+use super::hash::Sums;
+use crate::aes::ROUND_KEYS_MAX;
+use core::arch::asm;
+use core::mem::MaybeUninit;
+use core::ptr;
+
+/// Where the bytes of blocks come from when they are reversed.
+static REVERSED: [Block; 2] = [[15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]; 2];
+
+/// A lot's registers but for the last, which may be elsewhere.
+pub(super) type Most<W> = [<W as Width>::Bytes; LOT - 1];
+
+/// What is done with a lot.
+pub(super) struct Lot<'l, W: Width> {
+    pub(super) round_keys: &'l [Block; ROUND_KEYS_MAX],
+    /// The counter blocks and the first round key, xored: what they have in common, and what each has.
+    pub(super) base: W::Register,
+    pub(super) counters: &'l [Block],
+    /// What is encrypted or decrypted in place.
+    pub(super) data: (&'l mut Most<W>, &'l mut W::Bytes),
+    /// What is hashed, as it is sent: if nothing else, then the data as they are before.
+    pub(super) hashed: Option<(&'l Most<W>, &'l W::Bytes)>,
+    /// What the hashed blocks meet.
+    pub(super) powers: &'l [[Block; EIGHT]],
+    pub(super) middles: &'l [[[u64; 2]; EIGHT / 2]],
+    /// To be added to the second of them, reversed.
+    pub(super) carry: W::Register,
+}
+
+/// A width with an order of instructions for a lot.
+pub(super) trait Lots: Width {
+    /// Encrypts or decrypts a lot, and adds the products of the hashed one to the sums.
+    fn lot<const ROUNDS: usize>(self, lot: Lot<'_, Self>, sums: Sums<Self>) -> Sums<Self>;
+}
+
+/// A register in memory, seen by somebody else. A function that has one keeps its stack aligned for all it moves there:
+/// else each call of two has them across two lines of the cache.
+#[inline(always)]
+pub(super) fn align_stack() {
+    #[repr(align(32))]
+    struct Register([MaybeUninit<u8>; 32]);
+    let register = Register([MaybeUninit::uninit(); 32]);
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {} */", in(reg) &raw const register.0, options(nostack, preserves_flags)) };
+}
+
+// The templates. A value's register is taken for others when it is no longer wanted: that of `base` for middles and
+// data, that of `carry` for data.
+
+/// The counter blocks, with the first round key.
+macro_rules! start {
+    ($width:literal) => {
+        start!($width: 0 1 2 3 4 5 6 7)
+    };
+    ($width:literal: $($at:literal)*) => {
+        concat!($("vpxor {s", $at, "}, {base}, [{counters} + ", $width, "*", $at, "]\n"),*)
+    };
+}
+
+/// The key of a round, for each block.
+macro_rules! key {
+    ($load:literal, $round:literal) => {
+        concat!($load, " {key}, [{keys} + 16*", $round, "]\n")
+    };
+}
+
+/// A round with nothing beside it.
+macro_rules! round {
+    ($load:literal, $round:literal) => {
+        concat!(key!($load, $round), round!(0 1 2 3 4 5 6 7))
+    };
+    ($($at:literal)*) => {
+        concat!($("vaesenc {s", $at, "}, {s", $at, "}, {key}\n"),*)
+    };
+}
+
+/// Two rounds, and between their instructions the products of registers `$a` and `$b` of the hashed lot, as
+/// `Sums::add_pair` has them.
+#[rustfmt::skip]
+macro_rules! pair {
+    (
+        $width:literal, $load:literal, $one:literal, $two:literal,
+        $pair:literal: $a:literal $in_a:literal, $b:literal $in_b:literal, $carry:literal
+    ) => {
+        concat!(
+            key!($load, $one),
+            "vaesenc {s0}, {s0}, {key}\n",
+            "vmovdqu {low}, ", $in_a, "\n",
+            "vaesenc {s1}, {s1}, {key}\n",
+            "vpshufb {low}, {low}, [{reversed}]\n",
+            $carry,
+            "vaesenc {s2}, {s2}, {key}\n",
+            "vmovdqu {high}, ", $in_b, "\n",
+            "vaesenc {s3}, {s3}, {key}\n",
+            "vpshufb {high}, {high}, [{reversed}]\n",
+            "vaesenc {s4}, {s4}, {key}\n",
+            "vpunpcklqdq {base}, {low}, {high}\n",
+            "vaesenc {s5}, {s5}, {key}\n",
+            "vpunpckhqdq {high}, {low}, {high}\n",
+            "vaesenc {s6}, {s6}, {key}\n",
+            "vpclmulqdq {low}, {base}, [{powers} + ", $width, "*", $a, "], 0x00\n",
+            "vaesenc {s7}, {s7}, {key}\n",
+            "vpxor {low_sum}, {low_sum}, {low}\n",
+            key!($load, $two),
+            "vpclmulqdq {low}, {base}, [{powers} + ", $width, "*", $b, "], 0x01\n",
+            "vaesenc {s0}, {s0}, {key}\n",
+            "vpxor {low_sum}, {low_sum}, {low}\n",
+            "vaesenc {s1}, {s1}, {key}\n",
+            "vpxor {base}, {base}, {high}\n",
+            "vaesenc {s2}, {s2}, {key}\n",
+            "vpclmulqdq {low}, {high}, [{powers} + ", $width, "*", $a, "], 0x10\n",
+            "vaesenc {s3}, {s3}, {key}\n",
+            "vpxor {high_sum}, {high_sum}, {low}\n",
+            "vaesenc {s4}, {s4}, {key}\n",
+            "vpclmulqdq {low}, {high}, [{powers} + ", $width, "*", $b, "], 0x11\n",
+            "vaesenc {s5}, {s5}, {key}\n",
+            "vpxor {high_sum}, {high_sum}, {low}\n",
+            "vaesenc {s6}, {s6}, {key}\n",
+            "vpclmulqdq {low}, {base}, [{middles} + ", $width, "*", $pair, "], 0x00\n",
+            "vpxor {middle_sum}, {middle_sum}, {low}\n",
+            "vaesenc {s7}, {s7}, {key}\n",
+            "vpclmulqdq {low}, {base}, [{middles} + ", $width, "*", $pair, "], 0x11\n",
+            "vpxor {middle_sum}, {middle_sum}, {low}\n",
+        )
+    };
+}
+
+/// The last round, with the data.
+macro_rules! end {
+    ($width:literal) => {
+        concat!(
+            end!($width: 0 "low", 1 "high", 2 "base", 3 "carry", 4 "low", 5 "high", 6 "base"),
+            "vpxor {key}, {key}, [{data_end}]\n",
+            "vaesenclast {s7}, {s7}, {key}\n",
+            "vmovdqu [{data_end}], {s7}\n",
+        )
+    };
+    ($width:literal: $($at:literal $free:literal),*) => {
+        concat!($(
+            "vpxor {", $free, "}, {key}, [{data} + ", $width, "*", $at, "]\n",
+            "vaesenclast {s", $at, "}, {s", $at, "}, {", $free, "}\n",
+            "vmovdqu [{data} + ", $width, "*", $at, "], {s", $at, "}\n",
+        )*)
+    };
+}
+
+/// The templates one after the other, and their operands.
+macro_rules! assemble {
+    ($lot:ident, $sums:ident, $room:ty, $class:ident, $($template:expr,)*) => {{
+        let Lot { round_keys, base, counters, data: (data, data_end), hashed, powers, middles, carry } = $lot;
+        let powers = powers[..<$room>::BLOCKS].as_ptr();
+        let middles = middles[..<$room>::BLOCKS].as_ptr();
+        let counters = counters[..LOT * <$room>::BLOCKS].as_ptr();
+        let (data, data_end) = (ptr::from_mut(data), ptr::from_mut(data_end));
+        let (hashed, hashed_end) = match hashed {
+            Some((hashed, end)) => (ptr::from_ref(hashed), ptr::from_ref(end)),
+            None => (data.cast_const(), data_end.cast_const()),
+        };
+        let Sums { mut low, mut middle, mut high } = $sums;
+        // SAFETY: `detect` has seen the features. What is read and written is behind these references; all of
+        // the data is read for the hash before any of it is written.
+        unsafe {
+            asm!(
+                $($template,)*
+                keys = in(reg) round_keys,
+                counters = in(reg) counters,
+                powers = in(reg) powers,
+                middles = in(reg) middles,
+                reversed = in(reg) &REVERSED,
+                hashed = in(reg) hashed,
+                hashed_end = in(reg) hashed_end,
+                data = in(reg) data,
+                data_end = in(reg) data_end,
+                base = inout($class) base => _,
+                carry = inout($class) carry => _,
+                low_sum = inout($class) low,
+                middle_sum = inout($class) middle,
+                high_sum = inout($class) high,
+                s0 = out($class) _,
+                s1 = out($class) _,
+                s2 = out($class) _,
+                s3 = out($class) _,
+                s4 = out($class) _,
+                s5 = out($class) _,
+                s6 = out($class) _,
+                s7 = out($class) _,
+                key = out($class) _,
+                low = out($class) _,
+                high = out($class) _,
+                options(nostack, preserves_flags),
+            );
+        }
+        Sums { low, middle, high }
+    }};
+}
+
+/// What a width has of its own: where pairs are, and which of them has the second block.
+macro_rules! lots {
+    (
+        $room:ty, $run:ident, $features:literal, $class:ident, $width:literal, $load:literal,
+        [$($p:tt)*] [$($q:tt)*] [$($r:tt)*] [$($s:tt)*]
+    ) => {
+        impl Lots for $room {
+            #[inline(always)]
+            fn lot<const ROUNDS: usize>(self, lot: Lot<'_, Self>, sums: Sums<Self>) -> Sums<Self> {
+                // SAFETY: `detect` has seen the features.
+                unsafe { $run::<ROUNDS>(lot, sums) }
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn $run<const ROUNDS: usize>(lot: Lot<'_, $room>, sums: Sums<$room>) -> Sums<$room> {
+            if ROUNDS == 10 {
+                assemble!(
+                    lot, sums, $room, $class,
+                    start!($width),
+                    round!($load, 1),
+                    pair!($width, $load, 2, 3, $($p)*),
+                    pair!($width, $load, 4, 5, $($q)*),
+                    pair!($width, $load, 6, 7, $($r)*),
+                    pair!($width, $load, 8, 9, $($s)*),
+                    key!($load, 10),
+                    end!($width),
+                )
+            } else {
+                assemble!(
+                    lot, sums, $room, $class,
+                    start!($width),
+                    round!($load, 1),
+                    round!($load, 2),
+                    pair!($width, $load, 3, 4, $($p)*),
+                    round!($load, 5),
+                    pair!($width, $load, 6, 7, $($q)*),
+                    round!($load, 8),
+                    pair!($width, $load, 9, 10, $($r)*),
+                    round!($load, 11),
+                    pair!($width, $load, 12, 13, $($s)*),
+                    key!($load, 14),
+                    end!($width),
+                )
+            }
+        }
+    };
+}
+
+lots!(
+    Aesni, lot_of_8, "avx,aes,pclmulqdq", xmm_reg, 16, "vmovdqu",
+    [0: 0 "[{hashed}]", 4 "[{hashed} + 16*4]", ""]
+    [1: 1 "[{hashed} + 16]", 5 "[{hashed} + 16*5]", "vpxor {low}, {low}, {carry}\n"]
+    [2: 2 "[{hashed} + 16*2]", 6 "[{hashed} + 16*6]", ""]
+    [3: 3 "[{hashed} + 16*3]", 7 "[{hashed_end}]", ""]
+);
+lots!(
+    Avx2, lot_of_16, "avx2,vaes,vpclmulqdq", ymm_reg, 32, "vbroadcasti128",
+    [0: 0 "[{hashed}]", 2 "[{hashed} + 32*2]", "vpxor {low}, {low}, {carry}\n"]
+    [1: 1 "[{hashed} + 32]", 3 "[{hashed} + 32*3]", ""]
+    [2: 4 "[{hashed} + 32*4]", 6 "[{hashed} + 32*6]", ""]
+    [3: 5 "[{hashed} + 32*5]", 7 "[{hashed_end}]", ""]
+);
