@@ -307,32 +307,17 @@ fn unprotect<W: Messages + Lanes>(width: W, packets: &mut [Unprotect<'_>]) {
     }
     let mut again = false;
     for packets in packets.chunks_mut(PACKETS) {
-        let mut found = [[0; SAMPLE_BYTES]; PACKETS];
-        if let Some(key) = common_key(packets, |packet| packet.header_key) {
-            let mut samples = [packets[0].sample_or_zeros(); PACKETS];
-            for (sample, packet) in samples.iter_mut().zip(&*packets) {
-                *sample = packet.sample_or_zeros();
-            }
-            found = masks::together(width, &key.aes, &samples);
-        } else if let [first, ..] = packets {
-            let mut samples = [(first.header_key, [0; SAMPLE_BYTES]); PACKETS];
-            for (sample, packet) in samples.iter_mut().zip(&*packets) {
-                *sample = (packet.header_key, *packet.sample_or_zeros());
-            }
-            masks(width, &mut samples[..packets.len()]);
-            for (mask, (_, sample)) in found.iter_mut().zip(samples) {
-                *mask = sample;
-            }
+        let mut samples = [(packets[0].header_key, [0; SAMPLE_BYTES]); PACKETS];
+        for (sample, packet) in samples.iter_mut().zip(&*packets) {
+            *sample = (packet.header_key, *packet.sample_or_zeros());
         }
-        let mut masks = found.iter();
-        for at in 0..packets.len() {
-            let [packet, next @ ..] = &mut packets[at..] else { return };
+        masks(width, &mut samples[..packets.len()]);
+        for (at, (_, mask)) in samples.iter().enumerate() {
+            let Some([packet, next @ ..]) = packets.get_mut(at..) else { break };
             if let [next, ..] = next {
                 again = follows(packet.keys.current.key(), next.keys.current.key(), None);
             }
-            if let Some(mask) = masks.next() {
-                open(width, packet, mask, again);
-            }
+            open(width, packet, mask, again);
         }
     }
 }
