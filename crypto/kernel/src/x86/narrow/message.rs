@@ -9,15 +9,19 @@ use crate::packet::{GcmKey, Powers};
 use core::arch::x86_64::__m128i;
 
 /// Counters below 256, in a block's last byte: a counter block, with the first round key, is one xor with one of these.
-static COUNTERS: [Block; 256] = {
+static COUNTERS: Counters = {
     let mut blocks = [[0; 16]; 256];
     let mut counter = 0;
     while counter < 256 {
         blocks[counter] = counter_block(counter as u32);
         counter += 1;
     }
-    blocks
+    Counters(blocks)
 };
+
+/// Not across lines of the cache.
+#[repr(align(64))]
+struct Counters([Block; 256]);
 
 /// Does the same for whatever number of bytes up to a lot, their blocks as a constant.
 macro_rules! for_blocks {
@@ -277,7 +281,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
         let (place, across);
         let counters = if counter as usize % 256 + blocks < 256 {
             place = counter as usize % 256;
-            &COUNTERS[place..place + blocks]
+            &COUNTERS.0[place..place + blocks]
         } else {
             across = counters_from(counter);
             let changed = counter_block((counter ^ self.counter) & !0xff);
@@ -350,7 +354,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
     #[inline(always)]
     fn tag_counter(&self) -> __m128i {
         let narrow = self.width.narrow();
-        narrow.xor(self.width.low_block(self.base), narrow.load(&COUNTERS[1]))
+        narrow.xor(self.width.low_block(self.base), narrow.load(&COUNTERS.0[1]))
     }
 
     /// The first `K` blocks, the last of which may be short. Returns the tag's key stream, which is made beside
@@ -364,7 +368,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
         let from = LOT - K.div_ceil(W::BLOCKS);
         // The tag's counter is the one before the first: there may be room for it.
         let pad = !K.is_multiple_of(W::BLOCKS);
-        let (_, counters) = COUNTERS.split_at(2 - usize::from(pad));
+        let (_, counters) = COUNTERS.0.split_at(2 - usize::from(pad));
         let mut states = [self.base; LOT];
         for (state, counters) in states[from..].iter_mut().zip(counters.chunks_exact(W::BLOCKS)) {
             *state = width.xor(self.base, width.blocks(counters));
