@@ -19,7 +19,7 @@ pub(crate) use key::{AeadForm, HeaderForm};
 pub(crate) use message::{Message, Parts};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use quic::apart;
-pub(crate) use quic::{Mask, NUMBER_END, PHASE, mask, unmask};
+pub(crate) use quic::{Mask, NUMBER_END, PHASE, ShortHeader, mask, unmask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
 use crate::job::Fault;

@@ -72,6 +72,20 @@ pub struct Phases<'a> {
     pub next: Option<&'a PacketKey>,
 }
 
+/// A header that was masked.
+pub(crate) struct ShortHeader<'a> {
+    /// The packet's first bytes, the header's masked.
+    pub(crate) start: &'a [u8; SAMPLE_BYTES],
+    /// The key phase.
+    pub(crate) phase: bool,
+    /// The packet's whole number.
+    pub(crate) number: u64,
+    /// How many bytes the header has of it.
+    pub(crate) number_bytes: usize,
+    /// Length of the header, in bytes.
+    pub(crate) bytes: usize,
+}
+
 /// A packet that was authentic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
@@ -151,7 +165,7 @@ impl Protect<'_> {
     /// Length of its number, in bytes. It is not empty.
     #[inline]
     pub(crate) fn number_bytes(&self) -> usize {
-        usize::from(self.packet[0] & 3) + 1
+        number_bytes(self.packet[0])
     }
 
     fn place(&self) -> Place {
@@ -328,6 +342,12 @@ impl Mask {
     }
 }
 
+/// Length of a packet's number, in bytes, by its first byte.
+#[inline]
+fn number_bytes(first: u8) -> usize {
+    usize::from(first & 3) + 1
+}
+
 /// Where a packet's number is. Whatever its length, four bytes are read and written, which there are
 /// (RFC 9001 § 5.4.2), so that no branch depends on it.
 #[derive(Clone, Copy)]
@@ -361,11 +381,19 @@ impl Place {
 
     /// Masks the number, or takes its mask off; returns what it is then.
     fn mask(self, packet: &mut [u8], mask: Mask) -> u32 {
-        let place = packet[self.at..].first_chunk_mut().expect("checked");
-        let mask = mask.of_number() & (u32::MAX >> self.behind);
-        let number = u32::from_le_bytes(*place) ^ mask;
-        *place = number.to_le_bytes();
-        number.swap_bytes() >> self.behind
+        let masked = self.four(packet) ^ mask.of_number() & (u32::MAX >> self.behind);
+        *packet[self.at..].first_chunk_mut().expect("checked") = masked.to_le_bytes();
+        self.number(masked)
+    }
+
+    /// The four bytes, the number's first lowest.
+    fn four(self, packet: &[u8]) -> u32 {
+        u32::from_le_bytes(*packet[self.at..].first_chunk().expect("checked"))
+    }
+
+    /// The number among such bytes.
+    fn number(self, four: u32) -> u32 {
+        four.swap_bytes() >> self.behind
     }
 
     /// What the mask is computed from.
@@ -470,10 +498,23 @@ impl<'k> Unprotect<'k> {
         }
         let first = self.packet[0] ^ mask.of_first(self.packet[0]);
         self.packet[0] = first;
-        let number_bytes = usize::from(first & 3) + 1;
+        let number_bytes = number_bytes(first);
         let truncated = Place::new(self.number_at, number_bytes).mask(self.packet, mask);
         let number = decode(self.largest(), truncated.into(), number_bytes);
         self.find_key(first & PHASE != 0, number, self.number_at + number_bytes);
+    }
+
+    /// What its mask leaves of a header that ends among the packet's first bytes whatever its number's length is.
+    #[inline]
+    pub(crate) fn short_header(&self, mask: Mask) -> Option<ShortHeader<'_>> {
+        let (_, start) = self.short()?;
+        let first = start[0] ^ mask.of_first(start[0]);
+        let number_bytes = number_bytes(first);
+        let place = Place::new(self.number_at, number_bytes);
+        let truncated = place.number(place.four(start) ^ mask.of_number());
+        let number = decode(self.largest(), truncated.into(), number_bytes);
+        let (phase, bytes) = (first & PHASE != 0, self.number_at + number_bytes);
+        Some(ShortHeader { start, phase, number, number_bytes, bytes })
     }
 
     /// Finds the key, the header unmasked. The verdict is the one it has if the rest is authentic.
@@ -560,14 +601,17 @@ fn split(packet: &mut [u8], header_bytes: usize) -> (&mut [u8], &mut [u8], &mut 
     (header, payload, tag)
 }
 
-/// The whole packet number, which is nearest to the one after the largest so far (RFC 9000 § A.3): among as many
-/// numbers as those bytes have, of which half are higher than that one, it is the one that ends so.
+/// The whole packet number, which is the nearest that ends so to the one after the largest so far (RFC 9000 § A.3): of
+/// two, the higher; of those that there are.
+#[inline]
 fn decode(largest: u64, truncated: u64, number_bytes: usize) -> u64 {
     let expected = largest.wrapping_add(1).min(NUMBER_END - 1);
-    let window = 1_u64 << (8 * number_bytes);
-    let lowest = (expected + 1).saturating_sub(window / 2);
-    let number = lowest + (truncated.wrapping_sub(lowest) & (window - 1));
-    if number < NUMBER_END { number } else { number - window }
+    let window = 1_i64 << (8 * number_bytes);
+    let others = 64 - 8 * number_bytes;
+    let behind = (expected.wrapping_sub(truncated) << others) as i64 >> others;
+    let number = expected.wrapping_sub(behind as u64);
+    let elsewhere = number.wrapping_add_signed(if behind > 0 { window } else { -window });
+    if number < NUMBER_END { number } else { elsewhere }
 }
 
 #[cfg(test)]
@@ -589,5 +633,33 @@ mod tests {
         assert_eq!(decode(last, 0xff, 1), last);
         assert_eq!(decode(last, 0xfe, 1), last - 1);
         assert_eq!(decode(u64::MAX - 1, 0xff, 1), last);
+    }
+
+    /// With the steps of RFC 9000 § A.3.
+    #[test]
+    fn packet_numbers_are_those_of_the_standard() {
+        let around = |at: i64| (-3..=3).map(move |by| at + by);
+        let ends = [0, 0x80, 0xff, 0x100, 0x8000, 1 << 16, 1 << 31, 1 << 32, NUMBER_END as i64 - 4];
+        for (bytes, largest) in
+            (1..=4).flat_map(|b| ends.into_iter().flat_map(around).map(move |l| (b, l)))
+        {
+            let (expected, window) = (largest + 1, 1 << (8 * bytes));
+            for truncated in ends.into_iter().flat_map(around).map(|number| number & (window - 1)) {
+                let candidate = (expected & !(window - 1)) | truncated;
+                let number = if candidate <= expected - window / 2
+                    && candidate < NUMBER_END as i64 - window
+                {
+                    candidate + window
+                } else if candidate > expected + window / 2 && candidate >= window {
+                    candidate - window
+                } else {
+                    candidate
+                };
+                if largest >= 0 && largest < NUMBER_END as i64 - 1 {
+                    let found = decode(largest as u64, truncated as u64, bytes);
+                    assert_eq!(found, number as u64, "{largest:#x} {truncated:#x} {bytes}");
+                }
+            }
+        }
     }
 }

@@ -140,13 +140,6 @@ impl Aesni {
         unsafe { _mm_and_si128(value, self.load(mask)) }
     }
 
-    /// The block with another first byte.
-    #[inline(always)]
-    pub(super) fn with_first(self, block: __m128i, first: u8) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { with_first(block, first) }
-    }
-
     /// The header of so many bytes that a block begins with, and zeros behind it. It ends with this number, in as
     /// many bytes as its first byte says: no address and no branch depends on these.
     #[inline(always)]
@@ -155,19 +148,25 @@ impl Aesni {
         unsafe { header(start, bytes, number) }
     }
 
-    /// A header of so many bytes with its mask applied (RFC 9001 § 5.4.1), its number having `number_bytes` of them,
-    /// and `behind` from its end on.
+    /// A block that begins with a header of so many bytes, with the header's mask applied or taken off (RFC 9001
+    /// § 5.4.1): its number has `number_bytes` of them. What is behind the header is of no use any more.
     #[inline(always)]
     pub(super) fn masked(
         self,
-        header: __m128i,
+        start: __m128i,
         mask: __m128i,
         bytes: usize,
         number_bytes: usize,
-        behind: __m128i,
     ) -> __m128i {
         // SAFETY: `detect` has seen the features.
-        unsafe { masked(header, mask, (bytes as i8, number_bytes as i8), behind) }
+        unsafe { masked(start, mask, bytes as i8, number_bytes as i8) }
+    }
+
+    /// The first so many bytes of a block, and what another has behind them.
+    #[inline(always)]
+    pub(super) fn beginning(self, block: __m128i, bytes: usize, behind: __m128i) -> __m128i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { beginning(block, bytes as i8, behind) }
     }
 
     /// More of a key's powers.
@@ -474,17 +473,10 @@ impl Width for Avx2 {
 }
 
 #[inline]
-#[target_feature(enable = "sse4.1")]
-fn with_first(block: __m128i, first: u8) -> __m128i {
-    _mm_insert_epi8::<0>(block, first.into())
-}
-
-#[inline]
 #[target_feature(enable = "ssse3")]
 fn header(start: __m128i, bytes: usize, number: u64) -> __m128i {
     // Where a byte is from the header's end: so a number's bytes are counted, the lowest first.
-    let each_byte = _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    let places = _mm_sub_epi8(_mm_set1_epi8(bytes as i8 - 1), each_byte);
+    let places = _mm_sub_epi8(_mm_set1_epi8(bytes as i8 - 1), each_byte());
     let last = _mm_and_si128(_mm_shuffle_epi8(start, _mm_setzero_si128()), _mm_set1_epi8(3));
     let before = _mm_cmpgt_epi8(places, last);
     // Behind the header places are negative, which makes zeros.
@@ -493,23 +485,28 @@ fn header(start: __m128i, bytes: usize, number: u64) -> __m128i {
 }
 
 #[inline]
-#[target_feature(enable = "sse4.1")]
-fn masked(
-    header: __m128i,
-    mask: __m128i,
-    (bytes, number_bytes): (i8, i8),
-    behind: __m128i,
-) -> __m128i {
-    let each_byte = _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+#[target_feature(enable = "ssse3")]
+fn masked(start: __m128i, mask: __m128i, bytes: i8, number_bytes: i8) -> __m128i {
     // Four bits of a long header's first byte, five of a short one's.
-    let long = _mm_and_si128(_mm_srli_epi16::<3>(header), _mm_cvtsi32_si128(0x10));
+    let long = _mm_and_si128(_mm_srli_epi16::<3>(start), _mm_cvtsi32_si128(0x10));
     let first = _mm_and_si128(mask, _mm_xor_si128(long, _mm_cvtsi32_si128(0x1f)));
-    // The mask's second byte is for the number's first. Before it places are negative, which makes zeros, and behind it
-    // there is no header.
-    let places = _mm_sub_epi8(each_byte, _mm_set1_epi8(bytes - number_bytes - 1));
+    // The mask's second byte is for the number's first. Before it places are negative, which makes zeros.
+    let places = _mm_sub_epi8(each_byte(), _mm_set1_epi8(bytes - number_bytes - 1));
     let number = _mm_shuffle_epi8(_mm_andnot_si128(_mm_cvtsi32_si128(0xff), mask), places);
-    let masked = _mm_xor_si128(header, _mm_xor_si128(first, number));
-    _mm_blendv_epi8(behind, masked, _mm_cmpgt_epi8(_mm_set1_epi8(bytes), each_byte))
+    _mm_xor_si128(start, _mm_xor_si128(first, number))
+}
+
+#[inline]
+#[target_feature(enable = "sse4.1")]
+fn beginning(block: __m128i, bytes: i8, behind: __m128i) -> __m128i {
+    _mm_blendv_epi8(behind, block, _mm_cmpgt_epi8(_mm_set1_epi8(bytes), each_byte()))
+}
+
+/// Where each byte is.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn each_byte() -> __m128i {
+    _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 }
 
 #[inline]

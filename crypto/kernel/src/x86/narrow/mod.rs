@@ -12,8 +12,8 @@ use super::width::{Aesni, Avx2, LOT, Width};
 use crate::aes::Rounds;
 use crate::chacha::{self, Lanes};
 use crate::packet::{
-    AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, Opened, POWERS,
-    Parts, Powers, Protect, Room, SAMPLE_BYTES, Seal, Unprotect, mask,
+    AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, POWERS, Parts,
+    Powers, Protect, Room, SAMPLE_BYTES, Seal, ShortHeader, Unprotect, mask,
 };
 use crate::portable::Library;
 use core::arch::x86_64::__m128i;
@@ -269,8 +269,8 @@ fn protect<W: Messages>(width: W, packets: &mut [Protect<'_>]) -> bool {
                     Some((start, bytes)) => {
                         let (header, mask) = (narrow.load(header), narrow.load(mask));
                         let behind = narrow.load(start);
-                        let masked = narrow.masked(header, mask, bytes, number_bytes, behind);
-                        narrow.store(start, masked);
+                        let masked = narrow.masked(header, mask, bytes, number_bytes);
+                        narrow.store(start, narrow.beginning(masked, bytes, behind));
                     }
                     None => packet.mask_numbered(Mask::new(mask)),
                 }
@@ -307,33 +307,63 @@ fn unprotect<W: Messages + Lanes>(width: W, packets: &mut [Unprotect<'_>]) {
     }
     let mut again = false;
     for packets in packets.chunks_mut(PACKETS) {
-        let mut samples = [(packets[0].header_key, [0; SAMPLE_BYTES]); PACKETS];
-        for (sample, packet) in samples.iter_mut().zip(&*packets) {
-            *sample = (packet.header_key, *packet.sample_or_zeros());
-        }
-        masks(width, &mut samples[..packets.len()]);
-        for (at, (_, mask)) in samples.iter().enumerate() {
-            let Some([packet, next @ ..]) = packets.get_mut(at..) else { break };
+        let masks = masks_of(width, packets);
+        let mut rest = packets;
+        for mask in &masks {
+            let [packet, next @ ..] = rest else { break };
             if let [next, ..] = next {
                 again = follows(packet.keys.current.key(), next.keys.current.key(), None);
             }
             open(width, packet, mask, again);
+            rest = next;
         }
     }
 }
 
-/// Takes a mask off a header, and opens the payload if that is not refused. A short header is put together in a
-/// register: in memory it has just been written in parts, and its load would wait.
+/// The masks of packets that came.
+#[inline(always)]
+fn masks_of<W: Width + Lanes>(
+    width: W,
+    packets: &[Unprotect<'_>],
+) -> [[u8; SAMPLE_BYTES]; PACKETS] {
+    if let Some(key) = common_key(packets, |packet| packet.header_key) {
+        let mut samples = [packets[0].sample_or_zeros(); PACKETS];
+        for (sample, packet) in samples.iter_mut().zip(packets) {
+            *sample = packet.sample_or_zeros();
+        }
+        return masks::together(width, &key.aes, &samples);
+    }
+    let mut samples = [(packets[0].header_key, [0; SAMPLE_BYTES]); PACKETS];
+    for (sample, packet) in samples.iter_mut().zip(packets) {
+        *sample = (packet.header_key, *packet.sample_or_zeros());
+    }
+    masks(width, &mut samples[..packets.len()]);
+    samples.map(|(_, mask)| mask)
+}
+
+/// Takes a mask off a header, and opens the payload if that is not refused. A short header is unmasked in a register:
+/// in memory it would be written in parts, and its load would wait.
 #[inline(always)]
 fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BYTES], again: bool) {
     let narrow = width.narrow();
-    let start = packet.short().map(|(_, start)| narrow.load(start));
-    packet.unmask(Mask::new(mask));
-    let Ok(Opened { number, header_bytes, .. }) = packet.verdict else { return };
-    let header = start.map(|start| {
-        narrow.header(narrow.with_first(start, packet.packet[0]), header_bytes, number)
-    });
-    one::<_, _, false>(width, packet, header, again);
+    let Some(header) = packet.short_header(Mask::new(mask)) else {
+        packet.unmask(Mask::new(mask));
+        if packet.verdict.is_ok() {
+            one::<_, _, false>(width, packet, None, again);
+        }
+        return;
+    };
+    let ShortHeader { start, phase, number, number_bytes, bytes } = header;
+    let start = narrow.load(start);
+    let masked = narrow.masked(start, narrow.load(mask), bytes, number_bytes);
+    if let Some(place) = packet.packet.first_chunk_mut() {
+        narrow.store(place, narrow.beginning(masked, bytes, start));
+    }
+    let header = narrow.beginning(masked, bytes, narrow.number(0));
+    packet.find_key(phase, number, bytes);
+    if packet.verdict.is_ok() {
+        one::<_, _, false>(width, packet, Some(header), again);
+    }
 }
 
 /// The key that all have, if it is for this room and they are worth going together.
