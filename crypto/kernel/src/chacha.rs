@@ -75,11 +75,45 @@ pub(crate) fn masks<L: Lanes>(lanes: L, samples: &mut [(&HeaderKey, Block)]) {
         }
         let [first, second] = words;
         for ((place, first), second) in places.into_iter().zip(first).zip(second).take(number) {
-            // In one piece, since it will be read so.
-            let mask = u128::from(first) | u128::from(second) << 32;
-            samples[place].1 = mask.to_le_bytes();
+            samples[place].1 = mask_of(first, second);
         }
     }
+}
+
+/// The masks of the first so many samples, which have one key. To be inlined where the registers may be used.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn together<L: Lanes>(
+    lanes: L,
+    ChaChaKey([low, high]): &ChaChaKey,
+    samples: &[&Block; SAMPLES],
+    number: usize,
+) -> [Block; SAMPLES] {
+    let halves = [same(lanes, low), same(lanes, high)];
+    let mut words = [[0; SAMPLES]; 2];
+    for at in (0..number).step_by(L::LANES) {
+        let [first, second] = first_words(lanes, halves, lanes.words(samples, at));
+        lanes.put(&mut words[0], at, first);
+        lanes.put(&mut words[1], at, second);
+    }
+    let mut masks = [[0; SAMPLE_BYTES]; SAMPLES];
+    for ((mask, first), second) in masks.iter_mut().zip(words[0]).zip(words[1]) {
+        *mask = mask_of(first, second);
+    }
+    masks
+}
+
+/// The four words of a block, each in every lane.
+#[inline(always)]
+fn same<L: Lanes>(lanes: L, block: &Block) -> [L::Register; 4] {
+    let [a, b, c, d] = Lone.words(&[block; SAMPLES], 0);
+    [lanes.all(a), lanes.all(b), lanes.all(c), lanes.all(d)]
+}
+
+/// A mask that begins with these words, in one piece, since it will be read so.
+#[inline(always)]
+fn mask_of(first: u32, second: u32) -> Block {
+    (u128::from(first) | u128::from(second) << 32).to_le_bytes()
 }
 
 /// The first two words of so many samples' blocks.

@@ -3,11 +3,49 @@
 use super::Gcm512;
 use super::width::{Aesni, Avx2};
 use crate::chacha::{Block, Lanes, SAMPLES, Words};
+use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// Where bytes come from when 32 bits turn by 16, and by 8.
-const BY_16: [u8; 16] = [2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13];
-const BY_8: [u8; 16] = [3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14];
+static BY_16: Order = Order([[2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13]; 2]);
+static BY_8: Order = Order([[3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14]; 2]);
+
+#[repr(align(32))]
+struct Order([Block; 2]);
+
+/// Turns words. In assembler, which stays in its place: else the compiler would have more values at a time than there are
+/// registers, and turn by 16 in two steps.
+macro_rules! turn {
+    ($value:ident, $class:ident, $bits:ident) => {
+        // SAFETY: whoever calls has the features; the tables have as many bytes as a register.
+        unsafe {
+            match $bits {
+                16 => turn!($value, $class, &BY_16),
+                12 => turn!($value, $class, "12", "20"),
+                8 => turn!($value, $class, &BY_8),
+                _ => turn!($value, $class, "7", "25"),
+            }
+        }
+    };
+    ($value:ident, $class:ident, $left:literal, $right:literal) => {
+        asm!(
+            concat!("vpslld {left}, {value}, ", $left),
+            concat!("vpsrld {value}, {value}, ", $right),
+            "vpor {value}, {value}, {left}",
+            value = inout($class) $value,
+            left = out($class) _,
+            options(nomem, nostack, preserves_flags),
+        )
+    };
+    ($value:ident, $class:ident, &$order:ident) => {
+        asm!(
+            "vpshufb {value}, {value}, [{order}]",
+            value = inout($class) $value,
+            order = in(reg) &$order.0,
+            options(readonly, nostack, preserves_flags),
+        )
+    };
+}
 
 impl Lanes for Aesni {
     type Register = __m128i;
@@ -200,26 +238,17 @@ fn four(blocks: &[&Block; 16], at: usize) -> __m512i {
 }
 
 #[inline]
-#[target_feature(enable = "ssse3")]
-fn turn_4<const BITS: i32>(value: __m128i) -> __m128i {
-    match BITS {
-        16 | 8 => _mm_shuffle_epi8(value, load(if BITS == 16 { &BY_16 } else { &BY_8 })),
-        12 => _mm_or_si128(_mm_slli_epi32(value, 12), _mm_srli_epi32(value, 20)),
-        _ => _mm_or_si128(_mm_slli_epi32(value, 7), _mm_srli_epi32(value, 25)),
-    }
+#[target_feature(enable = "avx")]
+fn turn_4<const BITS: i32>(mut words: __m128i) -> __m128i {
+    turn!(words, xmm_reg, BITS);
+    words
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn turn_8<const BITS: i32>(value: __m256i) -> __m256i {
-    match BITS {
-        16 | 8 => {
-            let table = load(if BITS == 16 { &BY_16 } else { &BY_8 });
-            _mm256_shuffle_epi8(value, _mm256_broadcastsi128_si256(table))
-        }
-        12 => _mm256_or_si256(_mm256_slli_epi32(value, 12), _mm256_srli_epi32(value, 20)),
-        _ => _mm256_or_si256(_mm256_slli_epi32(value, 7), _mm256_srli_epi32(value, 25)),
-    }
+fn turn_8<const BITS: i32>(mut words: __m256i) -> __m256i {
+    turn!(words, ymm_reg, BITS);
+    words
 }
 
 #[inline]

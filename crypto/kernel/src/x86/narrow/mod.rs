@@ -10,7 +10,7 @@ mod message;
 use super::fetch;
 use super::width::{Aesni, Avx2, LOT, Width};
 use crate::aes::Rounds;
-use crate::chacha::{self, Lanes};
+use crate::chacha::{self, ChaChaKey, Lanes};
 use crate::packet::{
     AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, POWERS, Parts,
     Powers, Protect, Room, SAMPLE_BYTES, Seal, ShortHeader, Unprotect, mask,
@@ -138,15 +138,11 @@ macro_rules! room {
 
             fn protect(self, packets: &mut [Protect<'_>]) {
                 #[target_feature(enable = $features)]
-                fn run(width: $width, packets: &mut [Protect<'_>]) -> bool {
-                    protect(width, packets)
+                fn run(width: $width, packets: &mut [Protect<'_>]) {
+                    protect(width, packets);
                 }
                 // SAFETY: `detect` has seen the features.
-                if !unsafe { run(self, packets) } {
-                    mask(self, packets, |packet| {
-                        !matches!(packet.header_key.0, HeaderForm::Aes(_))
-                    });
-                }
+                unsafe { run(self, packets) }
             }
 
             fn unprotect(self, packets: &mut [Unprotect<'_>]) {
@@ -232,17 +228,16 @@ fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
     message.finish(&narrow.bytes(tag));
 }
 
-/// Seals packets, and masks those headers whose keys are for this room. Says whether all are. A header of at most a
-/// block is put together in a register, and written when it is masked.
+/// Seals packets, and masks their headers. A header of at most a block is put together in a register, and written when
+/// it is masked.
 #[inline(always)]
-fn protect<W: Messages>(width: W, packets: &mut [Protect<'_>]) -> bool {
+fn protect<W: Messages + Lanes + Room>(width: W, packets: &mut [Protect<'_>]) {
     let narrow = width.narrow();
-    let mut all_masked = true;
     let mut headers = [[0; SAMPLE_BYTES]; PACKETS];
     let mut again = false;
     for packets in packets.chunks_mut(PACKETS) {
         for at in 0..packets.len() {
-            let [packet, next @ ..] = &mut packets[at..] else { return true };
+            let [packet, next @ ..] = &mut packets[at..] else { return };
             if let [next, ..] = next {
                 again = follows(packet.key.key(), next.key.key(), Some(next.header_key));
             }
@@ -262,7 +257,7 @@ fn protect<W: Messages>(width: W, packets: &mut [Protect<'_>]) -> bool {
             for (sample, packet) in samples.iter_mut().zip(&*packets) {
                 *sample = packet.sample();
             }
-            let masks = masks::together(width, &key.aes, &samples);
+            let masks = together(width, key, &samples, packets.len());
             for ((packet, mask), header) in packets.iter_mut().zip(&masks).zip(&headers) {
                 let number_bytes = packet.number_bytes();
                 match packet.start_mut() {
@@ -277,8 +272,8 @@ fn protect<W: Messages>(width: W, packets: &mut [Protect<'_>]) -> bool {
             }
             continue;
         }
-        let lone = packets.len() == 1;
-        for packet in packets {
+        let (lone, mut others) = (packets.len() == 1, false);
+        for packet in &mut *packets {
             if let HeaderForm::Aes(key) = &packet.header_key.0 {
                 let sample = match packet.sample_in_parts().filter(|_| lone) {
                     Some((block, behind)) => across(narrow, block, behind, packet.sample_at()),
@@ -288,11 +283,13 @@ fn protect<W: Messages>(width: W, packets: &mut [Protect<'_>]) -> bool {
                 packet.mask_numbered(Mask::new(&mask));
             } else {
                 packet.put_number();
-                all_masked = false;
+                others = true;
             }
         }
+        if others {
+            mask(width, packets, |packet| !matches!(packet.header_key.0, HeaderForm::Aes(_)));
+        }
     }
-    all_masked
 }
 
 /// Takes the masks off headers, and opens the payloads.
@@ -331,7 +328,7 @@ fn masks_of<W: Width + Lanes>(
         for (sample, packet) in samples.iter_mut().zip(packets) {
             *sample = packet.sample_or_zeros();
         }
-        return masks::together(width, &key.aes, &samples);
+        return together(width, key, &samples, packets.len());
     }
     let mut samples = [(packets[0].header_key, [0; SAMPLE_BYTES]); PACKETS];
     for (sample, packet) in samples.iter_mut().zip(packets) {
@@ -366,13 +363,35 @@ fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BY
     }
 }
 
+/// A key for masks that several samples have.
+enum Common<'k> {
+    Aes(&'k MaskKey),
+    ChaCha(&'k ChaChaKey),
+}
+
 /// The key that all have, if it is for this room and they are worth going together.
 #[inline(always)]
-fn common_key<'k, T>(all: &[T], key: fn(&T) -> &'k HeaderKey) -> Option<&'k MaskKey> {
+fn common_key<'k, T>(all: &[T], key: fn(&T) -> &'k HeaderKey) -> Option<Common<'k>> {
     let first = key(all.get(FEW)?);
-    match &first.0 {
-        HeaderForm::Aes(mask) if all.iter().all(|one| ptr::eq(key(one), first)) => Some(mask),
-        _ => None,
+    let common = match &first.0 {
+        HeaderForm::Aes(key) => Common::Aes(key),
+        HeaderForm::ChaCha(key) => Common::ChaCha(key),
+        HeaderForm::Library(_) => return None,
+    };
+    all.iter().all(|one| ptr::eq(key(one), first)).then_some(common)
+}
+
+/// The masks of the first so many samples, which have this key.
+#[inline(always)]
+fn together<W: Width + Lanes>(
+    width: W,
+    key: Common<'_>,
+    samples: &[&[u8; SAMPLE_BYTES]; PACKETS],
+    number: usize,
+) -> [[u8; SAMPLE_BYTES]; PACKETS] {
+    match key {
+        Common::Aes(key) => masks::together(width, &key.aes, samples),
+        Common::ChaCha(key) => chacha::together(width, key, samples, number),
     }
 }
 
@@ -380,20 +399,20 @@ fn common_key<'k, T>(all: &[T], key: fn(&T) -> &'k HeaderKey) -> Option<&'k Mask
 /// waits for a round.
 #[inline(always)]
 fn masks<W: Width + Lanes>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
-    let mut chacha = false;
     for samples in samples.chunks_mut(PACKETS) {
         if let Some(key) = common_key(samples, |sample| sample.0) {
             let mut places = [&samples[0].1; PACKETS];
             for (place, (_, sample)) in places.iter_mut().zip(&*samples) {
                 *place = sample;
             }
-            let masks = masks::together(width, &key.aes, &places);
+            let masks = together(width, key, &places, samples.len());
             for (sample, mask) in samples.iter_mut().zip(masks) {
                 sample.1 = mask;
             }
             continue;
         }
-        for sample in samples {
+        let mut chacha = false;
+        for sample in &mut *samples {
             match &sample.0.0 {
                 HeaderForm::Aes(key) => {
                     let narrow = width.narrow();
@@ -403,8 +422,8 @@ fn masks<W: Width + Lanes>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYT
                 HeaderForm::Library(_) => Library.masks(slice::from_mut(sample)),
             }
         }
-    }
-    if chacha {
-        chacha::masks(width, samples);
+        if chacha {
+            chacha::masks(width, samples);
+        }
     }
 }
