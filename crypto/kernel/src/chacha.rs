@@ -45,6 +45,10 @@ pub(crate) trait Lanes: Copy {
     fn rotate<const BITS: i32>(self, value: Self::Register) -> Self::Register;
 }
 
+/// Words of a state that are worked on together, in rounds by turns (§ 2.3).
+const COLUMNS: [[usize; 4]; 4] = [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]];
+const DIAGONALS: [[usize; 4]; 4] = [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]];
+
 /// A register for each word.
 type State<L> = [<L as Lanes>::Register; 16];
 
@@ -81,7 +85,6 @@ pub(crate) fn masks<L: Lanes>(lanes: L, samples: &mut [(&HeaderKey, Block)]) {
 }
 
 /// The masks of the first so many samples, which have one key. To be inlined where the registers may be used.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn together<L: Lanes>(
     lanes: L,
@@ -144,18 +147,17 @@ pub(crate) fn first_words<L: Lanes>(
     let (c0, c1, c2, c3) = (lanes.all(c0), lanes.all(c1), lanes.all(c2), lanes.all(c3));
     let mut state = [c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, n0, n1, n2, n3];
     for _ in 0..9 {
-        double_round(lanes, &mut state);
+        quarters(lanes, &mut state, COLUMNS);
+        quarters(lanes, &mut state, DIAGONALS);
     }
-    // Apart from the others: what only words after the second depend on is left out of it.
-    double_round(lanes, &mut state);
+    quarters(lanes, &mut state, COLUMNS);
+    // Of the last diagonals, what the first two words depend on.
+    for [a, b, c, d] in [DIAGONALS[0], DIAGONALS[1]] {
+        step::<L, 16>(lanes, &mut state, [a, b, d]);
+        step::<L, 12>(lanes, &mut state, [c, d, b]);
+        state[a] = lanes.add(state[a], state[b]);
+    }
     [lanes.add(state[0], c0), lanes.add(state[1], c1)]
-}
-
-/// A round of columns and one of diagonals (§ 2.3).
-#[inline(always)]
-fn double_round<L: Lanes>(lanes: L, state: &mut State<L>) {
-    quarters(lanes, state, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]]);
-    quarters(lanes, state, [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]]);
 }
 
 /// Four quarter rounds (§ 2.1), step by step: none of them waits for itself.
