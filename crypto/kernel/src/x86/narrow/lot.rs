@@ -248,7 +248,8 @@ macro_rules! lots {
     };
 }
 
-// The pair with the second block comes last: what was reduced before is then ready.
+// In registers of two blocks, what was stored first is hashed first. In those of one the pair with the second block
+// comes last: what was reduced before is then ready.
 lots!(
     Aesni, lot_of_8, "avx,aes,pclmulqdq", xmm_reg, 16, "vmovdqu",
     [0: 0 "[{hashed}]", 4 "[{hashed} + 16*4]", ""]
@@ -258,8 +259,8 @@ lots!(
 );
 lots!(
     Avx2, lot_of_16, "avx2,vaes,vpclmulqdq", ymm_reg, 32, "vbroadcasti128",
-    [1: 1 "[{hashed} + 32]", 3 "[{hashed} + 32*3]", ""]
-    [2: 4 "[{hashed} + 32*4]", 6 "[{hashed} + 32*6]", ""]
-    [3: 5 "[{hashed} + 32*5]", 7 "[{hashed_end}]", ""]
     [0: 0 "[{hashed}]", 2 "[{hashed} + 32*2]", "vpxor {low}, {low}, {carry}\n"]
+    [2: 4 "[{hashed} + 32*4]", 6 "[{hashed} + 32*6]", ""]
+    [1: 1 "[{hashed} + 32]", 3 "[{hashed} + 32*3]", ""]
+    [3: 5 "[{hashed} + 32*5]", 7 "[{hashed_end}]", ""]
 );
