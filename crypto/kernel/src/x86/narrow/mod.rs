@@ -10,7 +10,7 @@ mod message;
 use super::fetch;
 use super::width::{Aesni, Avx2, LOT, Width};
 use crate::aes::Rounds;
-use crate::chacha::{self, ChaChaKey, Lanes};
+use crate::chacha::{self, ChaChaKey};
 use crate::packet::{
     AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, POWERS, Parts,
     Powers, Protect, Room, SAMPLE_BYTES, Seal, ShortHeader, Unprotect, mask,
@@ -50,7 +50,16 @@ trait Messages: Lots {
         text: Text,
         data: &mut [u8],
     ) -> __m128i;
+    /// See [`chacha::together`].
+    fn chacha(self, key: &ChaChaKey, samples: &Samples<'_>, number: usize) -> Masks;
+    /// See [`chacha::masks`].
+    fn chachas(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
 }
+
+/// Samples of packets that go together.
+type Samples<'s> = [&'s [u8; SAMPLE_BYTES]; PACKETS];
+/// Their masks.
+type Masks = [[u8; SAMPLE_BYTES]; PACKETS];
 
 /// A room, its features on in everything that is inlined into these functions.
 macro_rules! room {
@@ -114,6 +123,35 @@ macro_rules! room {
                 }
                 // SAFETY: `detect` has seen the features.
                 unsafe { run::<ROUNDS, SEAL>(self, key, nonce, aad, aad_bytes, data) }
+            }
+
+            #[inline(always)]
+            fn chacha(self, key: &ChaChaKey, samples: &Samples<'_>, number: usize) -> Masks {
+                // Apart, so that a sample of AES does not wait for what ChaCha20 needs.
+                #[inline(never)]
+                #[target_feature(enable = $features)]
+                fn run(
+                    width: $width,
+                    key: &ChaChaKey,
+                    samples: &Samples<'_>,
+                    number: usize,
+                ) -> Masks {
+                    chacha::together(width, key, samples, number)
+                }
+                // SAFETY: `detect` has seen the features.
+                unsafe { run(self, key, samples, number) }
+            }
+
+            #[inline(always)]
+            fn chachas(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+                // The same.
+                #[inline(never)]
+                #[target_feature(enable = $features)]
+                fn run(width: $width, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+                    chacha::masks(width, samples);
+                }
+                // SAFETY: `detect` has seen the features.
+                unsafe { run(self, samples) }
             }
         }
 
@@ -231,7 +269,7 @@ fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
 /// Seals packets, and masks their headers. A header of at most a block is put together in a register, and written when
 /// it is masked.
 #[inline(always)]
-fn protect<W: Messages + Lanes + Room>(width: W, packets: &mut [Protect<'_>]) {
+fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
     let narrow = width.narrow();
     let mut headers = [[0; SAMPLE_BYTES]; PACKETS];
     let mut again = false;
@@ -294,7 +332,7 @@ fn protect<W: Messages + Lanes + Room>(width: W, packets: &mut [Protect<'_>]) {
 
 /// Takes the masks off headers, and opens the payloads.
 #[inline(always)]
-fn unprotect<W: Messages + Lanes>(width: W, packets: &mut [Unprotect<'_>]) {
+fn unprotect<W: Messages>(width: W, packets: &mut [Unprotect<'_>]) {
     if let [packet] = packets
         && let HeaderForm::Aes(key) = &packet.header_key.0
     {
@@ -319,10 +357,7 @@ fn unprotect<W: Messages + Lanes>(width: W, packets: &mut [Unprotect<'_>]) {
 
 /// The masks of packets that came.
 #[inline(always)]
-fn masks_of<W: Width + Lanes>(
-    width: W,
-    packets: &[Unprotect<'_>],
-) -> [[u8; SAMPLE_BYTES]; PACKETS] {
+fn masks_of<W: Messages>(width: W, packets: &[Unprotect<'_>]) -> Masks {
     if let Some(key) = common_key(packets, |packet| packet.header_key) {
         let mut samples = [packets[0].sample_or_zeros(); PACKETS];
         for (sample, packet) in samples.iter_mut().zip(packets) {
@@ -383,36 +418,31 @@ fn common_key<'k, T>(all: &[T], key: fn(&T) -> &'k HeaderKey) -> Option<Common<'
 
 /// The masks of the first so many samples, which have this key.
 #[inline(always)]
-fn together<W: Width + Lanes>(
-    width: W,
-    key: Common<'_>,
-    samples: &[&[u8; SAMPLE_BYTES]; PACKETS],
-    number: usize,
-) -> [[u8; SAMPLE_BYTES]; PACKETS] {
+fn together<W: Messages>(width: W, key: Common<'_>, samples: &Samples<'_>, number: usize) -> Masks {
     match key {
         Common::Aes(key) => masks::together(width, &key.aes, samples),
-        Common::ChaCha(key) => chacha::together(width, key, samples, number),
+        Common::ChaCha(key) => width.chacha(key, samples, number),
     }
 }
 
 /// Samples of one connection together, others one after the other: the processor takes up the next while it
-/// waits for a round.
+/// waits for a round. Those of ChaCha20 come last, so that others do not wait for what it needs.
 #[inline(always)]
-fn masks<W: Width + Lanes>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+fn masks<W: Messages>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+    let mut chacha = false;
     for samples in samples.chunks_mut(PACKETS) {
-        if let Some(key) = common_key(samples, |sample| sample.0) {
+        if let Some(Common::Aes(key)) = common_key(samples, |sample| sample.0) {
             let mut places = [&samples[0].1; PACKETS];
             for (place, (_, sample)) in places.iter_mut().zip(&*samples) {
                 *place = sample;
             }
-            let masks = together(width, key, &places, samples.len());
+            let masks = masks::together(width, &key.aes, &places);
             for (sample, mask) in samples.iter_mut().zip(masks) {
                 sample.1 = mask;
             }
             continue;
         }
-        let mut chacha = false;
-        for sample in &mut *samples {
+        for sample in samples {
             match &sample.0.0 {
                 HeaderForm::Aes(key) => {
                     let narrow = width.narrow();
@@ -422,8 +452,8 @@ fn masks<W: Width + Lanes>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYT
                 HeaderForm::Library(_) => Library.masks(slice::from_mut(sample)),
             }
         }
-        if chacha {
-            chacha::masks(width, samples);
-        }
+    }
+    if chacha {
+        width.chachas(samples);
     }
 }
