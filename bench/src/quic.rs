@@ -59,11 +59,6 @@ const SHARE_MIN: f64 = 3.0;
 /// Throughput a processor second is higher, and so are connections.
 const RATE_MIN: f64 = 1.0;
 
-/// Has the C library keep what is freed. Else it gives it back to the kernel again and again, or not, as
-/// chance lays out the heap: up to a tenth of a turn.
-const KEEP_MEMORY: [(&str, &str); 2] =
-    [("MALLOC_TRIM_THRESHOLD_", "1073741824"), ("MALLOC_TOP_PAD_", "67108864")];
-
 /// Of a side, by test, then by turn: what `keyway quic perf` says.
 type Results = [Vec<Value>; TESTS.len()];
 
@@ -90,7 +85,6 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
                 command.args(["--crypto", SIDES[side], "--cipher", &arguments.cipher]);
                 command.args(["--seconds", &arguments.seconds.to_string()]);
                 command.args(group.iter().flat_map(|group| ["--group", group]));
-                command.envs(KEEP_MEMORY);
                 results[side][at].push(gauge.undisturbed(|| measure(&mut command))?);
                 progress.inc(1);
             }
