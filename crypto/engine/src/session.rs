@@ -158,7 +158,7 @@ impl Session {
         let guarded = matches!(parameters.nonces, Nonces::Counter(_))
             || parameters.usage != Usage::UNLIMITED
             || parameters.client.is_some();
-        let inner = Inner {
+        let inner = Arc::new(Inner {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             registry: registry.clone(),
             direct: Direct {
@@ -184,9 +184,9 @@ impl Session {
             current: AtomicUsize::new(0),
             tries: AtomicUsize::new(0),
             making: Mutex::new(()),
-        };
+        });
         inner.first_table()?;
-        Ok(Session { inner: Arc::new(inner) })
+        Ok(Session { inner })
     }
 
     /// What it was opened for; of a chain, its first step.

@@ -68,33 +68,43 @@ type Substitute<'a> = &'a dyn Fn([u8; 4]) -> [u8; 4];
 impl Schedule {
     /// Of an AES-128 key.
     pub(crate) fn aes128(key: &[u8; 16], substitute: Substitute<'_>) -> Self {
-        Self::expand::<4>(key, Rounds::Ten, substitute)
+        Self::expand::<1>(key, Rounds::Ten, substitute)
     }
 
     /// Of an AES-256 key.
     pub(crate) fn aes256(key: &[u8; 32], substitute: Substitute<'_>) -> Self {
-        Self::expand::<8>(key, Rounds::Fourteen, substitute)
+        Self::expand::<2>(key, Rounds::Fourteen, substitute)
     }
 
-    /// `WORDS` is the key's length in words of four bytes.
-    fn expand<const WORDS: usize>(key: &[u8], rounds: Rounds, substitute: Substitute<'_>) -> Self {
+    /// A key of `BLOCKS` blocks. What comes next is made from registers: words in memory, each made from
+    /// the one before, would be waited for (three times as long).
+    fn expand<const BLOCKS: usize>(key: &[u8], rounds: Rounds, substitute: Substitute<'_>) -> Self {
+        let substitute = |word: u32| u32::from_le_bytes(substitute(word.to_le_bytes()));
         let mut round_keys = [[0; 16]; ROUND_KEYS_MAX];
-        let words = round_keys.as_flattened_mut().as_chunks_mut::<4>().0;
-        for (word, bytes) in words.iter_mut().zip(key.as_chunks::<4>().0) {
-            *word = *bytes;
+        let mut before = [0_u128; BLOCKS];
+        for ((round_key, before), block) in
+            round_keys.iter_mut().zip(&mut before).zip(key.as_chunks().0)
+        {
+            *round_key = *block;
+            *before = u128::from_le_bytes(*block);
         }
-        let mut constant = 1_u8;
-        for at in WORDS..4 * (rounds as usize + 1) {
-            let mut word = words[at - 1];
-            if at % WORDS == 0 {
-                word = substitute(u32::from_le_bytes(word).rotate_right(8).to_le_bytes());
-                word[0] ^= constant;
+        let mut constant = 1;
+        for at in BLOCKS..=rounds as usize {
+            let last = (before[(at - 1) % BLOCKS] >> 96) as u32;
+            let word = if at % BLOCKS == 0 {
+                let word = substitute(last.rotate_right(8)) ^ constant;
                 constant = if constant == 0x80 { 0x1b } else { constant << 1 };
-            } else if WORDS > 6 && at % WORDS == 4 {
-                word = substitute(word);
-            }
-            let before = u32::from_ne_bytes(words[at - WORDS]);
-            words[at] = (u32::from_ne_bytes(word) ^ before).to_ne_bytes();
+                word
+            } else {
+                substitute(last)
+            };
+            // A word is the one before it, xored with the one a key's length back: the four of a block
+            // take up, one after the other, all of the block that was there.
+            let block = &mut before[at % BLOCKS];
+            *block ^= *block << 32;
+            *block ^= *block << 64;
+            *block ^= u128::from(word) * 0x1_0000_0001_0000_0001_0000_0001;
+            round_keys[at] = block.to_le_bytes();
         }
         Self { round_keys, rounds }
     }
