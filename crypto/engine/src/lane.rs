@@ -90,10 +90,13 @@ impl Lane {
 
     pub fn supports(&self, steps: &[Algorithm]) -> bool {
         let Some(driver) = &self.driver else { return false };
+        // The lock last: most that are asked have nothing to do with it.
+        self.is_alive() && driver.supports(steps) && !self.has_withdrawn(steps)
+    }
+
+    fn has_withdrawn(&self, steps: &[Algorithm]) -> bool {
         let withdrawn = self.withdrawn.read().unwrap_or_else(PoisonError::into_inner);
-        self.is_alive()
-            && !steps.iter().any(|step| withdrawn.contains(step))
-            && driver.supports(steps)
+        steps.iter().any(|step| withdrawn.contains(step))
     }
 
     /// Meters and costs of these steps here, made when they are first used.
