@@ -211,12 +211,13 @@ room!(Avx2, "avx2,vaes,vpclmulqdq,aes,pclmulqdq");
 #[inline(always)]
 fn all<'k, W: Messages, M: Message<'k>, const SEAL: bool>(width: W, messages: &mut [M]) {
     let mut again = false;
-    for at in 0..messages.len() {
-        let [message, next @ ..] = &mut messages[at..] else { return };
+    let mut rest = messages;
+    while let [message, next @ ..] = rest {
         if let [next, ..] = next {
             again = follows(message.key(), next.key(), None);
         }
         one::<_, _, SEAL>(width, message, None, again);
+        rest = next;
     }
 }
 
@@ -252,15 +253,20 @@ fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
         None => message::last_of_aad(narrow, key, aad),
     };
     let text = Text { nonce, aad, aad_bytes };
-    let many = data.len() >= if again { NEIGHBOUR_BYTES } else { LONE_BYTES };
-    let tag = match (key.aes.rounds, data.len() > 16 * LOT * W::BLOCKS, many) {
-        (Rounds::Ten, false, _) => width.short::<10, SEAL>(key, text, data),
-        (Rounds::Ten, true, false) => width.long::<10, SEAL, _>(key, &key.powers, text, data),
-        (Rounds::Ten, true, true) => width.long::<10, SEAL, _>(key, narrow.many(key), text, data),
-        (Rounds::Fourteen, false, _) => width.short::<14, SEAL>(key, text, data),
-        (Rounds::Fourteen, true, false) => width.long::<14, SEAL, _>(key, &key.powers, text, data),
-        (Rounds::Fourteen, true, true) => {
-            width.long::<14, SEAL, _>(key, narrow.many(key), text, data)
+    let tag = if data.len() <= 16 * LOT * W::BLOCKS {
+        match key.aes.rounds {
+            Rounds::Ten => width.short::<10, SEAL>(key, text, data),
+            Rounds::Fourteen => width.short::<14, SEAL>(key, text, data),
+        }
+    } else {
+        let many = data.len() >= if again { NEIGHBOUR_BYTES } else { LONE_BYTES };
+        match (key.aes.rounds, many) {
+            (Rounds::Ten, false) => width.long::<10, SEAL, _>(key, &key.powers, text, data),
+            (Rounds::Ten, true) => width.long::<10, SEAL, _>(key, narrow.many(key), text, data),
+            (Rounds::Fourteen, false) => width.long::<14, SEAL, _>(key, &key.powers, text, data),
+            (Rounds::Fourteen, true) => {
+                width.long::<14, SEAL, _>(key, narrow.many(key), text, data)
+            }
         }
     };
     message.finish(&narrow.bytes(tag));
@@ -274,21 +280,25 @@ fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
     let mut headers = [[0; SAMPLE_BYTES]; PACKETS];
     let mut again = false;
     for packets in packets.chunks_mut(PACKETS) {
-        for at in 0..packets.len() {
-            let [packet, next @ ..] = &mut packets[at..] else { return };
+        let mut rest = &mut *packets;
+        for place in &mut headers {
+            let [packet, next @ ..] = rest else { break };
             if let [next, ..] = next {
                 again = follows(packet.key.key(), next.key.key(), Some(next.header_key));
             }
-            let mut header = None;
+            // Each by itself, so that the one does not find out anew what is known of the other.
             match packet.start() {
                 Some((start, bytes)) => {
-                    let whole = narrow.header(narrow.load(start), bytes, packet.number);
-                    narrow.store(&mut headers[at], whole);
-                    header = Some(whole);
+                    let header = narrow.header(narrow.load(start), bytes, packet.number);
+                    narrow.store(place, header);
+                    one::<_, _, true>(width, packet, Some(header), again);
                 }
-                None => packet.put_number(),
+                None => {
+                    packet.put_number();
+                    one::<_, _, true>(width, packet, None, again);
+                }
             }
-            one::<_, _, true>(width, packet, header, again);
+            rest = next;
         }
         if let Some(key) = common_key(packets, |packet| packet.header_key) {
             let mut samples = [packets[0].sample(); PACKETS];
