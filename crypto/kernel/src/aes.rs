@@ -77,7 +77,7 @@ impl Schedule {
     }
 
     /// A key of `BLOCKS` blocks. What comes next is made from registers: words in memory, each made from
-    /// the one before, would be waited for (three times as long).
+    /// the one before, would be waited for.
     fn expand<const BLOCKS: usize>(key: &[u8], rounds: Rounds, substitute: Substitute<'_>) -> Self {
         let substitute = |word: u32| u32::from_le_bytes(substitute(word.to_le_bytes()));
         let mut round_keys = [[0; 16]; ROUND_KEYS_MAX];

@@ -7,8 +7,6 @@ use zeroize::Zeroizing;
 
 /// The longest pseudo-random key, and the longest block, in bytes.
 const KEY_BYTES_MAX: usize = 64;
-/// Most blocks of one expansion.
-const BLOCKS_MAX: usize = 255;
 
 pub(super) fn named(algorithm: Algorithm) -> Option<hmac::Algorithm> {
     match algorithm {
@@ -54,7 +52,8 @@ impl Session {
     /// RFC 5869 § 2.3.
     fn expand(&self, info: &[&[u8]], out: &mut [u8]) -> Result<usize, Error> {
         let block_bytes = self.0.algorithm().tag_len();
-        if out.len() > BLOCKS_MAX * block_bytes {
+        // The number of a block is a byte.
+        if out.len() > usize::from(u8::MAX) * block_bytes {
             return Err(Error::InvalidRequest("the output is too long"));
         }
         let info_bytes: usize = info.iter().map(|part| part.len()).sum();

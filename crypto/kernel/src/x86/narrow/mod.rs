@@ -286,7 +286,7 @@ fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
             if let [next, ..] = next {
                 again = follows(packet.key.key(), next.key.key(), Some(next.header_key));
             }
-            // Each by itself, so that the one does not find out anew what is known of the other.
+            // A call in each arm: in one for both, whether there is a header would be asked again.
             match packet.start() {
                 Some((start, bytes)) => {
                     let header = narrow.header(narrow.load(start), bytes, packet.number);
