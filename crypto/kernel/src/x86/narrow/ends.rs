@@ -104,12 +104,13 @@ pub(super) fn padded(bytes: &[u8]) -> u128 {
     let end = bytes.len().wrapping_sub(8);
     if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (low, high) = (u64::from_le_bytes(*low), u64::from_le_bytes(*high));
-        return u128::from(low) | u128::from(high) << (8 * end);
+        // A shift of both halves by a number of bits that is not known takes several of the processor's steps.
+        return u128::from(low) | u128::from((high >> 8) >> (8 * (7 - end))) << 64;
     }
     let end = bytes.len().wrapping_sub(4);
     if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (low, high) = (u32::from_le_bytes(*low), u32::from_le_bytes(*high));
-        return u128::from(low) | u128::from(high) << (8 * end);
+        return u128::from(u64::from(low) | u64::from(high) << (8 * end));
     }
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
@@ -118,19 +119,21 @@ pub(super) fn padded(bytes: &[u8]) -> u128 {
 #[inline(always)]
 fn put(block: &Block, bytes: &mut [u8]) {
     let number = u128::from_le_bytes(*block);
+    let (front, back) = (number as u64, (number >> 64) as u64);
     let end = bytes.len().wrapping_sub(8);
     if let Some(low) = bytes.first_chunk_mut() {
-        *low = (number as u64).to_le_bytes();
+        *low = front.to_le_bytes();
         if let Some(high) = bytes.last_chunk_mut() {
-            *high = ((number >> (8 * end)) as u64).to_le_bytes();
+            // As in `padded`.
+            *high = (front >> (8 * end) | (back << 8) << (8 * (7 - end))).to_le_bytes();
         }
         return;
     }
     let end = bytes.len().wrapping_sub(4);
     if let Some(low) = bytes.first_chunk_mut() {
-        *low = (number as u32).to_le_bytes();
+        *low = (front as u32).to_le_bytes();
         if let Some(high) = bytes.last_chunk_mut() {
-            *high = ((number >> (8 * end)) as u32).to_le_bytes();
+            *high = ((front >> (8 * end)) as u32).to_le_bytes();
         }
         return;
     }

@@ -104,7 +104,8 @@ impl Text {
     /// The block of lengths (SP 800-38D § 7.1), reversed.
     #[inline(always)]
     fn lengths(self, narrow: Aesni, data: &[u8]) -> __m128i {
-        narrow.number(8 * (u128::from(self.aad_bytes as u64) << 64 | data.len() as u128))
+        let [aad, data] = [self.aad_bytes, data.len()].map(|bytes| u128::from(8 * bytes as u64));
+        narrow.number(aad << 64 | data)
     }
 }
 
