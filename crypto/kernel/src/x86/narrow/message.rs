@@ -415,13 +415,15 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
         // Data that is not at a register's start.
         let mut head = 0;
         if !K.is_multiple_of(W::BLOCKS)
-            && K > 1
             && let Some(block) = bytes.first_chunk_mut()
         {
             let input = width.join(zero, narrow.load(block));
             let output = width.last_round(states[at], width.xor(last_key, input));
             narrow.store(block, width.high_block(output));
             states[at] = if SEAL { width.high_only(output) } else { input };
+            if K == 1 {
+                return;
+            }
             (at, head) = (at + 1, block.len());
         }
         let last = head + 16 * W::BLOCKS * (LOT - 1 - at);
