@@ -76,6 +76,8 @@ pub struct Phases<'a> {
 pub(crate) struct ShortHeader<'a> {
     /// The packet's first bytes, the header's masked.
     pub(crate) start: &'a [u8; SAMPLE_BYTES],
+    /// The first of them.
+    pub(crate) first: u8,
     /// The key phase.
     pub(crate) phase: bool,
     /// The packet's whole number.
@@ -514,7 +516,7 @@ impl<'k> Unprotect<'k> {
         let truncated = place.number(place.four(start) ^ mask.of_number());
         let number = decode(self.largest(), truncated.into(), number_bytes);
         let (phase, bytes) = (first & PHASE != 0, self.number_at + number_bytes);
-        Some(ShortHeader { start, phase, number, number_bytes, bytes })
+        Some(ShortHeader { start, first, phase, number, number_bytes, bytes })
     }
 
     /// Finds the key, the header unmasked. The verdict is the one it has if the rest is authentic.

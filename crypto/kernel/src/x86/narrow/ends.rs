@@ -97,6 +97,13 @@ pub(super) fn across(narrow: Aesni, block: &Block, behind: &[u8; 4], at: usize) 
     narrow.xor(start, narrow.shuffle(behind, window(&MOVED, at)))
 }
 
+/// The four bytes of a block from this place on.
+#[inline(always)]
+pub(super) fn four(narrow: Aesni, block: __m128i, at: usize) -> [u8; 4] {
+    let [a, b, c, d, ..] = narrow.bytes(narrow.shuffle(block, window(&MOVED, 16 + at)));
+    [a, b, c, d]
+}
+
 /// Less than a block. As two numbers that may overlap, since copies of odd lengths cost more than the
 /// cipher.
 #[inline(always)]

@@ -83,21 +83,18 @@ pub(super) fn long<W: Lots, const ROUNDS: usize, const SEAL: bool, const EIGHTS:
     run.finish(lengths, blocks, stream)
 }
 
-/// Encrypts or decrypts a message of at most one lot. Returns its tag.
+/// Encrypts or decrypts a message of so many blocks, at most one lot. Returns its tag.
 #[inline(always)]
-pub(super) fn short<W: Lots, const ROUNDS: usize, const SEAL: bool>(
+pub(super) fn short<W: Lots, const ROUNDS: usize, const SEAL: bool, const BLOCKS: usize>(
     width: W,
     key: &GcmKey,
     text: Text,
     data: &mut [u8],
 ) -> __m128i {
-    align_stack();
     let lengths = text.lengths(width.narrow(), data);
-    for_blocks!(W, data.len(), BLOCKS => {
-        let mut run = Run::<W, ROUNDS, _>::start(width, key, &key.powers, text, lengths, BLOCKS);
-        let stream = run.first::<SEAL, BLOCKS>(data);
-        run.finish(lengths, BLOCKS, stream)
-    })
+    let mut run = Run::<W, ROUNDS, _>::start(width, key, &key.powers, text, lengths, BLOCKS);
+    let stream = run.first::<SEAL, BLOCKS>(data);
+    run.finish(lengths, BLOCKS, stream)
 }
 
 impl Text {

@@ -56,6 +56,11 @@ trait Messages: Lots {
     fn chachas(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
 }
 
+/// A function for messages of some number of blocks.
+#[allow(improper_ctypes_definitions)]
+type Short<W> =
+    unsafe extern "sysv64" fn(W, &GcmKey, __m128i, __m128i, usize, &mut [u8]) -> __m128i;
+
 /// Samples of packets that go together.
 type Samples<'s> = [&'s [u8; SAMPLE_BYTES]; PACKETS];
 /// Their masks.
@@ -63,7 +68,7 @@ type Masks = [[u8; SAMPLE_BYTES]; PACKETS];
 
 /// A room, its features on in everything that is inlined into these functions.
 macro_rules! room {
-    ($width:ty, $features:literal) => {
+    ($width:ty, $features:literal, [$($blocks:literal)*]) => {
         impl Messages for $width {
             #[inline(always)]
             fn long<const ROUNDS: usize, const SEAL: bool, const EIGHTS: usize>(
@@ -110,7 +115,11 @@ macro_rules! room {
                 #[allow(improper_ctypes_definitions)]
                 #[inline(never)]
                 #[target_feature(enable = $features)]
-                extern "sysv64" fn run<const ROUNDS: usize, const SEAL: bool>(
+                extern "sysv64" fn run<
+                    const ROUNDS: usize,
+                    const SEAL: bool,
+                    const BLOCKS: usize,
+                >(
                     width: $width,
                     key: &GcmKey,
                     nonce: __m128i,
@@ -119,10 +128,13 @@ macro_rules! room {
                     data: &mut [u8],
                 ) -> __m128i {
                     let text = Text { nonce, aad, aad_bytes };
-                    message::short::<_, ROUNDS, SEAL>(width, key, text, data)
+                    message::short::<_, ROUNDS, SEAL, BLOCKS>(width, key, text, data)
                 }
+                let of_blocks = const { &[$(run::<ROUNDS, SEAL, $blocks> as Short<$width>),*] };
                 // SAFETY: `detect` has seen the features.
-                unsafe { run::<ROUNDS, SEAL>(self, key, nonce, aad, aad_bytes, data) }
+                unsafe {
+                    of_blocks[data.len().div_ceil(16)](self, key, nonce, aad, aad_bytes, data)
+                }
             }
 
             #[inline(always)]
@@ -204,8 +216,8 @@ macro_rules! room {
     };
 }
 
-room!(Aesni, "avx,aes,pclmulqdq,ssse3,sse4.1");
-room!(Avx2, "avx2,vaes,vpclmulqdq,aes,pclmulqdq");
+room!(Aesni, "avx,aes,pclmulqdq,ssse3,sse4.1", [0 1 2 3 4 5 6 7 8]);
+room!(Avx2, "avx2,vaes,vpclmulqdq,aes,pclmulqdq", [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
 
 /// Seals or opens one message after the other.
 #[inline(always)]
@@ -395,10 +407,16 @@ fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BY
         }
         return;
     };
-    let ShortHeader { start, phase, number, number_bytes, bytes } = header;
+    let ShortHeader { start, first, phase, number, number_bytes, bytes } = header;
     let start = narrow.load(start);
     let masked = narrow.masked(start, narrow.load(mask), bytes, number_bytes);
-    if let Some(place) = packet.packet.first_chunk_mut() {
+    // Where there is room, nothing is written behind the header: what lies there is loaded next, and would wait.
+    if packet.number_at >= 3
+        && let Some(four) = packet.packet[..bytes].last_chunk_mut()
+    {
+        *four = ends::four(narrow, masked, bytes - four.len());
+        packet.packet[0] = first;
+    } else if let Some(place) = packet.packet.first_chunk_mut() {
         narrow.store(place, narrow.beginning(masked, bytes, start));
     }
     let header = narrow.beginning(masked, bytes, narrow.number(0));
