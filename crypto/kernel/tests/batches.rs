@@ -28,7 +28,7 @@ struct Authentication {
 
 /// Bytes that differ from one case and place to the next; what they are does not matter.
 fn filled(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed | 1;
+    let mut state = seed << 1 | 1;
     let next = |_| {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -19,7 +19,7 @@ const CANARY: u8 = 0xc5;
 
 /// Bytes that differ from one case and place to the next; what they are does not matter.
 fn filled(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed | 1;
+    let mut state = seed << 1 | 1;
     let next = |_| {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -251,8 +251,10 @@ fn at_every_alignment_and_with_headers_of_every_length_too() {
 #[derive(Debug, Clone)]
 struct Packet {
     aead: Aead,
-    /// Keys, IV and bytes: the same seed, the same keys.
+    /// Key, IV and bytes.
     seed: u64,
+    /// The header key.
+    header_seed: u64,
     offset: usize,
     long: bool,
     header_bytes: usize,
@@ -269,8 +271,8 @@ impl Packet {
     }
 
     /// Those that are equal in this have the same keys.
-    fn whose(&self) -> (Aead, u64) {
-        (self.aead, self.seed)
+    fn whose(&self) -> (Aead, u64, u64) {
+        (self.aead, self.seed, self.header_seed)
     }
 
     fn key(&self) -> Vec<u8> {
@@ -278,7 +280,7 @@ impl Packet {
     }
 
     fn header_key(&self) -> Vec<u8> {
-        filled(self.seed ^ 5, self.aead.key_bytes())
+        filled(self.header_seed ^ 5, self.aead.key_bytes())
     }
 
     fn iv(&self) -> [u8; 12] {
@@ -414,7 +416,17 @@ fn packet() -> impl Strategy<Value = Packet> {
             let payload_bytes = if small { payload_bytes % 70 } else { payload_bytes };
             let payload_bytes = payload_bytes.max(4 - usize::from(number_bytes));
             let header_bytes = before + usize::from(number_bytes);
-            Packet { aead, seed, offset, long, header_bytes, number_bytes, number, payload_bytes }
+            Packet {
+                aead,
+                seed,
+                header_seed: seed % 4,
+                offset,
+                long,
+                header_bytes,
+                number_bytes,
+                number,
+                payload_bytes,
+            }
         },
     )
 }
@@ -459,6 +471,7 @@ fn packets_of_one_connection_or_of_many_are_protected_as_with_the_library() {
                     .map(|number| Packet {
                         aead,
                         seed: number % connections,
+                        header_seed: number % connections,
                         offset: 0,
                         long: false,
                         header_bytes: 11,
@@ -473,6 +486,81 @@ fn packets_of_one_connection_or_of_many_are_protected_as_with_the_library() {
     }
 }
 
+/// Who does several at a time has to see that one is not like the others, whichever it is.
+#[test]
+fn one_packet_may_differ_from_the_others() {
+    let differences: [fn(&mut Packet); 8] = [
+        |packet| packet.seed = 1,
+        |packet| packet.header_seed = 1,
+        |packet| packet.payload_bytes = 15,
+        |packet| packet.payload_bytes = 17,
+        |packet| packet.payload_bytes = 300,
+        |packet| packet.long = true,
+        |packet| packet.number_bytes = 4,
+        |packet| packet.header_bytes = 30,
+    ];
+    for aead in AEADS {
+        for count in [4, 16, 20] {
+            let alike = |number| Packet {
+                aead,
+                seed: 0,
+                header_seed: 0,
+                offset: 0,
+                long: false,
+                header_bytes: 11,
+                number_bytes: 2,
+                number,
+                payload_bytes: 16,
+            };
+            let alike: Vec<_> = (0..count).map(alike).collect();
+            for (odd, difference) in
+                (0..alike.len()).flat_map(|odd| differences.iter().map(move |d| (odd, d)))
+            {
+                let mut packets = alike.clone();
+                difference(&mut packets[odd]);
+                check_packets(&packets, itself);
+            }
+        }
+    }
+}
+
+/// RFC 9000 § A.3: the nearest number that ends so would lie beyond the last there is.
+#[test]
+fn no_number_lies_beyond_the_last() {
+    let (last, number_at, header_bytes) = ((1 << 62) - 1, 9, 10);
+    for (kernel, aead) in
+        PacketKernel::available().flat_map(|kernel| AEADS.map(|aead| (kernel, aead)))
+    {
+        let bytes = vec![7; aead.key_bytes()];
+        let key = PacketKey::new(kernel.aead_key(aead, &bytes).unwrap(), [7; 12]);
+        let header_key = &kernel.header_key(aead, &bytes).unwrap();
+        // One byte of each: 0, 1, 2 and so on.
+        let numbers: Vec<u64> = (last - 255..).take(16).collect();
+        let mut packets = vec![[0x40_u8; 60]; numbers.len()];
+        let pairs = packets.iter_mut().zip(&numbers);
+        let mut protects: Vec<_> = pairs
+            .map(|(packet, number)| Protect {
+                key: &key,
+                header_key,
+                number: *number,
+                header_bytes,
+                packet,
+            })
+            .collect();
+        kernel.protect(&mut protects).unwrap();
+        let phases = Phases::only(&key);
+        let packets = packets.iter_mut();
+        let mut unprotects: Vec<_> = packets
+            .map(|packet| Unprotect::new(phases, header_key, Some(last - 1), number_at, packet))
+            .collect();
+        kernel.unprotect(&mut unprotects);
+        for (packet, number) in unprotects.iter().zip(numbers) {
+            let opened = Opened { number, header_bytes, used: Used::Current };
+            assert_eq!(packet.verdict, Ok(opened), "{}", kernel.name());
+        }
+    }
+}
+
 /// Three packets of one key; what happens to the one in the middle is not the others' business.
 #[test]
 fn a_packet_with_any_byte_changed_is_refused_and_wiped() {
@@ -482,6 +570,7 @@ fn a_packet_with_any_byte_changed_is_refused_and_wiped() {
                 let packet = |number| Packet {
                     aead,
                     seed: n as u64,
+                    header_seed: n as u64,
                     offset: 0,
                     long: number % 2 == payload_bytes as u64 % 2,
                     header_bytes: 11,

@@ -371,7 +371,7 @@ fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m5
     (headers, here(_mm512_mask_mov_epi64(numbers, 0xaa, header_bytes)))
 }
 
-/// A mask for each sample, four at a time where neighbours have the same key.
+/// A mask for each sample of packets that do not go together.
 pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     if let [(key, sample)] = samples
         && let Some(key) = aes(key)
@@ -385,60 +385,15 @@ pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES]
 #[inline(never)]
 fn masks_of_several(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;
-    let mut at = 0;
-    while let [first, ..] = &mut samples[at..] {
-        let key = match &first.0.0 {
-            HeaderForm::Aes(key) => key,
-            other => {
-                if let HeaderForm::ChaCha(_) = other {
-                    chacha = true;
-                } else {
-                    Library.masks(slice::from_mut(first));
-                }
-                at += 1;
-                continue;
-            }
-        };
-        let same = samples[at..].iter().take_while(|(other, _)| ptr::eq(*other, samples[at].0));
-        let same = same.count();
-        let (groups, _) = samples[at..][..same].as_chunks_mut::<LANES>();
-        at += match groups {
-            [] => {
-                let (_, sample) = &mut samples[at];
-                *sample = bytes_of(encrypt_one(key, load_block(sample)));
-                1
-            }
-            [_] => {
-                masks_of::<1>(key, groups);
-                LANES
-            }
-            _ => {
-                for groups in groups.chunks_mut(TOGETHER) {
-                    masks_of::<TOGETHER>(key, groups);
-                }
-                LANES * groups.len()
-            }
-        };
+    for sample in &mut *samples {
+        match &sample.0.0 {
+            HeaderForm::Aes(key) => sample.1 = bytes_of(encrypt_one(key, load_block(&sample.1))),
+            HeaderForm::ChaCha(_) => chacha = true,
+            HeaderForm::Library(_) => Library.masks(slice::from_mut(sample)),
+        }
     }
     if chacha {
         chacha::masks(room, samples);
-    }
-}
-
-/// Masks under one key, four to a register.
-#[inline]
-fn masks_of<const G: usize>(
-    key: &MaskKey,
-    groups: &mut [[(&HeaderKey, [u8; SAMPLE_BYTES]); LANES]],
-) {
-    let mut states = [_mm512_setzero_si512(); G];
-    for (state, [(_, a), (_, b), (_, c), (_, d)]) in states.iter_mut().zip(&*groups) {
-        *state = join([load_block(a), load_block(b), load_block(c), load_block(d)]);
-    }
-    for (state, group) in encrypt(key, states).into_iter().zip(groups) {
-        for ((_, sample), mask) in group.iter_mut().zip(blocks_of(state)) {
-            *sample = mask;
-        }
     }
 }
 
