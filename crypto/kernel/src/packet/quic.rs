@@ -82,8 +82,6 @@ pub(crate) struct ShortHeader<'a> {
     pub(crate) phase: bool,
     /// The packet's whole number.
     pub(crate) number: u64,
-    /// How many bytes the header has of it.
-    pub(crate) number_bytes: usize,
     /// Length of the header, in bytes.
     pub(crate) bytes: usize,
 }
@@ -196,12 +194,10 @@ impl Protect<'_> {
         start(self.packet, self.header_bytes)
     }
 
-    /// The same, to be written.
+    /// The first bytes again, to be written.
     #[inline]
-    pub(crate) fn start_mut(&mut self) -> Option<(&mut [u8; SAMPLE_BYTES], usize)> {
-        let bytes = self.header_bytes;
-        let start = self.packet.first_chunk_mut()?;
-        (bytes <= SAMPLE_BYTES).then_some((start, bytes))
+    pub(crate) fn start_mut(&mut self) -> Option<&mut [u8; SAMPLE_BYTES]> {
+        self.packet.first_chunk_mut().filter(|_| self.header_bytes <= SAMPLE_BYTES)
     }
 
     /// Writes its number.
@@ -516,7 +512,7 @@ impl<'k> Unprotect<'k> {
         let truncated = place.number(place.four(start) ^ mask.of_number());
         let number = decode(self.largest(), truncated.into(), number_bytes);
         let (phase, bytes) = (first & PHASE != 0, self.number_at + number_bytes);
-        Some(ShortHeader { start, first, phase, number, number_bytes, bytes })
+        Some(ShortHeader { start, first, phase, number, bytes })
     }
 
     /// Finds the key, the header unmasked. The verdict is the one it has if the rest is authentic.

@@ -140,33 +140,46 @@ impl Aesni {
         unsafe { _mm_and_si128(value, self.load(mask)) }
     }
 
-    /// The header of so many bytes that a block begins with, and zeros behind it. It ends with this number, in as
-    /// many bytes as its first byte says: no address and no branch depends on these.
+    /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
     #[inline(always)]
-    pub(super) fn header(self, start: __m128i, bytes: usize, number: u64) -> __m128i {
+    pub(super) fn places(self, bytes: usize) -> __m128i {
         // SAFETY: `detect` has seen the feature.
-        unsafe { header(start, bytes, number) }
+        unsafe { places(bytes) }
     }
 
-    /// A block that begins with a header of so many bytes, with the header's mask applied or taken off (RFC 9001
-    /// § 5.4.1): its number has `number_bytes` of them. What is behind the header is of no use any more.
+    /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
+    /// first byte says: no address and no branch depends on these.
     #[inline(always)]
-    pub(super) fn masked(
+    pub(super) fn header(self, start: __m128i, places: __m128i, number: u64) -> __m128i {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { header(start, places, number) }
+    }
+
+    /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
+    #[inline(always)]
+    pub(super) fn masked(self, header: __m128i, mask: __m128i, places: __m128i) -> __m128i {
+        // SAFETY: `detect` has seen the features.
+        unsafe { masked(header, mask, places) }
+    }
+
+    /// A header with its mask taken off, its first byte without it being known.
+    #[inline(always)]
+    pub(super) fn unmasked(
         self,
-        start: __m128i,
+        header: __m128i,
         mask: __m128i,
-        bytes: usize,
-        number_bytes: usize,
+        first: u8,
+        number_at: usize,
     ) -> __m128i {
         // SAFETY: `detect` has seen the features.
-        unsafe { masked(start, mask, bytes as i8, number_bytes as i8) }
+        unsafe { unmasked(header, mask, first, number_at) }
     }
 
-    /// The first so many bytes of a block, and what another has behind them.
+    /// The header that a block begins with, and what another has behind it.
     #[inline(always)]
-    pub(super) fn beginning(self, block: __m128i, bytes: usize, behind: __m128i) -> __m128i {
+    pub(super) fn beginning(self, block: __m128i, places: __m128i, behind: __m128i) -> __m128i {
         // SAFETY: `detect` has seen the feature.
-        unsafe { beginning(block, bytes as i8, behind) }
+        unsafe { beginning(block, places, behind) }
     }
 
     /// More of a key's powers.
@@ -474,32 +487,56 @@ impl Width for Avx2 {
 
 #[inline]
 #[target_feature(enable = "ssse3")]
-fn header(start: __m128i, bytes: usize, number: u64) -> __m128i {
-    // Where a byte is from the header's end: so a number's bytes are counted, the lowest first.
-    let places = _mm_sub_epi8(_mm_set1_epi8(bytes as i8 - 1), each_byte());
-    let last = _mm_and_si128(_mm_shuffle_epi8(start, _mm_setzero_si128()), _mm_set1_epi8(3));
-    let before = _mm_cmpgt_epi8(places, last);
-    // Behind the header places are negative, which makes zeros.
-    let number = _mm_shuffle_epi8(_mm_cvtsi64_si128(number as i64), places);
-    _mm_or_si128(_mm_and_si128(before, start), _mm_andnot_si128(before, number))
+fn places(bytes: usize) -> __m128i {
+    _mm_sub_epi8(_mm_set1_epi8(bytes as i8 - 1), each_byte())
 }
 
 #[inline]
 #[target_feature(enable = "ssse3")]
-fn masked(start: __m128i, mask: __m128i, bytes: i8, number_bytes: i8) -> __m128i {
+fn header(start: __m128i, places: __m128i, number: u64) -> __m128i {
+    // From the header's end on, a number's bytes are counted, the lowest first; negative ones make zeros.
+    let number = _mm_shuffle_epi8(_mm_cvtsi64_si128(number as i64), places);
+    let before = _mm_cmpgt_epi8(places, last_of_number(start));
+    _mm_or_si128(_mm_and_si128(before, start), _mm_andnot_si128(before, number))
+}
+
+/// How many bytes a number has, less one, in each place: the lowest bits of an unprotected header's first byte.
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn last_of_number(header: __m128i) -> __m128i {
+    _mm_and_si128(_mm_shuffle_epi8(header, _mm_setzero_si128()), _mm_set1_epi8(3))
+}
+
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn masked(header: __m128i, mask: __m128i, places: __m128i) -> __m128i {
     // Four bits of a long header's first byte, five of a short one's.
-    let long = _mm_and_si128(_mm_srli_epi16::<3>(start), _mm_cvtsi32_si128(0x10));
+    let long = _mm_and_si128(_mm_srli_epi16::<3>(header), _mm_cvtsi32_si128(0x10));
     let first = _mm_and_si128(mask, _mm_xor_si128(long, _mm_cvtsi32_si128(0x1f)));
-    // The mask's second byte is for the number's first. Before it places are negative, which makes zeros.
-    let places = _mm_sub_epi8(each_byte(), _mm_set1_epi8(bytes - number_bytes - 1));
-    let number = _mm_shuffle_epi8(_mm_andnot_si128(_mm_cvtsi32_si128(0xff), mask), places);
-    _mm_xor_si128(start, _mm_xor_si128(first, number))
+    let number = number_mask(mask, _mm_sub_epi8(last_of_number(header), places));
+    _mm_xor_si128(header, _mm_xor_si128(first, number))
 }
 
 #[inline]
 #[target_feature(enable = "sse4.1")]
-fn beginning(block: __m128i, bytes: i8, behind: __m128i) -> __m128i {
-    _mm_blendv_epi8(behind, block, _mm_cmpgt_epi8(_mm_set1_epi8(bytes), each_byte()))
+fn unmasked(header: __m128i, mask: __m128i, first: u8, number_at: usize) -> __m128i {
+    let order = _mm_sub_epi8(each_byte(), _mm_set1_epi8(number_at as i8));
+    let header = _mm_xor_si128(header, number_mask(mask, order));
+    _mm_insert_epi8::<0>(header, first.into())
+}
+
+/// What a number is masked with: the mask's second byte is for its first. The order is how many bytes behind that each
+/// place is; before it they are negative, which makes zeros.
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn number_mask(mask: __m128i, order: __m128i) -> __m128i {
+    _mm_shuffle_epi8(_mm_srli_si128::<1>(mask), order)
+}
+
+#[inline]
+#[target_feature(enable = "sse4.1")]
+fn beginning(block: __m128i, places: __m128i, behind: __m128i) -> __m128i {
+    _mm_blendv_epi8(block, behind, places)
 }
 
 /// Where each byte is.

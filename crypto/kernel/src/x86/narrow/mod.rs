@@ -289,7 +289,7 @@ fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
 #[inline(always)]
 fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
     let narrow = width.narrow();
-    let mut headers = [[0; SAMPLE_BYTES]; PACKETS];
+    let mut headers = [[[0; SAMPLE_BYTES]; 2]; PACKETS];
     let mut again = false;
     for packets in packets.chunks_mut(PACKETS) {
         let mut rest = &mut *packets;
@@ -301,8 +301,10 @@ fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
             // A call in each arm: in one for both, whether there is a header would be asked again.
             match packet.start() {
                 Some((start, bytes)) => {
-                    let header = narrow.header(narrow.load(start), bytes, packet.number);
-                    narrow.store(place, header);
+                    let places = narrow.places(bytes);
+                    let header = narrow.header(narrow.load(start), places, packet.number);
+                    narrow.store(&mut place[0], header);
+                    narrow.store(&mut place[1], places);
                     one::<_, _, true>(width, packet, Some(header), again);
                 }
                 None => {
@@ -318,14 +320,12 @@ fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
                 *sample = packet.sample();
             }
             let masks = together(width, key, &samples, packets.len());
-            for ((packet, mask), header) in packets.iter_mut().zip(&masks).zip(&headers) {
-                let number_bytes = packet.number_bytes();
+            for ((packet, mask), [header, places]) in packets.iter_mut().zip(&masks).zip(&headers) {
                 match packet.start_mut() {
-                    Some((start, bytes)) => {
-                        let (header, mask) = (narrow.load(header), narrow.load(mask));
-                        let behind = narrow.load(start);
-                        let masked = narrow.masked(header, mask, bytes, number_bytes);
-                        narrow.store(start, narrow.beginning(masked, bytes, behind));
+                    Some(start) => {
+                        let (header, places) = (narrow.load(header), narrow.load(places));
+                        let masked = narrow.masked(header, narrow.load(mask), places);
+                        narrow.store(start, narrow.beginning(masked, places, narrow.load(start)));
                     }
                     None => packet.mask_numbered(Mask::new(mask)),
                 }
@@ -407,19 +407,19 @@ fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BY
         }
         return;
     };
-    let ShortHeader { start, first, phase, number, number_bytes, bytes } = header;
-    let start = narrow.load(start);
-    let masked = narrow.masked(start, narrow.load(mask), bytes, number_bytes);
+    let ShortHeader { start, first, phase, number, bytes } = header;
+    let (start, places) = (narrow.load(start), narrow.places(bytes));
+    let unmasked = narrow.unmasked(start, narrow.load(mask), first, packet.number_at);
     // Where there is room, nothing is written behind the header: what lies there is loaded next, and would wait.
-    if packet.number_at >= 3
-        && let Some(four) = packet.packet[..bytes].last_chunk_mut()
+    if packet.number_at > 3
+        && let Some(([place, ..], four)) = packet.packet[..bytes].split_last_chunk_mut()
     {
-        *four = ends::four(narrow, masked, bytes - four.len());
-        packet.packet[0] = first;
+        *four = ends::four(narrow, unmasked, bytes - four.len());
+        *place = first;
     } else if let Some(place) = packet.packet.first_chunk_mut() {
-        narrow.store(place, narrow.beginning(masked, bytes, start));
+        narrow.store(place, narrow.beginning(unmasked, places, start));
     }
-    let header = narrow.beginning(masked, bytes, narrow.number(0));
+    let header = narrow.beginning(unmasked, places, narrow.number(0));
     packet.find_key(phase, number, bytes);
     if packet.verdict.is_ok() {
         one::<_, _, false>(width, packet, Some(header), again);
