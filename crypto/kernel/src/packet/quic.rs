@@ -604,12 +604,12 @@ fn split(packet: &mut [u8], header_bytes: usize) -> (&mut [u8], &mut [u8], &mut 
 #[inline]
 fn decode(largest: u64, truncated: u64, number_bytes: usize) -> u64 {
     let expected = largest.wrapping_add(1).min(NUMBER_END - 1);
-    let window = 1_i64 << (8 * number_bytes);
-    let others = 64 - 8 * number_bytes;
-    let behind = (expected.wrapping_sub(truncated) << others) as i64 >> others;
+    let bits = 8 * number_bytes;
+    let behind = (expected.wrapping_sub(truncated) << (64 - bits)) as i64 >> (64 - bits);
     let number = expected.wrapping_sub(behind as u64);
-    let elsewhere = number.wrapping_add_signed(if behind > 0 { window } else { -window });
-    if number < NUMBER_END { number } else { elsewhere }
+    // Behind the last number there is, 1; before the first, -1.
+    let beyond = number as i64 >> NUMBER_END.ilog2();
+    number.wrapping_sub((beyond as u64) << bits)
 }
 
 #[cfg(test)]
