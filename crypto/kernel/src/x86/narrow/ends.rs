@@ -111,7 +111,7 @@ pub(super) fn padded(bytes: &[u8]) -> u128 {
     let end = bytes.len().wrapping_sub(8);
     if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (low, high) = (u64::from_le_bytes(*low), u64::from_le_bytes(*high));
-        // A shift of both halves by a number of bits that is not known takes several of the processor's steps.
+        // Half by half: a shift across both comes from microcode.
         return u128::from(low) | u128::from((high >> 8) >> (8 * (7 - end))) << 64;
     }
     let end = bytes.len().wrapping_sub(4);
