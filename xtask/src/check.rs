@@ -1,5 +1,6 @@
 //! `cargo xtask check`: what a reviewer should not have to say.
 
+use crate::emulate::EMULATED;
 use crate::shell::{cargo, root, run as sh, succeeds};
 use std::process::Command;
 
@@ -9,6 +10,10 @@ const DENY_VERSION: &str = "0.20.2";
 pub fn run() -> Result<(), String> {
     sh(cargo().args(["fmt", "--all", "--check"]))?;
     sh(cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
+    sh(Command::new("rustfmt")
+        .current_dir(root())
+        .args(["--check", "--edition", "2024"])
+        .arg(EMULATED))?;
     sh(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     sh(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     deny()

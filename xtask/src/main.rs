@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod emulate;
 mod fuzz;
 mod peers;
 mod race;
@@ -20,11 +21,12 @@ Usage: cargo xtask COMMAND
 
 Commands:
   test             everything that can fail: unit, property and documentation tests, the fuzz
-                   corpus, and the end-to-end tests with foreign clients (installed if possible,
-                   else the tests that need them say that they were skipped)
+                   corpus, `emulate`, and the end-to-end tests with foreign clients (installed if
+                   possible, else the tests that need them say that they were skipped)
   check            formatting, clippy without warnings, documentation, dependencies
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
+  emulate          the kernel's tests in its AVX-512 rooms, whose instructions are done in software
   race             the tests of the engine and its drivers under ThreadSanitizer; needs rust-src
   peers            install or build what the benchmarks are measured against
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["check"] => check::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["emulate"] => emulate::run(),
         ["race"] => race::run(),
         ["peers"] => peers::bench(),
         ["help" | "--help" | "-h"] => {

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that can fail.
 
+use crate::emulate;
 use crate::peers;
 use crate::shell::{cargo, run as sh};
 
@@ -8,5 +9,6 @@ pub fn run() -> Result<(), String> {
     peers::install(peers::TEST)?;
     sh(cargo().args(["build", "--release", "--package", "keyway"]))?;
     sh(cargo().args(["test", "--workspace", "--no-fail-fast"]))?;
+    emulate::run()?;
     sh(cargo().args(["test", "--manifest-path", "fuzz/Cargo.toml"]))
 }

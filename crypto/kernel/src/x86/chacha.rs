@@ -168,7 +168,7 @@ impl Lanes for Gcm512 {
     #[inline(always)]
     fn rotate<const BITS: i32>(self, value: __m512i) -> __m512i {
         // SAFETY: `detect` has seen the feature.
-        unsafe { _mm512_rol_epi32(value, BITS) }
+        unsafe { _mm512_rol_epi32::<BITS>(value) }
     }
 }
 
@@ -234,7 +234,7 @@ fn two<const N: usize>(blocks: &[&Block; N], at: usize) -> __m256i {
 #[target_feature(enable = "avx512f")]
 fn four(blocks: &[&Block; 16], at: usize) -> __m512i {
     let low = _mm512_castsi256_si512(two(blocks, at));
-    _mm512_inserti64x4(low, two(blocks, at + 8), 1)
+    _mm512_inserti64x4::<1>(low, two(blocks, at + 8))
 }
 
 #[inline]

@@ -20,6 +20,7 @@ use crate::cbc::Chains;
 use crate::hmac::Hash;
 use crate::kernel::{LANES, Room, States};
 use crate::stitch;
+use core::arch::asm;
 use core::arch::x86_64::*;
 use core::ptr;
 
@@ -116,16 +117,28 @@ fn store_words(words: &mut [u32; LANES], value: __m512i) {
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), value) }
 }
 
+/// The same value: computed after all such before it and before all such behind it, and the compiler does not know
+/// where it is from.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn here(mut value: __m512i) -> __m512i {
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {} */", inout(zmm_reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
 /// Transposes four by four 128-bit quarters.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose_quarters([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    let (ab_low, ab_high) = (_mm512_shuffle_i32x4(a, b, 0x44), _mm512_shuffle_i32x4(a, b, 0xee));
-    let (cd_low, cd_high) = (_mm512_shuffle_i32x4(c, d, 0x44), _mm512_shuffle_i32x4(c, d, 0xee));
+    let (ab_low, ab_high) =
+        (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b));
+    let (cd_low, cd_high) =
+        (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xee>(c, d));
     [
-        _mm512_shuffle_i32x4(ab_low, cd_low, 0x88),
-        _mm512_shuffle_i32x4(ab_low, cd_low, 0xdd),
-        _mm512_shuffle_i32x4(ab_high, cd_high, 0x88),
-        _mm512_shuffle_i32x4(ab_high, cd_high, 0xdd),
+        _mm512_shuffle_i32x4::<0x88>(ab_low, cd_low),
+        _mm512_shuffle_i32x4::<0xdd>(ab_low, cd_low),
+        _mm512_shuffle_i32x4::<0x88>(ab_high, cd_high),
+        _mm512_shuffle_i32x4::<0xdd>(ab_high, cd_high),
     ]
 }

@@ -1,11 +1,10 @@
 //! SHA-1 and SHA-256 in lanes: a register holds one word of each of the 16 lanes. The rounds are
 //! written out, so that every word of state and schedule stays in a register.
 
-use super::{load, load_words, store_words, transpose_quarters};
+use super::{here, load, load_words, store_words, transpose_quarters};
 use crate::hmac::BLOCK_BYTES;
 use crate::kernel::{LANES, States};
 use crate::portable::SHA256_CONSTANTS;
-use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// Truth tables of three operands, for `vpternlogd`.
@@ -241,8 +240,8 @@ fn transpose_words([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 #[target_feature(enable = "avx512f,avx512bw")]
 fn big_endian(words: __m512i) -> __m512i {
     let order = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
-    // Opaque, lest the compiler makes this and the transposition before it one longer thing.
-    _mm512_shuffle_epi8(opaque(words), _mm512_broadcast_i32x4(order))
+    // Here, lest the compiler makes this and the transposition before it one longer thing.
+    _mm512_shuffle_epi8(here(words), _mm512_broadcast_i32x4(order))
 }
 
 /// The sum, in the order that is written: the compiler would gather the terms of a round so that all
@@ -250,18 +249,7 @@ fn big_endian(words: __m512i) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn add(a: __m512i, b: __m512i) -> __m512i {
-    opaque(_mm512_add_epi32(a, b))
-}
-
-/// The same value, of which the compiler does not know where it is from.
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(super) fn opaque(mut value: __m512i) -> __m512i {
-    // SAFETY: no instruction at all; the compiler is told that the register might have changed.
-    unsafe {
-        asm!("/* {0} */", inout(zmm_reg) value, options(nomem, nostack, preserves_flags));
-    }
-    value
+    here(_mm512_add_epi32(a, b))
 }
 
 #[inline]

@@ -6,8 +6,8 @@
 //! lost is lost in its units: rotations and the cipher's rounds, 380 together, have two of the four,
 //! and additions are given to all four without regard to that.
 
-use super::sha::{self, CHOOSE, MAJORITY, XOR3, add, opaque, sha1_block, xor3};
-use super::{cbc, store};
+use super::sha::{self, CHOOSE, MAJORITY, XOR3, add, sha1_block, xor3};
+use super::{cbc, here, store};
 use crate::cbc::{BLOCK_BYTES as TEXT_BYTES, Chains};
 use crate::hmac::BLOCK_BYTES;
 use crate::kernel::{LANES, States};
@@ -62,7 +62,7 @@ pub(super) fn run<const ROUNDS: usize>(
                     }
                     for round in slot * ROUNDS / 10 + 1..=(slot + 1) * ROUNDS / 10 {
                         let key = cbc::get(&round_keys[round])[at];
-                        chain[at] = opaque(if round < ROUNDS {
+                        chain[at] = here(if round < ROUNDS {
                             _mm512_aesenc_epi128(chain[at], key)
                         } else {
                             _mm512_aesenclast_epi128(chain[at], key)

@@ -1,9 +1,9 @@
 //! The data of four messages as long as each other, a column of registers at a time.
 
 use super::hash::{Sums, powers, sum_rows, xor3, zero};
-use super::lot::{Lot, Schedule, here, last_round, pair_of_powers, part_and_pair, round};
+use super::lot::{Lot, Schedule, last_round, pair_of_powers, part_and_pair, round};
 use super::register::*;
-use super::{BLOCK, LANES, LOT};
+use super::{BLOCK, LANES, LOT, here};
 use crate::packet::{GcmKey, MANY, POWERS, Powers};
 use core::arch::x86_64::*;
 

@@ -97,7 +97,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                 true => _mm512_xor_si512(iv, _mm512_shuffle_epi8(numbers, number_order)),
                 false => numbers,
             });
-            let lengths = _mm512_slli_epi64(sizes, 3);
+            let lengths = _mm512_slli_epi64::<3>(sizes);
             known.lengths[at].store(lengths);
             one_block &= are_one_block(lengths);
             let long = _mm512_cmpgt_epu64_mask(sizes, _mm512_set1_epi64(BLOCK as i64)) & 0xaa != 0;

@@ -1,8 +1,8 @@
 //! GHASH: products, their sums, and what they leave modulo the polynomial.
 
-use super::lot::{here, pair_of_powers};
+use super::lot::pair_of_powers;
 use super::register::*;
-use super::{BLOCK, LANES};
+use super::{BLOCK, LANES, here};
 use crate::packet::Powers;
 use crate::x86::gcm::POLYNOMIAL;
 use core::arch::x86_64::*;
@@ -33,18 +33,18 @@ impl Sums {
         Self {
             low: xor3(
                 self.low,
-                _mm512_clmulepi64_epi128(low, power_a, 0x00),
-                _mm512_clmulepi64_epi128(low, power_b, 0x01),
+                _mm512_clmulepi64_epi128::<0x00>(low, power_a),
+                _mm512_clmulepi64_epi128::<0x01>(low, power_b),
             ),
             middle: xor3(
                 self.middle,
-                _mm512_clmulepi64_epi128(middle, powers_middle, 0x00),
-                _mm512_clmulepi64_epi128(middle, powers_middle, 0x11),
+                _mm512_clmulepi64_epi128::<0x00>(middle, powers_middle),
+                _mm512_clmulepi64_epi128::<0x11>(middle, powers_middle),
             ),
             high: xor3(
                 self.high,
-                _mm512_clmulepi64_epi128(high, power_a, 0x10),
-                _mm512_clmulepi64_epi128(high, power_b, 0x11),
+                _mm512_clmulepi64_epi128::<0x10>(high, power_a),
+                _mm512_clmulepi64_epi128::<0x11>(high, power_b),
             ),
         }
     }
@@ -52,11 +52,11 @@ impl Sums {
     /// Adds a product.
     #[inline]
     pub(super) fn add(self, blocks: __m512i, power: __m512i, middle: __m512i) -> Self {
-        let halves = _mm512_xor_si512(blocks, _mm512_shuffle_epi32(blocks, 0x4e));
+        let halves = _mm512_xor_si512(blocks, _mm512_shuffle_epi32::<0x4e>(blocks));
         Self {
-            low: _mm512_xor_si512(self.low, _mm512_clmulepi64_epi128(blocks, power, 0x00)),
-            middle: _mm512_xor_si512(self.middle, _mm512_clmulepi64_epi128(halves, middle, 0x00)),
-            high: _mm512_xor_si512(self.high, _mm512_clmulepi64_epi128(blocks, power, 0x11)),
+            low: _mm512_xor_si512(self.low, _mm512_clmulepi64_epi128::<0x00>(blocks, power)),
+            middle: _mm512_xor_si512(self.middle, _mm512_clmulepi64_epi128::<0x00>(halves, middle)),
+            high: _mm512_xor_si512(self.high, _mm512_clmulepi64_epi128::<0x11>(blocks, power)),
         }
     }
 
@@ -86,10 +86,10 @@ impl Sums {
         let Self { low, middle, high } = self;
         let polynomial = _mm512_set1_epi64(POLYNOMIAL as i64);
         let middle = xor3(middle, low, high);
-        let folded = _mm512_clmulepi64_epi128(low, polynomial, 0x00);
-        let middle = xor3(middle, _mm512_shuffle_epi32(low, 0x4e), folded);
-        let folded = _mm512_clmulepi64_epi128(middle, polynomial, 0x00);
-        xor3(high, _mm512_shuffle_epi32(middle, 0x4e), folded)
+        let folded = _mm512_clmulepi64_epi128::<0x00>(low, polynomial);
+        let middle = xor3(middle, _mm512_shuffle_epi32::<0x4e>(low), folded);
+        let folded = _mm512_clmulepi64_epi128::<0x00>(middle, polynomial);
+        xor3(high, _mm512_shuffle_epi32::<0x4e>(middle), folded)
     }
 
     }
@@ -121,7 +121,7 @@ pub(super) fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
 pub(super) fn powers<const EIGHTS: usize>(powers: &Powers<EIGHTS>, at: usize) -> (__m512i, __m512i) {
     let power = load_blocks(&powers.all().as_chunks().0[at]);
     let middle = load_pairs(&powers.middles[at / 2]);
-    (power, if at.is_multiple_of(2) { middle } else { _mm512_shuffle_epi32(middle, 0x4e) })
+    (power, if at.is_multiple_of(2) { middle } else { _mm512_shuffle_epi32::<0x4e>(middle) })
 }
 
 /// The sums of each row, a lane each.
@@ -138,10 +138,10 @@ pub(super) fn sum_rows([a, b, c, d]: &[Sums; LANES]) -> Sums {
 #[inline]
 pub(super) fn sum_lanes([a, b, c, d]: [__m512i; LANES]) -> __m512i {
     let halves = |a, b| {
-        _mm512_xor_si512(_mm512_shuffle_i32x4(a, b, 0x44), _mm512_shuffle_i32x4(a, b, 0xee))
+        _mm512_xor_si512(_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b))
     };
     let (ab, cd) = (halves(a, b), halves(c, d));
-    _mm512_xor_si512(_mm512_shuffle_i32x4(ab, cd, 0x88), _mm512_shuffle_i32x4(ab, cd, 0xdd))
+    _mm512_xor_si512(_mm512_shuffle_i32x4::<0x88>(ab, cd), _mm512_shuffle_i32x4::<0xdd>(ab, cd))
 }
 
 /// The sum of all lanes.
@@ -149,7 +149,7 @@ pub(super) fn sum_lanes([a, b, c, d]: [__m512i; LANES]) -> __m512i {
 pub(super) fn fold(value: __m512i) -> __m128i {
     let halves = _mm256_xor_si256(
         _mm512_castsi512_si256(value),
-        _mm512_extracti64x4_epi64(value, 1),
+        _mm512_extracti64x4_epi64::<1>(value),
     );
     _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1))
 }
@@ -157,7 +157,7 @@ pub(super) fn fold(value: __m512i) -> __m128i {
 /// The halves of each power, xored: for Karatsuba's middle product.
 #[inline]
 pub(super) fn middle_of(power: __m512i) -> __m512i {
-    _mm512_xor_si512(power, _mm512_shuffle_epi32(power, 0x4e))
+    _mm512_xor_si512(power, _mm512_shuffle_epi32::<0x4e>(power))
 }
 
 /// All blocks of a row so far as one, as it is sent: it belongs where the second of the next blocks is.
@@ -165,8 +165,9 @@ pub(super) fn middle_of(power: __m512i) -> __m512i {
 pub(super) fn carry(sums: Sums) -> __m512i {
     let Sums { low, middle, high } = sums;
     let lanes = Sums { low: here(low), middle, high }.reduce();
-    let halves = _mm512_xor_si512(lanes, _mm512_shuffle_i32x4(lanes, lanes, 0x4e));
-    here(reverse(_mm512_maskz_xor_epi64(0b1100, halves, _mm512_shuffle_i32x4(halves, halves, 0xb1))))
+    let halves = _mm512_xor_si512(lanes, _mm512_shuffle_i32x4::<0x4e>(lanes, lanes));
+    let others = _mm512_shuffle_i32x4::<0xb1>(halves, halves);
+    here(reverse(_mm512_maskz_xor_epi64(0b1100, halves, others)))
 }
 
 }
@@ -174,5 +175,5 @@ pub(super) fn carry(sums: Sums) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
-    _mm512_ternarylogic_epi64(a, b, c, 0x96)
+    _mm512_ternarylogic_epi64::<0x96>(a, b, c)
 }

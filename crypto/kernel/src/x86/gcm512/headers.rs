@@ -167,9 +167,9 @@ pub(super) fn sample_of_one(data: __m512i, tag: __m128i, size: usize, at: usize)
 pub(super) fn mask_first(headers: __m512i, masks: __m512i) -> __m512i {
     let lanes = |block| _mm512_broadcast_i32x4(block);
     let (bits, fifth) = (lanes(_mm_set_epi64x(0, 0x1f)), lanes(_mm_set_epi64x(0, 0x10)));
-    let long = _mm512_and_si512(_mm512_srli_epi64(headers, 3), fifth);
+    let long = _mm512_and_si512(_mm512_srli_epi64::<3>(headers), fifth);
     // bits & masks & !long
-    _mm512_xor_si512(headers, _mm512_ternarylogic_epi64(bits, masks, long, 0x40))
+    _mm512_xor_si512(headers, _mm512_ternarylogic_epi64::<0x40>(bits, masks, long))
 }
 
 }

@@ -2,11 +2,11 @@
 
 use super::hash::{Sums, carry, powers, product, tag_of, xor3, zero};
 use super::lot::{
-    Lot, Schedule, Wide, here, in_step, last_round, pair_of_powers, part_and_pair, round,
+    Lot, Schedule, Wide, in_step, last_round, pair_of_powers, part_and_pair, round,
     short_last_round,
 };
 use super::register::*;
-use super::{BLOCK, FEW, LANES};
+use super::{BLOCK, FEW, LANES, here};
 use crate::packet::{GcmKey, POWERS};
 use core::arch::x86_64::*;
 

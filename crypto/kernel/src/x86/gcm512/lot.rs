@@ -1,11 +1,10 @@
 //! Four or eight registers go through the cipher together, and as many others through the hash between its
 //! rounds: instruction by instruction in an order that keeps all pipes busy.
 
-use super::LANES;
 use super::register::*;
+use super::{LANES, here};
 use crate::packet::{GcmKey, Powers};
 use crate::x86::{load, store};
-use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// All round keys but the first, each in all lanes: to load them so takes none of the pipes that compute.
@@ -125,26 +124,26 @@ macro_rules! part_and_pair {
         next!();
         let low = here(_mm512_unpacklo_epi64(a, b));
         next!();
-        let low_a = here(_mm512_clmulepi64_epi128(low, power_a, 0x00));
+        let low_a = here(_mm512_clmulepi64_epi128::<0x00>(low, power_a));
         next!();
         let high = here(_mm512_unpackhi_epi64(a, b));
         next!();
-        let low_b = here(_mm512_clmulepi64_epi128(low, power_b, 0x01));
+        let low_b = here(_mm512_clmulepi64_epi128::<0x01>(low, power_b));
         next!();
         let middle = here(_mm512_xor_si512(low, high));
         next!();
-        let high_a = here(_mm512_clmulepi64_epi128(high, power_a, 0x10));
+        let high_a = here(_mm512_clmulepi64_epi128::<0x10>(high, power_a));
         next!();
         let low = here(xor3(sums.low, low_a, low_b));
         next!();
-        let high_b = here(_mm512_clmulepi64_epi128(high, power_b, 0x11));
+        let high_b = here(_mm512_clmulepi64_epi128::<0x11>(high, power_b));
         next!();
         next!();
-        let middle_a = here(_mm512_clmulepi64_epi128(middle, powers_middle, 0x00));
+        let middle_a = here(_mm512_clmulepi64_epi128::<0x00>(middle, powers_middle));
         next!();
         let high = here(xor3(sums.high, high_a, high_b));
         next!();
-        let middle_b = here(_mm512_clmulepi64_epi128(middle, powers_middle, 0x11));
+        let middle_b = here(_mm512_clmulepi64_epi128::<0x11>(middle, powers_middle));
         next!();
         let middle = here(xor3(sums.middle, middle_a, middle_b));
         for at in rounds(done / $registers)..rounds(0) + (ROUNDS - 2) / ($registers / 2) {
@@ -212,15 +211,6 @@ pub(super) fn short_last_round<const SEAL: bool>(
     let output = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input));
     store_some(bytes, pad, output);
     *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
-}
-
-/// A value that is computed after all such before it and before all such behind it: the compiler keeps
-/// their order.
-#[inline]
-pub(super) fn here(mut value: __m512i) -> __m512i {
-    // SAFETY: no instruction at all.
-    unsafe { asm!("/* {} */", inout(zmm_reg) value, options(nomem, nostack, preserves_flags)) };
-    value
 }
 
 /// The powers that two registers are multiplied by, and their middles: the first one's in the low halves,

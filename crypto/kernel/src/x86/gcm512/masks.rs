@@ -2,9 +2,8 @@
 
 use super::chacha::{CHACHAS, chacha_keys, chacha_masks};
 use super::headers::{self, each_bytes, last_of_number, mask_first, numbered};
-use super::lot::here;
 use super::register::*;
-use super::{BLOCK, Gcm512, LANES, TOGETHER, rounds};
+use super::{BLOCK, Gcm512, LANES, TOGETHER, here, rounds};
 use crate::aes::Rounds;
 use crate::chacha;
 use crate::packet::{
@@ -282,11 +281,11 @@ impl<const G: usize> Known<G> {
             let header_bytes = _mm512_shuffle_epi8(found, _mm512_set1_epi8(8));
             let in_header = _mm512_cmplt_epu8_mask(each_bytes(), header_bytes);
             self.headers[at] = _mm512_maskz_mov_epi8(in_header, headers);
-            let header_bytes = _mm512_shuffle_epi32(found, 0x4e);
+            let header_bytes = _mm512_shuffle_epi32::<0x4e>(found);
             let tag_bytes = _mm512_set1_epi64(TAG_BYTES as i64);
             let bytes = _mm512_sub_epi64(self.lengths[at].load(), tag_bytes);
             let sizes = _mm512_mask_sub_epi64(found, 0x55, bytes, header_bytes);
-            self.lengths[at].store(_mm512_slli_epi64(sizes, 3));
+            self.lengths[at].store(_mm512_slli_epi64::<3>(sizes));
         }
         true
     }
@@ -357,7 +356,7 @@ fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m5
     let last = _mm512_and_si512(last, _mm512_set1_epi64(3));
     let last_number = _mm512_set1_epi64(NUMBER_END as i64 - 1);
     let expected = _mm512_min_epu64(_mm512_add_epi64(largest, one), last_number);
-    let half = _mm512_sllv_epi64(_mm512_set1_epi64(0x80), _mm512_slli_epi64(last, 3));
+    let half = _mm512_sllv_epi64(_mm512_set1_epi64(0x80), _mm512_slli_epi64::<3>(last));
     let window = _mm512_add_epi64(half, half);
     let lowest = _mm512_sub_epi64(_mm512_max_epu64(_mm512_add_epi64(expected, one), half), half);
     let above = _mm512_and_si512(

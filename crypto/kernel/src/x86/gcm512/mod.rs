@@ -29,6 +29,7 @@ mod register;
 mod row;
 mod single;
 
+use super::here;
 use crate::aes::Rounds;
 use crate::packet::{
     AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Message, Open, Phases, Protect, Room,

@@ -1,7 +1,6 @@
 //! Registers of four blocks: how bytes get into them and out of them.
 
-use super::lot::here;
-use super::{BLOCK, LANES, LOT};
+use super::{BLOCK, LANES, LOT, here};
 use core::arch::asm;
 use core::arch::x86_64::*;
 
@@ -59,17 +58,17 @@ pub(super) fn load_blocks(blocks: &[[u8; BLOCK]; LANES]) -> __m512i {
 pub(super) fn join([a, b, c, d]: [__m128i; LANES]) -> __m512i {
     let ab = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
     let cd = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
-    _mm512_inserti64x4(_mm512_castsi256_si512(ab), cd, 1)
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(ab), cd)
 }
 
 /// Each lane in all lanes of a register.
 #[inline]
 pub(super) fn spread(value: __m512i) -> [__m512i; LANES] {
     [
-        _mm512_shuffle_i32x4(value, value, 0x00),
-        _mm512_shuffle_i32x4(value, value, 0x55),
-        _mm512_shuffle_i32x4(value, value, 0xaa),
-        _mm512_shuffle_i32x4(value, value, 0xff),
+        _mm512_shuffle_i32x4::<0x00>(value, value),
+        _mm512_shuffle_i32x4::<0x55>(value, value),
+        _mm512_shuffle_i32x4::<0xaa>(value, value),
+        _mm512_shuffle_i32x4::<0xff>(value, value),
     ]
 }
 
@@ -77,9 +76,9 @@ pub(super) fn spread(value: __m512i) -> [__m512i; LANES] {
 pub(super) fn split(value: __m512i) -> [__m128i; LANES] {
     [
         _mm512_castsi512_si128(value),
-        _mm512_extracti32x4_epi32(value, 1),
-        _mm512_extracti32x4_epi32(value, 2),
-        _mm512_extracti32x4_epi32(value, 3),
+        _mm512_extracti32x4_epi32::<1>(value),
+        _mm512_extracti32x4_epi32::<2>(value),
+        _mm512_extracti32x4_epi32::<3>(value),
     ]
 }
 

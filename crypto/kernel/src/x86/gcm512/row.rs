@@ -2,11 +2,11 @@
 
 use super::hash::{Sums, carry, product, xor3, zero};
 use super::lot::{
-    Lot, Schedule, Wide, here, in_step, last_round, pair_of_powers, part_and_pair, round,
+    Lot, Schedule, Wide, in_step, last_round, pair_of_powers, part_and_pair, round,
     short_last_round,
 };
 use super::register::*;
-use super::{BLOCK, LANES, LOT};
+use super::{BLOCK, LANES, LOT, here};
 use crate::packet::{GcmKey, Powers};
 use core::arch::x86_64::*;
 use core::mem;

@@ -3,10 +3,10 @@
 use super::hash::{Sums, carry, middle_of, powers, product, sum_rows, tag_of, zero};
 use super::headers;
 use super::long::long;
-use super::lot::{here, in_step, last_round, round, short_last_round};
+use super::lot::{in_step, last_round, round, short_last_round};
 use super::register::*;
 use super::row::row;
-use super::{BLOCK, COLUMNS_MAX, FEW, LANES, LOT, gcm};
+use super::{BLOCK, COLUMNS_MAX, FEW, LANES, LOT, gcm, here};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
 use crate::x86::fetch;
 use core::arch::x86_64::*;
