@@ -4,6 +4,7 @@
 //! toolchain and a C compiler, and runs them the same way on every machine.
 #![forbid(unsafe_code)]
 
+mod arm;
 mod check;
 mod emulate;
 mod fuzz;
@@ -27,6 +28,7 @@ Commands:
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
   emulate          the kernel's tests in its AVX-512 rooms, whose instructions are done in software
+  arm              the kernel's tests on 64-bit ARM, in QEMU; needs rustup
   race             the tests of the engine and its drivers under ThreadSanitizer; needs rust-src
   peers            install or build what the benchmarks are measured against
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["check"] => check::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["arm"] => arm::run(),
         ["emulate"] => emulate::run(),
         ["race"] => race::run(),
         ["peers"] => peers::bench(),

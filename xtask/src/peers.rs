@@ -10,7 +10,7 @@ pub struct Peer {
     probe: &'static [&'static str],
 }
 
-const fn peer(package: &'static str, probe: &'static [&'static str]) -> Peer {
+pub const fn peer(package: &'static str, probe: &'static [&'static str]) -> Peer {
     Peer { package, probe }
 }
 

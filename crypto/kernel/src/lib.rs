@@ -24,10 +24,11 @@
 //! kernel.seal(&mut jobs).expect("the ranges fit");
 //! ```
 //!
-//! Its second, [`packet`], protects whole packets, with AES-NI and AVX, with AVX2 and VAES, with AVX-512, or with
-//! aws-lc where there is none of them.
+//! Its second, [`packet`], protects whole packets, with AES-NI and AVX, with AVX2 and VAES, with AVX-512, with ARM's crypto
+//! extensions, or with aws-lc where there is none of them.
 //!
-//! `portable/` is plain and slow and says what is right, or leaves it to the library; `x86/` is fast.
+//! `portable/` is plain and slow and says what is right, or leaves it to the library; `x86/` and `arm/` are fast, and
+//! `narrow/` is what both do message by message. These three are all that is unsafe.
 //! All of it is constant-time in keys and data: no table, no index and no branch depends on them;
 //! lengths and the number of requests are public. Keys and lanes are wiped when they are done with.
 //!
@@ -41,14 +42,20 @@ extern crate alloc;
 
 mod aes;
 mod alike;
+#[cfg(target_arch = "aarch64")]
+#[allow(unsafe_code)]
+mod arm;
 mod cbc;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod chacha;
 mod hmac;
 mod job;
 mod kernel;
 pub mod limits;
 mod mac;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+#[allow(unsafe_code)]
+mod narrow;
 pub mod packet;
 mod portable;
 mod stitch;

@@ -54,6 +54,7 @@ impl<'j> Lane<'j> {
 
     /// The message, and where in it the hash and the cipher begin, if there are so many steps in it
     /// for both.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn places(&mut self, steps: usize) -> Option<(&mut [u8], usize, usize)> {
         let from = self.hash.max(self.encrypt);
         let bytes = self.message.len().checked_sub(from)?;

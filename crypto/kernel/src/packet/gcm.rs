@@ -1,4 +1,4 @@
-//! AES keys as all rooms of x86-64 want them. Whatever a packet needs of its key lies side by side,
+//! AES keys as all rooms of our own want them. Whatever a packet needs of its key lies side by side,
 //! and is as little as can be: among many connections, bringing keys into the cache is what packets
 //! wait for.
 

@@ -1,14 +1,14 @@
 //! Keys, in the form that a kernel likes best.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use super::{GcmKey, MaskKey};
 use super::{NONCE_BYTES, message};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use crate::aes::Schedule;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use crate::chacha::ChaChaKey;
-#[cfg(target_arch = "x86_64")]
-use crate::x86::Aesni;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+use crate::narrow::Narrow;
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use core::fmt;
@@ -42,8 +42,8 @@ pub struct AeadKey(pub(crate) AeadForm);
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum AeadForm {
     Library(LessSafeKey),
-    /// Only rooms of x86-64 make these, and each of them can use them.
-    #[cfg(target_arch = "x86_64")]
+    /// Only our own rooms make these, and each of them can use them.
+    #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     Gcm(GcmKey),
 }
 
@@ -53,11 +53,11 @@ pub struct HeaderKey(pub(crate) HeaderForm);
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum HeaderForm {
     Library(HeaderProtectionKey),
-    /// Only rooms of x86-64 make these, and each of them can use them.
-    #[cfg(target_arch = "x86_64")]
+    /// Only our own rooms make these, and each of them can use them.
+    #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     Aes(MaskKey),
     /// The same.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     ChaCha(ChaChaKey),
 }
 
@@ -81,8 +81,12 @@ pub struct KeyLength {
 }
 
 /// The round keys of AES, or nothing where there is no AES.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn schedule(room: Aesni, aead: Aead, key: &[u8]) -> Option<Result<Schedule, KeyLength>> {
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+pub(super) fn schedule(
+    room: Narrow,
+    aead: Aead,
+    key: &[u8],
+) -> Option<Result<Schedule, KeyLength>> {
     let wrong = |_| KeyLength::of(aead, key);
     let substitute = &|word| room.substitute(word);
     match aead {
@@ -120,10 +124,10 @@ impl HeaderKey {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 impl HeaderKey {
-    /// A key for rooms of x86-64.
-    pub(crate) fn own(room: Aesni, aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
+    /// A key for rooms of our own.
+    pub(crate) fn own(room: Narrow, aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
         Ok(Self(match schedule(room, aead, key) {
             Some(schedule) => HeaderForm::Aes(MaskKey { aes: schedule? }),
             None => HeaderForm::ChaCha(

@@ -14,6 +14,8 @@ pub(crate) struct Parts<'m> {
 }
 
 /// A message to seal or to open.
+// Some of it is for rooms that not every processor has.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) trait Message<'k> {
     /// Whether these are packets to protect, whose headers are to be completed.
     const PACKETS: bool = false;

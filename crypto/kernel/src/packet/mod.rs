@@ -5,24 +5,26 @@
 //! header mask, is computed for all packets of a batch together, so that it costs next to nothing.
 
 mod aead;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod gcm;
 mod key;
 mod message;
 mod quic;
 
 pub use aead::{Open, Seal};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 pub(crate) use gcm::{GcmKey, MANY, MaskKey, POWERS, Powers};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
 pub(crate) use message::{Message, Parts};
+pub(crate) use quic::{Mask, ShortHeader, mask};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use quic::apart;
-pub(crate) use quic::{Mask, NUMBER_END, PHASE, ShortHeader, mask, unmask};
+pub(crate) use quic::{NUMBER_END, PHASE, apart, unmask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
 use crate::job::Fault;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+use crate::narrow::Narrow;
 use crate::portable::Library;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{Aesni, Avx2, Gcm512};
@@ -82,6 +84,8 @@ pub struct PacketKernel(Which);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
     Portable,
+    #[cfg(target_arch = "aarch64")]
+    Neon(Narrow),
     #[cfg(target_arch = "x86_64")]
     Aesni(Aesni),
     #[cfg(target_arch = "x86_64")]
@@ -98,6 +102,8 @@ macro_rules! in_room {
                 let $room = Library;
                 $do
             }
+            #[cfg(target_arch = "aarch64")]
+            Which::Neon($room) => $do,
             #[cfg(target_arch = "x86_64")]
             Which::Aesni($room) => $do,
             #[cfg(target_arch = "x86_64")]
@@ -129,7 +135,9 @@ impl PacketKernel {
             Avx2::detect().map(|room| Self(Which::Avx2(room))),
             Gcm512::detect().map(|room| Self(Which::Avx512(room))),
         ];
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        let kernels = [portable, Narrow::detect().map(|room| Self(Which::Neon(room)))];
+        #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
         let kernels = [portable];
         kernels.into_iter().flatten()
     }
@@ -138,6 +146,8 @@ impl PacketKernel {
     pub const fn name(self) -> &'static str {
         match self.0 {
             Which::Portable => "portable",
+            #[cfg(target_arch = "aarch64")]
+            Which::Neon(_) => "neon",
             #[cfg(target_arch = "x86_64")]
             Which::Aesni(_) => "aesni",
             #[cfg(target_arch = "x86_64")]
@@ -153,12 +163,12 @@ impl PacketKernel {
     /// # Errors
     /// The key does not have [`Aead::key_bytes`].
     pub fn aead_key(self, aead: Aead, key: &[u8]) -> Result<AeadKey, KeyLength> {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
         if self.0 != Which::Portable
-            && let Some(room) = Aesni::detect()
+            && let Some(room) = Narrow::detect()
             && let Some(schedule) = key::schedule(room, aead, key)
         {
-            return Ok(AeadKey(AeadForm::Gcm(room.key(schedule?))));
+            return Ok(AeadKey(AeadForm::Gcm(GcmKey::new(room, schedule?))));
         }
         AeadKey::library(aead, key)
     }
@@ -168,9 +178,9 @@ impl PacketKernel {
     /// # Errors
     /// The key does not have [`Aead::key_bytes`].
     pub fn header_key(self, aead: Aead, key: &[u8]) -> Result<HeaderKey, KeyLength> {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
         if self.0 != Which::Portable
-            && let Some(room) = Aesni::detect()
+            && let Some(room) = Narrow::detect()
         {
             return HeaderKey::own(room, aead, key);
         }

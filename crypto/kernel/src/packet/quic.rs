@@ -570,6 +570,7 @@ impl<'k> Unprotect<'k> {
     }
 
     /// The tag that it came with. It was found long enough.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) fn sent(&self) -> &[u8; TAG_BYTES] {
         self.packet.last_chunk().expect("checked")

@@ -1,6 +1,6 @@
 //! The packet room of processors for which there is no kernel: message by message in aws-lc.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use crate::chacha::{self, Lone};
 use crate::packet::{AeadForm, HeaderForm, HeaderKey, Open, Room, SAMPLE_BYTES, Seal};
 use aws_lc_rs::aead::{Aad, Nonce};
@@ -15,9 +15,9 @@ impl Room for Library {
         for message in messages {
             let key = match &message.key.0 {
                 AeadForm::Library(key) => key,
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
                 AeadForm::Gcm(_) => {
-                    x86().seal(slice::from_mut(message));
+                    own().seal(slice::from_mut(message));
                     continue;
                 }
             };
@@ -35,9 +35,9 @@ impl Room for Library {
         for message in messages {
             let key = match &message.key.0 {
                 AeadForm::Library(key) => key,
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
                 AeadForm::Gcm(_) => {
-                    x86().open(slice::from_mut(message));
+                    own().open(slice::from_mut(message));
                     continue;
                 }
             };
@@ -55,14 +55,14 @@ impl Room for Library {
         for sample in samples {
             let key = match &sample.0.0 {
                 HeaderForm::Library(key) => key,
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
                 HeaderForm::ChaCha(_) => {
                     chacha::masks(Lone, slice::from_mut(sample));
                     continue;
                 }
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
                 HeaderForm::Aes(_) => {
-                    x86().masks(slice::from_mut(sample));
+                    own().masks(slice::from_mut(sample));
                     continue;
                 }
             };
@@ -74,8 +74,8 @@ impl Room for Library {
     }
 }
 
-/// The room for keys that only rooms of x86-64 make, so that there is one.
-#[cfg(target_arch = "x86_64")]
-fn x86() -> impl Room {
-    crate::x86::Aesni::detect().expect("the key was made in such a room")
+/// The room for keys that only our own rooms make, so that there is one.
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+fn own() -> impl Room {
+    crate::narrow::Narrow::detect().expect("the key was made in such a room")
 }

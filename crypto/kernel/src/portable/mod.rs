@@ -7,7 +7,9 @@ mod sha;
 
 pub(crate) use aes::substitute;
 pub(crate) use library::Library;
-pub(crate) use sha::{SHA256_CONSTANTS, compress};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use sha::SHA256_CONSTANTS;
+pub(crate) use sha::compress;
 
 use crate::cbc::{self, Chains};
 use crate::hmac::{BLOCK_BYTES, Hash, pad};

@@ -1,20 +1,19 @@
-//! The rooms of x86-64. All that is unsafe in this crate is here: calling code that needs features, which
+//! The rooms of x86-64. What is unsafe here: calling code that needs features, which
 //! only those can do who have seen that they are there; loads and stores, which take references, or the
 //! part of a register that a mask stands for; empty `asm!` that keeps the compiler from reordering sums
-//! and from holding keys in registers, and that of `narrow::lot`, which is a loop's whole body; and the cursors of
+//! and from holding keys in registers, and that of `lots`, which is a loop's whole body; and the cursors of
 //! `stitched`, two into each message.
 
 mod cbc;
 mod chacha;
-mod gcm;
 mod gcm512;
-mod narrow;
+mod lots;
 mod sha;
 mod stitched;
 mod width;
 
 pub(crate) use gcm512::Gcm512;
-pub(crate) use width::{Aesni, Avx2};
+pub(crate) use width::{Aesni, Avx2, Vector};
 
 use crate::cbc::Chains;
 use crate::hmac::Hash;
@@ -81,7 +80,7 @@ impl Room for Avx512 {
 
 /// Starts to bring a key into the cache.
 #[inline]
-fn fetch<T>(key: &T) {
+pub(crate) fn fetch<T>(key: &T) {
     let lines = ptr::from_ref(key).cast::<[i8; 64]>();
     for line in 0..size_of::<T>().div_ceil(64) {
         // SAFETY: every processor of this kind has the feature, and no address is wrong.

@@ -1,80 +1,11 @@
-//! Registers of one block and of two, so that what is done with them is written once: in SSE with
-//! AES-NI, and in AVX2 with VAES.
-//!
-//! All of it is inlined, `always`, into functions that have the features: a call in between would
-//! pass registers through memory, instruction by instruction. So there are no closures here.
+//! Registers of one block, in SSE with AES-NI, and of two, in AVX2 with VAES.
 
-use crate::aes::Schedule;
-use crate::packet::{GcmKey, MANY, Powers};
+use crate::narrow::width::{Block, EIGHT, Width};
 use core::arch::asm;
 use core::arch::x86_64::*;
 
-/// A block of the cipher, or an element of GHASH's field in reversed order.
-pub(super) type Block = [u8; 16];
-
-/// Blocks that meet powers of H side by side.
-pub(super) const EIGHT: usize = 8;
-/// Registers that go through the cipher together: so many that its latency does not show.
-pub(super) const LOT: usize = 8;
-
-/// That the features of a width are there: whoever has one may do all this.
-pub(super) trait Width: Copy {
-    /// As many blocks as `Bytes` has.
-    type Register: Copy;
-    /// What a register holds.
-    type Bytes: Default;
-    /// Blocks of a register.
-    const BLOCKS: usize;
-    /// Registers of [`EIGHT`] blocks.
-    const REGISTERS: usize = EIGHT / Self::BLOCKS;
-
-    /// For what is done block by block.
-    fn narrow(self) -> Aesni;
-    /// Cuts into registers, and what is left.
-    fn split(bytes: &mut [u8]) -> (&mut [Self::Bytes], &mut [u8]);
-    fn load(self, bytes: &Self::Bytes) -> Self::Register;
-    fn store(self, bytes: &mut Self::Bytes, value: Self::Register);
-    /// The same block everywhere.
-    fn all(self, block: &Block) -> Self::Register;
-    /// As many blocks as a register has.
-    fn blocks(self, blocks: &[Block]) -> Self::Register;
-    /// A register of eight powers of H.
-    fn powers(self, powers: &[Block; EIGHT], at: usize) -> Self::Register;
-    /// The middles of a register of powers in the low halves, and those of the one that comes half of the
-    /// eight later in the high halves.
-    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> Self::Register;
-    /// A block in the lowest place, zeros elsewhere.
-    fn lowest(self, block: __m128i) -> Self::Register;
-    /// Two blocks, if there are so many in a register: else the last of them.
-    fn join(self, low: __m128i, high: __m128i) -> Self::Register;
-    /// The block in the lowest place.
-    fn low_block(self, value: Self::Register) -> __m128i;
-    /// The block in the highest place.
-    fn high_block(self, value: Self::Register) -> __m128i;
-    fn xor(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// The bytes of each block from the last to the first.
-    fn reverse(self, value: Self::Register) -> Self::Register;
-    /// The halves of each block, swapped.
-    fn swap(self, value: Self::Register) -> Self::Register;
-    /// The low halves of each block of both.
-    fn low_halves(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// The high halves of each block of both.
-    fn high_halves(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// A round of AES.
-    fn round(self, state: Self::Register, key: Self::Register) -> Self::Register;
-    /// The last round of AES.
-    fn last_round(self, state: Self::Register, key: Self::Register) -> Self::Register;
-    /// The carry-less products of halves of the blocks: those of `a` are high if `HALVES` is odd, those of
-    /// `b` if it is 0x10 or more.
-    fn multiply<const HALVES: i32>(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// The block in the highest place, zeros elsewhere.
-    fn high_only(self, value: Self::Register) -> Self::Register;
-    /// The value, computed after all such before it and before all such behind it: the compiler keeps
-    /// their order.
-    fn here(self, value: Self::Register) -> Self::Register;
-    /// The sum of the blocks.
-    fn sum(self, value: Self::Register) -> __m128i;
-}
+/// A register of one block.
+pub(crate) type Vector = __m128i;
 
 /// Registers of one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,20 +39,20 @@ impl Aesni {
 
     /// A block without memory in between.
     #[inline(always)]
-    pub(super) fn number(self, value: u128) -> __m128i {
+    pub(crate) fn number(self, value: u128) -> __m128i {
         // SAFETY: every processor of this kind has the feature.
         unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) }
     }
 
     /// A nonce and four zeros: an IV, its last eight bytes xored with a number, the lowest last.
     #[inline(always)]
-    pub(super) fn nonce(self, iv: u128, number: u64) -> __m128i {
+    pub(crate) fn nonce(self, iv: u128, number: u64) -> __m128i {
         const PLACES: Block = [128, 128, 128, 128, 7, 6, 5, 4, 3, 2, 1, 0, 128, 128, 128, 128];
         self.xor(self.number(iv), self.shuffle(self.number(number.into()), &PLACES))
     }
 
     #[inline(always)]
-    pub(super) fn bytes(self, block: __m128i) -> Block {
+    pub(crate) fn bytes(self, block: __m128i) -> Block {
         let mut bytes = [0; 16];
         self.store(&mut bytes, block);
         bytes
@@ -129,20 +60,20 @@ impl Aesni {
 
     /// Each byte from where the order says, zero where that has its highest bit set.
     #[inline(always)]
-    pub(super) fn shuffle(self, value: __m128i, order: &Block) -> __m128i {
+    pub(crate) fn shuffle(self, value: __m128i, order: &Block) -> __m128i {
         // SAFETY: `detect` has seen the feature.
         unsafe { _mm_shuffle_epi8(value, self.load(order)) }
     }
 
     #[inline(always)]
-    pub(super) fn and(self, value: __m128i, mask: &Block) -> __m128i {
+    pub(crate) fn and(self, value: __m128i, mask: &Block) -> __m128i {
         // SAFETY: every processor of this kind has the feature.
         unsafe { _mm_and_si128(value, self.load(mask)) }
     }
 
     /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
     #[inline(always)]
-    pub(super) fn places(self, bytes: usize) -> __m128i {
+    pub(crate) fn places(self, bytes: usize) -> __m128i {
         // SAFETY: `detect` has seen the feature.
         unsafe { places(bytes) }
     }
@@ -150,21 +81,21 @@ impl Aesni {
     /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
     /// first byte says: no address and no branch depends on these.
     #[inline(always)]
-    pub(super) fn header(self, start: __m128i, places: __m128i, number: u64) -> __m128i {
+    pub(crate) fn header(self, start: __m128i, places: __m128i, number: u64) -> __m128i {
         // SAFETY: `detect` has seen the feature.
         unsafe { header(start, places, number) }
     }
 
     /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
     #[inline(always)]
-    pub(super) fn masked(self, header: __m128i, mask: __m128i, places: __m128i) -> __m128i {
+    pub(crate) fn masked(self, header: __m128i, mask: __m128i, places: __m128i) -> __m128i {
         // SAFETY: `detect` has seen the features.
         unsafe { masked(header, mask, places) }
     }
 
     /// A header with its mask taken off, its first byte without it being known.
     #[inline(always)]
-    pub(super) fn unmasked(
+    pub(crate) fn unmasked(
         self,
         header: __m128i,
         mask: __m128i,
@@ -177,22 +108,9 @@ impl Aesni {
 
     /// The header that a block begins with, and what another has behind it.
     #[inline(always)]
-    pub(super) fn beginning(self, block: __m128i, places: __m128i, behind: __m128i) -> __m128i {
+    pub(crate) fn beginning(self, block: __m128i, places: __m128i, behind: __m128i) -> __m128i {
         // SAFETY: `detect` has seen the feature.
         unsafe { beginning(block, places, behind) }
-    }
-
-    /// More of a key's powers.
-    #[inline(always)]
-    pub(super) fn many(self, key: &GcmKey) -> &Powers<{ MANY / 8 }> {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { key.many() }
-    }
-
-    /// The key with these round keys, for every room.
-    pub(crate) fn key(self, aes: Schedule) -> GcmKey {
-        // SAFETY: `detect` has seen the features.
-        unsafe { GcmKey::new(aes) }
     }
 }
 

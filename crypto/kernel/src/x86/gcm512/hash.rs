@@ -3,8 +3,8 @@
 use super::lot::pair_of_powers;
 use super::register::*;
 use super::{BLOCK, LANES, here};
+use crate::narrow::gcm::POLYNOMIAL;
 use crate::packet::Powers;
-use crate::x86::gcm::POLYNOMIAL;
 use core::arch::x86_64::*;
 
 /// Products that have yet to be reduced: Karatsuba's three.

@@ -1,9 +1,8 @@
 //! Masks for headers: samples through the cipher, as many at once as hide its latency.
 
-use super::super::width::{Aesni, Block, LOT, Width};
 use super::PACKETS;
+use super::width::{Block, LOT, Narrow, Vector, Width};
 use crate::aes::{Rounds, Schedule};
-use core::arch::x86_64::__m128i;
 
 /// Samples through the cipher, each in its own place.
 #[inline(always)]
@@ -53,7 +52,7 @@ fn together_by<W: Width, const ROUNDS: usize>(
 
 /// A sample through the cipher.
 #[inline(always)]
-pub(super) fn alone(narrow: Aesni, aes: &Schedule, sample: __m128i) -> Block {
+pub(super) fn alone(narrow: Narrow, aes: &Schedule, sample: Vector) -> Block {
     match aes.rounds {
         Rounds::Ten => alone_by::<10>(narrow, aes, sample),
         Rounds::Fourteen => alone_by::<14>(narrow, aes, sample),
@@ -61,7 +60,7 @@ pub(super) fn alone(narrow: Aesni, aes: &Schedule, sample: __m128i) -> Block {
 }
 
 #[inline(always)]
-fn alone_by<const ROUNDS: usize>(narrow: Aesni, aes: &Schedule, sample: __m128i) -> Block {
+fn alone_by<const ROUNDS: usize>(narrow: Narrow, aes: &Schedule, sample: Vector) -> Block {
     let keys = &aes.round_keys;
     let mut state = narrow.xor(sample, narrow.load(&keys[0]));
     for key in &keys[1..ROUNDS] {

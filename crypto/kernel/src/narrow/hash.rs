@@ -1,33 +1,32 @@
 //! GHASH: products, their sums, and what they leave modulo the polynomial.
 
-use super::super::gcm::POLYNOMIAL;
-use super::super::width::{Block, EIGHT, Width};
-use core::arch::x86_64::__m128i;
+use super::gcm::POLYNOMIAL;
+use super::width::{Block, EIGHT, Vector, Width};
 
 /// Twice, so that either half will do.
 const POLYNOMIALS: Block = (POLYNOMIAL as u128 | (POLYNOMIAL as u128) << 64).to_le_bytes();
 
 /// Eight powers of H, and their middles: as they are in [`Powers`](crate::packet::Powers).
-pub(super) type Eight<'k> = (&'k [Block; EIGHT], &'k [[u64; 2]; EIGHT / 2]);
+pub(crate) type Eight<'k> = (&'k [Block; EIGHT], &'k [[u64; 2]; EIGHT / 2]);
 
 /// Products that have yet to be reduced: Karatsuba's three.
 #[derive(Clone, Copy)]
-pub(super) struct Sums<W: Width> {
-    pub(super) low: W::Register,
-    pub(super) middle: W::Register,
-    pub(super) high: W::Register,
+pub(crate) struct Sums<W: Width> {
+    pub(crate) low: W::Register,
+    pub(crate) middle: W::Register,
+    pub(crate) high: W::Register,
 }
 
 impl<W: Width> Sums<W> {
     #[inline(always)]
-    pub(super) fn none(width: W) -> Self {
+    pub(crate) fn none(width: W) -> Self {
         let zero = width.all(&[0; 16]);
         Self { low: zero, middle: zero, high: zero }
     }
 
     /// Adds the products of blocks with powers.
     #[inline(always)]
-    pub(super) fn add(self, width: W, blocks: W::Register, powers: W::Register) -> Self {
+    pub(crate) fn add(self, width: W, blocks: W::Register, powers: W::Register) -> Self {
         let middle = width.xor(powers, width.swap(powers));
         self.add_one::<0x00>(width, blocks, powers, middle)
     }
@@ -50,7 +49,7 @@ impl<W: Width> Sums<W> {
 
     /// Adds a register of an eight, as it is sent.
     #[inline(always)]
-    pub(super) fn add_register(
+    pub(crate) fn add_register(
         self,
         width: W,
         (powers, middles): Eight<'_>,
@@ -70,7 +69,7 @@ impl<W: Width> Sums<W> {
     /// Adds a register of an eight, and the one that comes half of the eight later, as they are sent: both low
     /// halves go in one register, both high halves in another.
     #[inline(always)]
-    pub(super) fn add_pair(
+    pub(crate) fn add_pair(
         self,
         width: W,
         (powers, middles): Eight<'_>,
@@ -102,7 +101,7 @@ impl<W: Width> Sums<W> {
 
     /// The sum of all products modulo the polynomial (dot of RFC 8452 § 3).
     #[inline(always)]
-    pub(super) fn reduce(self, width: W) -> __m128i {
+    pub(crate) fn reduce(self, width: W) -> Vector {
         let narrow = width.narrow();
         let (low, middle, high) =
             (width.sum(self.low), width.sum(self.middle), width.sum(self.high));

@@ -1,52 +1,15 @@
 //! A lot in the cipher and another in the hash, instruction by instruction. In assembler: only in such an order is
 //! there a register for each value; the compiler's would move a third of them to the stack and back.
 
-use super::super::width::{Aesni, Avx2, Block, EIGHT, LOT, Width};
-use super::hash::Sums;
-use crate::aes::ROUND_KEYS_MAX;
+use super::width::{Aesni, Avx2};
+use crate::narrow::hash::Sums;
+use crate::narrow::lot::{Lot, Lots};
+use crate::narrow::width::{Block, LOT, Width};
 use core::arch::asm;
-use core::mem::MaybeUninit;
 use core::ptr;
 
 /// Where the bytes of blocks come from when they are reversed.
 static REVERSED: [Block; 2] = [[15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]; 2];
-
-/// A lot's registers but for the last, which may be elsewhere.
-pub(super) type Most<W> = [<W as Width>::Bytes; LOT - 1];
-
-/// What is done with a lot.
-pub(super) struct Lot<'l, W: Width> {
-    pub(super) round_keys: &'l [Block; ROUND_KEYS_MAX],
-    /// The counter blocks and the first round key, xored: what they have in common, and what each has.
-    pub(super) base: W::Register,
-    pub(super) counters: &'l [Block],
-    /// What is encrypted or decrypted in place.
-    pub(super) data: (&'l mut Most<W>, &'l mut W::Bytes),
-    /// What is hashed, as it is sent: if nothing else, then the data as they are before.
-    pub(super) hashed: Option<(&'l Most<W>, &'l W::Bytes)>,
-    /// What the hashed blocks meet.
-    pub(super) powers: &'l [[Block; EIGHT]],
-    pub(super) middles: &'l [[[u64; 2]; EIGHT / 2]],
-    /// To be added to the second of them, reversed.
-    pub(super) carry: W::Register,
-}
-
-/// A width with an order of instructions for a lot.
-pub(super) trait Lots: Width {
-    /// Encrypts or decrypts a lot, and adds the products of the hashed one to the sums.
-    fn lot<const ROUNDS: usize>(self, lot: Lot<'_, Self>, sums: Sums<Self>) -> Sums<Self>;
-}
-
-/// A register in memory, seen by somebody else. A function that has one keeps its stack aligned for all it moves there:
-/// else each call of two has them across two lines of the cache.
-#[inline(always)]
-pub(super) fn align_stack() {
-    #[repr(align(32))]
-    struct Register([MaybeUninit<u8>; 32]);
-    let register = Register([MaybeUninit::uninit(); 32]);
-    // SAFETY: no instruction at all.
-    unsafe { asm!("/* {} */", in(reg) &raw const register.0, options(nostack, preserves_flags)) };
-}
 
 // The templates. A value's register is taken for others when it is no longer wanted: that of `base` for middles and
 // data, that of `carry` for data.

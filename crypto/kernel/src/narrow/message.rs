@@ -1,12 +1,11 @@
 //! A message: its data goes in lots of registers, counted from its end, so that a block's place in them says
 //! which power of H it meets, whatever the length. Only the first lot may have less.
 
-use super::super::width::{Aesni, Block, EIGHT, LOT, Width};
 use super::ends::{load_last, padded, store_last};
 use super::hash::{Eight, Sums};
 use super::lot::{Lot, Lots, Most, align_stack};
+use super::width::{Block, EIGHT, LOT, Narrow, Vector, Width};
 use crate::packet::{GcmKey, Powers};
-use core::arch::x86_64::__m128i;
 
 /// Counters below 256, in a block's last byte: a counter block, with the first round key, is one xor with one of these.
 static COUNTERS: Counters = {
@@ -59,9 +58,9 @@ macro_rules! for_blocks {
 /// What is done with a message: its data are encrypted or decrypted in place.
 #[derive(Clone, Copy)]
 pub(super) struct Text {
-    pub(super) nonce: __m128i,
+    pub(super) nonce: Vector,
     /// The last block of its additional data, reversed, all before taken in.
-    pub(super) aad: __m128i,
+    pub(super) aad: Vector,
     /// The length of these, in bytes.
     pub(super) aad_bytes: usize,
 }
@@ -74,7 +73,7 @@ pub(super) fn long<W: Lots, const ROUNDS: usize, const SEAL: bool, const EIGHTS:
     powers: &Powers<EIGHTS>,
     text: Text,
     data: &mut [u8],
-) -> __m128i {
+) -> Vector {
     align_stack();
     let blocks = data.len().div_ceil(16);
     let lengths = text.lengths(width.narrow(), data);
@@ -90,7 +89,7 @@ pub(super) fn short<W: Lots, const ROUNDS: usize, const SEAL: bool, const BLOCKS
     key: &GcmKey,
     text: Text,
     data: &mut [u8],
-) -> __m128i {
+) -> Vector {
     let lengths = text.lengths(width.narrow(), data);
     let mut run = Run::<W, ROUNDS, _>::start(width, key, &key.powers, text, lengths, BLOCKS);
     let stream = run.first::<SEAL, BLOCKS>(data);
@@ -100,7 +99,7 @@ pub(super) fn short<W: Lots, const ROUNDS: usize, const SEAL: bool, const BLOCKS
 impl Text {
     /// The block of lengths (SP 800-38D § 7.1), reversed.
     #[inline(always)]
-    fn lengths(self, narrow: Aesni, data: &[u8]) -> __m128i {
+    fn lengths(self, narrow: Narrow, data: &[u8]) -> Vector {
         // Each by itself: a shift across both comes from microcode.
         let [aad, data] = [self.aad_bytes, data.len()].map(|bytes| u128::from(8 * bytes as u64));
         narrow.number(aad << 64 | data)
@@ -109,14 +108,14 @@ impl Text {
 
 /// The products of two blocks.
 #[inline(always)]
-fn ends<W: Width>(width: W, [a, b]: [__m128i; 2], [power_a, power_b]: [__m128i; 2]) -> Sums<W> {
+fn ends<W: Width>(width: W, [a, b]: [Vector; 2], [power_a, power_b]: [Vector; 2]) -> Sums<W> {
     let sums = Sums::none(width).add(width, width.join(a, b), width.join(power_a, power_b));
     if W::BLOCKS == 1 { sums.add(width, width.lowest(a), width.lowest(power_a)) } else { sums }
 }
 
 /// The last block of additional data, reversed, and all before it taken in.
 #[inline(always)]
-pub(super) fn last_of_aad(narrow: Aesni, key: &GcmKey, mut aad: &[u8]) -> __m128i {
+pub(super) fn last_of_aad(narrow: Narrow, key: &GcmKey, mut aad: &[u8]) -> Vector {
     let first = narrow.load(&key.first);
     let mut before = narrow.load(&[0; 16]);
     while aad.len() > 16
@@ -174,7 +173,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
         key: &'k GcmKey,
         powers: &'k Powers<EIGHTS>,
         text: Text,
-        lengths: __m128i,
+        lengths: Vector,
         blocks: usize,
     ) -> Self {
         let narrow = width.narrow();
@@ -200,7 +199,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
 
     /// The tag.
     #[inline(always)]
-    fn finish(self, lengths: __m128i, blocks: usize, stream: __m128i) -> __m128i {
+    fn finish(self, lengths: Vector, blocks: usize, stream: Vector) -> Vector {
         let (width, narrow) = (self.width, self.width.narrow());
         let mut sums = self.sums;
         if blocks >= EIGHT * EIGHTS {
@@ -212,7 +211,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
 
     /// All data. Returns the tag's key stream.
     #[inline(always)]
-    fn data<const SEAL: bool>(&mut self, data: &mut [u8], blocks: usize) -> __m128i {
+    fn data<const SEAL: bool>(&mut self, data: &mut [u8], blocks: usize) -> Vector {
         let lot = LOT * W::BLOCKS;
         let bytes = (16 * (blocks.wrapping_sub(1) % lot + 1)).min(data.len());
         let (first, rest) = data.split_at_mut(bytes);
@@ -339,7 +338,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
     }
 
     #[inline(always)]
-    fn stream_only(&self) -> __m128i {
+    fn stream_only(&self) -> Vector {
         let narrow = self.width.narrow();
         let keys = &self.key.aes.round_keys;
         let mut state = self.tag_counter();
@@ -351,7 +350,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
 
     /// The tag's counter block, and the first round key.
     #[inline(always)]
-    fn tag_counter(&self) -> __m128i {
+    fn tag_counter(&self) -> Vector {
         let narrow = self.width.narrow();
         narrow.xor(self.width.low_block(self.base), narrow.load(&COUNTERS.0[1]))
     }
@@ -359,7 +358,7 @@ impl<'k, W: Lots, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS, E
     /// The first `K` blocks, the last of which may be short. Returns the tag's key stream, which is made beside
     /// them.
     #[inline(always)]
-    fn first<const SEAL: bool, const K: usize>(&mut self, bytes: &mut [u8]) -> __m128i {
+    fn first<const SEAL: bool, const K: usize>(&mut self, bytes: &mut [u8]) -> Vector {
         if K == 0 {
             return self.stream_only();
         }

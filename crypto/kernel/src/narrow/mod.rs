@@ -1,26 +1,33 @@
 //! AES-GCM and header masks in registers of one or two blocks, message by message: the processor takes up the next
-//! while it waits for the end of one.
+//! while it waits for the end of one. What is unsafe here is to call code that needs features, by who has seen that they
+//! are there.
 
 mod ends;
-mod hash;
-mod lot;
+pub(crate) mod gcm;
+pub(crate) mod hash;
+pub(crate) mod lot;
 mod masks;
 mod message;
+pub(crate) mod width;
 
-use super::fetch;
-use super::width::{Aesni, Avx2, LOT, Width};
+pub(crate) use width::Narrow;
+
 use crate::aes::Rounds;
+#[cfg(target_arch = "aarch64")]
+use crate::arm::fetch;
 use crate::chacha::{self, ChaChaKey};
 use crate::packet::{
     AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, POWERS, Parts,
     Powers, Protect, Room, SAMPLE_BYTES, Seal, ShortHeader, Unprotect, mask,
 };
 use crate::portable::Library;
-use core::arch::x86_64::__m128i;
+#[cfg(target_arch = "x86_64")]
+use crate::x86::{Avx2, fetch};
 use core::{ptr, slice};
 use ends::across;
 use lot::Lots;
 use message::Text;
+use width::{LOT, Vector, Width};
 
 /// Packets whose payloads are sealed, and then whose headers are completed: so many that no step waits for what
 /// the one before it has just stored in other pieces, so few that they are still in the cache.
@@ -42,24 +49,19 @@ trait Messages: Lots {
         powers: &Powers<EIGHTS>,
         text: Text,
         data: &mut [u8],
-    ) -> __m128i;
+    ) -> Vector;
     /// See [`message::short`].
     fn short<const ROUNDS: usize, const SEAL: bool>(
         self,
         key: &GcmKey,
         text: Text,
         data: &mut [u8],
-    ) -> __m128i;
+    ) -> Vector;
     /// See [`chacha::together`].
     fn chacha(self, key: &ChaChaKey, samples: &Samples<'_>, number: usize) -> Masks;
     /// See [`chacha::masks`].
     fn chachas(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
 }
-
-/// A function for messages of some number of blocks.
-#[allow(improper_ctypes_definitions)]
-type Short<W> =
-    unsafe extern "sysv64" fn(W, &GcmKey, __m128i, __m128i, usize, &mut [u8]) -> __m128i;
 
 /// Samples of packets that go together.
 type Samples<'s> = [&'s [u8; SAMPLE_BYTES]; PACKETS];
@@ -68,7 +70,7 @@ type Masks = [[u8; SAMPLE_BYTES]; PACKETS];
 
 /// A room, its features on in everything that is inlined into these functions.
 macro_rules! room {
-    ($width:ty, $features:literal, [$($blocks:literal)*]) => {
+    ($width:ty, $features:literal, $abi:tt, [$($blocks:literal)*]) => {
         impl Messages for $width {
             #[inline(always)]
             fn long<const ROUNDS: usize, const SEAL: bool, const EIGHTS: usize>(
@@ -77,12 +79,12 @@ macro_rules! room {
                 powers: &Powers<EIGHTS>,
                 Text { nonce, aad, aad_bytes }: Text,
                 data: &mut [u8],
-            ) -> __m128i {
+            ) -> Vector {
                 // So that blocks are handed over in registers: in memory they would be waited for.
                 #[allow(improper_ctypes_definitions)]
                 #[inline(never)]
                 #[target_feature(enable = $features)]
-                extern "sysv64" fn run<
+                extern $abi fn run<
                     const ROUNDS: usize,
                     const SEAL: bool,
                     const EIGHTS: usize,
@@ -90,11 +92,11 @@ macro_rules! room {
                     width: $width,
                     key: &GcmKey,
                     powers: &Powers<EIGHTS>,
-                    nonce: __m128i,
-                    aad: __m128i,
+                    nonce: Vector,
+                    aad: Vector,
                     aad_bytes: usize,
                     data: &mut [u8],
-                ) -> __m128i {
+                ) -> Vector {
                     let text = Text { nonce, aad, aad_bytes };
                     message::long::<_, ROUNDS, SEAL, _>(width, key, powers, text, data)
                 }
@@ -110,27 +112,30 @@ macro_rules! room {
                 key: &GcmKey,
                 Text { nonce, aad, aad_bytes }: Text,
                 data: &mut [u8],
-            ) -> __m128i {
+            ) -> Vector {
                 // The same.
                 #[allow(improper_ctypes_definitions)]
                 #[inline(never)]
                 #[target_feature(enable = $features)]
-                extern "sysv64" fn run<
+                extern $abi fn run<
                     const ROUNDS: usize,
                     const SEAL: bool,
                     const BLOCKS: usize,
                 >(
                     width: $width,
                     key: &GcmKey,
-                    nonce: __m128i,
-                    aad: __m128i,
+                    nonce: Vector,
+                    aad: Vector,
                     aad_bytes: usize,
                     data: &mut [u8],
-                ) -> __m128i {
+                ) -> Vector {
                     let text = Text { nonce, aad, aad_bytes };
                     message::short::<_, ROUNDS, SEAL, BLOCKS>(width, key, text, data)
                 }
-                let of_blocks = const { &[$(run::<ROUNDS, SEAL, $blocks> as Short<$width>),*] };
+                #[allow(improper_ctypes_definitions)]
+                type Short =
+                    unsafe extern $abi fn($width, &GcmKey, Vector, Vector, usize, &mut [u8]) -> Vector;
+                let of_blocks = const { &[$(run::<ROUNDS, SEAL, $blocks> as Short),*] };
                 // `div_ceil` takes five instructions instead of two.
                 let blocks = (data.len() + 15) >> 4;
                 // SAFETY: `detect` has seen the features.
@@ -216,8 +221,17 @@ macro_rules! room {
     };
 }
 
-room!(Aesni, "avx,aes,pclmulqdq,ssse3,sse4.1", [0 1 2 3 4 5 6 7 8]);
-room!(Avx2, "avx2,vaes,vpclmulqdq,aes,pclmulqdq", [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
+#[cfg(target_arch = "aarch64")]
+room!(Narrow, "aes", "C", [0 1 2 3 4 5 6 7 8]);
+#[cfg(target_arch = "x86_64")]
+room!(Narrow, "avx,aes,pclmulqdq,ssse3,sse4.1", "sysv64", [0 1 2 3 4 5 6 7 8]);
+#[cfg(target_arch = "x86_64")]
+room!(
+    Avx2,
+    "avx2,vaes,vpclmulqdq,aes,pclmulqdq",
+    "sysv64",
+    [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]
+);
 
 /// Seals or opens one message after the other.
 #[inline(always)]
@@ -252,7 +266,7 @@ fn follows(key: &AeadKey, next: &AeadKey, header_key: Option<&HeaderKey>) -> boo
 fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
     width: W,
     message: &mut M,
-    header: Option<__m128i>,
+    header: Option<Vector>,
     again: bool,
 ) {
     let AeadForm::Gcm(key) = &message.key().0 else { return message.library() };
@@ -274,11 +288,9 @@ fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
         let many = data.len() >= if again { NEIGHBOUR_BYTES } else { LONE_BYTES };
         match (key.aes.rounds, many) {
             (Rounds::Ten, false) => width.long::<10, SEAL, _>(key, &key.powers, text, data),
-            (Rounds::Ten, true) => width.long::<10, SEAL, _>(key, narrow.many(key), text, data),
+            (Rounds::Ten, true) => width.long::<10, SEAL, _>(key, key.many(), text, data),
             (Rounds::Fourteen, false) => width.long::<14, SEAL, _>(key, &key.powers, text, data),
-            (Rounds::Fourteen, true) => {
-                width.long::<14, SEAL, _>(key, narrow.many(key), text, data)
-            }
+            (Rounds::Fourteen, true) => width.long::<14, SEAL, _>(key, key.many(), text, data),
         }
     };
     message.finish(&narrow.bytes(tag));

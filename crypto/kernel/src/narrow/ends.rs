@@ -1,7 +1,6 @@
 //! Blocks that are not whole: zeros stand behind their bytes.
 
-use super::super::width::{Aesni, Block, Width};
-use core::arch::x86_64::__m128i;
+use super::width::{Block, Narrow, Vector, Width};
 
 /// Orders that move a block's bytes: from its middle on, as they are; from further on, down; from before, up.
 const MOVED: [u8; 48] = {
@@ -49,7 +48,7 @@ pub(super) fn store_last<W: Width>(
     data: &mut [u8],
     at: usize,
     two: bool,
-    mut before: __m128i,
+    mut before: Vector,
     register: W::Register,
 ) -> W::Register {
     let narrow = width.narrow();
@@ -62,7 +61,7 @@ pub(super) fn store_last<W: Width>(
 
 /// The last block of data, of 1 to 16 bytes, when all before it is whole.
 #[inline(always)]
-fn last_block(narrow: Aesni, data: &[u8]) -> __m128i {
+fn last_block(narrow: Narrow, data: &[u8]) -> Vector {
     let bytes = (data.len() - 1) % 16 + 1;
     match data.last_chunk() {
         // Behind the end there may be nothing.
@@ -74,7 +73,7 @@ fn last_block(narrow: Aesni, data: &[u8]) -> __m128i {
 /// Puts the last block of data in its place, `before` being the one before it.
 /// Returns it with zeros where it has no bytes.
 #[inline(always)]
-fn put_last(narrow: Aesni, data: &mut [u8], before: __m128i, block: __m128i) -> __m128i {
+fn put_last(narrow: Narrow, data: &mut [u8], before: Vector, block: Vector) -> Vector {
     let bytes = (data.len() - 1) % 16 + 1;
     match data.last_chunk_mut() {
         // What comes before is written again.
@@ -91,7 +90,7 @@ fn put_last(narrow: Aesni, data: &mut [u8], before: __m128i, block: __m128i) -> 
 /// What begins so many bytes behind a block's start, of up to 4, and ends behind the block. Loaded at once, it would
 /// wait where the block and what is behind it were just written one after the other.
 #[inline(always)]
-pub(super) fn across(narrow: Aesni, block: &Block, behind: &[u8; 4], at: usize) -> __m128i {
+pub(super) fn across(narrow: Narrow, block: &Block, behind: &[u8; 4], at: usize) -> Vector {
     let behind = narrow.number(u32::from_le_bytes(*behind).into());
     let start = narrow.shuffle(narrow.load(block), window(&MOVED, 16 + at));
     narrow.xor(start, narrow.shuffle(behind, window(&MOVED, at)))
@@ -99,7 +98,7 @@ pub(super) fn across(narrow: Aesni, block: &Block, behind: &[u8; 4], at: usize) 
 
 /// The four bytes of a block from this place on.
 #[inline(always)]
-pub(super) fn four(narrow: Aesni, block: __m128i, at: usize) -> [u8; 4] {
+pub(super) fn four(narrow: Narrow, block: Vector, at: usize) -> [u8; 4] {
     let [a, b, c, d, ..] = narrow.bytes(narrow.shuffle(block, window(&MOVED, 16 + at)));
     [a, b, c, d]
 }

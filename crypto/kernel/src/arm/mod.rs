@@ -1,0 +1,377 @@
+//! The room of 64-bit ARM with the crypto extensions: registers of one block. All that is unsafe here is calling code
+//! that needs features, which only those can do who have seen that they are there, and loads and stores, which take
+//! references.
+
+mod chacha;
+
+use crate::narrow::hash::Sums;
+use crate::narrow::lot::{self, Lot, Lots};
+use crate::narrow::width::{Block, EIGHT, Width};
+use core::arch::aarch64::*;
+use core::arch::asm;
+use core::ptr;
+
+/// A register of one block.
+pub(crate) type Vector = uint8x16_t;
+
+/// That the features are there: whoever has one may call what needs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Neon(());
+
+/// Starts to bring a key into the cache.
+#[inline]
+pub(crate) fn fetch<T>(key: &T) {
+    let lines = ptr::from_ref(key).cast::<[i8; 64]>();
+    for line in 0..size_of::<T>().div_ceil(64) {
+        let line = lines.wrapping_add(line);
+        // SAFETY: no address is wrong.
+        unsafe { asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags)) };
+    }
+}
+
+impl Neon {
+    pub(crate) fn detect() -> Option<Self> {
+        extern crate std;
+        let there = std::arch::is_aarch64_feature_detected!("aes")
+            && std::arch::is_aarch64_feature_detected!("pmull");
+        there.then_some(Self(()))
+    }
+
+    /// The cipher's S-box on a word's bytes.
+    pub(crate) fn substitute(self, word: [u8; 4]) -> [u8; 4] {
+        #[target_feature(enable = "aes")]
+        fn run(word: [u8; 4]) -> [u8; 4] {
+            // All columns are the same, so that rows may be shifted.
+            let words = vreinterpretq_u8_u32(vdupq_n_u32(u32::from_le_bytes(word)));
+            let words = vaeseq_u8(words, vdupq_n_u8(0));
+            vgetq_lane_u32::<0>(vreinterpretq_u32_u8(words)).to_le_bytes()
+        }
+        // SAFETY: `detect` has seen the feature.
+        unsafe { run(word) }
+    }
+
+    /// A block without memory in between.
+    #[inline(always)]
+    pub(crate) fn number(self, value: u128) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { pair(value as u64, (value >> 64) as u64) }
+    }
+
+    /// A nonce and four zeros: an IV, its last eight bytes xored with a number, the lowest last.
+    #[inline(always)]
+    pub(crate) fn nonce(self, iv: u128, number: u64) -> Vector {
+        self.number(iv ^ u128::from(number.swap_bytes()) << 32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(self, block: Vector) -> Block {
+        let mut bytes = [0; 16];
+        self.store(&mut bytes, block);
+        bytes
+    }
+
+    /// Each byte from where the order says, zero where that is behind the block.
+    #[inline(always)]
+    pub(crate) fn shuffle(self, value: Vector, order: &Block) -> Vector {
+        let order = self.load(order);
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { vqtbl1q_u8(value, order) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn and(self, value: Vector, mask: &Block) -> Vector {
+        let mask = self.load(mask);
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { vandq_u8(value, mask) }
+    }
+
+    /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
+    #[inline(always)]
+    pub(crate) fn places(self, bytes: usize) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { places(bytes) }
+    }
+
+    /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
+    /// first byte says: no address and no branch depends on these.
+    #[inline(always)]
+    pub(crate) fn header(self, start: Vector, places: Vector, number: u64) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { header(start, places, number) }
+    }
+
+    /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
+    #[inline(always)]
+    pub(crate) fn masked(self, header: Vector, mask: Vector, places: Vector) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { masked(header, mask, places) }
+    }
+
+    /// A header with its mask taken off, its first byte without it being known.
+    #[inline(always)]
+    pub(crate) fn unmasked(
+        self,
+        header: Vector,
+        mask: Vector,
+        first: u8,
+        number_at: usize,
+    ) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { unmasked(header, mask, first, number_at) }
+    }
+
+    /// The header that a block begins with, and what another has behind it.
+    #[inline(always)]
+    pub(crate) fn beginning(self, block: Vector, places: Vector, behind: Vector) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { beginning(block, places, behind) }
+    }
+}
+
+/// Where each byte is.
+static EACH: Block = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+/// Bits of the first byte.
+static FIFTH: Block = [0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+static FIVE: Block = [0x1f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+/// Where the bytes of a block come from when they are reversed.
+static REVERSED: Block = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+
+impl Width for Neon {
+    type Register = Vector;
+    type Bytes = Block;
+    const BLOCKS: usize = 1;
+
+    #[inline(always)]
+    fn narrow(self) -> Neon {
+        self
+    }
+
+    #[inline(always)]
+    fn split(bytes: &mut [u8]) -> (&mut [Block], &mut [u8]) {
+        bytes.as_chunks_mut()
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &Block) -> Vector {
+        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
+        unsafe { vld1q_u8(bytes.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut Block, value: Vector) {
+        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
+        unsafe { vst1q_u8(bytes.as_mut_ptr(), value) }
+    }
+
+    #[inline(always)]
+    fn all(self, block: &Block) -> Vector {
+        self.load(block)
+    }
+
+    #[inline(always)]
+    fn blocks(self, blocks: &[Block]) -> Vector {
+        self.load(&blocks[0])
+    }
+
+    #[inline(always)]
+    fn powers(self, powers: &[Block; EIGHT], at: usize) -> Vector {
+        self.load(&powers[at])
+    }
+
+    #[inline(always)]
+    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> Vector {
+        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
+        unsafe { vld1q_u8(middles[at].as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn lowest(self, block: Vector) -> Vector {
+        block
+    }
+
+    #[inline(always)]
+    fn join(self, _: Vector, high: Vector) -> Vector {
+        high
+    }
+
+    #[inline(always)]
+    fn low_block(self, value: Vector) -> Vector {
+        value
+    }
+
+    #[inline(always)]
+    fn high_block(self, value: Vector) -> Vector {
+        value
+    }
+
+    #[inline(always)]
+    fn low_halves(self, a: Vector, b: Vector) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { low_halves(a, b) }
+    }
+
+    #[inline(always)]
+    fn high_halves(self, a: Vector, b: Vector) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { high_halves(a, b) }
+    }
+
+    #[inline(always)]
+    fn multiply<const HALVES: i32>(self, a: Vector, b: Vector) -> Vector {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { multiply::<HALVES>(a, b) }
+    }
+
+    #[inline(always)]
+    fn xor(self, a: Vector, b: Vector) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { veorq_u8(a, b) }
+    }
+
+    #[inline(always)]
+    fn reverse(self, value: Vector) -> Vector {
+        self.shuffle(value, &REVERSED)
+    }
+
+    #[inline(always)]
+    fn swap(self, value: Vector) -> Vector {
+        // SAFETY: every processor of this kind has the feature.
+        unsafe { vextq_u8::<8>(value, value) }
+    }
+
+    #[inline(always)]
+    fn round(self, state: Vector, key: Vector) -> Vector {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { round(state, key) }
+    }
+
+    #[inline(always)]
+    fn last_round(self, state: Vector, key: Vector) -> Vector {
+        // SAFETY: `detect` has seen the feature.
+        unsafe { last_round(state, key) }
+    }
+
+    #[inline(always)]
+    fn high_only(self, value: Vector) -> Vector {
+        value
+    }
+
+    /// There is a register for each value, whatever the order; and where a round follows another, the compiler gives the
+    /// key of the one to the instruction of the other.
+    #[inline(always)]
+    fn here(self, value: Vector) -> Vector {
+        value
+    }
+
+    #[inline(always)]
+    fn sum(self, value: Vector) -> Vector {
+        value
+    }
+}
+
+impl Lots for Neon {
+    #[inline(always)]
+    fn lot<const ROUNDS: usize>(self, lot: Lot<'_, Self>, sums: Sums<Self>) -> Sums<Self> {
+        lot::plain::<_, ROUNDS>(self, lot, sums)
+    }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn pair(low: u64, high: u64) -> Vector {
+    vcombine_u8(vcreate_u8(low), vcreate_u8(high))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn low_halves(a: Vector, b: Vector) -> Vector {
+    vreinterpretq_u8_u64(vzip1q_u64(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn high_halves(a: Vector, b: Vector) -> Vector {
+    vreinterpretq_u8_u64(vzip2q_u64(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)))
+}
+
+#[inline]
+#[target_feature(enable = "aes")]
+fn multiply<const HALVES: i32>(a: Vector, b: Vector) -> Vector {
+    let (a, b) = (vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b));
+    let a = if HALVES & 0x01 == 0 { vgetq_lane_u64::<0>(a) } else { vgetq_lane_u64::<1>(a) };
+    let b = if HALVES & 0x10 == 0 { vgetq_lane_u64::<0>(b) } else { vgetq_lane_u64::<1>(b) };
+    vreinterpretq_u8_p128(vmull_p64(a, b))
+}
+
+/// As the processors of the other kind do it: the key comes last.
+#[inline]
+#[target_feature(enable = "aes")]
+fn round(state: Vector, key: Vector) -> Vector {
+    veorq_u8(vaesmcq_u8(vaeseq_u8(state, vdupq_n_u8(0))), key)
+}
+
+#[inline]
+#[target_feature(enable = "aes")]
+fn last_round(state: Vector, key: Vector) -> Vector {
+    veorq_u8(vaeseq_u8(state, vdupq_n_u8(0)), key)
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn places(bytes: usize) -> Vector {
+    vsubq_u8(vdupq_n_u8((bytes as u8).wrapping_sub(1)), constant(&EACH))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn header(start: Vector, places: Vector, number: u64) -> Vector {
+    // From the header's end on, a number's bytes are counted, the lowest first; negative ones make zeros.
+    let number = vqtbl1q_u8(pair(number, 0), places);
+    let last = vreinterpretq_s8_u8(last_of_number(start));
+    vbslq_u8(vcgtq_s8(vreinterpretq_s8_u8(places), last), start, number)
+}
+
+/// How many bytes a number has, less one, in each place: the lowest bits of an unprotected header's first byte.
+#[inline]
+#[target_feature(enable = "neon")]
+fn last_of_number(header: Vector) -> Vector {
+    vandq_u8(vdupq_laneq_u8::<0>(header), vdupq_n_u8(3))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn masked(header: Vector, mask: Vector, places: Vector) -> Vector {
+    // Four bits of a long header's first byte, five of a short one's.
+    let long = vandq_u8(vshrq_n_u8::<3>(header), constant(&FIFTH));
+    let bits = vandq_u8(mask, veorq_u8(long, constant(&FIVE)));
+    let number = number_mask(mask, vsubq_u8(last_of_number(header), places));
+    veorq_u8(header, veorq_u8(bits, number))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn beginning(block: Vector, places: Vector, behind: Vector) -> Vector {
+    vbslq_u8(vcltzq_s8(vreinterpretq_s8_u8(places)), behind, block)
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn constant(bytes: &'static Block) -> Vector {
+    // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
+    unsafe { vld1q_u8(bytes.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn unmasked(header: Vector, mask: Vector, first: u8, number_at: usize) -> Vector {
+    let order = vsubq_u8(constant(&EACH), vdupq_n_u8(number_at as u8));
+    vsetq_lane_u8::<0>(first, veorq_u8(header, number_mask(mask, order)))
+}
+
+/// What a number is masked with: the mask's second byte is for its first. The order is how many bytes behind that each
+/// place is; before it they are negative, which makes zeros.
+#[inline]
+#[target_feature(enable = "neon")]
+fn number_mask(mask: Vector, order: Vector) -> Vector {
+    vqtbl1q_u8(vextq_u8::<1>(mask, vdupq_n_u8(0)), order)
+}
