@@ -168,7 +168,7 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
                 }
             }
             number => {
-                groups_of::<M, SEAL>(rounds, &mut groups[..number], false, |_| ());
+                groups_of::<M, SEAL>(rounds, &mut groups[..number], false, &|_| ());
                 LANES * number
             }
         };
@@ -183,7 +183,7 @@ fn groups_of<'k, M: Message<'k>, const SEAL: bool>(
     rounds: Rounds,
     groups: &mut [[M; LANES]],
     masked: bool,
-    otherwise: impl Fn(&mut [M]),
+    otherwise: &impl Fn(&mut [M]),
 ) {
     match groups.len() {
         1 => lots_of::<M, SEAL, 1>(rounds, groups, masked, otherwise),
@@ -191,13 +191,14 @@ fn groups_of<'k, M: Message<'k>, const SEAL: bool>(
     }
 }
 
-/// The same, `G` times four at a time.
+/// The same, `G` times four at a time. `otherwise` is borrowed: were it dropped here, a panic's way through would make
+/// the compiler forget what must not be inlined.
 #[inline]
 fn lots_of<'k, M: Message<'k>, const SEAL: bool, const G: usize>(
     rounds: Rounds,
     groups: &mut [[M; LANES]],
     masked: bool,
-    otherwise: impl Fn(&mut [M]),
+    otherwise: &impl Fn(&mut [M]),
 ) {
     let mut scratch = Scratch::new(masked);
     for groups in groups.chunks_mut(G) {
@@ -242,7 +243,8 @@ fn unprotect_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
             at += 1;
             continue;
         }
-        groups_of::<_, false>(rounds, &mut groups[..number], true, |packets| apart(room, packets));
+        let otherwise = |packets: &mut [_]| apart(room, packets);
+        groups_of::<_, false>(rounds, &mut groups[..number], true, &otherwise);
         apart(room, &mut packets[from..at]);
         at += LANES * number;
         from = at;
