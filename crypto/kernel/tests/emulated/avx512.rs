@@ -143,8 +143,12 @@ instructions! {
 pub(crate) fn _mm512_add_epi8(a: __m512i, b: __m512i) -> __m512i { each::<u8, 64>(a, b, u8::wrapping_add) }
 pub(crate) fn _mm512_add_epi32(a: __m512i, b: __m512i) -> __m512i { each::<u32, 16>(a, b, u32::wrapping_add) }
 pub(crate) fn _mm512_add_epi64(a: __m512i, b: __m512i) -> __m512i { each::<u64, 8>(a, b, u64::wrapping_add) }
+pub(crate) fn _mm512_adds_epu8(a: __m512i, b: __m512i) -> __m512i { each::<u8, 64>(a, b, u8::saturating_add) }
 pub(crate) fn _mm512_sub_epi8(a: __m512i, b: __m512i) -> __m512i { each::<u8, 64>(a, b, u8::wrapping_sub) }
 pub(crate) fn _mm512_sub_epi64(a: __m512i, b: __m512i) -> __m512i { each::<u64, 8>(a, b, u64::wrapping_sub) }
+pub(crate) fn _mm512_mask_add_epi64(no: __m512i, mask: u8, a: __m512i, b: __m512i) -> __m512i {
+    choose::<u64, 8>(mask.into(), _mm512_add_epi64(a, b), no)
+}
 pub(crate) fn _mm512_mask_sub_epi64(no: __m512i, mask: u8, a: __m512i, b: __m512i) -> __m512i {
     choose::<u64, 8>(mask.into(), _mm512_sub_epi64(a, b), no)
 }
@@ -192,27 +196,20 @@ pub(crate) fn _mm512_srli_epi64<const BITS: u32>(a: __m512i) -> __m512i {
 pub(crate) fn _mm512_slli_epi64<const BITS: u32>(a: __m512i) -> __m512i {
     each::<u64, 8>(a, a, |a, _| a.unbounded_shl(BITS))
 }
-pub(crate) fn _mm512_sllv_epi64(a: __m512i, bits: __m512i) -> __m512i {
-    each::<u64, 8>(a, bits, |a, bits| if bits > 63 { 0 } else { a << bits })
-}
 }
 
 // Masks.
 instructions! {
-pub(crate) fn _mm512_cmpge_epi8_mask(a: __m512i, b: __m512i) -> u64 { which::<i8, 64>(a, b, |a, b| a >= b) }
+pub(crate) fn _mm512_cmpgt_epi8_mask(a: __m512i, b: __m512i) -> u64 { which::<i8, 64>(a, b, |a, b| a > b) }
 pub(crate) fn _mm512_cmple_epu8_mask(a: __m512i, b: __m512i) -> u64 { which::<u8, 64>(a, b, |a, b| a <= b) }
 pub(crate) fn _mm512_cmplt_epu8_mask(a: __m512i, b: __m512i) -> u64 { which::<u8, 64>(a, b, |a, b| a < b) }
-pub(crate) fn _mm512_cmpge_epu64_mask(a: __m512i, b: __m512i) -> u8 { which::<u64, 8>(a, b, |a, b| a >= b) as u8 }
 pub(crate) fn _mm512_cmpgt_epu64_mask(a: __m512i, b: __m512i) -> u8 { which::<u64, 8>(a, b, |a, b| a > b) as u8 }
 pub(crate) fn _mm512_cmplt_epu64_mask(a: __m512i, b: __m512i) -> u8 { which::<u64, 8>(a, b, |a, b| a < b) as u8 }
 pub(crate) fn _mm512_cmpneq_epi64_mask(a: __m512i, b: __m512i) -> u8 { which::<u64, 8>(a, b, |a, b| a != b) as u8 }
 pub(crate) fn _mm512_test_epi64_mask(a: __m512i, b: __m512i) -> u8 { which::<u64, 8>(a, b, |a, b| a & b != 0) as u8 }
-pub(crate) fn _mm512_mask_mov_epi64(no: __m512i, mask: u8, a: __m512i) -> __m512i {
-    choose::<u64, 8>(mask.into(), a, no)
-}
 pub(crate) fn _mm512_mask_mov_epi8(no: __m512i, mask: u64, a: __m512i) -> __m512i { choose::<u8, 64>(mask, a, no) }
 pub(crate) fn _mm512_maskz_mov_epi64(mask: u8, a: __m512i) -> __m512i {
-    _mm512_mask_mov_epi64(_mm512_setzero_si512(), mask, a)
+    choose::<u64, 8>(mask.into(), a, _mm512_setzero_si512())
 }
 pub(crate) fn _mm512_maskz_mov_epi8(mask: u64, a: __m512i) -> __m512i {
     _mm512_mask_mov_epi8(_mm512_setzero_si512(), mask, a)
@@ -231,15 +228,12 @@ pub(crate) fn _mm512_shuffle_epi8(a: __m512i, order: __m512i) -> __m512i {
     let one = |lane: usize, at: u8| if at > 127 { 0 } else { a[lane][usize::from(at) % 16] };
     cast([0, 1, 2, 3].map(|lane: usize| order[lane].map(|at| one(lane, at))))
 }
-pub(crate) fn _mm512_mask_shuffle_epi8(no: __m512i, mask: u64, a: __m512i, order: __m512i) -> __m512i {
-    choose::<u8, 64>(mask, _mm512_shuffle_epi8(a, order), no)
-}
 pub(crate) fn _mm512_maskz_shuffle_epi8(mask: u64, a: __m512i, order: __m512i) -> __m512i {
-    _mm512_mask_shuffle_epi8(_mm512_setzero_si512(), mask, a, order)
+    choose::<u8, 64>(mask, _mm512_shuffle_epi8(a, order), _mm512_setzero_si512())
 }
 pub(crate) fn _mm_mask_shuffle_epi8(no: __m128i, mask: u16, a: __m128i, order: __m128i) -> __m128i {
     let [no, a, order] = [no, a, order].map(_mm512_zextsi128_si512);
-    _mm512_castsi512_si128(_mm512_mask_shuffle_epi8(no, mask.into(), a, order))
+    _mm512_castsi512_si128(_mm512_mask_mov_epi8(no, mask.into(), _mm512_shuffle_epi8(a, order)))
 }
 pub(crate) fn _mm512_shuffle_epi32<const ORDER: i32>(a: __m512i) -> __m512i {
     let a: [[u32; 4]; 4] = cast(a);

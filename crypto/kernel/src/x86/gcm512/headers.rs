@@ -37,18 +37,16 @@ pub(super) fn numbered(
     header_bytes: __m512i,
     numbers: __m512i,
 ) -> (__m512i, __m512i) {
-    // Where a byte is from the header's end: so a number's bytes are counted, the lowest first.
-    let places = _mm512_sub_epi8(_mm512_sub_epi8(header_bytes, _mm512_set1_epi8(1)), each_bytes());
+    // Where a byte is from the header's end: so a number's bytes are counted, the lowest first. A place whose highest
+    // bit is set is shuffled to zero: here behind the header, in the mask's order before the number.
+    let one = _mm512_set1_epi8(1);
+    let places = _mm512_sub_epi8(header_bytes, _mm512_add_epi8(each_bytes(), one));
     let last = last_of_number(starts);
-    let in_number = _mm512_cmple_epu8_mask(places, last);
-    let nowhere = _mm512_set1_epi8(-1);
-    let order = _mm512_sub_epi8(_mm512_add_epi8(last, _mm512_set1_epi8(1)), places);
-    // Behind the header is what does not belong to it.
-    let in_header = _mm512_cmpge_epi8_mask(places, _mm512_setzero_si512());
-    let starts = _mm512_maskz_mov_epi8(in_header, starts);
+    let before_number = _mm512_cmpgt_epi8_mask(places, last);
+    let numbers = _mm512_shuffle_epi8(numbers, places);
     (
-        _mm512_mask_shuffle_epi8(starts, in_number, numbers, places),
-        _mm512_mask_mov_epi8(nowhere, in_number, order),
+        _mm512_mask_mov_epi8(numbers, before_number, starts),
+        _mm512_adds_epu8(_mm512_sub_epi8(last, places), one),
     )
 }
 
@@ -167,9 +165,10 @@ pub(super) fn sample_of_one(data: __m512i, tag: __m128i, size: usize, at: usize)
 pub(super) fn mask_first(headers: __m512i, masks: __m512i) -> __m512i {
     let lanes = |block| _mm512_broadcast_i32x4(block);
     let (bits, fifth) = (lanes(_mm_set_epi64x(0, 0x1f)), lanes(_mm_set_epi64x(0, 0x10)));
-    let long = _mm512_and_si512(_mm512_srli_epi64::<3>(headers), fifth);
-    // bits & masks & !long
-    _mm512_xor_si512(headers, _mm512_ternarylogic_epi64::<0x40>(bits, masks, long))
+    // bits & !(fifth & headers >> 3)
+    let bits = _mm512_ternarylogic_epi64::<0x70>(bits, fifth, _mm512_srli_epi64::<3>(headers));
+    // headers ^ (masks & bits)
+    _mm512_ternarylogic_epi64::<0x78>(headers, masks, bits)
 }
 
 }

@@ -340,7 +340,6 @@ fn unmask_long<const G: usize>(
 /// has the largest numbers so far, each followed by the place where its header's number begins.
 #[inline]
 fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m512i) {
-    let one = _mm512_set1_epi64(1);
     let headers = mask_first(starts, masks);
     let last = last_of_number(headers);
     let number_at = _mm512_shuffle_epi8(largest, _mm512_set1_epi8(8));
@@ -349,25 +348,23 @@ fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m5
     let order = _mm512_add_epi8(places, _mm512_set1_epi8(1));
     let number_masks = _mm512_maskz_shuffle_epi8(in_number, masks, order);
     let headers = _mm512_xor_si512(headers, number_masks);
-    // RFC 9000 § A.3, as `decode` in packet/quic.rs has it.
-    let there = _mm512_cmple_epu8_mask(each_bytes(), last);
+    // The number's lowest byte comes first. What is behind its highest falls away below.
     let order = _mm512_sub_epi8(_mm512_add_epi8(number_at, last), each_bytes());
-    let truncated = _mm512_maskz_shuffle_epi8(there, headers, order);
-    let last = _mm512_and_si512(last, _mm512_set1_epi64(3));
-    let last_number = _mm512_set1_epi64(NUMBER_END as i64 - 1);
-    let expected = _mm512_min_epu64(_mm512_add_epi64(largest, one), last_number);
-    let half = _mm512_sllv_epi64(_mm512_set1_epi64(0x80), _mm512_slli_epi64::<3>(last));
-    let window = _mm512_add_epi64(half, half);
-    let lowest = _mm512_sub_epi64(_mm512_max_epu64(_mm512_add_epi64(expected, one), half), half);
-    let above = _mm512_and_si512(
-        _mm512_sub_epi64(truncated, lowest),
-        _mm512_sub_epi64(window, one),
-    );
+    let truncated = _mm512_shuffle_epi8(headers, order);
+    // RFC 9000 § A.3, as `decode` in packet/quic.rs has it: the only number of a window that ends so. The window
+    // does not go below the first number there is, nor beyond the last.
+    let ends = _mm512_set_epi64(0, 0, 0, 0, 0xffff_ffff, 0x00ff_ffff, 0xffff, 0xff);
+    let ends = _mm512_permutexvar_epi64(last, ends);
+    let half = _mm512_srli_epi64::<1>(ends);
+    let last_lowest = _mm512_xor_si512(_mm512_set1_epi64(NUMBER_END as i64 - 1), ends);
+    let expected = _mm512_add_epi64(largest, _mm512_set1_epi64(1));
+    let lowest = _mm512_sub_epi64(_mm512_max_epu64(expected, half), half);
+    let lowest = _mm512_min_epu64(lowest, last_lowest);
+    let above = _mm512_and_si512(_mm512_sub_epi64(truncated, lowest), ends);
     let numbers = _mm512_add_epi64(lowest, above);
-    let too_high = _mm512_cmpge_epu64_mask(numbers, _mm512_set1_epi64(NUMBER_END as i64));
-    let numbers = _mm512_mask_sub_epi64(numbers, too_high, numbers, window);
-    let header_bytes = _mm512_add_epi64(_mm512_add_epi64(largest, last), one);
-    (headers, here(_mm512_mask_mov_epi64(numbers, 0xaa, header_bytes)))
+    // What is one more than the number's place stands beside what is expected.
+    let last = _mm512_and_si512(last, _mm512_set1_epi64(3));
+    (headers, here(_mm512_mask_add_epi64(numbers, 0xaa, expected, last)))
 }
 
 /// A mask for each sample of packets that do not go together.
