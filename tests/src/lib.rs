@@ -49,17 +49,20 @@ pub fn keyway() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let status = Command::new(cargo)
+        let output = Command::new(cargo)
             .args(["build", "--quiet", "--release", "--package", "keyway"])
+            .args(["--message-format", "json"])
             .current_dir(root)
-            .status()
+            .stderr(Stdio::inherit())
+            .output()
             .expect("cargo runs");
-        assert!(status.success(), "keyway does not build");
-        // A test is target/PROFILE/deps/NAME, a benchmark target/PROFILE/NAME.
-        let this = std::env::current_exe().expect("this program's path");
-        let target = this.ancestors().find(|folder| folder.join("release").is_dir());
-        let target = target.expect("the target folder");
-        target.join("release/keyway")
+        assert!(output.status.success(), "keyway does not build");
+        let messages = String::from_utf8_lossy(&output.stdout);
+        messages
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+            .expect("cargo says where the program is")
     })
 }
 
