@@ -24,8 +24,8 @@
 //! kernel.seal(&mut jobs).expect("the ranges fit");
 //! ```
 //!
-//! Its second, [`packet`], protects whole packets, with AES-NI and AVX, with AVX2 and VAES, with AVX-512, with ARM's crypto
-//! extensions, or with aws-lc where there is none of them.
+//! Its second, [`packet`], protects whole packets, with AES-NI and AVX, with AVX2 and VAES, with AVX-512, with
+//! ARM's crypto extensions, or with aws-lc where there is none of them.
 //!
 //! `portable/` is plain and slow and says what is right, or leaves it to the library; `x86/` and `arm/` are fast, and
 //! `narrow/` is what both do message by message. These three are all that is unsafe.

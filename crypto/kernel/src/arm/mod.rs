@@ -6,7 +6,7 @@ mod chacha;
 
 use crate::narrow::hash::Sums;
 use crate::narrow::lot::{self, Lot, Lots};
-use crate::narrow::width::{Block, EIGHT, Width};
+use crate::narrow::width::{Block, EIGHT, REVERSED, Width};
 use core::arch::aarch64::*;
 use core::arch::asm;
 use core::ptr;
@@ -61,13 +61,6 @@ impl Neon {
     #[inline(always)]
     pub(crate) fn nonce(self, iv: u128, number: u64) -> Vector {
         self.number(iv ^ u128::from(number.swap_bytes()) << 32)
-    }
-
-    #[inline(always)]
-    pub(crate) fn bytes(self, block: Vector) -> Block {
-        let mut bytes = [0; 16];
-        self.store(&mut bytes, block);
-        bytes
     }
 
     /// Each byte from where the order says, zero where that is behind the block.
@@ -133,8 +126,6 @@ static EACH: Block = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 /// Bits of the first byte.
 static FIFTH: Block = [0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 static FIVE: Block = [0x1f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-/// Where the bytes of a block come from when they are reversed.
-static REVERSED: Block = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 
 impl Width for Neon {
     type Register = Vector;

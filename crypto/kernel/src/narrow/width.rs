@@ -11,6 +11,8 @@ pub(crate) use crate::x86::{Aesni as Narrow, Vector};
 /// A block of the cipher, or an element of GHASH's field in reversed order.
 pub(crate) type Block = [u8; 16];
 
+/// Where the bytes of a block come from when they are reversed.
+pub(crate) const REVERSED: Block = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 /// Blocks that meet powers of H side by side.
 pub(crate) const EIGHT: usize = 8;
 /// Registers that go through the cipher together: so many that its latency does not show.
@@ -73,4 +75,13 @@ pub(crate) trait Width: Copy {
     fn here(self, value: Self::Register) -> Self::Register;
     /// The sum of the blocks.
     fn sum(self, value: Self::Register) -> Vector;
+}
+
+impl Narrow {
+    #[inline(always)]
+    pub(crate) fn bytes(self, block: Vector) -> Block {
+        let mut bytes = [0; 16];
+        self.store(&mut bytes, block);
+        bytes
+    }
 }

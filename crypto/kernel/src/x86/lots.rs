@@ -4,12 +4,12 @@
 use super::width::{Aesni, Avx2};
 use crate::narrow::hash::Sums;
 use crate::narrow::lot::{Lot, Lots};
-use crate::narrow::width::{Block, LOT, Width};
+use crate::narrow::width::{Block, LOT, REVERSED, Width};
 use core::arch::asm;
 use core::ptr;
 
-/// Where the bytes of blocks come from when they are reversed.
-static REVERSED: [Block; 2] = [[15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]; 2];
+/// For a register of either width.
+static BOTH_REVERSED: [Block; 2] = [REVERSED; 2];
 
 // The templates. A value's register is taken for others when it is no longer wanted: that of `base` for middles and
 // data, that of `carry` for data.
@@ -133,7 +133,7 @@ macro_rules! assemble {
                 counters = in(reg) counters,
                 powers = in(reg) powers,
                 middles = in(reg) middles,
-                reversed = in(reg) &REVERSED,
+                reversed = in(reg) &BOTH_REVERSED,
                 hashed = in(reg) hashed,
                 hashed_end = in(reg) hashed_end,
                 data = in(reg) data,

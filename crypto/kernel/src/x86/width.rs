@@ -1,6 +1,6 @@
 //! Registers of one block, in SSE with AES-NI, and of two, in AVX2 with VAES.
 
-use crate::narrow::width::{Block, EIGHT, Width};
+use crate::narrow::width::{Block, EIGHT, REVERSED, Width};
 use core::arch::asm;
 use core::arch::x86_64::*;
 
@@ -49,13 +49,6 @@ impl Aesni {
     pub(crate) fn nonce(self, iv: u128, number: u64) -> __m128i {
         const PLACES: Block = [128, 128, 128, 128, 7, 6, 5, 4, 3, 2, 1, 0, 128, 128, 128, 128];
         self.xor(self.number(iv), self.shuffle(self.number(number.into()), &PLACES))
-    }
-
-    #[inline(always)]
-    pub(crate) fn bytes(self, block: __m128i) -> Block {
-        let mut bytes = [0; 16];
-        self.store(&mut bytes, block);
-        bytes
     }
 
     /// Each byte from where the order says, zero where that has its highest bit set.
@@ -123,9 +116,6 @@ impl Avx2 {
         Aesni::detect().filter(|_| there).map(Self)
     }
 }
-
-/// Where the bytes of a block come from when they are reversed.
-const REVERSED: Block = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 
 impl Width for Aesni {
     type Register = __m128i;
