@@ -11,12 +11,13 @@ use crate::slapd::{self, Slapd};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use keyway_engine::{Algorithm, Cost, Engine, Request};
-use keyway_tests::Server;
 use keyway_tests::client::Client;
+use keyway_tests::{Server, finish};
 use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     write_ldif(&ldif, arguments.entries)?;
     eprintln!("loading {} entries into Keyway and slapd", arguments.entries);
     let servers = Servers {
-        keyway: keyway(folder.path(), &ldif),
+        keyway: keyway(folder.path(), &ldif)?,
         slapd: Slapd::start(folder.path(), &ldif, SLAPD_ADMIN, PASSWORD)?,
         echo: Echo::start()?,
     };
@@ -88,10 +89,17 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     Report::new("skeleton", peers, settings, claims, Vec::new()).finish(arguments.json.as_deref())
 }
 
-/// Keyway as a user starts it, on a fresh data folder.
-fn keyway(folder: &Path, ldif: &Path) -> Server {
-    let ldif = ldif.to_string_lossy();
-    Server::start(&folder.join("keyway-data"), &["--import", &ldif])
+/// Keyway as a user starts it, on a fresh data folder; but passwords stay as they were imported.
+fn keyway(folder: &Path, ldif: &Path) -> Result<Server, String> {
+    let data = folder.join("keyway-data");
+    let mut import = Command::new(keyway_tests::keyway());
+    import.args(["directory", "import", "--data"]).args([&data, ldif]);
+    finish(&mut import, "").expect(0);
+    let file = data.join("keyway.toml");
+    let text = fs::read_to_string(&file).map_err(|why| why.to_string())?;
+    let text = text.replace("\nupgrade = true\n", "\nupgrade = false\n");
+    fs::write(&file, text).map_err(|why| why.to_string())?;
+    Ok(Server::start(&data, &[]))
 }
 
 struct Servers {

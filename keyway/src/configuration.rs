@@ -113,6 +113,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             search_entries_max: limits.search_entries_max,
             search_time_max_s: limits.search_time_max_s,
             password_cost: password_cost(&password)?,
+            password_upgrade: password.upgrade,
             announced: network::ANNOUNCED,
             clock: defaults.clock,
         },
@@ -266,6 +267,7 @@ mod tests {
         };
         assert_eq!(by_name(configuration.directory.indexes), by_name(directory.indexes));
         assert_eq!(configuration.directory.password_cost, directory.password_cost);
+        assert_eq!(configuration.directory.password_upgrade, directory.password_upgrade);
         assert_eq!(configuration.directory.search_entries_max, directory.search_entries_max);
         assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
         let network = network::Settings::default();

@@ -10,6 +10,7 @@ use crate::password::Passwords;
 use crate::schema::{Schema, SchemaError};
 use crate::search::Cookies;
 use crate::settings::{Announced, Settings};
+use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
 use keyway_store::{EntryId, Key, Names, Store};
@@ -41,6 +42,8 @@ pub(crate) struct Core {
     pub access: Access,
     pub indexes: Indexes,
     pub passwords: Passwords,
+    pub upgrade_passwords: bool,
+    pub upgrades: Upgrades,
     pub engine: Engine,
     pub cookies: Cookies,
     pub search_entries_max: u32,
@@ -121,6 +124,8 @@ impl Directory {
         let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
         let core = Core {
             passwords: Passwords::new(engine.clone(), settings.password_cost),
+            upgrade_passwords: settings.password_upgrade,
+            upgrades: Upgrades::default(),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
             search_entries_max: settings.search_entries_max,
             search_time_max_s: settings.search_time_max_s,

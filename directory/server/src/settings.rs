@@ -18,6 +18,8 @@ pub struct Settings {
     pub search_time_max_s: u32,
     /// What hashing a new password costs.
     pub password_cost: Argon2Cost,
+    /// Whether a right password is stored again as a new one where what is stored of it is weaker.
+    pub password_upgrade: bool,
     /// What the root DSE says of those who speak for the directory.
     pub announced: Announced,
     /// What the time is.
@@ -41,6 +43,7 @@ impl Default for Settings {
             search_entries_max: 0,
             search_time_max_s: 3_600,
             password_cost: Argon2Cost::default(),
+            password_upgrade: true,
             announced: crate::network::ANNOUNCED,
             clock: SystemTime::now,
         }

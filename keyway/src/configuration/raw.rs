@@ -27,6 +27,7 @@ pub struct Password {
     pub memory_kib: Spanned<u32>,
     pub passes: Spanned<u32>,
     pub lanes: Spanned<u32>,
+    pub upgrade: bool,
     pub allow_plain: bool,
     pub trust_loopback: bool,
 }

@@ -2,6 +2,7 @@
 
 mod exchange;
 mod flags;
+mod passwords;
 mod refusals;
 mod start;
 mod support;

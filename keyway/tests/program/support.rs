@@ -1,9 +1,12 @@
 //! Runs the program and reads what it says.
 
+use keyway_codec::ber;
+use keyway_codec::message::{Authentication, BindRequest, Message, Op, ResultCode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
@@ -166,4 +169,26 @@ pub fn with_mounts(script: &str, place: &Path) -> Option<Command> {
     assert!(!ci, "nothing may be skipped in CI, but mounts in a namespace are not allowed here");
     eprintln!("skipped: this system allows no mounts in a namespace of one's own");
     None
+}
+
+/// A simple bind without TLS, over loopback.
+pub fn bind(running: &Running, name: &str, password: &str) -> ResultCode {
+    let address: SocketAddr = running.text("ldap").trim_start_matches("ldap://").parse().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let authentication = Authentication::Simple(password.as_bytes());
+    let op = Op::BindRequest(BindRequest { version: 3, name, authentication });
+    let mut out = Vec::new();
+    Message { id: 1, op, controls: Vec::new() }.encode(&mut out);
+    stream.write_all(&out).unwrap();
+    let mut input = Vec::new();
+    while ber::frame(&input, 1 << 16).unwrap().is_none() {
+        let mut piece = [0; 512];
+        let read = stream.read(&mut piece).unwrap();
+        assert!(read > 0, "the server closed");
+        input.extend(&piece[..read]);
+    }
+    match Message::decode(&input).unwrap().op {
+        Op::BindResponse(response) => response.result.code,
+        other => panic!("{other:?}"),
+    }
 }

@@ -6,7 +6,7 @@ use crate::directory::{Core, Directory};
 use crate::failure::{Failure, Result};
 use crate::names::{self, Name, Place};
 use crate::schema::{OBJECT_CLASS, base};
-use crate::write::{Add, Delete, Modify, Operation, Rename, Secrets, Source};
+use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source};
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
 use std::borrow::Cow;
@@ -87,7 +87,7 @@ impl Group {
         }
         let mut operation = operation(&directory.core, &dn, kind)?;
         let secrets = loop {
-            match Secrets::take(&directory.core.passwords, &mut operation) {
+            match Secrets::take(&directory.core.passwords, &mut operation, Giver::Administrator) {
                 Err(failure) if failure.code == ResultCode::Busy => {
                     if !self.hash_next()? {
                         thread::sleep(POOL_PAUSE);

@@ -1,10 +1,12 @@
 //! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
 use super::conversation::{Answer, Conversation};
-use crate::Subject;
+use crate::directory::Credentials;
 use crate::failure::{Failure, Result};
-use crate::password::{self, Check};
+use crate::password::{self, Check, Verdict};
+use crate::{Directory, Subject};
 use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode};
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// The mechanisms that `supportedSASLMechanisms` names.
@@ -14,8 +16,38 @@ pub(super) const MECHANISMS: &[&str] = &["EXTERNAL", "PLAIN"];
 enum Outcome {
     /// This is who it is.
     Known(Subject),
-    /// This is who it is if the check says so; nobody, if there is no such entry.
-    Checking(Check, Option<Subject>),
+    /// This is who it is if the check says so.
+    Checking(Check, Attempt),
+}
+
+/// A password that is being checked.
+struct Attempt {
+    directory: Arc<Directory>,
+    /// The entry; `None` if there is no such one.
+    found: Option<Credentials>,
+    password: Zeroizing<Vec<u8>>,
+}
+
+impl Attempt {
+    /// The bind's result, which does not say what was wrong, and who it is.
+    fn end(
+        self,
+        verdict: Result<Verdict, password::Error>,
+    ) -> (LdapResult<'static>, Option<Subject>) {
+        match (verdict, self.found) {
+            (Ok(Verdict::Right { outdated }), Some(found)) => {
+                let upgrade = outdated.and_then(|outdated| {
+                    self.directory.upgrade_password(&found, outdated, self.password)
+                });
+                if let Some(upgrade) = upgrade {
+                    tokio::spawn(upgrade);
+                }
+                (LdapResult::success(), Some(found.subject))
+            }
+            (Ok(_), _) => (LdapResult::new(ResultCode::InvalidCredentials, ""), None),
+            (Err(error), _) => (Failure::from(error).into(), None),
+        }
+    }
 }
 
 impl Conversation {
@@ -25,13 +57,14 @@ impl Conversation {
         self.subject = Subject::Anonymous;
         match self.authenticate(request) {
             Ok(Outcome::Known(subject)) => self.bound(id, LdapResult::success(), Some(subject)),
-            Ok(Outcome::Checking(Check::Known(matched), subject)) => {
-                self.bound(id, verdict(Ok(matched && subject.is_some())), subject);
+            Ok(Outcome::Checking(Check::Known(verdict), attempt)) => {
+                let (result, subject) = attempt.end(Ok(verdict));
+                self.bound(id, result, subject);
             }
-            Ok(Outcome::Checking(Check::Pending(pending), subject)) => {
+            Ok(Outcome::Checking(Check::Pending(pending), attempt)) => {
                 self.wait_for_bind(id, async move {
-                    let matched = pending.await.map(|matched| matched && subject.is_some());
-                    Answer::Bind { result: verdict(matched), subject }
+                    let (result, subject) = attempt.end(pending.await);
+                    Answer::Bind { result, subject }
                 });
             }
             Err(failure) => self.bound(id, failure.into(), None),
@@ -149,24 +182,17 @@ impl Conversation {
         ))
     }
 
-    /// Checks a password of the entry that is named. Nobody's takes as long as one that is stored
-    /// as new ones are; imported values with a fast hash are answered faster.
+    /// Checks a password of the entry that is named.
     fn check(&self, name: &str, password: &[u8]) -> Result<Outcome> {
         let found = match name {
             "" => None,
             name => self.shared.directory.credentials(name)?,
         };
-        let (subject, values) = match found {
-            Some(found) => (Some(found.subject), found.passwords),
-            None => (None, Vec::new()),
-        };
-        let check = self
-            .shared
-            .directory
-            .core
-            .passwords
-            .check(Zeroizing::new(password.to_vec()), &values)?;
-        Ok(Outcome::Checking(check, subject))
+        let values = found.as_ref().map_or(&[][..], |found| &found.passwords);
+        let password = Zeroizing::new(password.to_vec());
+        let directory = self.shared.directory.clone();
+        let check = directory.core.passwords.check(password.clone(), values)?;
+        Ok(Outcome::Checking(check, Attempt { directory, found, password }))
     }
 
     /// The DN that an identity stands for: `dn:DN`, `u:UID`, a bare DN, or a bare uid. `None` if
@@ -185,13 +211,4 @@ impl Conversation {
 
 fn not_yourself() -> Failure {
     Failure::new(ResultCode::InvalidCredentials, "nobody may act for another here")
-}
-
-/// The result of a check. It does not say what was wrong.
-fn verdict(matched: Result<bool, password::Error>) -> LdapResult<'static> {
-    match matched {
-        Ok(true) => LdapResult::success(),
-        Ok(false) => LdapResult::new(ResultCode::InvalidCredentials, ""),
-        Err(error) => Failure::from(error).into(),
-    }
 }

@@ -2,7 +2,8 @@
 
 use super::conversation::{Answer, Conversation, Ending};
 use crate::failure::{Failure, Result};
-use crate::password::Check;
+use crate::password::{self, Check, Given};
+use crate::write::hashed_already;
 use crate::{Directory, Subject};
 use keyway_codec::extended::{
     CANCEL, CancelRequest, PASSWORD_MODIFY, PasswordModifyRequest, PasswordModifyResponse,
@@ -107,7 +108,14 @@ impl Conversation {
         }
         let generated = new.is_none();
         let new = match new {
-            Some(new) => Zeroizing::new(new.to_vec()),
+            // As in a modify: what names a scheme is never taken for the password itself.
+            Some(new) => match password::classify(new) {
+                Ok(Given::Password(new)) => Zeroizing::new(new.to_vec()),
+                Ok(Given::Hashed) => return Err(hashed_already()),
+                Err(error) => {
+                    return Err(Failure::new(ResultCode::ConstraintViolation, error.to_string()));
+                }
+            },
             None => self.shared.directory.core.passwords.generate()?,
         };
         let change = Change {
@@ -154,11 +162,11 @@ impl Change {
     async fn check_old(&self, old: &Zeroizing<Vec<u8>>) -> Result<()> {
         let found = self.directory.credentials(&self.target)?;
         let values = found.map(|found| found.passwords).unwrap_or_default();
-        let matched = match self.directory.core.passwords.check(old.clone(), &values)? {
-            Check::Known(matched) => matched,
+        let verdict = match self.directory.core.passwords.check(old.clone(), &values)? {
+            Check::Known(verdict) => verdict,
             Check::Pending(pending) => pending.await?,
         };
-        if matched {
+        if verdict.is_right() {
             return Ok(());
         }
         Err(Failure::new(ResultCode::InvalidCredentials, "the old password is another"))

@@ -42,6 +42,9 @@ pub const SHA_CRYPT_WORK_BYTES_MAX: u64 = 64 << 20;
 pub const SALT_BYTES: usize = 16;
 /// Derived key of a value that we make, in bytes.
 pub const DERIVED_BYTES: usize = 32;
+/// Passwords that are stored anew at a time because a right one was given for a weaker value. It
+/// is work that nobody waits for; who finds no room tries again at his next bind.
+pub const UPGRADES_MAX: usize = 1;
 /// Length of a generated password, in characters of five bits each.
 pub const GENERATED_CHARACTERS: usize = 24;
 

@@ -163,53 +163,57 @@ impl Passwords {
 
     /// Checks a password against an entry's stored values; any one that matches will do.
     ///
-    /// With no value that can be checked (no such entry, no password, schemes that are not known)
-    /// it takes as long as a check of a value of our own and then does not match.
+    /// A wrong password costs at least a check of a value of our own, whatever is stored: no such
+    /// entry, no password, a fast hash, a scheme that is not known. So time does not tell who
+    /// exists. What it can tell, until an upgrade, is that a stored value is slower than ours or
+    /// that there are several slow ones. A right password has nothing to hide: one with a fast
+    /// hash is answered at once.
     ///
     /// # Errors
     /// [`Error::Busy`] or the engine's; never for what is stored.
     pub fn check(&self, password: Zeroizing<Vec<u8>>, values: &[Vec<u8>]) -> Result<Check, Error> {
         if password.len() > PASSWORD_BYTES_MAX {
-            return Ok(Check::Known(false));
+            return Ok(Check::Known(Verdict::Wrong));
         }
-        let parsed: Vec<_> = values
-            .iter()
-            .take(STORED_VALUES_MAX)
-            .filter_map(|value| stored::parse(value).ok())
-            .collect();
-        let checkable = !parsed.is_empty();
         let mut slow = Vec::new();
-        for value in parsed {
-            match value {
+        for (index, value) in values.iter().enumerate().take(STORED_VALUES_MAX) {
+            let Ok(stored) = stored::parse(value) else { continue };
+            let right = Verdict::Right { outdated: self.is_outdated(&stored).then_some(index) };
+            match stored {
                 Stored::Clear(expected) => {
                     if bool::from(expected.ct_eq(&password)) {
-                        return Ok(Check::Known(true));
+                        return Ok(Check::Known(right));
                     }
                 }
                 Stored::Digest { algorithm, digest, salt } => {
                     if self.digest_matches(algorithm, &password, &salt, &digest)? {
-                        return Ok(Check::Known(true));
+                        return Ok(Check::Known(right));
                     }
                 }
                 Stored::Derived { algorithm, cost, salt, expected } => {
-                    slow.push(Slow { algorithm, cost, salt, expected });
+                    slow.push(Slow { algorithm, cost, salt, expected, right });
                 }
             }
         }
-        if !checkable {
-            slow.push(self.dummy());
-        }
         slow.retain(|value| value.fits(&password));
-        let Some(first) = slow.pop() else { return Ok(Check::Known(false)) };
+        let first = slow.pop().unwrap_or_else(|| self.dummy());
         let running = self.derive(first.derivation(&password))?;
         let passwords = self.clone();
-        Ok(Check::Pending(Pending {
-            passwords,
-            password,
-            left: slow,
-            expected: first.expected,
-            running,
-        }))
+        let Slow { expected, right, .. } = first;
+        Ok(Check::Pending(Pending { passwords, password, left: slow, expected, right, running }))
+    }
+
+    /// Whether a value takes a guesser less work than one that would be made now.
+    fn is_outdated(&self, stored: &Stored<'_>) -> bool {
+        let work = |memory_kib, passes| u64::from(memory_kib) * u64::from(passes);
+        match stored {
+            Stored::Derived {
+                algorithm: Algorithm::Argon2id,
+                cost: Cost::Argon2 { memory_kib, passes, .. },
+                ..
+            } => work(*memory_kib, *passes) < work(self.cost.memory_kib, self.cost.passes),
+            _ => true,
+        }
     }
 
     /// A fresh password for somebody who gave none (RFC 3062): 120 bits in 24 characters that are
@@ -236,13 +240,14 @@ impl Passwords {
         Ok(digest.ct_eq(expected).into())
     }
 
-    /// What a bind to nobody is checked against. No password derives 32 zero bytes.
+    /// What a password is checked against where nothing slow is stored. None is right.
     fn dummy(&self) -> Slow {
         Slow {
             algorithm: Algorithm::Argon2id,
             cost: self.cost.into(),
             salt: vec![0; SALT_BYTES],
             expected: vec![0; DERIVED_BYTES],
+            right: Verdict::Wrong,
         }
     }
 
@@ -263,6 +268,8 @@ struct Slow {
     cost: Cost,
     salt: Vec<u8>,
     expected: Vec<u8>,
+    /// What a match means.
+    right: Verdict,
 }
 
 impl Slow {
@@ -291,36 +298,60 @@ impl Slow {
     }
 }
 
+/// What a check came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No value matched.
+    Wrong,
+    /// One did.
+    Right {
+        /// Its place among the values, if it takes a guesser less work than one that would be made
+        /// now.
+        outdated: Option<usize>,
+    },
+}
+
+impl Verdict {
+    /// Whether a value matched.
+    pub fn is_right(self) -> bool {
+        matches!(self, Verdict::Right { .. })
+    }
+}
+
 /// A password check: done, or under way in the slow class.
 pub enum Check {
-    /// It matched, or did not.
-    Known(bool),
+    /// It is done.
+    Known(Verdict),
     /// Await it.
     Pending(Pending),
 }
 
-/// A check under way; resolves to whether a value matched. Dropping it abandons the check.
+/// A check under way; resolves to its verdict. Dropping it abandons the check.
 pub struct Pending {
     passwords: Passwords,
     password: Zeroizing<Vec<u8>>,
     left: Vec<Slow>,
     expected: Vec<u8>,
+    right: Verdict,
     running: Derived,
 }
 
 impl Future for Pending {
-    type Output = Result<bool, Error>;
+    type Output = Result<Verdict, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
             let derived = ready!(Pin::new(&mut this.running).poll(context))?;
             if bool::from(derived.ct_eq(&this.expected)) {
-                return Poll::Ready(Ok(true));
+                return Poll::Ready(Ok(this.right));
             }
-            let Some(next) = this.left.pop() else { return Poll::Ready(Ok(false)) };
+            let Some(next) = this.left.pop() else {
+                return Poll::Ready(Ok(Verdict::Wrong));
+            };
             this.running = this.passwords.derive(next.derivation(&this.password))?;
             this.expected = next.expected;
+            this.right = next.right;
         }
     }
 }

@@ -8,8 +8,8 @@ fn passwords() -> Passwords {
 async fn checks(passwords: &Passwords, password: &[u8], values: &[&[u8]]) -> bool {
     let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
     match passwords.check(Zeroizing::new(password.to_vec()), &values).unwrap() {
-        Check::Known(matched) => matched,
-        Check::Pending(pending) => pending.await.unwrap(),
+        Check::Known(verdict) => verdict.is_right(),
+        Check::Pending(pending) => pending.await.unwrap().is_right(),
     }
 }
 
@@ -115,13 +115,47 @@ async fn new_values_are_salted_and_verify() {
     assert!(!checks(&passwords, b"Secret", &[&one]).await);
 }
 
-#[test]
-fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
+#[tokio::test]
+async fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
     let passwords = passwords();
-    let uncheckable: [&[Vec<u8>]; 2] = [&[], &[b"{MD5}X03MO1qnZdYdgyfeuILPmQ==".to_vec()]];
-    for values in uncheckable {
-        let check = passwords.check(Zeroizing::new(b"x".to_vec()), values).unwrap();
-        assert!(matches!(check, Check::Pending(_)));
+    let hash = "a".repeat(86);
+    let costly = format!("{{CRYPT}}$6$rounds=100000$salt${hash}");
+    let mut stored = vec!["{MD5}X03MO1qnZdYdgyfeuILPmQ==", "{SSHA}!!!", "", &costly];
+    stored.extend(FOREIGN);
+    let values = stored.iter().map(|value| vec![value.as_bytes().to_vec()]);
+    let all = stored.iter().take(STORED_VALUES_MAX).map(|value| value.as_bytes().to_vec());
+    for values in values.chain([vec![], all.collect()]) {
+        for wrong in [&b"x"[..], b"x\0", &[b'x'; 1000]] {
+            let check = passwords.check(Zeroizing::new(wrong.to_vec()), &values).unwrap();
+            let Check::Pending(pending) = check else { panic!("too fast: {values:?}") };
+            assert_eq!(pending.await, Ok(Verdict::Wrong));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_guesser_gets_cheaper_is_outdated() {
+    let passwords = passwords();
+    let verdict = async |values: &[&str]| {
+        let values: Vec<_> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
+        match passwords.check(Zeroizing::new(b"secret password".to_vec()), &values).unwrap() {
+            Check::Known(verdict) => verdict,
+            Check::Pending(pending) => pending.await.unwrap(),
+        }
+    };
+    for value in FOREIGN {
+        assert_eq!(verdict(&[value]).await, Verdict::Right { outdated: Some(0) }, "{value}");
+        let second = verdict(&["{SSHA}!!!", value]).await;
+        assert_eq!(second, Verdict::Right { outdated: Some(1) }, "{value}");
+    }
+    let password = || Zeroizing::new(b"secret password".to_vec());
+    for (memory_kib, passes, outdated) in [(64, 1, false), (63, 1, true), (32, 2, false)] {
+        let cost = Argon2Cost { memory_kib, passes, lanes: 1 };
+        let other = Passwords::new(keyway_drivers::engine(), cost);
+        let value = other.hash(password()).unwrap().await.unwrap();
+        let value = String::from_utf8(value).unwrap();
+        let outdated = outdated.then_some(0);
+        assert_eq!(verdict(&[&value]).await, Verdict::Right { outdated }, "{value}");
     }
 }
 
@@ -129,17 +163,18 @@ fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
 fn long_passwords_are_turned_away_before_any_work() {
     let passwords = passwords();
     let long = Zeroizing::new(vec![b'x'; PASSWORD_BYTES_MAX + 1]);
-    assert!(matches!(passwords.check(long.clone(), &[]), Ok(Check::Known(false))));
+    assert!(matches!(passwords.check(long.clone(), &[]), Ok(Check::Known(Verdict::Wrong))));
     assert!(matches!(passwords.hash(long), Err(Error::TooLong)));
 }
 
-#[test]
-fn sha_crypt_work_is_bounded_by_password_and_rounds_together() {
+#[tokio::test]
+async fn sha_crypt_work_is_bounded_by_password_and_rounds_together() {
     let passwords = passwords();
-    let hash = "a".repeat(86);
-    let costly = format!("{{CRYPT}}$6$rounds=1000000$salt${hash}").into_bytes();
-    let check = passwords.check(Zeroizing::new(vec![b'x'; 1000]), &[costly]).unwrap();
-    assert!(matches!(check, Check::Known(false)));
+    // crypt(3)'s, of a password so long that its rounds hash too much.
+    let long = [b'x'; 100];
+    let costly = "{CRYPT}$6$rounds=1000000$salt$PoDc6f23MrW5wNDQrRySeAIousTqF4vdFonLX\
+                  UiQFAr5IEQkxoIcxmXtDfLqCYtPM1K68dwiorbAbp2rZCSMQ/";
+    assert!(!checks(&passwords, &long, &[costly.as_bytes()]).await);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::access::{Attributes, Place, Rights, Rule, What, Who};
+use crate::directory::Credentials;
 use keyway_codec::message::CompareRequest;
+use zeroize::Zeroizing;
 
 const HASHED: &str = "{SSHA}AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -124,6 +126,81 @@ fn passwords_are_hashed_before_they_are_stored() {
     let long = "x".repeat(crate::password::limits::PASSWORD_BYTES_MAX + 1);
     let result = fixture.modify(dn, vec![replace("userPassword", &[&long])]);
     assert_eq!(code(result), ResultCode::ConstraintViolation);
+}
+
+#[test]
+fn only_the_administrator_stores_what_is_hashed_already() {
+    let fixture = filled();
+    let ada = &format!("uid=ada,{PEOPLE}");
+    let (user, controls) = (fixture.user("ada"), RequestControls::default());
+    fixture.modify(ada, vec![replace("userPassword", &[HASHED])]).unwrap();
+    for operation in [ChangeOperation::Replace, ChangeOperation::Add] {
+        for name in ["userPassword", "userPassword;lang-en", "2.5.4.35"] {
+            let change = vec![change(operation, name, &[HASHED])];
+            let refused = fixture.modify_as(&user, ada, change, &controls).unwrap_err();
+            assert_eq!(refused.code, ResultCode::ConstraintViolation, "{name}");
+            assert!(refused.diagnostic.contains("hashed already"), "{refused}");
+        }
+    }
+    // He may say which one is to go.
+    let change = vec![change(ChangeOperation::Delete, "userPassword", &[HASHED])];
+    fixture.modify_as(&user, ada, change, &controls).unwrap();
+    fixture.modify_as(&user, ada, vec![replace("userPassword", &["new"])], &controls).unwrap();
+
+    // Nor may those who add entries, unless it is the administrator.
+    let rules = vec![Rule {
+        who: Who::Users,
+        what: What::Only(Place::Data),
+        attributes: Attributes::All,
+        rights: Rights::ALL,
+    }];
+    let fixture = filled_with(&Settings { rules, ..settings() });
+    let user = fixture.user("ada");
+    let device: [(&str, &[&str]); 4] =
+        [("objectClass", &["person"]), ("cn", &["x"]), ("sn", &["x"]), ("userPassword", &[HASHED])];
+    let dn = format!("cn=x,{PEOPLE}");
+    let refused = fixture.add_as(&user, &dn, &device, &controls);
+    assert_eq!(code(refused), ResultCode::ConstraintViolation);
+    fixture.try_add(&dn, &device).unwrap();
+}
+
+#[test]
+fn a_right_password_is_stored_again_unless_it_was_changed_meanwhile() {
+    let fixture = filled();
+    let dn = &format!("uid=ada,{PEOPLE}");
+    fixture.modify(dn, vec![replace("userPassword", &[HASHED, "other"])]).unwrap();
+    let before = fixture.read(dn, &["*", "+"]);
+    let found = || fixture.directory.credentials(dn).unwrap().unwrap();
+    let upgrade = |found: &Credentials, outdated| {
+        let password = Zeroizing::new(b"secret".to_vec());
+        fixture.directory.upgrade_password(found, outdated, password)
+    };
+    let first = upgrade(&found(), 0).expect("there is room");
+    assert!(upgrade(&found(), 0).is_none(), "one at a time");
+    block_on(first);
+    let after = fixture.read(dn, &["*", "+"]);
+    let [new, other] = &after.values("userPassword")[..] else { panic!("{after:?}") };
+    assert!(new.starts_with("{ARGON2}"), "{new}");
+    assert_eq!(*other, before.values("userPassword")[1]);
+    for name in ["modifyTimestamp", "modifiersName", "entryUUID", "cn"] {
+        assert_eq!(after.values(name), before.values(name), "{name}");
+    }
+
+    let stale = found();
+    let late = upgrade(&stale, 0).expect("there is room again");
+    fixture.modify(dn, vec![replace("userPassword", &["changed"])]).unwrap();
+    let changed = fixture.read(dn, &["userPassword"]).values("userPassword");
+    block_on(late);
+    assert_eq!(fixture.read(dn, &["userPassword"]).values("userPassword"), changed);
+    drop(upgrade(&stale, 0).expect("there is room again"));
+    let gone = upgrade(&stale, 0).expect("a dropped one leaves its room");
+    fixture.delete(dn).unwrap();
+    block_on(gone);
+
+    let off = filled_with(&Settings { password_upgrade: false, ..settings() });
+    off.modify(dn, vec![replace("userPassword", &[HASHED])]).unwrap();
+    let found = off.directory.credentials(dn).unwrap().unwrap();
+    assert!(off.directory.upgrade_password(&found, 0, Zeroizing::default()).is_none());
 }
 
 #[test]

@@ -74,6 +74,11 @@ impl Add {
         Ok(Add { request, attributes, keys })
     }
 
+    /// Who asks for it.
+    pub fn subject(&self) -> &Subject {
+        &self.request.subject
+    }
+
     /// Adds the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;

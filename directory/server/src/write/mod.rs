@@ -10,6 +10,7 @@ mod modify;
 mod read_entry;
 mod rename;
 mod secret;
+mod upgrade;
 
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
@@ -30,10 +31,11 @@ use crate::schema::{Attributes, Schema};
 use crate::search::Selection;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, ResultCode};
 use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
-pub(crate) use secret::Secrets;
+pub(crate) use secret::{Giver, Secrets, hashed_already};
 use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::oneshot;
+pub(crate) use upgrade::Upgrades;
 
 /// What a write that was done answers.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +61,17 @@ impl Operation {
             Operation::Modify(modify) => modify.apply(core, write),
             Operation::Rename(rename) => rename.apply(core, write),
         }
+    }
+
+    /// Whose passwords it would store.
+    fn giver(&self) -> Giver {
+        let subject = match self {
+            Operation::Add(add) => add.subject(),
+            Operation::Modify(modify) => modify.subject(),
+            // They store none.
+            Operation::Delete(_) | Operation::Rename(_) => return Giver::User,
+        };
+        if subject.is_administrator() { Giver::Administrator } else { Giver::User }
     }
 }
 
@@ -287,8 +300,10 @@ impl Directory {
         hashed: Vec<u8>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let prepared = Modify::password(&self.core, subject, dn, hashed);
-        let done = self.carry_out(prepared.map(Operation::Modify));
-        async move { done.await.map(drop) }
+        // It was hashed here, so nothing is left to be taken out of it.
+        let submitted =
+            prepared.and_then(|modify| submit(&self.store, &self.core, Operation::Modify(modify)));
+        async move { answered(submitted?).await.map(drop) }
     }
 
     fn carry_out(
@@ -305,25 +320,30 @@ impl Directory {
                     submit(&store, &core, *operation)?
                 }
             };
-            let gone = || Failure::new(ResultCode::Unavailable, "the store was closed");
-            answer.await.map_err(|_| gone())?
+            answered(answer).await
         }
     }
 
     fn start(&self, mut operation: Operation) -> Result<Started> {
+        let giver = operation.giver();
         if let Operation::Modify(modify) = &operation
             && modify.has_secrets()
         {
             // Hashing is work, and not done for those who may not have it done.
             modify.check_rights(&self.core, self.store.read()?.view())?;
         }
-        let secrets = Secrets::take(&self.core.passwords, &mut operation)?;
+        let secrets = Secrets::take(&self.core.passwords, &mut operation, giver)?;
         // Submitted at once if it can be, so that a client's writes are done in their order.
         match secrets.is_empty() {
             true => Ok(Started::Submitted(submit(&self.store, &self.core, operation)?)),
             false => Ok(Started::Hashing(Box::new(operation), secrets)),
         }
     }
+}
+
+async fn answered(answer: oneshot::Receiver<Result<WriteDone>>) -> Result<WriteDone> {
+    let gone = |_| Failure::new(ResultCode::Unavailable, "the store was closed");
+    answer.await.map_err(gone)?
 }
 
 /// How far a write has got before it is waited for.

@@ -82,6 +82,11 @@ impl Modify {
         Ok(Modify { request, edits })
     }
 
+    /// Who asks for it.
+    pub fn subject(&self) -> &Subject {
+        &self.request.subject
+    }
+
     /// Whether it sets passwords.
     pub fn has_secrets(&self) -> bool {
         self.edits.iter().any(|edit| edit.stores() && base(&edit.name) == USER_PASSWORD)

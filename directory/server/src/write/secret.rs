@@ -9,6 +9,16 @@ use keyway_codec::message::ResultCode;
 use std::pin::Pin;
 use zeroize::{Zeroize, Zeroizing};
 
+/// Who gives the passwords of an operation, and so whether they may be hashed already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Giver {
+    /// Somebody. He could give a hash that costs a guesser nothing, or one that many passwords
+    /// match, and he gives passwords only.
+    User,
+    /// The administrator. He may bring what another server stored.
+    Administrator,
+}
+
 type Hash = Pin<Box<dyn Future<Output = Result<Vec<u8>, password::Error>> + Send>>;
 
 /// Passwords that are being hashed, and where they go.
@@ -20,18 +30,22 @@ impl Secrets {
     /// Takes the passwords out of an operation and starts to hash them.
     ///
     /// # Errors
-    /// `constraintViolation` for a value of an unknown scheme or a password that is too long,
-    /// `busy`, or the engine's.
-    pub fn take(passwords: &Passwords, operation: &mut Operation) -> Result<Secrets> {
+    /// `constraintViolation` for a value of an unknown scheme, one that is hashed already and may
+    /// not be, or a password that is too long; `busy`, or the engine's.
+    pub fn take(passwords: &Passwords, operation: &mut Operation, giver: Giver) -> Result<Secrets> {
         let mut hashes: Vec<(usize, Hash)> = Vec::new();
         for (index, value) in values(operation).enumerate() {
             let given = password::classify(value).map_err(|error| {
                 Failure::new(ResultCode::ConstraintViolation, error.to_string())
             })?;
-            if let Given::Password(password) = given {
-                let password = Zeroizing::new(password.to_vec());
-                value.zeroize();
-                hashes.push((index, Box::pin(passwords.hash(password)?)));
+            match given {
+                Given::Password(password) => {
+                    let password = Zeroizing::new(password.to_vec());
+                    value.zeroize();
+                    hashes.push((index, Box::pin(passwords.hash(password)?)));
+                }
+                Given::Hashed if giver == Giver::User => return Err(hashed_already()),
+                Given::Hashed => {}
             }
         }
         Ok(Secrets { hashes })
@@ -52,6 +66,15 @@ impl Secrets {
         }
         Ok(())
     }
+}
+
+/// What somebody hears who gave a value that is hashed already.
+pub(crate) fn hashed_already() -> Failure {
+    Failure::new(
+        ResultCode::ConstraintViolation,
+        "the value is hashed already, and only an administrator may store such a one; give the \
+         password itself, it is hashed here",
+    )
 }
 
 /// The password values that an operation would store, always in the same order.

@@ -1,0 +1,88 @@
+//! The upgrade of a stored password: it was right, so it is known, and stored again as a new one.
+
+use crate::directory::{Core, Credentials, Directory, USER_PASSWORD};
+use crate::failure::Result;
+use crate::password::limits::UPGRADES_MAX;
+use keyway_store::{EntryId, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::oneshot;
+use zeroize::Zeroizing;
+
+/// How many are under way.
+#[derive(Default)]
+pub(crate) struct Upgrades(AtomicUsize);
+
+/// The place of one of them.
+struct Turn(Arc<Core>);
+
+impl Turn {
+    fn take(core: &Arc<Core>) -> Option<Turn> {
+        let one_more = |now: usize| (now < UPGRADES_MAX).then_some(now + 1);
+        let taken = core.upgrades.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.ok().map(|_| Turn(core.clone()))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.upgrades.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Directory {
+    /// Starts to store a password again as new ones are stored. It is the one that the entry's
+    /// value at `outdated` matched.
+    ///
+    /// `None` if that is not to be, or not now: it is switched off, or there is no room. Nothing
+    /// depends on it, and the next right password is another chance. The future need not be
+    /// awaited by anybody who has an answer to give.
+    pub(crate) fn upgrade_password(
+        &self,
+        found: &Credentials,
+        outdated: usize,
+        password: Zeroizing<Vec<u8>>,
+    ) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
+        if !self.core.upgrade_passwords {
+            return None;
+        }
+        let (id, old) = (found.subject.id()?, found.passwords.get(outdated)?.clone());
+        let turn = Turn::take(&self.core)?;
+        let hash = self.core.passwords.hash(password).ok()?;
+        let (store, core) = (self.store.clone(), self.core.clone());
+        Some(async move {
+            if let Ok(new) = hash.await {
+                let (sender, receiver) = oneshot::channel();
+                let upgrade = Upgrade { id, old, new };
+                let job = move |write: &mut Write<'_>| upgrade.apply(&core, write);
+                if store.submit(job, move |result| drop(sender.send(result))).is_ok() {
+                    let _ = receiver.await;
+                }
+            }
+            drop(turn);
+        })
+    }
+}
+
+/// One value in the place of another.
+struct Upgrade {
+    id: EntryId,
+    old: Vec<u8>,
+    new: Vec<u8>,
+}
+
+impl Upgrade {
+    /// Does it if the old value is still there: a password that was changed meanwhile stays
+    /// changed. It is the same password, so when it was changed, and the entry, stays the same.
+    fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<()> {
+        let Some(entry) = write.view().entry(self.id)? else { return Ok(()) };
+        let mut entry = entry.to_entry();
+        let old = entry.attributes.clone();
+        let passwords = entry.attributes.iter_mut().filter(|(name, _)| name == USER_PASSWORD);
+        let mut values = passwords.flat_map(|(_, values)| values);
+        let Some(value) = values.find(|value| **value == self.old) else { return Ok(()) };
+        value.clone_from(&self.new);
+        let (removed, added) = core.indexes.difference(&core.schema, &old, &entry.attributes);
+        Ok(write.update(self.id, &entry, &removed, &added)?)
+    }
+}

@@ -1,0 +1,107 @@
+//! Passwords that other servers stored, as whoever binds meets them.
+
+use crate::support::{KEYWAY, Running, bind, keyway_with};
+use keyway_codec::message::ResultCode;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// `secret password`, by OpenLDAP's slappasswd.
+const SSHA: &str = "{SSHA}rXRAgYm9GAhAdEmNcfET0e07O0LT+WHV";
+
+/// A tree with one person for each stored password, named p0, p1, ...
+fn people(stored: &[&str]) -> String {
+    let mut text = "dn: o=old\nobjectClass: organization\no: old\n\n".to_owned();
+    for (index, stored) in stored.iter().enumerate() {
+        text += &format!("dn: cn=p{index},o=old\nobjectClass: person\ncn: p{index}\nsn: p\n");
+        if !stored.is_empty() {
+            text += &format!("userPassword: {stored}\n");
+        }
+        text += "\n";
+    }
+    text
+}
+
+fn directory(data: &Path, arguments: &[&str], input: &str) -> String {
+    let data = ["--data", data.to_str().unwrap()];
+    keyway_with(["directory"].iter().chain(arguments).chain(&data), input).well().out
+}
+
+/// The values of userPassword in an export.
+fn stored(data: &Path) -> Vec<String> {
+    let exported = directory(data, &["export"], "").replace("\n ", "");
+    let lines = exported.lines().filter_map(|line| line.strip_prefix("userPassword: "));
+    lines.map(str::to_owned).collect()
+}
+
+/// Changes a line of the configuration.
+fn configure(data: &Path, from: &str, to: &str) {
+    let file = data.join("keyway.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(from), "{from}");
+    fs::write(&file, text.replace(from, to)).unwrap();
+}
+
+/// How many Argon2id derivations the server has done since its start.
+fn derivations(data: &Path) -> u64 {
+    let mut command = Command::new(KEYWAY);
+    command.args(["top", "--json", "--count", "1", "--interval", "0.01", "--data"]).arg(data);
+    let line: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let engine = line["engine"].as_array().unwrap();
+    let argon2 = engine.iter().filter(|work| work["algorithm"] == "argon2id");
+    argon2.map(|work| work["since_start"]["operations"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn a_wrong_password_costs_the_same_whoever_it_is_for() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    directory(&data, &["import", "-"], &people(&[SSHA, ""]));
+    configure(&data, "memory_kib = 19456 ", "memory_kib = 64 ");
+    configure(&data, "\nupgrade = true\n", "\nupgrade = false\n");
+    let running = Running::start(&data, &[]);
+    // p0 has a fast hash, p1 none, p9 is nobody.
+    for name in ["cn=p0,o=old", "cn=p1,o=old", "cn=p9,o=old", "cn=admin,cn=keyway"] {
+        let before = derivations(&data);
+        assert_eq!(bind(&running, name, "wrong"), ResultCode::InvalidCredentials, "{name}");
+        assert_eq!(derivations(&data) - before, 1, "{name}");
+    }
+    // What is right has nothing to hide, and stays as it is.
+    let before = derivations(&data);
+    assert_eq!(bind(&running, "cn=p0,o=old", "secret password"), ResultCode::Success);
+    assert_eq!(derivations(&data), before);
+    running.stop();
+    assert_eq!(stored(&data), [SSHA]);
+}
+
+#[test]
+fn a_right_password_is_stored_again_under_the_slow_hash() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    directory(&data, &["import", "-"], &people(&[SSHA, SSHA]));
+    configure(&data, "memory_kib = 19456 ", "memory_kib = 64 ");
+    let running = Running::start(&data, &[]);
+    let before = derivations(&data);
+    assert_eq!(bind(&running, "cn=p0,o=old", "wrong"), ResultCode::InvalidCredentials);
+    assert_eq!(bind(&running, "cn=p0,o=old", "secret password"), ResultCode::Success);
+    // It is done after the answer: from some bind on, the slow hash is what a right one is
+    // checked against.
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut last = derivations(&data);
+    loop {
+        assert_eq!(bind(&running, "cn=p0,o=old", "secret password"), ResultCode::Success);
+        let now = derivations(&data);
+        if last >= before + 2 && now > last {
+            break;
+        }
+        assert!(Instant::now() < end, "it is never stored again");
+        last = now;
+    }
+    assert_eq!(bind(&running, "cn=p0,o=old", "wrong"), ResultCode::InvalidCredentials);
+    running.stop();
+    let stored = stored(&data);
+    assert!(stored[0].starts_with("{ARGON2}$argon2id$v=19$m=64,t=2,p=1$"), "{stored:?}");
+    assert_eq!(stored[1], SSHA, "nobody gave this one");
+}
