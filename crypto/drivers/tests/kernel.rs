@@ -112,6 +112,83 @@ fn a_queue_refuses_numbers_as_a_direct_call_does() {
     }
 }
 
+/// A session that has its keys updated is still told every number once; one that is opened anew with
+/// the keys that go on would take them all again.
+#[test]
+fn an_update_of_keys_forgets_no_number() {
+    let second = PacketKey { key: &[2; 16], iv: &[4; 12] };
+    let with_next = PacketKeys { next: Some(second), ..keys(&[1; 16]) };
+    let updated = PacketKeys {
+        current: second,
+        phase: true,
+        since: 9,
+        previous: Some(keys(&[1; 16]).current),
+        ..keys(&[1; 16])
+    };
+    for engine in engines() {
+        let mut session = engine.session(parameters()).unwrap();
+        let peer = engine.session(Parameters::new(ALGORITHM, Key::Packet(updated))).unwrap();
+        protect(&session, 7, &mut packet(false)).unwrap();
+        let before = session.clone();
+        // The key after the current one has come; the current one is the same.
+        session.update(with_next).unwrap();
+        for used in [0, 6, 7] {
+            let mut untouched = packet(false);
+            let refused = protect(&session, used, &mut untouched);
+            assert!(matches!(refused, Err(Error::InvalidRequest(_))), "{used}");
+            assert_eq!(untouched, packet(false));
+        }
+        let mut eighth = packet(false);
+        protect(&session, 8, &mut eighth).unwrap();
+        assert_eq!(unprotect(&peer, &mut eighth.clone()).unwrap().phase, Phase::Previous);
+        // A clone from before has the keys too, and does not know which numbers come now.
+        assert!(matches!(protect(&before, 100, &mut packet(false)), Err(Error::InvalidRequest(_))));
+        assert_eq!(unprotect(&before, &mut eighth).unwrap().number, 8);
+        assert!(matches!(before.clone().update(with_next), Err(Error::InvalidRequest(_))));
+        // The keys are updated, and so is what a queue does.
+        session.update(updated).unwrap();
+        let mut queue = engine.queue(8);
+        let task = |number| {
+            let (header_bytes, packet) = (HEADER_BYTES, packet(true));
+            Task::tagged(&session, Operation::Protect { number, header_bytes, packet }, number)
+        };
+        queue.submit(&mut [7, 8, 9, 10].map(task).into(), false);
+        let mut done = Vec::new();
+        while queue.in_flight() > 0 {
+            queue.wait(&mut done, Duration::from_secs(5));
+        }
+        for mut task in done {
+            assert_eq!(task.result().is_ok(), task.user > 8, "{}", task.user);
+            let Operation::Protect { packet, .. } = &mut task.operation else { panic!() };
+            if task.user > 8 {
+                assert_eq!(unprotect(&peer, packet).unwrap().phase, Phase::Current);
+            }
+        }
+        // Keys that nobody can open leave it as it was.
+        let short = PacketKeys { header: &[9; 15], ..updated };
+        assert!(matches!(session.update(short), Err(Error::InvalidKey(_))));
+        protect(&session, 11, &mut packet(true)).unwrap();
+    }
+}
+
+/// Limits on how often a key seals begin anew with another key, and only with another.
+#[test]
+fn an_update_of_keys_keeps_count_of_what_they_did() {
+    for engine in engines() {
+        let usage = Usage { seals_max: 2, forgeries_max: 2 };
+        let mut session = engine.session(parameters().usage(usage)).unwrap();
+        protect(&session, 0, &mut packet(false)).unwrap();
+        session.update(keys(&[1; 16])).unwrap();
+        protect(&session, 1, &mut packet(false)).unwrap();
+        assert!(matches!(protect(&session, 2, &mut packet(false)), Err(Error::Exhausted(_))));
+        assert_eq!(unprotect(&session, &mut packet(false)), Err(Error::Authentication));
+        session.update(keys(&[2; 16])).unwrap();
+        protect(&session, 3, &mut packet(false)).unwrap();
+        assert_eq!(unprotect(&session, &mut packet(false)), Err(Error::Authentication));
+        assert!(matches!(unprotect(&session, &mut packet(false)), Err(Error::Exhausted(_))));
+    }
+}
+
 #[test]
 fn a_batch_comes_out_as_one_by_one() {
     for engine in engines() {

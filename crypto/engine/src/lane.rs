@@ -227,6 +227,10 @@ impl Client {
         Client { operations: counter("operations"), bytes: counter("bytes"), name: name.to_owned() }
     }
 
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     pub fn count(&self, bytes: usize, result: &Result<usize, Error>) {
         self.operations.increment();
         self.bytes.add(bytes as u64);

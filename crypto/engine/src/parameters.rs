@@ -2,6 +2,7 @@
 
 use crate::{Algorithm, Error, Kind, NONCE_BYTES, limits};
 use std::fmt;
+use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 /// One thing that a session does, and the key it does it with.
@@ -139,9 +140,9 @@ impl<'a> Parameters<'a> {
         };
         match (self.nonces, kind) {
             (Nonces::Given, _)
-            | (Nonces::Counter(_), Some(Kind::Aead))
+            | (Nonces::Salted | Nonces::Counter { .. }, Some(Kind::Aead))
             | (Nonces::Ascending, Some(Kind::Packet)) => {}
-            (Nonces::Counter(_), _) => {
+            (Nonces::Salted | Nonces::Counter { .. }, _) => {
                 return Err(Error::InvalidRequest("only an AEAD session makes its own nonces"));
             }
             (Nonces::Ascending, _) => {
@@ -178,13 +179,32 @@ pub enum Demand<'a> {
 /// Who makes the nonces of a session for an AEAD or for packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nonces {
-    /// The consumer, who never repeats one under one key.
+    /// The consumer, who promises that he never gives one twice under one key, in this session or
+    /// any other, in this process or after it. Nothing checks it, and it is not a formality: with
+    /// AES-GCM or ChaCha20-Poly1305, two texts under one key and nonce give away what they differ
+    /// in, and the key of the tags, with which anybody forges. Who cannot tell takes
+    /// [`Nonces::Salted`].
     Given,
-    /// The session: these twelve bytes, their last eight xored with a counter that starts at 0 (as
-    /// RFC 8446 § 5.3 does it). It cannot repeat one; all clones count together.
-    Counter([u8; 12]),
+    /// The session: a start of its own, drawn at random when it is opened, and a counter from there
+    /// on. It repeats none, nor does another session under the same key: that two of them meet is
+    /// as unlikely as that two numbers of 96 bits are drawn that lie so close together. All clones
+    /// count together. [`Session::seal_next`](crate::Session::seal_next) says which nonce it was.
+    Salted,
+    /// The session: the twelve bytes of `iv`, their last eight xored with a counter, which starts at
+    /// `from` (as RFC 8446 § 5.3 does it). It repeats none, and all clones count together; but
+    /// another session under the same key and IV counts for itself. Who opens one has to begin where
+    /// this one ended ([`Session::sealed`](crate::Session::sealed)).
+    Counter {
+        /// Comes with the key.
+        iv: [u8; NONCE_BYTES],
+        /// Texts that were sealed under the key before: 0 for a new one. They count for
+        /// [`Usage::seals_max`].
+        from: u64,
+    },
     /// The consumer, as numbers of the packets he protects; one that is not higher than all before
-    /// it is refused, so that none comes twice. All clones count together.
+    /// it is refused, so that none comes twice. All clones count together, and a key update goes on
+    /// where the keys before it ended ([`Session::update`](crate::Session::update)); another session
+    /// that is opened with the same keys knows nothing of these.
     Ascending,
 }
 
@@ -238,8 +258,8 @@ pub enum Key<'a> {
 }
 
 /// What protects the packets of one direction of a QUIC connection (RFC 9001 § 5.1): a key for
-/// headers, which stays, and keys for payloads, which are updated (§ 6). After an update a new
-/// session is opened with the keys one place on.
+/// headers, which stays, and keys for payloads, which are updated (§ 6). After an update, and when the
+/// next key is there, [`Session::update`](crate::Session::update) gives them to the session.
 #[derive(Clone, Copy)]
 pub struct PacketKeys<'a> {
     /// For headers; as long as the others.
@@ -272,7 +292,7 @@ impl<'a> PacketKeys<'a> {
         PacketKeys { header, current, phase: false, since: 0, previous: None, next: None }
     }
 
-    fn have(&self, bytes: usize) -> bool {
+    pub(crate) fn have(&self, bytes: usize) -> bool {
         let others = [self.previous, self.next].into_iter().flatten();
         [self.header.len(), self.current.key.len()]
             .into_iter()
@@ -365,6 +385,12 @@ impl OwnedPacketKeys {
             previous: previous.map(own),
             next: next.map(own),
         }
+    }
+
+    /// Whether that is the key in use, found out in a time that says nothing of it.
+    pub fn has_current(&self, key: PacketKey<'_>) -> bool {
+        let same = self.current.key.ct_eq(key.key) & self.current.iv[..].ct_eq(key.iv);
+        same.into()
     }
 
     fn view(&self) -> PacketKeys<'_> {

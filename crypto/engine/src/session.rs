@@ -14,8 +14,8 @@ use crate::lane::{Client, Lane, Stage, Work};
 use crate::parameters::{Nonces, OwnedKey, Parameters, Usage};
 use crate::registry::{Lanes, Registry};
 use crate::{
-    Algorithm, Demand, DriverSession, DriverStream, Error, Key, Kind, NONCE_BYTES, Request, Step,
-    TAG_BYTES, clock, learn, sampling, scheduler,
+    Algorithm, Demand, DriverSession, DriverStream, Error, Key, Kind, NONCE_BYTES, PacketKeys,
+    Request, Step, TAG_BYTES, clock, learn, sampling, scheduler,
 };
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -44,11 +44,15 @@ pub(crate) struct Inner {
     algorithms: SmallVec<[Algorithm; 4]>,
     keys: SmallVec<[OwnedKey; 1]>,
     demand: OwnedDemand,
-    nonces: Nonces,
+    /// Where the session makes its nonces.
+    counter: Option<NonceCounter>,
+    /// Whether what it protects is numbered upwards.
+    is_numbered: bool,
     usage: Usage,
     sealed: AtomicU64,
     forged: AtomicU64,
-    /// The lowest packet number that was not protected yet.
+    /// The lowest packet number that was not protected yet; [`UPDATED`] once another session has
+    /// taken this one's place.
     next_number: AtomicU64,
     pub client: Option<Client>,
     bindings: Append<Binding>,
@@ -61,6 +65,31 @@ pub(crate) struct Inner {
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// No packet's number: there are fewer ([`PACKET_NUMBERS`](limits::PACKET_NUMBERS)).
+const UPDATED: u64 = u64::MAX;
+
+/// What the nonces of a session are made from.
+struct NonceCounter {
+    iv: [u8; NONCE_BYTES],
+    from: u64,
+}
+
+impl NonceCounter {
+    fn new(registry: &Arc<Registry>, nonces: Nonces) -> Result<Option<Self>, Error> {
+        Ok(match nonces {
+            Nonces::Given | Nonces::Ascending => None,
+            Nonces::Counter { iv, from } => Some(NonceCounter { iv, from }),
+            Nonces::Salted => {
+                let random =
+                    Session::open(registry, Parameters::new(Algorithm::Random, Key::None))?;
+                let mut iv = [0; NONCE_BYTES];
+                random.run(&mut Request::Random { out: &mut iv })?;
+                Some(NonceCounter { iv, from: 0 })
+            }
+        })
+    }
+}
 
 /// The shortest way: a session of one plain algorithm that has its first binding to choose and no
 /// other, or no better one.
@@ -87,6 +116,7 @@ pub(crate) struct Choice {
     pub local: bool,
 }
 
+#[derive(Clone)]
 enum OwnedDemand {
     Any,
     Software,
@@ -155,7 +185,8 @@ impl Session {
             [step] => Some(step.algorithm),
             _ => None,
         };
-        let guarded = matches!(parameters.nonces, Nonces::Counter(_))
+        let counter = NonceCounter::new(registry, parameters.nonces)?;
+        let guarded = counter.is_some()
             || parameters.usage != Usage::UNLIMITED
             || parameters.client.is_some();
         let inner = Arc::new(Inner {
@@ -173,9 +204,10 @@ impl Session {
             algorithms: steps.iter().map(|step| step.algorithm).collect(),
             keys: steps.iter().map(|step| OwnedKey::new(step.key)).collect(),
             demand,
-            nonces: parameters.nonces,
+            is_numbered: parameters.nonces == Nonces::Ascending,
             usage: parameters.usage,
-            sealed: AtomicU64::new(0),
+            sealed: AtomicU64::new(counter.as_ref().map_or(0, |counter| counter.from)),
+            counter,
             forged: AtomicU64::new(0),
             next_number: AtomicU64::new(0),
             client: parameters.client.map(Client::new),
@@ -276,8 +308,8 @@ impl Session {
     /// Encrypts `data` in place under a nonce that the session makes, and returns nonce and tag.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] if the session was not opened with
-    /// [`Nonces::Counter`](crate::Nonces::Counter), [`Error::Exhausted`] if there is no nonce left.
+    /// [`Error::InvalidRequest`] if the session was not opened with [`Nonces::Salted`] or
+    /// [`Nonces::Counter`], [`Error::Exhausted`] if there is no nonce left.
     pub fn seal_next(
         &self,
         aad: &[u8],
@@ -302,6 +334,30 @@ impl Session {
         data: &mut [u8],
     ) -> Result<usize, Error> {
         self.run(&mut Request::Open { nonce, aad, data })
+    }
+
+    /// How many texts it has sealed, where it counts them: with [`Nonces::Salted`] and
+    /// [`Nonces::Counter`], where those before [`from`](Nonces::Counter::from) count too, and where
+    /// [`Usage::seals_max`] is a limit. Else 0.
+    pub fn sealed(&self) -> u64 {
+        self.inner.sealed.load(Ordering::Relaxed)
+    }
+
+    /// Gives a session for QUIC's packets its next keys: one place on after a key update (RFC 9001
+    /// § 6), or the same ones and that after them. What it was opened with else, and what it has
+    /// counted, stays: a packet number that was used is refused under the new keys too. Limits on
+    /// how often a key seals begin anew only with another current key; forgeries are those of all
+    /// keys together (§ 6.6).
+    ///
+    /// Clones that were made before, and tasks with them, keep the keys they had: they take the
+    /// protection off packets as before, and, where packets are numbered upwards, protect no more.
+    ///
+    /// # Errors
+    /// Those of [`Engine::session`](crate::Engine::session), and [`Error::InvalidRequest`] if it is
+    /// not a session for packets, or is such a clone. It then stays as it was.
+    pub fn update(&mut self, keys: PacketKeys<'_>) -> Result<(), Error> {
+        self.inner = self.inner.successor(keys)?;
+        Ok(())
     }
 
     /// The public half of the session's key.
@@ -476,6 +532,31 @@ impl Inner {
         }
     }
 
+    /// A session of the same kind with other keys, which protects from now on; this one does not.
+    fn successor(&self, keys: PacketKeys<'_>) -> Result<Arc<Inner>, Error> {
+        let [OwnedKey::Packet(before)] = &*self.keys else {
+            return Err(Error::InvalidRequest("only a session for packets has its keys updated"));
+        };
+        let mut parameters = Parameters::new(self.direct.algorithm, Key::Packet(keys));
+        parameters.ordered = self.ordered;
+        parameters.nonces = if self.is_numbered { Nonces::Ascending } else { Nonces::Given };
+        parameters.usage = self.usage;
+        parameters.client = self.client.as_ref().map(Client::name);
+        let demand = self.demand.clone();
+        let Session { inner } = Session::open_for(&self.registry, parameters, demand)?;
+        // Whoever took a number before is seen here, and nobody takes one afterwards.
+        let next = self.next_number.swap(UPDATED, Ordering::AcqRel);
+        if next == UPDATED {
+            return Err(REPLACED);
+        }
+        inner.next_number.store(next, Ordering::Release);
+        if before.has_current(keys.current) {
+            inner.sealed.store(self.sealed.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        inner.forged.store(self.forged.load(Ordering::Relaxed), Ordering::Relaxed);
+        Ok(inner)
+    }
+
     pub fn take_number(&self, number: u64) -> Result<(), Error> {
         self.take_numbers(number, number)
     }
@@ -487,8 +568,9 @@ impl Inner {
             return Ok(());
         }
         let next = |least: u64| (first >= least).then_some(last.saturating_add(1));
-        match self.next_number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+        match self.next_number.fetch_update(Ordering::Release, Ordering::Relaxed, next) {
             Ok(_) => Ok(()),
+            Err(UPDATED) => Err(REPLACED),
             Err(_) => Err(Error::InvalidRequest(
                 "a packet number must be higher than all that the session protected before",
             )),
@@ -508,7 +590,7 @@ impl Inner {
     /// Whether what it protects is numbered upwards.
     #[inline]
     pub fn is_numbered(&self) -> bool {
-        self.nonces == Nonces::Ascending
+        self.is_numbered
     }
 
     /// Whether nothing but the request itself decides what becomes of it.
@@ -522,7 +604,7 @@ impl Inner {
     }
 
     pub fn makes_nonces(&self) -> bool {
-        matches!(self.nonces, Nonces::Counter(_))
+        self.counter.is_some()
     }
 
     pub fn count_seal(&self) -> Result<(), Error> {
@@ -540,7 +622,7 @@ impl Inner {
     }
 
     pub fn next_nonce(&self) -> Result<[u8; NONCE_BYTES], Error> {
-        let Nonces::Counter(mut nonce) = self.nonces else {
+        let Some(NonceCounter { iv: mut nonce, .. }) = self.counter else {
             return Err(Error::InvalidRequest("this session is told its nonces"));
         };
         let number = take(&self.sealed, self.usage.seals_max)?;
@@ -864,6 +946,10 @@ impl OwnedDemand {
         }
     }
 }
+
+const REPLACED: Error = Error::InvalidRequest(
+    "the session's keys were updated: what has them now protects, a clone from before does not",
+);
 
 const WORN: Error = Error::Exhausted("drivers came and went more often than a session can follow");
 

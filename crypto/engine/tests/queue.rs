@@ -372,7 +372,7 @@ fn a_session_with_its_own_nonces_repeats_none() {
     let engine = Engine::builder().driver(Arc::new(Direct("queue-nonces"))).build();
     let start = *b"abcdefghijkl";
     let usage = Usage { seals_max: 300, forgeries_max: u64::MAX };
-    let own = GCM.nonces(Nonces::Counter(start)).usage(usage);
+    let own = GCM.nonces(Nonces::Counter { iv: start, from: 0 }).usage(usage);
     let session = engine.session(own).unwrap();
     let request =
         &mut Request::Seal { nonce: &[0; 12], aad: &[], data: &mut [], tag: &mut [0; 16] };
@@ -396,6 +396,16 @@ fn a_session_with_its_own_nonces_repeats_none() {
     assert_eq!((nonces.len(), exhausted.len()), (300, 101));
     assert!(exhausted.iter().all(|task| matches!(task.result(), Err(Error::Exhausted(_)))));
     assert!(matches!(session.seal_next(&[], &mut [1]), Err(Error::Exhausted(_))));
+    assert_eq!(session.sealed(), 300);
+    // A second session goes on where the first ended, and what was sealed before counts.
+    let usage = Usage { seals_max: 302, ..usage };
+    let rest = GCM.nonces(Nonces::Counter { iv: start, from: session.sealed() }).usage(usage);
+    let rest = engine.session(rest).unwrap();
+    for _ in 0..2 {
+        let (nonce, _) = rest.seal_next(&[], &mut [1]).unwrap();
+        assert!(!nonces.contains(&nonce));
+    }
+    assert!(matches!(rest.seal_next(&[], &mut [1]), Err(Error::Exhausted(_))));
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn a_counter_session_repeats_no_nonce_through_a_collected_task() {
         fine(request)
     });
     let engine = Engine::builder().driver(Arc::new(driver)).build();
-    let session = engine.session(GCM.nonces(Nonces::Counter([0; 12]))).unwrap();
+    let session = engine.session(GCM.nonces(Nonces::Counter { iv: [0; 12], from: 0 })).unwrap();
     let mut queue = engine.queue(4);
     assert!(queue.submit_one(Task::new(&session, seal(&[1])), false).is_ok());
     let mut done = Vec::new();

