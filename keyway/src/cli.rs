@@ -33,6 +33,8 @@ pub enum Command {
     Up(Up),
     #[command(subcommand)]
     Directory(Directory),
+    #[command(subcommand)]
+    Admin(Admin),
     Top(Top),
     #[command(subcommand)]
     Crypto(Crypto),
@@ -180,6 +182,42 @@ pub struct Check {
     pub json: bool,
 }
 
+/// Do what only the owner of the data folder may
+#[derive(Debug, Subcommand)]
+pub enum Admin {
+    Password(AdminPassword),
+}
+
+/// Set a new password for the administrator: the way back when it is forgotten
+///
+/// It asks for no old password: whoever may write to the data folder may do this. Without --from it
+/// makes a password, in DIR/admin-password (0600). The administrator's entry (cn=admin,cn=keyway)
+/// is made again if it is gone, and unlocked if it was locked.
+///
+/// A running server has its data folder to itself: stop it, set the password, start it again. While
+/// it runs, a password that is known can be changed with ldappasswd.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway admin password
+      make a new one; it is in ./keyway-data/admin-password then
+  keyway admin password --from secret.txt --data /srv/directory
+      take the first line of a file; DIR/admin-password is removed if there is one
+  pass show ldap/admin | keyway admin password --from -
+      take the first line of standard input; a password is never an argument, which others see
+  keyway admin password --json
+      one JSON line that says where the password is")]
+pub struct AdminPassword {
+    #[command(flatten)]
+    pub data: Data,
+    /// The file whose first line is the new password, or '-' for standard input
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
+    /// Say what was done as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Show what a running server is doing, a line a second
 ///
 /// It reads the server's counters in place: looking costs the server nothing. Numbers are per
@@ -251,7 +289,7 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     crypto --help and keyway quic --help list them",
+                     admin --help, keyway crypto --help and keyway quic --help list them",
                 ))
             }
             _ => Err(Failure::usage(sentence(&error.to_string()))),

@@ -216,6 +216,21 @@ impl Folder {
         })
     }
 
+    /// Removes a file, for good; says whether it was there.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn remove(&self, name: &str) -> Result<bool, Failure> {
+        let path = self.file(name);
+        let removed = (|| {
+            let there = self.has(name);
+            remove_if_there(&path)?;
+            File::open(&self.path)?.sync_all()?;
+            Ok(there)
+        })();
+        removed.map_err(|why| Failure::system("remove", &path, &why))
+    }
+
     /// Reads a file whole.
     ///
     /// # Errors

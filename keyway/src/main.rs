@@ -32,7 +32,7 @@ mod top;
 mod up;
 mod welcome;
 
-use cli::{Command, Directory};
+use cli::{Admin, Command, Directory};
 use failure::Failure;
 use std::process::ExitCode;
 
@@ -62,6 +62,7 @@ fn run() -> Result<bool, Failure> {
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments).map(|()| true),
+        Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
         Command::Quic(command) => quic::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments).map(|()| true),

@@ -5,14 +5,19 @@ use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::moment::Moment;
+use keyway_engine::Engine;
 use std::path::Path;
 
 /// A directory that is there.
 pub struct Offline {
     /// The directory.
     pub instance: Instance,
-    /// Keeps the folder locked while the directory is open.
-    _folder: Folder,
+    /// What its cryptography is done by.
+    pub engine: Engine,
+    /// How it is configured.
+    pub configuration: Configuration,
+    /// Its folder, locked while this is open.
+    pub folder: Folder,
 }
 
 /// Opens the directory of a data folder.
@@ -30,5 +35,5 @@ pub fn open(path: &Path) -> Result<Offline, Failure> {
     let configuration = Configuration::load(&folder)?;
     let engine = keyway_drivers::engine();
     let instance = Instance::open(&folder, &configuration, &engine)?;
-    Ok(Offline { instance, _folder: folder })
+    Ok(Offline { instance, engine, configuration, folder })
 }

@@ -29,7 +29,7 @@ fn bad_arguments_are_one_line_and_status_2() {
 #[test]
 fn help_teaches_with_examples() {
     let overview = keyway(["--help"]).well();
-    for command in ["up", "directory", "top", "crypto"] {
+    for command in ["up", "directory", "admin", "top", "crypto"] {
         assert!(overview.out.contains(command), "{command}");
     }
     for command in [
@@ -37,6 +37,7 @@ fn help_teaches_with_examples() {
         &["directory", "import"],
         &["directory", "export"],
         &["directory", "check"],
+        &["admin", "password"],
         &["top"],
         &["crypto", "list"],
         &["crypto", "test"],

@@ -4,6 +4,7 @@ use crate::support::{KEYWAY, Running, bind, keyway_with};
 use keyway_codec::message::ResultCode;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -104,4 +105,64 @@ fn a_right_password_is_stored_again_under_the_slow_hash() {
     let stored = stored(&data);
     assert!(stored[0].starts_with("{ARGON2}$argon2id$v=19$m=64,t=2,p=1$"), "{stored:?}");
     assert_eq!(stored[1], SSHA, "nobody gave this one");
+}
+
+#[test]
+fn the_way_back_from_a_forgotten_administrators_password() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let shown = data.to_str().unwrap();
+    let admin = |more: &[&str], input: &str| {
+        keyway_with([&["admin", "password", "--data", shown], more].concat(), input)
+    };
+    admin(&[], "").refused(1, &["no data", "--data"]);
+    assert!(!data.exists());
+    let running = Running::start(&data, &["--sample", "1"]);
+    let file = running.text("administrator_password_file").to_owned();
+    let dn = running.text("administrator").to_owned();
+    let first = fs::read_to_string(&file).unwrap();
+    admin(&[], "").refused(1, &["in use", &running.pid().to_string(), "stop it first"]);
+    running.stop();
+
+    // One that is made, into the file.
+    let said = admin(&["--json"], "").well().json();
+    assert_eq!(said["administrator"], dn.as_str());
+    assert_eq!(said["password_file"], file.as_str());
+    assert_eq!(said["administrator_made"], false);
+    let second = fs::read_to_string(&file).unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let running = Running::start(&data, &[]);
+    assert_eq!(bind(&running, &dn, &first), ResultCode::InvalidCredentials);
+    assert_eq!(bind(&running, &dn, &second), ResultCode::Success);
+    running.stop();
+
+    // One that is given; the file would be stale.
+    let mine = place.path().join("mine");
+    fs::write(&mine, "my own\nsomething else\n").unwrap();
+    let said = admin(&["--from", mine.to_str().unwrap()], "").well().out;
+    assert!(said.contains("new password") && said.contains("removed"), "{said}");
+    assert!(!said.contains("my own") && !Path::new(&file).exists());
+    let said = admin(&["--from", "-", "--json"], "piped\r\n").well().json();
+    assert_eq!(said["password_file"], Value::Null);
+    let running = Running::start(&data, &[]);
+    assert_eq!(bind(&running, &dn, "my own"), ResultCode::InvalidCredentials);
+    assert_eq!(bind(&running, &dn, "piped"), ResultCode::Success);
+    running.stop();
+
+    let long = "x".repeat(1025);
+    for (input, why) in [("", "no password"), ("{SSHA}x", "hashed already"), (&long, "1024 bytes")]
+    {
+        admin(&["--from", "-"], input).refused(1, &["standard input", why]);
+    }
+    admin(&["--from", "/nowhere/x"], "").refused(1, &["/nowhere/x", "No such file"]);
+    // An import makes no administrator. This does.
+    let bare = place.path().join("bare");
+    directory(&bare, &["import", "-"], &people(&[]));
+    let arguments = ["admin", "password", "--data", bare.to_str().unwrap(), "--json"];
+    let said = keyway_with(arguments, "").well().json();
+    assert_eq!(said["administrator_made"], true);
+    let running = Running::start(&bare, &[]);
+    let password = fs::read_to_string(running.text("administrator_password_file")).unwrap();
+    assert_eq!(bind(&running, &dn, &password), ResultCode::Success);
+    running.stop();
 }
