@@ -5,8 +5,11 @@ mod raw;
 use crate::cli::{self, Listen};
 use crate::data::{Folder, name};
 use crate::failure::Failure;
+use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
+use crate::log::{self, Form, To, WhenFull};
 use keyway_server::IndexSetting;
 use keyway_server::access::{Attributes, Rights, Rule, What, Who};
+use keyway_server::log::Access;
 use keyway_server::network;
 use keyway_server::password::Argon2Cost;
 use keyway_server::password::limits::{
@@ -35,6 +38,8 @@ pub struct Configuration {
     pub directory: keyway_server::Settings,
     /// What its network half is told.
     pub network: network::Settings,
+    /// What is written down.
+    pub log: log::Settings,
     /// Address space for the store.
     pub store_bytes_max: usize,
 }
@@ -98,7 +103,7 @@ fn explain(text: &str, wrong: &Wrong) -> String {
 }
 
 fn check(raw: Raw) -> Result<Configuration, Wrong> {
-    let Raw { listen, listen_tls, naming_contexts, password, limits, indexes, access } = raw;
+    let Raw { listen, listen_tls, naming_contexts, password, limits, log, indexes, access } = raw;
     let address =
         |text: &Spanned<String>| cli::listen(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
@@ -115,6 +120,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             password_cost: password_cost(&password)?,
             password_upgrade: password.upgrade,
             announced: network::ANNOUNCED,
+            log: defaults.log,
             clock: defaults.clock,
         },
         network: network::Settings {
@@ -122,6 +128,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             allow_plain_password: password.allow_plain,
             trust_loopback: password.trust_loopback,
         },
+        log: log_settings(&log)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
     })
 }
@@ -181,6 +188,45 @@ fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
         idle_before_bind_max: seconds(&raw.idle_before_bind_max_s)?,
         handshake_max: seconds(&raw.handshake_max_s)?,
         drain_max: seconds(&raw.drain_max_s)?,
+    })
+}
+
+fn log_settings(raw: &raw::Log) -> Result<log::Settings, Wrong> {
+    let folder = raw.folder.get_ref();
+    if folder.is_empty() {
+        return Err(wrong(&raw.folder, "it must name a folder"));
+    }
+    let file_bytes_max = *raw.file_bytes_max.get_ref();
+    if file_bytes_max < LOG_FILE_BYTES_MIN {
+        let why = format!("it must be {LOG_FILE_BYTES_MIN} or more");
+        return Err(wrong(&raw.file_bytes_max, why));
+    }
+    let files_kept = *raw.files_kept.get_ref();
+    if files_kept > LOG_FILES_KEPT_MAX {
+        let why = format!("it must be {LOG_FILES_KEPT_MAX} or less");
+        return Err(wrong(&raw.files_kept, why));
+    }
+    let to = [("files", To::Files), ("stderr", To::Stderr), ("off", To::Nowhere)];
+    let access =
+        [("refused", Access::Refused), ("everything", Access::Everything), ("off", Access::Off)];
+    Ok(log::Settings {
+        to: choice(&raw.to, &to)?,
+        folder: folder.into(),
+        form: choice(&raw.format, &[("text", Form::Text), ("json", Form::Json)])?,
+        access: choice(&raw.access, &access)?,
+        audit: raw.audit,
+        when_full: choice(&raw.when_full, &[("drop", WhenFull::Drop), ("wait", WhenFull::Wait)])?,
+        file_bytes_max,
+        files_kept,
+    })
+}
+
+/// The meaning of a word.
+fn choice<T: Copy>(at: &Spanned<String>, choices: &[(&str, T)]) -> Result<T, Wrong> {
+    let found = choices.iter().find(|(word, _)| word == at.get_ref());
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let words: Vec<_> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        wrong(at, format!("\"{}\" is not one of {}", at.get_ref(), words.join(", ")))
     })
 }
 
@@ -272,6 +318,7 @@ mod tests {
         assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
         let network = network::Settings::default();
         assert_eq!(format!("{:?}", configuration.network), format!("{network:?}"));
+        assert_eq!(configuration.log, log::Settings::default());
         assert_eq!(configuration.store_bytes_max, keyway_store::Options::default().map_bytes_max);
         assert_eq!(configuration.listen, Some("127.0.0.1:1389".parse().unwrap()));
         assert_eq!(configuration.listen_tls, Some("127.0.0.1:1636".parse().unwrap()));
@@ -301,6 +348,9 @@ mod tests {
             ("[password]\nmemory_kib = 64\npasses = 65", "line 3: passes: it must be from 1 to 64"),
             ("[password]\nmemory_kib = 4", "line 2: memory_kib: it must be from 8"),
             ("[password]\nlanes = 99", "line 2: lanes: it must be from 1 to"),
+            ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"stderr\""),
+            ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),
+            ("[log]\nfiles_kept = 1001", "line 2: files_kept: it must be 1000 or less"),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),
             ("[indexes]\nuid = []", "line 2: uid: name a kind"),
             (

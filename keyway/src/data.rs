@@ -40,6 +40,8 @@ pub mod name {
     pub const ADMIN_PASSWORD: &str = "admin-password";
     /// The password of all sample people.
     pub const SAMPLE_PASSWORD: &str = "sample-password";
+    /// The folder of the logs.
+    pub const LOG: &str = "log";
     /// The store's folder.
     pub const STORE: &str = "store";
 }

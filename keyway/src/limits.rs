@@ -1,6 +1,20 @@
 //! What the process may use of the system.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::time::Duration;
+
+/// Lines of the logs that wait to be written, all together, in bytes.
+pub const LOG_QUEUE_BYTES_MAX: usize = 4 << 20;
+/// One value in a line of a log, in bytes; the rest of it is left out.
+pub const LOG_TEXT_BYTES_MAX: usize = 1_024;
+/// How long a line of the access log may wait for others to be written with.
+pub const LOG_GATHER_MAX: Duration = Duration::from_millis(50);
+/// How long an end or a reload waits for lines to be written.
+pub const LOG_FLUSH_MAX: Duration = Duration::from_secs(5);
+/// Smallest size at which a log's file is put aside, in bytes.
+pub const LOG_FILE_BYTES_MIN: u64 = 4 << 10;
+/// Most files that are kept of each log.
+pub const LOG_FILES_KEPT_MAX: u32 = 1_000;
 
 /// Lets the process have as many open files, and so connections, as the system allows it at all.
 ///

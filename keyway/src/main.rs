@@ -20,6 +20,7 @@ mod import;
 mod instance;
 mod limits;
 mod listeners;
+mod log;
 mod moment;
 mod offline;
 mod output;

@@ -1,4 +1,6 @@
-//! SIGINT and SIGTERM: the first asks for an end in good order, the second for one at once.
+//! SIGINT and SIGTERM: the first asks for an end in good order, the second for one at once. SIGHUP
+//! asks to read again what can change while a server runs, and so a terminal that is closed ends
+//! nothing.
 
 use crate::failure::Failure;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -6,10 +8,20 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The exit status after a second signal: 128 and SIGINT's number, as shells have it.
 const STATUS_AT_ONCE: i32 = 130;
 
-/// Both signals, from when it was made on.
+/// The signals, from when it was made on.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hangup: Signal,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// An end.
+    End,
+    /// To read again what can change.
+    Reload,
 }
 
 impl Signals {
@@ -23,20 +35,27 @@ impl Signals {
         Ok(Signals {
             interrupt: catch(SignalKind::interrupt())?,
             terminate: catch(SignalKind::terminate())?,
+            hangup: catch(SignalKind::hangup())?,
         })
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) {
+    pub async fn next(&mut self) -> Asked {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Asked::End,
+            _ = self.terminate.recv() => Asked::End,
+            _ = self.hangup.recv() => Asked::Reload,
         }
+    }
+
+    /// Waits for one that asks for an end.
+    pub async fn end(&mut self) {
+        while self.next().await != Asked::End {}
     }
 
     /// Ends the process when the next one comes.
     pub async fn end_at_next(mut self) -> ! {
-        self.next().await;
+        self.end().await;
         std::process::exit(STATUS_AT_ONCE)
     }
 }

@@ -9,13 +9,15 @@ use crate::failure::Failure;
 use crate::fill::{self, Manner};
 use crate::instance::Instance;
 use crate::listeners;
+use crate::log::{self, Logs};
 use crate::moment::Moment;
 use crate::output;
 use crate::sample::Sample;
-use crate::signals::Signals;
+use crate::signals::{Asked, Signals};
 use crate::source::Source;
 use crate::welcome::Welcome;
 use keyway_engine::Engine;
+use keyway_server::log::{Severity, Value};
 use keyway_server::network::{Listener, Mode, Server};
 use keyway_server::password::Passwords;
 use serde_json::json;
@@ -36,7 +38,9 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 pub fn run(arguments: &Up) -> Result<(), Failure> {
     // A file that is not there and a port that is taken are found before anything is made.
     let source = arguments.import.as_deref().map(Source::open).transpose()?;
-    let (folder, configuration, doors) = prepare(arguments)?;
+    let (folder, mut configuration, doors) = prepare(arguments)?;
+    let logs = Logs::open(&folder, &configuration.log)?;
+    configuration.directory.log = logs.log.clone();
     open_meter(&folder)?;
     let engine = keyway_drivers::engine();
     let names = authority::names_of_this_host(&doors.addresses()?);
@@ -50,9 +54,10 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     add_naming_contexts(&folder, &configuration, &instance)?;
     let welcome = Welcome::new(&folder, &instance, &doors, first_start)?;
     let serving = Serving { configuration, engine, identity, doors, json: arguments.json };
-    let ended = runtime.block_on(serving.serve(&instance, &welcome));
+    let ended = runtime.block_on(serving.serve(&instance, &welcome, &logs));
     drop(runtime);
     instance.close()?;
+    drop(logs);
     ended?;
     if arguments.json {
         output::json(&json!({ "event": "stopped" }))
@@ -215,17 +220,33 @@ struct Serving {
 
 impl Serving {
     /// Serves until a signal comes or the store fails.
-    async fn serve(self, instance: &Instance, welcome: &Welcome) -> Result<(), Failure> {
+    async fn serve(
+        self,
+        instance: &Instance,
+        welcome: &Welcome,
+        logs: &Logs,
+    ) -> Result<(), Failure> {
         let mut signals = Signals::catch()?;
         let json = self.json;
+        let log_settings = self.configuration.log.clone();
         let server = self.start(instance)?;
+        welcome.log(logs);
         welcome.say(json)?;
-        let failed = tokio::select! {
-            () = signals.next() => None,
-            why = failure_of(instance) => Some(why),
+        let failed = loop {
+            tokio::select! {
+                asked = signals.next() => match asked {
+                    Asked::End => break None,
+                    Asked::Reload => reopen(logs, &log_settings),
+                },
+                why = failure_of(instance) => break Some(why),
+            }
         };
         tokio::spawn(signals.end_at_next());
         server.shutdown().await;
+        match &failed {
+            None => logs.say(Severity::Info, "stop", &[]),
+            Some(why) => logs.say(Severity::Error, "stop", &[("text", Value::Text(why))]),
+        }
         match failed {
             None => Ok(()),
             Some(why) => Err(Failure::new(format!(
@@ -247,6 +268,14 @@ impl Serving {
         let listeners = plain.into_iter().chain(tls).collect();
         Server::start(instance.directory.clone(), listeners, self.configuration.network)
             .map_err(|why| Failure::new(format!("cannot serve: {why}")))
+    }
+}
+
+/// Opens the logs anew; what cannot be opened stays as it was, and is spoken of.
+fn reopen(logs: &Logs, settings: &log::Settings) {
+    if let Err(why) = logs.reopen(settings) {
+        output::note(&why);
+        logs.say(Severity::Error, "reload", &[("text", Value::Shown(&why))]);
     }
 }
 

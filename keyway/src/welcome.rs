@@ -4,11 +4,13 @@ use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::listeners;
+use crate::log::Logs;
 use crate::output::{self, grouped, shell};
 use crate::sample::Sample;
 use crate::up::Doors;
 use keyway_server::ADMINISTRATOR_DN;
-use serde_json::{Value, json};
+use keyway_server::log::{Severity, Value};
+use serde_json::json;
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -58,11 +60,26 @@ impl Welcome {
         if json { output::json(&self.json()) } else { output::text(self.text()) }
     }
 
+    /// Writes it down.
+    pub fn log(&self, logs: &Logs) {
+        let url = |scheme, at: Option<_>| at.map(|at| url(scheme, at)).unwrap_or_default();
+        let (ldap, ldaps) = (url("ldap", self.plain), url("ldaps", self.tls));
+        let fields = [
+            ("version", Value::Text(env!("CARGO_PKG_VERSION"))),
+            ("pid", Value::Number(std::process::id().into())),
+            ("data", Value::Shown(&self.data.display())),
+            ("ldap", Value::filled(&ldap)),
+            ("ldaps", Value::filled(&ldaps)),
+            ("entries", Value::Number(self.entries)),
+        ];
+        logs.say(Severity::Info, "start", &fields);
+    }
+
     fn file(&self, name: &str) -> String {
         self.data.join(name).display().to_string()
     }
 
-    fn json(&self) -> Value {
+    fn json(&self) -> serde_json::Value {
         json!({
             "event": "ready",
             "version": env!("CARGO_PKG_VERSION"),

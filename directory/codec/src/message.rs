@@ -15,8 +15,8 @@ use crate::ber::{self, Reader, SEQUENCE, Writer, context_constructed};
 use crate::error::DecodeError;
 use crate::limits::CONTROLS_MAX;
 
-pub use attribute::Attribute;
 pub(crate) use attribute::decode_strings;
+pub use attribute::{Attribute, is_password};
 pub use entry::EntryWriter;
 pub use request::{
     AddRequest, Authentication, BindRequest, Change, ChangeOperation, CompareRequest, Deref,

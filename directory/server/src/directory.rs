@@ -4,6 +4,7 @@ use crate::access::{self, Access, Rights, Subject, View};
 use crate::failure::{Failure, Result};
 use crate::index::Indexes;
 use crate::limits::NAMING_CONTEXTS_MAX;
+use crate::log::Log;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
 use crate::operational;
 use crate::password::Passwords;
@@ -49,8 +50,9 @@ pub(crate) struct Core {
     pub search_entries_max: u32,
     pub search_time_max_s: u32,
     pub announced: Announced,
+    pub log: Log,
+    pub clock: fn() -> SystemTime,
     administrator: Vec<u8>,
-    clock: fn() -> SystemTime,
     contexts: RwLock<Arc<[Arc<NamingContext>]>>,
     adding_context: Mutex<()>,
     names: Mutex<Vec<Names>>,
@@ -130,6 +132,7 @@ impl Directory {
             search_entries_max: settings.search_entries_max,
             search_time_max_s: settings.search_time_max_s,
             announced: settings.announced,
+            log: settings.log.clone(),
             clock: settings.clock,
             contexts: RwLock::new(contexts.into()),
             adding_context: Mutex::default(),

@@ -26,6 +26,7 @@ mod failure;
 mod filter;
 mod index;
 pub mod limits;
+pub mod log;
 mod names;
 pub mod network;
 mod operational;

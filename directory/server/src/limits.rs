@@ -41,6 +41,9 @@ pub const CLOCK_CANDIDATES: usize = 64;
 /// Attribute descriptions whose verdict a search step remembers; others are judged every time.
 pub const VERDICTS_MAX: usize = 256;
 
+/// Bytes of a DN, filter or the like that are kept for a line of the log; the rest is left out.
+pub const LOGGED_TEXT_BYTES_MAX: usize = 1_024;
+
 /// Entries that are given new keys in one commit.
 pub const REINDEX_GROUP_ENTRIES_MAX: usize = 1_000;
 

@@ -2,6 +2,7 @@
 
 use crate::access::Rule;
 use crate::index::IndexSetting;
+use crate::log::Log;
 use crate::password::Argon2Cost;
 use std::time::SystemTime;
 
@@ -22,6 +23,8 @@ pub struct Settings {
     pub password_upgrade: bool,
     /// What the root DSE says of those who speak for the directory.
     pub announced: Announced,
+    /// Where what happens is written down.
+    pub log: Log,
     /// What the time is.
     pub clock: fn() -> SystemTime,
 }
@@ -45,6 +48,7 @@ impl Default for Settings {
             password_cost: Argon2Cost::default(),
             password_upgrade: true,
             announced: crate::network::ANNOUNCED,
+            log: Log::default(),
             clock: SystemTime::now,
         }
     }

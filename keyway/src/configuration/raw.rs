@@ -15,6 +15,7 @@ pub struct Raw {
     pub naming_contexts: Vec<String>,
     pub password: Password,
     pub limits: Limits,
+    pub log: Log,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     pub access: Vec<Rule>,
 }
@@ -48,6 +49,20 @@ pub struct Limits {
     pub search_entries_max: u32,
     pub search_time_max_s: u32,
     pub store_bytes_max: Spanned<u64>,
+}
+
+/// `[log]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    pub to: Spanned<String>,
+    pub folder: Spanned<String>,
+    pub format: Spanned<String>,
+    pub access: Spanned<String>,
+    pub audit: bool,
+    pub when_full: Spanned<String>,
+    pub file_bytes_max: Spanned<u64>,
+    pub files_kept: Spanned<u32>,
 }
 
 /// `[[access]]`

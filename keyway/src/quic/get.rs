@@ -44,7 +44,7 @@ pub fn run(arguments: &Get) -> Result<bool, Failure> {
         let begun = Instant::now();
         let results = tokio::select! {
             results = Arc::new(fetching).all(&endpoint, &config, wanted) => results,
-            () = signals.next() => {
+            _ = signals.next() => {
                 endpoint::close(&endpoint).await;
                 return Err(Failure::new("interrupted; what was not whole is removed"));
             }

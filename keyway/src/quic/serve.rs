@@ -85,7 +85,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
         let at_once = Semaphore::new(FILES_MAX);
         let server = Arc::new(Server { root, at_once, served: Served::default() });
         tokio::select! {
-            () = signals.next() => {}
+            () = signals.end() => {}
             () = server.serve(&endpoint) => {}
         }
         tokio::spawn(signals.end_at_next());

@@ -41,7 +41,8 @@ impl fmt::Debug for Hidden {
 }
 
 /// Whether values of this description are passwords: userPassword or authPassword, with options.
-pub(super) fn is_password(description: &str) -> bool {
+#[must_use]
+pub fn is_password(description: &str) -> bool {
     let name = description.split(';').next().unwrap_or_default();
     ["userPassword", "2.5.4.35", "authPassword", "1.3.6.1.4.1.4203.1.3.4"]
         .iter()

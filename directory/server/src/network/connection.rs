@@ -7,15 +7,17 @@
 use super::Shared;
 use super::certificate;
 use super::conversation::{Channel, Conversation, Ending, Stop};
+use super::journal::Origin;
 use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX, READ_BYTES};
 use super::stream::Stream;
 use crate::Subject;
+use crate::log::{Access, Value};
 use crate::network::Mode;
 use keyway_codec::message::ResultCode;
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -23,6 +25,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
 use zeroize::{Zeroize, Zeroizing};
@@ -36,11 +39,11 @@ thread_local! {
 pub(super) async fn serve(
     shared: Arc<Shared>,
     tcp: TcpStream,
-    peer: SocketAddr,
+    origin: Origin,
     mode: Mode,
     mut stop: oneshot::Receiver<()>,
 ) {
-    let private = shared.settings.is_private(peer);
+    let private = shared.settings.is_private(origin.peer);
     let handshake_max = shared.settings.limits.handshake_max;
     let (stream, upgrade) = match mode {
         Mode::Plain => (Stream::Plain(tcp), None),
@@ -51,8 +54,10 @@ pub(super) async fn serve(
                 result = handshake => result,
                 _ = &mut stop => return,
             };
-            let Ok(Ok(stream)) = result else { return };
-            (stream, None)
+            match handshaken(result, &origin) {
+                Some(stream) => (stream, None),
+                None => return,
+            }
         }
     };
     let channel = match &stream {
@@ -61,14 +66,17 @@ pub(super) async fn serve(
         }
         Stream::Tls(_) => tls_channel(&stream),
     };
-    let conversation = Conversation::new(shared, channel);
+    let conversation = Conversation::new(shared, channel, origin.clone());
     let mut connection = Connection::new(stream, conversation, stop);
     loop {
         match (poll_fn(|context| connection.poll_turn(context)).await, &upgrade) {
             (Next::StartTls, Some(config)) => {
                 let upgraded = connection.start_tls(config.clone());
-                let Ok(Ok(upgraded)) = timeout(handshake_max, upgraded).await else { return };
-                connection = upgraded;
+                let upgraded = timeout(handshake_max, upgraded).await;
+                match handshaken(upgraded, &origin) {
+                    Some(upgraded) => connection = upgraded,
+                    None => return,
+                }
             }
             (Next::Close, _) => {
                 // Whoever does not take his last answer in time goes without.
@@ -80,6 +88,17 @@ pub(super) async fn serve(
             (Next::Drop | Next::StartTls, _) => return,
         }
     }
+}
+
+/// What a handshake came to; one that failed is written down.
+fn handshaken<T>(result: Result<io::Result<T>, Elapsed>, origin: &Origin) -> Option<T> {
+    let why: &(dyn Display + Sync) = match &result {
+        Ok(Ok(_)) => return result.ok()?.ok(),
+        Ok(Err(why)) => why,
+        Err(_) => &"it took too long",
+    };
+    origin.connection(Access::Refused, "tls-handshake", &[("text", Value::Shown(why))]);
+    None
 }
 
 fn tls_channel(stream: &Stream) -> Channel {

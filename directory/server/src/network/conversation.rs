@@ -7,6 +7,7 @@
 
 use super::Shared;
 use super::answer::Outbox;
+use super::journal::{Journal, Origin};
 use super::limits::{
     REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX, WORK_BYTES,
 };
@@ -69,6 +70,7 @@ pub(super) struct Conversation {
     pub(super) channel: Channel,
     pub(super) subject: Subject,
     pub(super) outbox: Outbox,
+    pub(super) journal: Journal,
     pub(super) ending: Option<Ending>,
     searches: VecDeque<(u32, Search)>,
     waiting: FuturesUnordered<Pin<Box<dyn Future<Output = Finished> + Send>>>,
@@ -111,12 +113,13 @@ pub(super) enum Answer {
 }
 
 impl Conversation {
-    pub fn new(shared: Arc<Shared>, channel: Channel) -> Self {
+    pub fn new(shared: Arc<Shared>, channel: Channel, origin: Origin) -> Self {
         Conversation {
             shared,
             channel,
             subject: Subject::Anonymous,
             outbox: Outbox::default(),
+            journal: Journal::new(origin),
             ending: None,
             searches: VecDeque::new(),
             waiting: FuturesUnordered::new(),
@@ -237,6 +240,7 @@ impl Conversation {
 
     fn dispatch(&mut self, message: &Message<'_>) {
         let request = message.op.tag();
+        self.journal.asked(message.id, &message.op);
         if message.id == 0 {
             return self
                 .disconnect(ResultCode::ProtocolError, "a request cannot have message id 0");
@@ -300,6 +304,7 @@ impl Conversation {
 
     fn start_search(&mut self, id: u32, search: Search) {
         if self.room() == 0 {
+            self.journal.wait(id);
             self.searches.push_back((id, search));
         } else {
             self.step(id, search);
@@ -320,10 +325,12 @@ impl Conversation {
         shared.meters.entries_sent.add(u64::from(search.sent().wrapping_sub(sent)));
         match step {
             Step::More => {
+                self.journal.wait(id);
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
                 self.searches.push_back((id, search));
             }
             Step::Done(result, controls) => {
+                self.journal.entries = Some(search.sent());
                 self.answer(id, tag::SEARCH_REQUEST, result, &controls);
             }
         }
@@ -358,6 +365,7 @@ impl Conversation {
         id: u32,
         work: impl Future<Output = Answer> + Send + 'static,
     ) {
+        self.journal.wait(id);
         let ticket = Ticket { id, number: self.tickets };
         self.tickets += 1;
         self.wanted.push(ticket);
@@ -442,6 +450,7 @@ impl Conversation {
 
     fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
         self.shared.meters.answer(&op);
+        self.journal.answered(id, &op, &self.subject);
         self.outbox.answer(id, op, controls);
     }
 
@@ -454,6 +463,7 @@ impl Conversation {
         self.shared.meters.abandon.increment();
         self.take_search(id);
         if !self.binding {
+            self.journal.forget(id);
             self.wanted.retain(|wanted| wanted.id != id);
         }
     }
@@ -479,6 +489,7 @@ impl Conversation {
     pub fn disconnect(&mut self, code: ResultCode, why: &str) {
         self.abandon_all();
         self.shared.meters.refused.increment();
+        self.journal.disconnected(code, why);
         self.outbox.notice(code, why);
         self.ending = Some(Ending::Notice);
     }

@@ -4,6 +4,7 @@ use super::answer::Outbox;
 use super::limits::{ACCEPT_PAUSE, SEND_BUFFER_BYTES};
 use super::registry::Registry;
 use super::{Mode, Shared, connection};
+use crate::log::{Access, Value};
 use keyway_codec::message::ResultCode;
 use rustix::net::sockopt;
 use std::io::{self, Write};
@@ -51,12 +52,17 @@ fn admit(
 ) {
     let Some((place, stop)) = registry.enter(shared.settings.limits.connections_max) else {
         shared.meters.refused.increment();
+        let why = Value::Text("connections_max are open");
+        shared.origin(0, peer).connection(Access::Refused, "refused-connection", &[("text", why)]);
         return turn_away(tcp, mode);
     };
     let (id, shared, mode) = (place.id(), shared.clone(), mode.clone());
+    let origin = shared.origin(id, peer);
     let task = tokio::spawn(async move {
         shared.meters.opened.increment();
-        connection::serve(shared.clone(), tcp, peer, mode, stop).await;
+        origin.connection(Access::Everything, "open", &[]);
+        connection::serve(shared.clone(), tcp, origin.clone(), mode, stop).await;
+        origin.connection(Access::Everything, "close", &[]);
         shared.meters.closed.increment();
         drop(place);
     });

@@ -1,6 +1,7 @@
 //! What the network counts.
 
-use keyway_codec::message::{Op, ResultCode};
+use super::journal::is_fault;
+use keyway_codec::message::Op;
 use keyway_meter::{Counter, counter};
 
 pub(super) struct Meters {
@@ -46,7 +47,6 @@ impl Meters {
 
     /// Counts an answer: its operation, and whether its result code is one of fault.
     pub fn answer(&self, op: &Op<'_>) {
-        use ResultCode::*;
         let (operation, result) = match op {
             Op::BindResponse(response) => (self.bind, &response.result),
             Op::ExtendedResponse(response) => (self.extended, &response.result),
@@ -59,7 +59,7 @@ impl Meters {
             _ => return,
         };
         operation.increment();
-        if !matches!(result.code, Success | CompareFalse | CompareTrue | Referral) {
+        if is_fault(result.code) {
             self.refused.increment();
         }
     }

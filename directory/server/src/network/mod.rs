@@ -15,6 +15,7 @@ mod certificate;
 mod connection;
 mod conversation;
 mod extended;
+mod journal;
 mod limits;
 mod listener;
 mod meters;
@@ -22,6 +23,7 @@ mod registry;
 mod stream;
 
 use crate::{Announced, Directory};
+use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
 use registry::Registry;
@@ -84,6 +86,13 @@ struct Shared {
     directory: Arc<Directory>,
     settings: Settings,
     meters: Meters,
+}
+
+impl Shared {
+    fn origin(&self, connection: u64, peer: SocketAddr) -> Origin {
+        let core = &self.directory.core;
+        Origin { log: core.log.clone(), clock: core.clock, connection, peer }
+    }
 }
 
 /// A running server. Dropping it without [`Server::shutdown`] stops accepting and leaves the

@@ -1,0 +1,158 @@
+//! What there is to be written down: the access, the error and the audit log.
+//!
+//! A [`Log`] is a handle that every part of the server has. Where the lines go, and in which form,
+//! is for the program that made it; without one nothing is written, and asking costs a comparison.
+//! Nothing secret may be put into a [`Record`]: no password, no value of a password attribute, no
+//! credentials. What clients sent may be in it as they sent it; whoever writes it escapes it.
+
+mod text;
+
+pub(crate) use text::{Capped, hidden};
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::SystemTime;
+
+/// Which log a line is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Book {
+    /// Operations and connections of clients.
+    Access,
+    /// What concerns the server itself.
+    Error(Severity),
+    /// Changes: who, what, when.
+    Audit,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Somebody should look at it.
+    Warning,
+    /// Something does not work or is lost.
+    Error,
+}
+
+/// Which operations get into the access log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Access {
+    /// None.
+    Off = 0,
+    /// Those that failed or were refused, and connections that were.
+    Refused = 1,
+    /// All, and the beginning and end of each connection.
+    Everything = 2,
+}
+
+/// A line to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// When.
+    pub at: SystemTime,
+    /// Where it belongs.
+    pub book: Book,
+    /// What happened, as a word for programs.
+    pub event: &'a str,
+    /// What is to be said of it, in this order.
+    pub fields: &'a [Field<'a>],
+}
+
+/// A name, which is a word for programs, and its value.
+pub type Field<'a> = (&'static str, Value<'a>);
+
+/// The value of a field.
+#[derive(Clone, Copy)]
+pub enum Value<'a> {
+    /// The field is left out.
+    None,
+    /// A number; its unit is in the field's name.
+    Number(u64),
+    /// Text, from anywhere: it may have any character in it.
+    Text(&'a str),
+    /// The same, made when it is written.
+    Shown(&'a (dyn fmt::Display + Sync)),
+    /// Several texts.
+    List(&'a [String]),
+}
+
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::None => f.write_str("-"),
+            Value::Number(number) => number.fmt(f),
+            Value::Text(text) => text.fmt(f),
+            Value::Shown(shown) => write!(f, "{shown}"),
+            Value::List(list) => list.fmt(f),
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// A text, or nothing if it is empty.
+    pub fn filled(text: &'a str) -> Value<'a> {
+        if text.is_empty() { Value::None } else { Value::Text(text) }
+    }
+}
+
+/// The handle. Cheap to clone; all clones are one.
+#[derive(Clone, Default)]
+pub struct Log(Option<Arc<Inner>>);
+
+struct Inner {
+    put: Box<dyn Fn(&Record<'_>) + Send + Sync>,
+    access: AtomicU8,
+    audit: AtomicBool,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Log" } else { "Log(none)" })
+    }
+}
+
+impl Log {
+    /// A log whose lines go to `put`, which is called by any thread and must not wait for long.
+    pub fn new(put: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Log {
+        let (access, audit) = (AtomicU8::new(Access::Refused as u8), AtomicBool::new(true));
+        Log(Some(Arc::new(Inner { put: Box::new(put), access, audit })))
+    }
+
+    /// Sets what is written down from now on.
+    pub fn set(&self, access: Access, audit: bool) {
+        if let Some(inner) = &self.0 {
+            inner.access.store(access as u8, Ordering::Relaxed);
+            inner.audit.store(audit, Ordering::Relaxed);
+        }
+    }
+
+    /// Which operations are written down.
+    pub fn access(&self) -> Access {
+        match self.0.as_ref().map(|inner| inner.access.load(Ordering::Relaxed)) {
+            None | Some(0) => Access::Off,
+            Some(1) => Access::Refused,
+            Some(_) => Access::Everything,
+        }
+    }
+
+    /// Whether changes are written down.
+    pub fn audits(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.audit.load(Ordering::Relaxed))
+    }
+
+    /// Writes a line, if there is somewhere to write to. Whether its kind is wanted the caller has
+    /// asked; lines of the error log always are.
+    pub fn put(&self, record: &Record<'_>) {
+        if let Some(inner) = &self.0 {
+            (inner.put)(record);
+        }
+    }
+
+    /// Writes a line of the error log.
+    pub fn say(&self, at: SystemTime, severity: Severity, event: &str, fields: &[Field<'_>]) {
+        self.put(&Record { at, book: Book::Error(severity), event, fields });
+    }
+}

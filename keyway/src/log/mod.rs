@@ -1,0 +1,163 @@
+//! The logs of a running server: lines for files or standard error, written by a thread of their
+//! own, so that nobody who has something to say waits for a disk.
+
+mod file;
+mod format;
+mod queue;
+mod writer;
+
+use crate::data::{Folder, name};
+use crate::failure::Failure;
+use crate::limits::LOG_FLUSH_MAX;
+use keyway_server::log::{Access, Book, Field, Log, Severity};
+use queue::Queue;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+use writer::Writer;
+
+pub use format::Form;
+
+/// `[log]` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where lines go.
+    pub to: To,
+    /// Where the files are; below the data folder unless it begins at the root.
+    pub folder: PathBuf,
+    /// How a line looks.
+    pub form: Form,
+    /// Which operations are written down.
+    pub access: Access,
+    /// Whether changes are.
+    pub audit: bool,
+    /// What happens to lines that come faster than they can be written.
+    pub when_full: WhenFull,
+    /// Size at which a file is put aside, in bytes.
+    pub file_bytes_max: u64,
+    /// How many files that were put aside are kept, of each log.
+    pub files_kept: u32,
+}
+
+/// Where lines go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// A file for each log.
+    Files,
+    /// All of them to standard error: for a journal or a container.
+    Stderr,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// What happens to lines that come faster than they can be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// They are counted, and a line says how many they were.
+    #[default]
+    Drop,
+    /// Whoever has one waits.
+    Wait,
+}
+
+/// The logs, open.
+pub struct Logs {
+    /// What the rest of the program writes with.
+    pub log: Log,
+    data: PathBuf,
+    queue: Arc<Queue>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// The three logs, in the order of their files.
+const BOOKS: [&str; 3] = ["access", "error", "audit"];
+
+/// The place of a log among the three.
+fn place(book: Book) -> usize {
+    match book {
+        Book::Access => 0,
+        Book::Error(_) => 1,
+        Book::Audit => 2,
+    }
+}
+
+impl Logs {
+    /// Opens the logs of a data folder.
+    ///
+    /// # Errors
+    /// If there is no place for the files, except on a full disk: then lines are counted until
+    /// there is room.
+    pub fn open(folder: &Folder, settings: &Settings) -> Result<Logs, Failure> {
+        let data = folder.path().to_owned();
+        let writer = Writer::open(&data, settings)?;
+        let queue = Arc::new(Queue::new(settings.form, settings.when_full));
+        let log = Log::new({
+            let queue = queue.clone();
+            move |record| queue.put(record)
+        });
+        set(&log, settings);
+        let thread = std::thread::Builder::new().name("keyway-log".to_owned());
+        let writer = thread
+            .spawn({
+                let queue = queue.clone();
+                move || writer.run(&queue)
+            })
+            .map_err(|why| Failure::new(format!("cannot start a thread: {why}")))?;
+        Ok(Logs { log, data, queue, writer: Some(writer) })
+    }
+
+    /// Writes a line of the error log.
+    pub fn say(&self, severity: Severity, event: &str, fields: &[Field<'_>]) {
+        self.log.say(SystemTime::now(), severity, event, fields);
+    }
+
+    /// Opens the files again, as these settings say: they may have been renamed. What was said
+    /// before is written to the old ones.
+    ///
+    /// # Errors
+    /// If there is no place for the files; then all stays as it was.
+    pub fn reopen(&self, settings: &Settings) -> Result<(), Failure> {
+        let writer = Writer::open(&self.data, settings)?;
+        self.queue.replace(writer, settings.form, settings.when_full);
+        set(&self.log, settings);
+        self.queue.flush(LOG_FLUSH_MAX);
+        Ok(())
+    }
+}
+
+impl Drop for Logs {
+    /// Writes what there is to write. What somebody holds up for longer than [`LOG_FLUSH_MAX`] is
+    /// not waited for.
+    fn drop(&mut self) {
+        self.queue.close();
+        if self.queue.flush(LOG_FLUSH_MAX)
+            && let Some(writer) = self.writer.take()
+        {
+            // It does not panic; and if it did, there would be nobody to tell.
+            let _ = writer.join();
+        }
+    }
+}
+
+fn set(log: &Log, settings: &Settings) {
+    match settings.to {
+        To::Nowhere => log.set(Access::Off, false),
+        To::Files | To::Stderr => log.set(settings.access, settings.audit),
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            to: To::Files,
+            folder: name::LOG.into(),
+            form: Form::Text,
+            access: Access::Refused,
+            audit: true,
+            when_full: WhenFull::Drop,
+            file_bytes_max: 64 << 20,
+            files_kept: 10,
+        }
+    }
+}

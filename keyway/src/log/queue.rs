@@ -1,0 +1,192 @@
+//! Lines on their way to the thread that writes them: bounded, in bytes.
+
+use super::writer::Writer;
+use super::{BOOKS, Form, WhenFull, format, place};
+use crate::limits::{LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
+use keyway_server::log::{Book, Record};
+use std::cell::RefCell;
+use std::mem;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+thread_local! {
+    /// What a line is made in, so that it is made beside the others' and without allocation.
+    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whole lines, of each log.
+pub type Lines = [Vec<u8>; BOOKS.len()];
+
+pub struct Queue {
+    state: Mutex<State>,
+    /// There is something for the writer to do.
+    filled: Condvar,
+    /// The writer has done something.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    form: Form,
+    when_full: WhenFull,
+    lines: Lines,
+    /// Lines that found no room.
+    lost: u64,
+    /// Something is not to wait until more has come together.
+    urgent: bool,
+    /// The writer waits to be woken.
+    idle: bool,
+    /// What the writer goes on as.
+    successor: Option<Writer>,
+    closed: bool,
+    /// How often somebody has asked for all to be written, and the last time it was.
+    asked: u64,
+    answered: u64,
+}
+
+/// What the writer gets to do.
+pub struct Work {
+    pub lines: Lines,
+    pub lost: u64,
+    pub form: Form,
+    pub successor: Option<Writer>,
+    /// There will be no more.
+    pub last: bool,
+    asked: u64,
+}
+
+impl State {
+    fn bytes(&self) -> usize {
+        self.lines.iter().map(Vec::len).sum()
+    }
+
+    fn has_work(&self) -> bool {
+        self.must_hurry() || self.lost > 0 || self.bytes() > 0
+    }
+
+    fn must_hurry(&self) -> bool {
+        self.urgent
+            || self.closed
+            || self.successor.is_some()
+            || self.asked > self.answered
+            || self.bytes() > LOG_QUEUE_BYTES_MAX / 2
+    }
+}
+
+impl Queue {
+    pub fn new(form: Form, when_full: WhenFull) -> Queue {
+        let state = State { form, when_full, ..State::default() };
+        Queue { state: Mutex::new(state), filled: Condvar::new(), done: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a line in its place.
+    pub fn put(&self, record: &Record<'_>) {
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            let form = self.lock().form;
+            format::line(line, record, form);
+            self.append(record.book, line);
+        });
+    }
+
+    fn append(&self, book: Book, line: &[u8]) {
+        let mut state = self.lock();
+        while state.bytes() + line.len() > LOG_QUEUE_BYTES_MAX {
+            if state.when_full == WhenFull::Drop || state.closed {
+                state.lost += 1;
+                return;
+            }
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.lines[place(book)].extend_from_slice(line);
+        // A search can wait to be written; who looks into the others looks for what is there now.
+        state.urgent |= book != Book::Access;
+        self.wake(state);
+    }
+
+    /// Wakes the writer if it sleeps: nobody else pays for it.
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        if mem::take(&mut state.idle) {
+            drop(state);
+            self.filled.notify_one();
+        } else if state.must_hurry() {
+            drop(state);
+            self.filled.notify_one();
+        }
+    }
+
+    /// Another writer goes on when what is there is written.
+    pub fn replace(&self, successor: Writer, form: Form, when_full: WhenFull) {
+        let mut state = self.lock();
+        state.successor = Some(successor);
+        (state.form, state.when_full) = (form, when_full);
+        self.wake(state);
+    }
+
+    /// There will be no more lines.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        self.wake(state);
+        self.done.notify_all();
+    }
+
+    /// Waits until all is written, but not for longer than this; says whether it is.
+    pub fn flush(&self, max: Duration) -> bool {
+        let mut state = self.lock();
+        state.asked += 1;
+        let asked = state.asked;
+        self.wake(state);
+        let late = Instant::now() + max;
+        let mut state = self.lock();
+        while state.answered < asked {
+            let left = late.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.done.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Waits for something to do; `used` are the buffers of the last work.
+    pub fn next(&self, used: Lines) -> Work {
+        let mut state = self.lock();
+        while !state.has_work() {
+            state.idle = true;
+            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.idle = false;
+        let late = Instant::now() + LOG_GATHER_MAX;
+        while !state.must_hurry() {
+            let left = late.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.filled.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.urgent = false;
+        let work = Work {
+            lines: mem::replace(&mut state.lines, used),
+            lost: mem::take(&mut state.lost),
+            form: state.form,
+            successor: state.successor.take(),
+            last: state.closed,
+            asked: state.asked,
+        };
+        self.done.notify_all();
+        work
+    }
+
+    /// Says that this much is done.
+    pub fn finish(&self, work: &Work) {
+        self.lock().answered = work.asked;
+        self.done.notify_all();
+    }
+}
