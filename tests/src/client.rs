@@ -10,6 +10,7 @@ use keyway_codec::message::{
 use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
@@ -40,6 +41,11 @@ impl Client {
             request_bytes: 0,
             answer_bytes: 0,
         })
+    }
+
+    /// Makes it an error if the server says nothing for so long, where it could hang for ever.
+    pub fn give_up_after(&mut self, silence: Duration) -> Result<(), String> {
+        self.stream.set_read_timeout(Some(silence)).map_err(|why| why.to_string())
     }
 
     /// Simple bind.

@@ -77,7 +77,8 @@ pub(crate) fn sync_folder(dir: &Path) -> Result<(), OpenError> {
 }
 
 /// Creates a file if there is none and gives it real room for its first `bytes`, or for its whole
-/// length if that is more. Writing to a mapped file that has none would kill the process.
+/// length if that is more. Writing to a mapped file that has none would kill the process. Not for a
+/// file that LMDB has open.
 pub(crate) fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
     let file = create(path)?;
     let bytes = file.metadata()?.len().max(bytes);

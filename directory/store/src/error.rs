@@ -136,6 +136,8 @@ pub enum OpenError {
         /// Its process id, 0 if it could not be told.
         pid: u32,
     },
+    /// The caller: a tool of another version of LMDB has it open.
+    InOtherHands,
     /// The caller: the folder or a file in it cannot be written.
     NotWritable {
         /// What the system said.
@@ -187,6 +189,10 @@ impl fmt::Display for OpenError {
             OpenError::Locked { pid } => {
                 write!(f, "the process {pid} has the store open; stop it first")
             }
+            OpenError::InOtherHands => f.write_str(
+                "a tool of another version of LMDB (mdb_stat, mdb_copy) has the store open; start \
+                 again when it has ended",
+            ),
             OpenError::NotWritable { error } => write!(f, "the store cannot be written: {error}"),
             OpenError::DiskFull => f.write_str("the disk is full; make room and try again"),
             OpenError::Damaged { what } => {

@@ -9,7 +9,7 @@ use heed::types::Bytes;
 use heed::{CommitOrAbort, MdbError};
 
 use crate::disk::{self, Mark};
-use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX, READERS_MAX};
+use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
 use crate::lmdb::{self, Environment, Tables};
 use crate::lock::Lock;
 use crate::read::View;
@@ -23,9 +23,6 @@ const FORMAT: u32 = 1;
 const DATA: &str = "data.mdb";
 const LMDB_LOCK: &str = "lock.mdb";
 const LOCK: &str = "lock";
-
-/// What LMDB keeps of a reader: a cache line.
-const READER_BYTES: u64 = 64;
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -58,12 +55,12 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     } else {
         suspect = header::check(&dir.join(DATA))?;
     }
-    // LMDB's own lock file is mapped and written to; it is made sparse, and grows a little when it
-    // is opened.
-    let whole = |e| OpenError::system("making room for the lock file", e);
-    disk::allocate(&dir.join(LMDB_LOCK), u64::from(READERS_MAX) * READER_BYTES).map_err(whole)?;
+    // LMDB maps its lock file and writes to it, and would make it sparse. Nothing but LMDB may open
+    // the file from here on: closing it a second time would drop this process's locks on it (POSIX
+    // fcntl), and the next tool that looks at the store would make its mutexes anew.
+    disk::allocate(&dir.join(LMDB_LOCK), lmdb::LOCK_BYTES)
+        .map_err(|e| OpenError::system("making room for the lock file", e))?;
     let (env, map_bytes) = open_environment(dir, options)?;
-    disk::allocate(&dir.join(LMDB_LOCK), 0).map_err(whole)?;
     if !fresh {
         check_format(&env)?;
     }
@@ -204,9 +201,8 @@ fn refused(what: &'static str, error: heed::Error) -> OpenError {
     match error {
         heed::Error::Io(error) => OpenError::system(what, error),
         heed::Error::EnvAlreadyOpened => OpenError::Locked { pid: std::process::id() },
-        heed::Error::Mdb(MdbError::VersionMismatch) => {
-            OpenError::NotOurs { what: "a data file of another LMDB".into() }
-        }
+        // The data file's version was looked at before, so it is the lock file's.
+        heed::Error::Mdb(MdbError::VersionMismatch) => OpenError::InOtherHands,
         heed::Error::Mdb(
             found @ (MdbError::Invalid | MdbError::Corrupted | MdbError::PageNotFound),
         ) => OpenError::Damaged { what: found.to_string() },
