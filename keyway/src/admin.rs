@@ -8,7 +8,7 @@ use crate::offline::{self, Offline};
 use crate::output;
 use keyway_server::ADMINISTRATOR_DN;
 use keyway_server::password::limits::PASSWORD_BYTES_MAX;
-use keyway_server::password::{Given, Passwords, classify};
+use keyway_server::password::{Check, Given, Passwords, classify};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read};
@@ -36,6 +36,43 @@ pub fn ensure(
     }
     let hashed = stored_password(folder, name::ADMIN_PASSWORD, passwords, runtime)?;
     instance.directory.bootstrap_administrator(hashed).map_err(bad)
+}
+
+/// What is in the file of the administrator's password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordFile {
+    /// The password.
+    Right,
+    /// Another, which may have been right once.
+    Stale,
+    /// There is none, or none that we can read.
+    Gone,
+}
+
+/// Whether the file in the data folder still has the administrator's password. What cannot be
+/// checked now is taken for stale: it is only to be spoken of.
+pub fn password_file(
+    folder: &Folder,
+    instance: &Instance,
+    passwords: &Passwords,
+    runtime: &Runtime,
+) -> PasswordFile {
+    let Ok(text) = folder.read_secret(name::ADMIN_PASSWORD) else { return PasswordFile::Gone };
+    let stored = match instance.directory.credentials(ADMINISTRATOR_DN) {
+        Ok(Some(credentials)) => credentials.passwords,
+        _ => return PasswordFile::Stale,
+    };
+    // The clients that read a password from a file take all of it.
+    let password = Zeroizing::new(text.as_bytes().to_vec());
+    let verdict = match passwords.check(password, &stored) {
+        Ok(Check::Known(verdict)) => Ok(verdict),
+        Ok(Check::Pending(pending)) => runtime.block_on(pending),
+        Err(why) => Err(why),
+    };
+    match verdict {
+        Ok(verdict) if verdict.is_right() => PasswordFile::Right,
+        _ => PasswordFile::Stale,
+    }
 }
 
 /// The stored form of the password in a file, which is made if it is not there.

@@ -4,18 +4,19 @@
 //! key may be taken away to a safe place: it is needed only when a certificate is to be issued.
 
 use crate::certificate::{Certificate, Name};
-use crate::data::{Folder, name};
+use crate::data::{self, Folder, name};
 use crate::failure::Failure;
+use crate::host::Names;
 use crate::moment::Moment;
+use crate::output;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
 };
-use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt::{Display, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 const CA_DAYS: i64 = 3650;
@@ -28,70 +29,79 @@ const BACKDATED_DAYS: i64 = 1;
 
 /// What TLS needs.
 pub struct Identity {
-    /// The server's certificate.
+    /// The server's certificate, and those of its issuers.
     pub chain: Vec<CertificateDer<'static>>,
     /// Its key.
     pub key: PrivateKeyDer<'static>,
-    /// Who issues certificates to clients.
-    pub authorities: RootCertStore,
+    /// The file that makes a client trust it; `None` if we have none, so that the client needs its
+    /// own.
+    pub trust: Option<PathBuf>,
 }
 
 /// Makes what is missing or about to expire, and reads the rest.
 ///
-/// A server's certificate that somebody else issued is taken as it is.
+/// A server's certificate that somebody else issued is taken as it is, and no authority is made
+/// beside it: nobody would have a use for that.
 ///
 /// # Errors
 /// If a file is not what it should be, or cannot be written.
-pub fn identity(folder: &Folder, names: &[Name], now: Moment) -> Result<Identity, Failure> {
+pub fn identity(folder: &Folder, names: &Names, now: Moment) -> Result<Identity, Failure> {
     if !folder.has(name::CA_CERTIFICATE) {
-        make_authority(folder, now)?;
-    }
-    let ca_text = folder.read(name::CA_CERTIFICATE)?;
-    let ca = certificates(folder, name::CA_CERTIFICATE, &ca_text)?;
-    if must_issue(folder, &ca, names, now)? {
-        issue(folder, &ca, names, now)?;
-    }
-    let chain_text = folder.read(name::SERVER_CERTIFICATE)?;
-    let mut authorities = RootCertStore::empty();
-    for certificate in ca {
-        let bad = |why| malformed(folder, name::CA_CERTIFICATE, why);
-        authorities.add(certificate).map_err(bad)?;
-    }
-    let key = folder.read_secret(name::SERVER_KEY)?;
-    Ok(Identity {
-        chain: certificates(folder, name::SERVER_CERTIFICATE, &chain_text)?,
-        key: PrivateKeyDer::from_pem_slice(key.as_bytes())
-            .map_err(|why| malformed(folder, name::SERVER_KEY, why))?,
-        authorities,
-    })
-}
-
-/// What a server's certificate has to be for: this host, and where it listens.
-pub fn names_of_this_host(listen: &[SocketAddr]) -> Vec<Name> {
-    let mut names = vec![
-        Name::Dns("localhost".to_owned()),
-        Name::Ip(Ipv4Addr::LOCALHOST.into()),
-        Name::Ip(Ipv6Addr::LOCALHOST.into()),
-    ];
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy().to_ascii_lowercase();
-    let addresses = listen.iter().map(SocketAddr::ip).filter(|ip: &IpAddr| !ip.is_unspecified());
-    let more = is_host_name(&host).then_some(Name::Dns(host));
-    for name in more.into_iter().chain(addresses.map(Name::Ip)) {
-        if !names.contains(&name) {
-            names.push(name);
+        if !folder.has(name::SERVER_CERTIFICATE) {
+            make_authority(folder, now)?;
+        } else if folder.has(name::CA_KEY) {
+            restore_authority(folder, now)?;
         }
     }
-    names
+    let ca_file = folder.file(name::CA_CERTIFICATE);
+    let ca = match folder.has(name::CA_CERTIFICATE) {
+        true => certificates(&ca_file)?,
+        false => Vec::new(),
+    };
+    match standing(folder, &ca, names, now)? {
+        Standing::Good => {}
+        Standing::Lacking(_) if folder.has(name::CA_KEY) => issue(folder, &ca, names, now)?,
+        Standing::Lacking(why) => output::note(needs_key(folder, &why)),
+        Standing::Useless(_) if folder.has(name::CA_KEY) => issue(folder, &ca, names, now)?,
+        Standing::Useless(why) => return Err(Failure::new(needs_key(folder, &why))),
+    }
+    let mut identity =
+        read(&folder.file(name::SERVER_CERTIFICATE), &folder.file(name::SERVER_KEY))?;
+    if identity
+        .chain
+        .first()
+        .and_then(|der| Certificate::read(der))
+        .is_some_and(|certificate| is_issued_by(&certificate, &ca))
+    {
+        identity.trust = Some(ca_file);
+    }
+    Ok(identity)
 }
 
-/// RFC 1123 § 2.1, with the underscore that some systems use.
-fn is_host_name(name: &str) -> bool {
-    let label = |label: &str| {
-        let inner = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        (1..=63).contains(&label.len()) && label.chars().all(inner) && !label.starts_with('-')
+/// Reads a server's certificate and its key, whoever made them.
+///
+/// # Errors
+/// If one of them cannot be read or is not what it should be.
+pub fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
+    let chain = certificates(certificate)?;
+    let own = |der: &CertificateDer<'_>| {
+        Certificate::read(der).is_some_and(|read| read.issuer == read.subject)
     };
-    name.len() <= 253 && name.split('.').all(label)
+    // A chain up to its root can be trusted by that.
+    let trust = chain.last().is_some_and(own).then(|| certificate.to_owned());
+    let pem = data::read_secret(key)?;
+    let encrypted = || {
+        let key = key.display();
+        Failure::new(format!(
+            "{key} is encrypted, and nobody is there to be asked for its passphrase; decrypt it \
+             with: openssl pkey -in {key} -out FILE (readable by its owner only)"
+        ))
+    };
+    if pem.contains("ENCRYPTED") {
+        return Err(encrypted());
+    }
+    let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|why| malformed(key, why))?;
+    Ok(Identity { chain, key, trust })
 }
 
 fn make_authority(folder: &Folder, now: Moment) -> Result<(), Failure> {
@@ -122,24 +132,81 @@ fn authority(key: &KeyPair, now: Moment) -> CertificateParams {
     params
 }
 
-fn must_issue(
+/// Makes the authority's certificate again, if its key is there and it issued the server's.
+fn restore_authority(folder: &Folder, now: Moment) -> Result<(), Failure> {
+    let key = key(folder, name::CA_KEY)?;
+    let again = authority(&key, now).self_signed(&key).map_err(cannot_issue)?;
+    let server = certificates(&folder.file(name::SERVER_CERTIFICATE))?;
+    let server = server.first().and_then(|der| Certificate::read(der));
+    if server.is_some_and(|server| is_issued_by(&server, &[again.der().clone()])) {
+        folder.write(name::CA_CERTIFICATE, again.pem().as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Whether the server's certificate will do; if not, why.
+enum Standing {
+    Good,
+    /// It can be used, and another would be better.
+    Lacking(String),
+    /// There is none that could be used, and ours to issue.
+    Useless(String),
+}
+
+fn standing(
     folder: &Folder,
     ca: &[CertificateDer<'_>],
-    names: &[Name],
+    names: &Names,
     now: Moment,
-) -> Result<bool, Failure> {
-    if !folder.has(name::SERVER_CERTIFICATE) || !folder.has(name::SERVER_KEY) {
-        return Ok(true);
+) -> Result<Standing, Failure> {
+    let (file, key) = (folder.file(name::SERVER_CERTIFICATE), folder.file(name::SERVER_KEY));
+    if !folder.has(name::SERVER_CERTIFICATE) {
+        return Ok(Standing::Useless("is not there".to_owned()));
     }
-    let text = folder.read(name::SERVER_CERTIFICATE)?;
-    let chain = certificates(folder, name::SERVER_CERTIFICATE, &text)?;
-    let unreadable = || malformed(folder, name::SERVER_CERTIFICATE, "it is not a certificate");
+    let chain = certificates(&file)?;
+    let unreadable = || malformed(&file, "it is not a certificate");
     let certificate =
         chain.first().and_then(|der| Certificate::read(der)).ok_or_else(unreadable)?;
-    let ours = is_issued_by(&certificate, ca);
-    let expires = certificate.not_after < now.after_days(SERVER_DAYS_LEFT_MIN);
-    let lacks_a_name = names.iter().any(|name| !certificate.names.contains(name));
-    Ok(ours && (expires || lacks_a_name))
+    let has_key = folder.has(name::SERVER_KEY);
+    let expired = certificate.not_after < now;
+    if !is_issued_by(&certificate, ca) {
+        if !has_key {
+            let (file, key) = (file.display(), key.display());
+            return Err(Failure::new(format!(
+                "{file} is there, and its key is not; put that at {key} (chmod 600)"
+            )));
+        }
+        if expired {
+            let (file, day) = (file.display(), certificate.not_after);
+            output::note(format_args!("{file} has expired at {day}; clients will refuse it"));
+        }
+        return Ok(Standing::Good);
+    }
+    let lacks = |names: &[Name]| {
+        names.iter().find(|name| !certificate.names.contains(name)).map(ToString::to_string)
+    };
+    Ok(if !has_key {
+        Standing::Useless("has lost its key".to_owned())
+    } else if expired {
+        Standing::Useless(format!("has expired at {}", certificate.not_after))
+    } else if let Some(name) = lacks(&names.asked) {
+        Standing::Useless(format!("does not name {name}"))
+    } else if certificate.not_after < now.after_days(SERVER_DAYS_LEFT_MIN) {
+        Standing::Lacking(format!("expires at {}", certificate.not_after))
+    } else if let Some(name) = lacks(&names.usual) {
+        Standing::Lacking(format!("does not name {name}"))
+    } else {
+        Standing::Good
+    })
+}
+
+fn needs_key(folder: &Folder, why: &str) -> String {
+    format!(
+        "{} {why}, and the key of the authority that would issue another is not here; put it at {} \
+         for one start, and take it away again",
+        folder.file(name::SERVER_CERTIFICATE).display(),
+        folder.file(name::CA_KEY).display()
+    )
 }
 
 fn is_issued_by(certificate: &Certificate<'_>, ca: &[CertificateDer<'_>]) -> bool {
@@ -149,18 +216,9 @@ fn is_issued_by(certificate: &Certificate<'_>, ca: &[CertificateDer<'_>]) -> boo
 fn issue(
     folder: &Folder,
     ca: &[CertificateDer<'_>],
-    names: &[Name],
+    names: &Names,
     now: Moment,
 ) -> Result<(), Failure> {
-    if !folder.has(name::CA_KEY) {
-        let (key, pem) = (folder.file(name::CA_KEY), folder.file(name::SERVER_CERTIFICATE));
-        return Err(Failure::new(format!(
-            "{} has to be issued (it is missing, expires soon or lacks a name of this host), and \
-             the authority's key is not there: put it back at {} for this start",
-            pem.display(),
-            key.display()
-        )));
-    }
     let ca_key = key(folder, name::CA_KEY)?;
     // The key stays when the certificate is renewed: then one file changes, and they always fit.
     let server_key = if folder.has(name::SERVER_KEY) {
@@ -179,25 +237,26 @@ fn issue(
             name::SERVER_CERTIFICATE,
             name::SERVER_KEY
         );
-        return Err(malformed(folder, name::CA_CERTIFICATE, why));
+        return Err(malformed(&folder.file(name::CA_CERTIFICATE), why));
     }
     folder.write(name::SERVER_CERTIFICATE, certificate.pem().as_bytes())
 }
 
-fn server(key: &KeyPair, names: &[Name], now: Moment) -> Result<CertificateParams, Failure> {
+fn server(key: &KeyPair, names: &Names, now: Moment) -> Result<CertificateParams, Failure> {
     let mut params = CertificateParams::default();
     params.not_before = now.after_days(-BACKDATED_DAYS).date_time();
     params.not_after = now.after_days(SERVER_DAYS).date_time();
     params.distinguished_name = DistinguishedName::new();
-    for name in names {
+    for name in names.all() {
         params.subject_alt_names.push(match name {
             Name::Ip(address) => SanType::IpAddress(*address),
             Name::Dns(host) => SanType::DnsName(host.as_str().try_into().map_err(cannot_issue)?),
         });
     }
-    let host = names.iter().rev().find_map(|name| match name {
-        Name::Dns(host) => Some(host.as_str()),
-        Name::Ip(_) => None,
+    // What clients look at are the names above; this one is for people.
+    let host = names.all().find_map(|name| match name {
+        Name::Dns(host) if host != "localhost" => Some(host.as_str()),
+        _ => None,
     });
     params.distinguished_name.push(DnType::CommonName, host.unwrap_or("localhost"));
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -223,26 +282,28 @@ fn make_key(folder: &Folder, file: &str) -> Result<KeyPair, Failure> {
 }
 
 fn key(folder: &Folder, file: &str) -> Result<KeyPair, Failure> {
-    let pem = folder.read_secret(file)?;
-    KeyPair::from_pem(&pem).map_err(|why| malformed(folder, file, why))
+    let path = folder.file(file);
+    let pem = data::read_secret(&path)?;
+    KeyPair::from_pem(&pem).map_err(|why| malformed(&path, why))
 }
 
-fn certificates(
-    folder: &Folder,
-    file: &str,
-    pem: &str,
-) -> Result<Vec<CertificateDer<'static>>, Failure> {
+/// The certificates in a PEM file; at least one.
+///
+/// # Errors
+/// If it cannot be read, or has none.
+pub fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let pem = data::read(file)?;
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(malformed(folder, file, "there is no certificate in it")),
-        Err(why) => Err(malformed(folder, file, why)),
+        Ok(_) => Err(malformed(file, "there is no certificate in it")),
+        Err(why) => Err(malformed(file, why)),
     }
 }
 
-fn malformed(folder: &Folder, file: &str, why: impl Display) -> Failure {
-    let path = folder.file(file);
-    Failure::new(format!("{} cannot be used: {why}", path.display()))
+/// A file of certificates, keys or lists that is not what it should be.
+pub fn malformed(file: &Path, why: impl Display) -> Failure {
+    Failure::new(format!("{} cannot be used: {why}", file.display()))
 }
 
 fn cannot_issue(why: rcgen::Error) -> Failure {
@@ -260,8 +321,12 @@ mod tests {
         Folder::open(place.path(), NOW).unwrap()
     }
 
-    fn names() -> Vec<Name> {
-        names_of_this_host(&["192.0.2.7:389".parse().unwrap(), "0.0.0.0:636".parse().unwrap()])
+    fn names() -> Names {
+        Names::new(&[], &["192.0.2.7:389".parse().unwrap(), "127.0.0.1:636".parse().unwrap()])
+    }
+
+    fn asked(host: &str) -> Names {
+        Names { asked: vec![Name::Dns(host.to_owned())], usual: Vec::new() }
     }
 
     #[test]
@@ -274,7 +339,8 @@ mod tests {
                 .unwrap();
         assert_eq!(first.chain, second.chain);
         let certificate = Certificate::read(&first.chain[0]).unwrap();
-        assert_eq!(certificate.names, names());
+        assert_eq!(certificate.names, names().usual);
+        assert_eq!(first.trust, Some(folder.file(name::CA_CERTIFICATE)));
         assert_eq!(certificate.not_after, NOW.after_days(SERVER_DAYS));
     }
 
@@ -282,18 +348,16 @@ mod tests {
     fn a_certificate_is_renewed_before_it_expires_and_when_a_name_is_new() {
         let place = tempfile::tempdir().unwrap();
         let folder = folder(&place);
-        let few = vec![Name::Dns("localhost".to_owned())];
-        let first = identity(&folder, &few, NOW).unwrap();
+        let first = identity(&folder, &asked("localhost"), NOW).unwrap();
         let wider = identity(&folder, &names(), NOW).unwrap();
         assert_ne!(first.chain, wider.chain);
         let later = NOW.after_days(SERVER_DAYS - SERVER_DAYS_LEFT_MIN + 1);
         let renewed = identity(&folder, &names(), later).unwrap();
         assert_ne!(wider.chain, renewed.chain);
         assert_eq!(first.key, renewed.key);
-        let ca = folder.read(name::CA_CERTIFICATE).unwrap();
-        let ca = CertificateDer::from_pem_slice(ca.as_bytes()).unwrap();
+        let ca = certificates(&folder.file(name::CA_CERTIFICATE)).unwrap();
         let (ca, server) =
-            (Certificate::read(&ca).unwrap(), Certificate::read(&renewed.chain[0]).unwrap());
+            (Certificate::read(&ca[0]).unwrap(), Certificate::read(&renewed.chain[0]).unwrap());
         assert_eq!(ca.subject, server.issuer);
     }
 
@@ -303,10 +367,61 @@ mod tests {
         let folder = folder(&place);
         identity(&folder, &names(), NOW).unwrap();
         fs::remove_file(folder.file(name::CA_KEY)).unwrap();
-        assert!(identity(&folder, &names(), NOW).is_ok());
+        let kept = identity(&folder, &names(), NOW).unwrap();
+        // What can be used is used, whatever it lacks, until it cannot be or was asked for.
+        let more = Names::new(&[], &["192.0.2.8:389".parse().unwrap()]);
+        let day = NOW.after_days(SERVER_DAYS);
+        for (names, now) in [(&more, NOW), (&names(), day)] {
+            assert_eq!(identity(&folder, names, now).unwrap().chain, kept.chain);
+        }
+        for (names, now, why) in [
+            (&asked("ldap.example.com"), NOW, "does not name ldap.example.com"),
+            (&names(), day.after_days(1), "has expired"),
+        ] {
+            let failure = identity(&folder, names, now).err().unwrap().to_string();
+            assert!(failure.contains("ca.key") && failure.contains(why), "{failure}");
+        }
         fs::remove_file(folder.file(name::SERVER_CERTIFICATE)).unwrap();
         let failure = identity(&folder, &names(), NOW).err().unwrap();
         assert!(failure.to_string().contains("ca.key"), "{failure}");
+    }
+
+    /// Puts the certificate of another maker in place.
+    fn put_theirs(folder: &Folder) -> CertificateDer<'static> {
+        let theirs = rcgen::generate_simple_self_signed(["ldap.example.com".to_owned()]).unwrap();
+        let key = theirs.signing_key.serialize_pem();
+        folder.write(name::SERVER_CERTIFICATE, theirs.cert.pem().as_bytes()).unwrap();
+        folder.write_secret(name::SERVER_KEY, key.as_bytes()).unwrap();
+        theirs.cert.der().clone()
+    }
+
+    #[test]
+    fn no_authority_is_made_beside_somebody_elses_certificate() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = folder(&place);
+        let theirs = put_theirs(&folder);
+        let identity = identity(&folder, &asked("else.example.com"), NOW).unwrap();
+        assert_eq!(identity.chain, [theirs]);
+        assert_eq!(identity.trust, Some(folder.file(name::SERVER_CERTIFICATE)));
+        assert!(!folder.has(name::CA_CERTIFICATE) && !folder.has(name::CA_KEY));
+        fs::remove_file(folder.file(name::SERVER_KEY)).unwrap();
+        let failure = super::identity(&folder, &names(), NOW).err().unwrap().to_string();
+        assert!(failure.contains("its key is not; put that at"), "{failure}");
+    }
+
+    #[test]
+    fn an_authority_whose_certificate_was_lost_is_made_again_from_its_key() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = folder(&place);
+        let first = identity(&folder, &names(), NOW).unwrap();
+        fs::remove_file(folder.file(name::CA_CERTIFICATE)).unwrap();
+        let second = identity(&folder, &names(), NOW).unwrap();
+        assert_eq!((first.chain, first.trust), (second.chain, second.trust));
+        // Without the key there is nothing to be made, and nothing that would not fit.
+        fs::remove_file(folder.file(name::CA_CERTIFICATE)).unwrap();
+        fs::remove_file(folder.file(name::CA_KEY)).unwrap();
+        assert_eq!(identity(&folder, &names(), NOW).unwrap().trust, None);
+        assert!(!folder.has(name::CA_CERTIFICATE));
     }
 
     #[test]
@@ -314,13 +429,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = folder(&place);
         identity(&folder, &names(), NOW).unwrap();
-        let theirs = rcgen::generate_simple_self_signed(["ldap.example.com".to_owned()]).unwrap();
-        folder.write(name::SERVER_CERTIFICATE, theirs.cert.pem().as_bytes()).unwrap();
-        folder
-            .write_secret(name::SERVER_KEY, theirs.signing_key.serialize_pem().as_bytes())
-            .unwrap();
+        let theirs = put_theirs(&folder);
         let identity = identity(&folder, &names(), NOW).unwrap();
-        assert_eq!(identity.chain[0], *theirs.cert.der());
+        assert_eq!(identity.chain, [theirs]);
     }
 
     #[test]
@@ -346,15 +457,5 @@ mod tests {
             .unwrap();
         let failure = identity(&folder, &names(), NOW).err().unwrap();
         assert!(failure.to_string().contains("chmod 600"), "{failure}");
-    }
-
-    #[test]
-    fn host_names() {
-        for good in ["a", "host-1.example.com", "my_box"] {
-            assert!(is_host_name(good), "{good}");
-        }
-        for bad in ["", "a b", "-a", "a..b", "ä", "(none)"] {
-            assert!(!is_host_name(bad), "{bad:?}");
-        }
     }
 }

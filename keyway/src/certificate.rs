@@ -4,6 +4,7 @@ use crate::moment::Moment;
 use keyway_codec::ber::{
     BOOLEAN, INTEGER, OCTET_STRING, Reader, SEQUENCE, context, context_constructed,
 };
+use std::fmt;
 use std::net::IpAddr;
 use time::{Date, Month, Time, UtcDateTime};
 
@@ -20,6 +21,15 @@ pub enum Name {
     Dns(String),
     /// An address.
     Ip(IpAddr),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Dns(host) => f.write_str(host),
+            Name::Ip(address) => address.fmt(f),
+        }
+    }
 }
 
 /// The parts of a certificate that we look at.
@@ -56,6 +66,34 @@ impl<'a> Certificate<'a> {
             }
         }
         Some(Certificate { issuer, subject, not_after, names })
+    }
+}
+
+/// The parts of a revocation list that we look at (RFC 5280 § 5.1).
+#[derive(Debug)]
+pub struct RevocationList<'a> {
+    /// The issuer's name, encoded.
+    pub issuer: &'a [u8],
+    /// When the issuer's next one is due, if it says so.
+    pub next_update: Option<Moment>,
+}
+
+impl<'a> RevocationList<'a> {
+    /// Reads one in DER; `None` if it is none. Nothing is verified.
+    pub fn read(der: &'a [u8]) -> Option<RevocationList<'a>> {
+        let mut fields = Reader::new(der).nested(SEQUENCE).ok()?.nested(SEQUENCE).ok()?;
+        let _version = fields.optional(INTEGER).ok()?;
+        let _signature = fields.expect(SEQUENCE).ok()?;
+        let issuer = fields.expect(SEQUENCE).ok()?;
+        let _this_update = moment(fields.element().ok()?)?;
+        let next = [UTC_TIME, GENERALIZED_TIME]
+            .into_iter()
+            .find_map(|tag| Some((tag, fields.optional(tag).ok()??)));
+        let next_update = match next {
+            None => None,
+            Some(time) => Some(moment(time)?),
+        };
+        Some(RevocationList { issuer, next_update })
     }
 }
 
@@ -124,7 +162,7 @@ mod tests {
     #[test]
     fn what_is_no_certificate_is_none() {
         for der in [&b""[..], &[0x30, 0x00], &[0x30, 0x80, 0x00], &[0x30, 0x02, 0x30, 0x00]] {
-            assert!(Certificate::read(der).is_none());
+            assert!(Certificate::read(der).is_none() && RevocationList::read(der).is_none());
         }
     }
 }

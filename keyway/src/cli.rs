@@ -1,5 +1,6 @@
 //! The command line: what can be asked of the program, and how it says so.
 
+use crate::certificate::Name;
 use crate::crypto::Crypto;
 use crate::failure::Failure;
 use crate::quic::Quic;
@@ -42,6 +43,20 @@ pub enum Command {
     Quic(Quic),
 }
 
+impl Command {
+    /// Whether it works with keys and passwords of others, and so is hardened: `Some`, with whether
+    /// it may be debugged all the same.
+    pub fn holds_secrets(&self) -> Option<bool> {
+        match self {
+            Command::Up(up) => Some(up.allow_debugging),
+            Command::Directory(_) | Command::Admin(_) | Command::Quic(Quic::Serve(_)) => {
+                Some(false)
+            }
+            Command::Top(_) | Command::Crypto(_) | Command::Quic(_) => None,
+        }
+    }
+}
+
 /// Where the data is.
 #[derive(Debug, Args)]
 pub struct Data {
@@ -65,10 +80,29 @@ Examples:
       start with your own tree; its suffix is taken from the file
   keyway up --sample 100000
       start with a larger sample
-  keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636
-      serve other machines too (also settable in DIR/keyway.toml)
+  keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --name ldap.example.com
+      serve other machines too, which call it by that name (also settable in DIR/keyway.toml)
   keyway up --listen off --listen-tls 127.0.0.1:0 --json
-      LDAPS only, on a port that the system chooses; one JSON line says which")]
+      LDAPS only, on a port that the system chooses; one JSON line says which
+
+The server's certificate:
+  DIR's own authority (ca.pem) issues it for this machine's names and addresses and those of --name,
+  and renews it at a start. DIR/ca.key is needed for that only: it may be kept elsewhere and put back
+  for one start. A certificate of your own goes to DIR/server.pem with its key in DIR/server.key
+  (chmod 600), before the first start or later; or name its files in DIR/keyway.toml.
+
+Hardening:
+  The process cannot be traced by others of its user, leaves no core file, gains no rights and makes
+  files for its owner only (--allow-debugging leaves out the first two). Its keys are wiped after
+  use, but the system may swap them out: have no swap, or an encrypted one. A systemd unit can add:
+    User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
+    ProtectSystem=strict            ReadWritePaths=DIR
+    ProtectHome=yes                 PrivateTmp=yes
+    PrivateDevices=yes              ProtectProc=invisible
+    NoNewPrivileges=yes             CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+    MemoryDenyWriteExecute=yes      SystemCallFilter=@system-service
+    MemorySwapMax=0                 LimitCORE=0
+    RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK")]
 pub struct Up {
     #[command(flatten)]
     pub data: Data,
@@ -78,12 +112,18 @@ pub struct Up {
     /// Where to take LDAPS, or 'off' [default: 127.0.0.1:1636]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub listen_tls: Option<Listen>,
+    /// A name or an address that clients use, for the server's certificate (repeatable)
+    #[arg(long = "name", value_name = "HOST", value_parser = crate::host::name)]
+    pub names: Vec<Name>,
     /// First start only: fill the directory with this many sample people [default: 1000]
     #[arg(long, value_name = "N", conflicts_with = "import")]
     pub sample: Option<u32>,
     /// First start only: fill the directory from this LDIF file ('-': standard input)
     #[arg(long, value_name = "FILE")]
     pub import: Option<PathBuf>,
+    /// Let debuggers attach and core files be written; keys and passwords are in both
+    #[arg(long)]
+    pub allow_debugging: bool,
     /// Say where it listens as one line of JSON
     #[arg(long)]
     pub json: bool,

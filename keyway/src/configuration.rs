@@ -3,14 +3,16 @@
 mod raw;
 
 use crate::cli::{self, Listen};
-use crate::data::{Folder, name};
+use crate::data::{self, Folder, name};
 use crate::failure::Failure;
-use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
+use crate::host;
+use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
 use crate::log::{self, Form, To, WhenFull};
+use crate::tls::{self, Clients};
 use keyway_server::IndexSetting;
 use keyway_server::access::{Attributes, Rights, Rule, What, Who};
 use keyway_server::log::Access;
-use keyway_server::network;
+use keyway_server::network::{self, Administrator};
 use keyway_server::password::Argon2Cost;
 use keyway_server::password::limits::{
     ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
@@ -19,6 +21,7 @@ use keyway_server::schema::Schema;
 use raw::Raw;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
 
@@ -34,6 +37,8 @@ pub struct Configuration {
     pub listen_tls: Listen,
     /// Suffixes to hold even while they are empty.
     pub naming_contexts: Vec<String>,
+    /// What TLS is made of.
+    pub tls: tls::Settings,
     /// What the directory is told.
     pub directory: keyway_server::Settings,
     /// What its network half is told.
@@ -59,12 +64,17 @@ impl Configuration {
         })
     }
 
-    /// What a data folder that is yet to be made will have.
+    /// What a data folder that is yet to be made will have: what somebody has put there for it, or
+    /// the default one.
     ///
     /// # Errors
-    /// None, unless this program was built wrongly.
-    pub fn default() -> Result<Configuration, Failure> {
-        parse(DEFAULT).map_err(Failure::new)
+    /// As [`Configuration::load`].
+    pub fn ahead(folder: &Path) -> Result<Configuration, Failure> {
+        let file = folder.join(name::CONFIGURATION);
+        if !file.exists() {
+            return parse(DEFAULT).map_err(Failure::new);
+        }
+        parse(&data::read(&file)?).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
     }
 }
 
@@ -103,7 +113,8 @@ fn explain(text: &str, wrong: &Wrong) -> String {
 }
 
 fn check(raw: Raw) -> Result<Configuration, Wrong> {
-    let Raw { listen, listen_tls, naming_contexts, password, limits, log, indexes, access } = raw;
+    let Raw { listen, listen_tls, naming_contexts, tls, password, limits, log, indexes, access } =
+        raw;
     let address =
         |text: &Spanned<String>| cli::listen(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
@@ -112,6 +123,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
         listen: address(&listen)?,
         listen_tls: address(&listen_tls)?,
         naming_contexts,
+        tls: tls_settings(&tls)?,
         directory: keyway_server::Settings {
             rules: access.iter().map(rule).collect::<Result<_, _>>()?,
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
@@ -127,10 +139,51 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             limits: network_limits(&limits)?,
             allow_plain_password: password.allow_plain,
             trust_loopback: password.trust_loopback,
+            administrators: administrators(&tls.administrators)?,
         },
         log: log_settings(&log)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
     })
+}
+
+fn tls_settings(raw: &raw::Tls) -> Result<tls::Settings, Wrong> {
+    let path = |text: &Spanned<String>| PathBuf::from(text.get_ref());
+    let files = match (raw.certificate.get_ref().is_empty(), raw.key.get_ref().is_empty()) {
+        (true, true) => None,
+        (false, false) => Some((path(&raw.certificate), path(&raw.key))),
+        (false, true) => return Err(wrong(&raw.certificate, "name the key's file too")),
+        (true, false) => return Err(wrong(&raw.key, "name the certificate's file too")),
+    };
+    let clients = match raw.client_certificates.get_ref().as_str() {
+        "off" => Clients::Off,
+        "optional" => Clients::Optional,
+        "required" => Clients::Required,
+        other => {
+            let why = format!("\"{other}\" is not one of off, optional, required");
+            return Err(wrong(&raw.client_certificates, why));
+        }
+    };
+    if let Some(one_too_many) = raw.names.get(CERTIFICATE_NAMES_MAX) {
+        let why = format!("there are more than {CERTIFICATE_NAMES_MAX} names");
+        return Err(wrong(one_too_many, why));
+    }
+    let name = |text: &Spanned<String>| host::name(text.get_ref()).map_err(|why| wrong(text, why));
+    let paths = |texts: &[String]| texts.iter().map(PathBuf::from).collect();
+    Ok(tls::Settings {
+        files,
+        names: raw.names.iter().map(name).collect::<Result<_, _>>()?,
+        clients,
+        client_ca: paths(&raw.client_ca),
+        client_crls: paths(&raw.client_crls),
+    })
+}
+
+fn administrators(texts: &[Spanned<String>]) -> Result<Vec<Administrator>, Wrong> {
+    let Ok(schema) = Schema::standard() else { return Ok(Vec::new()) };
+    let read = |text: &Spanned<String>| {
+        Administrator::parse(text.get_ref(), &schema).map_err(|why| wrong(text, why))
+    };
+    texts.iter().map(read).collect()
 }
 
 /// Every attribute that is named must be one.
@@ -378,6 +431,11 @@ mod tests {
                 "[[access]]\nwho = \"self\"\nwhat = \"data\"\nrights = []\nexcept = []\nattributes = []",
                 "line 2: who: a rule has either",
             ),
+            ("[tls]\nkey = \"k\"", "line 2: key: name the certificate's file too"),
+            ("[tls]\nnames = [\"a b\"]", "line 2: names: \"a b\" is neither a host's name"),
+            ("[tls]\nclient_certificates = \"on\"", "line 2: client_certificates: \"on\" is not"),
+            ("[tls]\nadministrators = [\"sha256:12\"]", "line 2: administrators: "),
+            ("[tls]\nadministrators = [\"me\"]", "line 2: administrators: "),
             ("listen = ", "line 1: listen: "),
             ("[indexes]\nuid = [\"equality\"]\nuid = [\"presence\"]", "line 3: uid: duplicate key"),
         ];

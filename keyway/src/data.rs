@@ -46,8 +46,18 @@ pub mod name {
     pub const STORE: &str = "store";
 }
 
-/// What may be in a folder that nobody has finished making, and what a file system puts there.
-const BEFORE_VERSION: [&str; 3] = [name::LOCK, "version.new", "lost+found"];
+/// What may be in a folder that nobody has finished making, what a file system puts there, and
+/// what somebody may have put there for the first start to find.
+const BEFORE_VERSION: [&str; 8] = [
+    name::LOCK,
+    "version.new",
+    "lost+found",
+    name::CONFIGURATION,
+    name::SERVER_CERTIFICATE,
+    name::SERVER_KEY,
+    name::CA_CERTIFICATE,
+    name::CA_KEY,
+];
 
 /// What is at a path, before anything is done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +189,11 @@ impl Folder {
         self.path.join(name)
     }
 
+    /// Where a file is that the configuration names: from here, if not from the root.
+    pub fn file_at(&self, path: &Path) -> PathBuf {
+        self.path.join(path)
+    }
+
     /// Whether it has this file.
     pub fn has(&self, name: &str) -> bool {
         self.file(name).exists()
@@ -205,8 +220,10 @@ impl Folder {
         let written = (|| {
             remove_if_there(&draft)?;
             let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft)?;
+                OpenOptions::new().write(true).create_new(true).mode(SECRET_MODE).open(&draft)?;
             file.write_all(bytes)?;
+            // Whatever the umask is.
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
             file.sync_all()?;
             fs::rename(&draft, &path)?;
             File::open(&self.path)?.sync_all()
@@ -246,17 +263,24 @@ impl Folder {
     /// # Errors
     /// As [`Folder::read`], and if others can read it.
     pub fn read_secret(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
-        let path = self.file(name);
-        let system = |why| Failure::system("read", &path, &why);
-        let file = File::open(&path).map_err(system)?;
-        let metadata = file.metadata().map_err(system)?;
-        private(&path, metadata.mode(), "600")?;
-        // With room for all of it no copy is left behind where it outgrew its place.
-        let room = metadata.len().min(FILE_BYTES_MAX) as usize + 1;
-        let mut text = Zeroizing::new(String::with_capacity(room));
-        read_open(file, &path, &mut text)?;
-        Ok(text)
+        read_secret(&self.file(name))
     }
+}
+
+/// Reads a secret, wherever it is, which nobody but its owner may be able to read.
+///
+/// # Errors
+/// As [`Folder::read_secret`].
+pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    let system = |why| Failure::system("read", path, &why);
+    let file = File::open(path).map_err(system)?;
+    let metadata = file.metadata().map_err(system)?;
+    private(path, metadata.mode(), "600")?;
+    // With room for all of it no copy is left behind where it outgrew its place.
+    let room = metadata.len().min(FILE_BYTES_MAX) as usize + 1;
+    let mut text = Zeroizing::new(String::with_capacity(room));
+    read_open(file, path, &mut text)?;
+    Ok(text)
 }
 
 /// Makes the folder and those above it, or takes over an empty one.
@@ -328,7 +352,11 @@ fn private(path: &Path, mode: u32, wanted: &str) -> Result<(), Failure> {
     )))
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
+/// Reads a file whole, wherever it is.
+///
+/// # Errors
+/// As [`Folder::read`].
+pub fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     let file = File::open(path).map_err(|why| Failure::system("read", path, &why))?;
     read_open(file, path, &mut text)?;

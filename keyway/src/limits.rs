@@ -25,3 +25,8 @@ pub fn raise_open_files() {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     }
 }
+
+/// How many names a certificate of ours is made for.
+pub const CERTIFICATE_NAMES_MAX: usize = 100;
+/// More than a file of revocation lists may have, in bytes.
+pub const REVOCATION_LIST_BYTES_MAX: u64 = 64 << 20;

@@ -32,7 +32,7 @@ pub fn refused(address: SocketAddr, flag: &str, why: &io::Error) -> Failure {
     })
 }
 
-/// Where it is found: who listens everywhere is found at home.
+/// Where clients on this machine find it: who listens everywhere is found at home.
 pub fn at_home(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

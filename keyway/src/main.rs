@@ -16,6 +16,8 @@ mod data;
 mod export;
 mod failure;
 mod fill;
+mod harden;
+mod host;
 mod import;
 mod instance;
 mod limits;
@@ -29,6 +31,7 @@ mod quic;
 mod sample;
 mod signals;
 mod source;
+mod tls;
 mod top;
 mod up;
 mod welcome;
@@ -57,6 +60,9 @@ fn main() -> ExitCode {
 /// Does what the arguments ask for. Says whether all of it could be done.
 fn run() -> Result<bool, Failure> {
     let Some(command) = cli::parse()? else { return Ok(true) };
+    if let Some(debugging) = command.holds_secrets() {
+        harden::process(debugging);
+    }
     keyway_drivers::chosen_kernel().map_err(|why| Failure::usage(why.to_string()))?;
     match command {
         Command::Up(arguments) => up::run(&arguments).map(|()| true),

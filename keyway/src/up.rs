@@ -1,7 +1,6 @@
 //! `keyway up`: makes what is missing, opens what is there, serves until it is told to stop.
 
 use crate::admin;
-use crate::authority::{self, Identity};
 use crate::cli::{Listen, Up};
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
@@ -15,11 +14,12 @@ use crate::output;
 use crate::sample::Sample;
 use crate::signals::{Asked, Signals};
 use crate::source::Source;
+use crate::tls::Tls;
 use crate::welcome::Welcome;
-use keyway_engine::Engine;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{Listener, Mode, Server};
 use keyway_server::password::Passwords;
+use rustls::ServerConfig;
 use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     configuration.directory.log = logs.log.clone();
     open_meter(&folder)?;
     let engine = keyway_drivers::engine();
-    let names = authority::names_of_this_host(&doors.addresses()?);
-    let identity = authority::identity(&folder, &names, Moment::now())?;
+    let mut tls = Tls::new(&engine)?;
+    let made = tls.make(&folder, &configuration.tls, &doors.addresses()?, Moment::now())?;
     let runtime = runtime()?;
     let passwords = Passwords::new(engine.clone(), configuration.directory.password_cost);
     let instance = Instance::open(&folder, &configuration, &engine)?;
@@ -52,8 +52,9 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let password = || admin::stored_password(&folder, name::SAMPLE_PASSWORD, &passwords, &runtime);
     let first_start = fill(arguments, source, &folder, &instance, &password)?;
     add_naming_contexts(&folder, &configuration, &instance)?;
-    let welcome = Welcome::new(&folder, &instance, &doors, first_start)?;
-    let serving = Serving { configuration, engine, identity, doors, json: arguments.json };
+    let password = admin::password_file(&folder, &instance, &passwords, &runtime);
+    let welcome = Welcome::new(&folder, &instance, &doors, &made, password, first_start)?;
+    let serving = Serving { configuration, tls: made.config, doors, json: arguments.json };
     let ended = runtime.block_on(serving.serve(&instance, &welcome, &logs));
     drop(runtime);
     instance.close()?;
@@ -136,7 +137,7 @@ fn prepare(arguments: &Up) -> Result<(Folder, Configuration, Doors), Failure> {
         let doors = Doors::open(&configuration)?;
         return Ok((folder, configuration, doors));
     }
-    let doors = Doors::open(&with_flags(Configuration::default()?, arguments))?;
+    let doors = Doors::open(&with_flags(Configuration::ahead(path)?, arguments))?;
     let folder = Folder::open(path, Moment::now())?;
     let configuration = open(&folder)?;
     Ok((folder, configuration, doors))
@@ -146,6 +147,7 @@ fn with_flags(mut configuration: Configuration, arguments: &Up) -> Configuration
     let either = |flag: Option<Listen>, file: Listen| flag.unwrap_or(file);
     configuration.listen = either(arguments.listen, configuration.listen);
     configuration.listen_tls = either(arguments.listen_tls, configuration.listen_tls);
+    configuration.tls.names.extend(arguments.names.iter().cloned());
     configuration
 }
 
@@ -212,8 +214,7 @@ fn add_naming_contexts(
 /// What a server is started with.
 struct Serving {
     configuration: Configuration,
-    engine: Engine,
-    identity: Identity,
+    tls: Arc<ServerConfig>,
     doors: Doors,
     json: bool,
 }
@@ -256,10 +257,7 @@ impl Serving {
     }
 
     fn start(self, instance: &Instance) -> Result<Server, Failure> {
-        let Identity { chain, key, authorities, .. } = self.identity;
-        let config = keyway_tls::server_config(&self.engine, chain, key, Some(authorities))
-            .map_err(Failure::new)?;
-        let config = Arc::new(config);
+        let config = self.tls;
         let plain = self
             .doors
             .plain

@@ -1,12 +1,16 @@
 //! What a started server says of itself: where it is, what is in it, what to try.
 
+use crate::admin::PasswordFile;
+use crate::certificate::Name;
 use crate::data::{Folder, name};
 use crate::failure::Failure;
+use crate::host;
 use crate::instance::Instance;
 use crate::listeners;
 use crate::log::Logs;
 use crate::output::{self, grouped, shell};
 use crate::sample::Sample;
+use crate::tls::Made;
 use crate::up::Doors;
 use keyway_server::ADMINISTRATOR_DN;
 use keyway_server::log::{Severity, Value};
@@ -14,6 +18,8 @@ use serde_json::json;
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+
+const FORGOTTEN: &str = "forgotten: keyway admin password --help";
 
 /// Everything worth saying once.
 pub struct Welcome {
@@ -24,6 +30,10 @@ pub struct Welcome {
     naming_contexts: Vec<String>,
     plain: Option<SocketAddr>,
     tls: Option<SocketAddr>,
+    /// What makes a client trust the server's certificate, and what that names.
+    trust: Option<PathBuf>,
+    names: Vec<Name>,
+    password: PasswordFile,
     has_sample: bool,
 }
 
@@ -36,6 +46,8 @@ impl Welcome {
         folder: &Folder,
         instance: &Instance,
         doors: &Doors,
+        made: &Made,
+        password: PasswordFile,
         first_start: bool,
     ) -> Result<Welcome, Failure> {
         let address =
@@ -48,6 +60,9 @@ impl Welcome {
             naming_contexts: instance.directory.naming_contexts(),
             plain: address(&doors.plain)?,
             tls: address(&doors.tls)?,
+            trust: made.trust.clone(),
+            names: made.names.clone(),
+            password,
             has_sample: folder.has(name::SAMPLE_PASSWORD),
         })
     }
@@ -79,25 +94,37 @@ impl Welcome {
         self.data.join(name).display().to_string()
     }
 
+    /// The file of the data folder, if it is there.
+    fn file_if_there(&self, name: &str) -> Option<String> {
+        self.data.join(name).exists().then(|| self.file(name))
+    }
+
     fn json(&self) -> serde_json::Value {
+        let all = |scheme, door: Option<SocketAddr>| {
+            door.map(|address| urls(scheme, address)).unwrap_or_default()
+        };
+        let password = || self.file(name::ADMIN_PASSWORD);
         json!({
             "event": "ready",
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
-            "ldap": self.plain.map(|address| url("ldap", address)),
-            "ldaps": self.tls.map(|address| url("ldaps", address)),
+            "ldap": self.plain.map(|address| url("ldap", listeners::at_home(address))),
+            "ldaps": self.tls.map(|address| url("ldaps", listeners::at_home(address))),
+            "ldap_urls": all("ldap", self.plain),
+            "ldaps_urls": all("ldaps", self.tls),
             "data": self.data.display().to_string(),
             "made": self.made,
             "first_start": self.first_start,
             "entries": self.entries,
             "naming_contexts": self.naming_contexts,
             "administrator": ADMINISTRATOR_DN,
-            "administrator_password_file": self.file(name::ADMIN_PASSWORD),
+            "administrator_password_file":
+                (self.password == PasswordFile::Right).then(password),
             "sample_password_file": self.has_sample.then(|| self.file(name::SAMPLE_PASSWORD)),
-            "ca_certificate": self.file(name::CA_CERTIFICATE),
-            "ca_key": self.file(name::CA_KEY),
+            "ca_certificate": self.trust.as_ref().map(|file| file.display().to_string()),
+            "ca_key": self.file_if_there(name::CA_KEY),
             "configuration": self.file(name::CONFIGURATION),
-            "meter": self.file(name::METER),
+            "meter": self.file_if_there(name::METER),
             "try": self.commands(),
         })
     }
@@ -108,17 +135,28 @@ impl Welcome {
         let mut line = |what: &str, value: &str| {
             let _ = writeln!(text, "  {what:<9} {value}");
         };
-        if let Some(address) = self.plain {
-            line("LDAP", &format!("{} (with StartTLS)", url("ldap", address)));
-        }
-        if let Some(address) = self.tls {
-            line("LDAPS", &url("ldaps", address));
+        for (what, scheme, door) in [("LDAP", "ldap", self.plain), ("LDAPS", "ldaps", self.tls)] {
+            let urls = door.map(|address| urls(scheme, address)).unwrap_or_default();
+            for (index, url) in urls.iter().enumerate() {
+                let start_tls = if scheme == "ldap" { " (with StartTLS)" } else { "" };
+                line(if index == 0 { what } else { "" }, &format!("{url}{start_tls}"));
+            }
         }
         let state = if self.first_start { "made now" } else { "opened" };
         line("data", &format!("{} ({state})", self.data.display()));
-        line("CA", &self.file(name::CA_CERTIFICATE));
-        let password = self.file(name::ADMIN_PASSWORD);
-        line("admin", &format!("{ADMINISTRATOR_DN}, password in {}", password));
+        match &self.trust {
+            Some(file) => line("CA", &file.display().to_string()),
+            None => line("CA", "not Keyway's: clients need that of the server's certificate"),
+        }
+        let file = self.file(name::ADMIN_PASSWORD);
+        let password = match self.password {
+            PasswordFile::Right => format!("password in {file}"),
+            PasswordFile::Stale => {
+                format!("password changed since {file} was written ({FORGOTTEN})")
+            }
+            PasswordFile::Gone => format!("password not in a file ({FORGOTTEN})"),
+        };
+        line("admin", &format!("{ADMINISTRATOR_DN}, {password}"));
         if self.has_sample {
             let password = self.file(name::SAMPLE_PASSWORD);
             line("sample", &format!("everybody's password is in {}", password));
@@ -147,12 +185,22 @@ impl Welcome {
     /// Three commands that can be pasted.
     fn commands(&self) -> Vec<String> {
         let path = |name: &str| shell(&self.file(name));
-        let trust = format!("LDAPTLS_CACERT={}", path(name::CA_CERTIFICATE));
+        // Without a file of ours they trust whom this machine's LDAP clients trust.
+        let trust = self
+            .trust
+            .as_ref()
+            .map(|file| format!("LDAPTLS_CACERT={} ", shell(&file.to_string_lossy())));
+        let trust = trust.unwrap_or_default();
+        // -W asks for it.
+        let admin_password = match self.password {
+            PasswordFile::Right => format!("-y {}", path(name::ADMIN_PASSWORD)),
+            PasswordFile::Stale | PasswordFile::Gone => "-W".to_owned(),
+        };
         let (sample_dn, sample_name) = Sample::somebody();
         let (dn, password) = if self.has_sample {
-            (sample_dn.as_str(), path(name::SAMPLE_PASSWORD))
+            (sample_dn.as_str(), format!("-y {}", path(name::SAMPLE_PASSWORD)))
         } else {
-            (ADMINISTRATOR_DN, path(name::ADMIN_PASSWORD))
+            (ADMINISTRATOR_DN, admin_password.clone())
         };
         let filter = if self.has_sample {
             format!("'(sn={sample_name})' cn mail title")
@@ -161,25 +209,53 @@ impl Welcome {
         };
         let base = self.naming_contexts.first().map_or("cn=keyway", String::as_str);
         // LDAPS to search and StartTLS to ask who one is, where there are both.
-        let tls = self.tls.map(|address| format!("-H {}", shell(&url("ldaps", address))));
+        let tls = self.tls.map(|address| format!("-H {}", shell(&self.url("ldaps", address))));
         let start_tls =
-            self.plain.map(|address| format!("-ZZ -H {}", shell(&url("ldap", address))));
+            self.plain.map(|address| format!("-ZZ -H {}", shell(&self.url("ldap", address))));
         let search = tls.clone().or(start_tls.clone()).unwrap_or_default();
         let whoami = start_tls.or(tls).unwrap_or_default();
         let (base, data) = (shell(base), shell(&self.data.to_string_lossy()));
         vec![
             format!(
-                "{trust} ldapsearch -x {search} -D {ADMINISTRATOR_DN} -y {} -b {base} {filter}",
-                path(name::ADMIN_PASSWORD)
+                "{trust}ldapsearch -x {search} -D {ADMINISTRATOR_DN} {admin_password} -b {base} \
+                 {filter}"
             ),
-            format!("{trust} ldapwhoami -x {whoami} -D {dn} -y {password}"),
+            format!("{trust}ldapwhoami -x {whoami} -D {dn} {password}"),
             format!("{} top --data {data}", program()),
         ]
     }
+
+    /// Where a client on this machine finds it under a name that the certificate has.
+    fn url(&self, scheme: &str, address: SocketAddr) -> String {
+        let home = listeners::at_home(address);
+        let host = self.names.iter().find_map(|name| match name {
+            Name::Dns(host) if !host.starts_with('*') => Some(host),
+            _ => None,
+        });
+        match host {
+            Some(host) if !self.names.contains(&Name::Ip(home.ip())) => {
+                format!("{scheme}://{host}:{}", home.port())
+            }
+            _ => url(scheme, home),
+        }
+    }
+}
+
+/// Where a server that listens there is found: on other machines first, then on this one.
+fn urls(scheme: &str, address: SocketAddr) -> Vec<String> {
+    let mut urls = Vec::new();
+    if address.ip().is_unspecified() {
+        let name = host::host_names().into_iter().next();
+        urls.extend(name.map(|name| format!("{scheme}://{name}:{}", address.port())));
+        let others = host::addresses(&[address]);
+        urls.extend(others.iter().map(|ip| url(scheme, SocketAddr::new(*ip, address.port()))));
+    }
+    urls.push(url(scheme, listeners::at_home(address)));
+    urls
 }
 
 fn url(scheme: &str, address: SocketAddr) -> String {
-    format!("{scheme}://{}", listeners::at_home(address))
+    format!("{scheme}://{address}")
 }
 
 /// How this program can be called from anywhere.

@@ -81,15 +81,18 @@ impl Server {
     /// # Panics
     /// If it does not start.
     pub fn start(data: &Path, arguments: &[&str]) -> Server {
-        let mut child = Command::new(keyway())
-            .args(["up", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"])
-            .arg("--data")
-            .arg(data)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("keyway starts");
+        let mut command = Command::new(keyway());
+        command.args(["up", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
+        Server::spawn(command.arg("--data").arg(data).args(arguments))
+    }
+
+    /// Starts a command that is to become `keyway up --json` and waits until it is ready.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn spawn(command: &mut Command) -> Server {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("keyway starts");
         let mut output = BufReader::new(child.stdout.take().expect("its output"));
         let mut line = String::new();
         output.read_line(&mut line).expect("a first line");

@@ -264,6 +264,11 @@ impl Engine {
             && (does(steps) || steps.len() > 1 && steps.iter().all(|step| does(&[*step])))
     }
 
+    /// Whether the other is a clone of this one.
+    pub fn is_same(&self, other: &Engine) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// What is registered, in order of registration.
     pub fn drivers(&self) -> Vec<DriverReport> {
         self.inner.registry.lanes().iter().map(|lane| DriverReport::new(lane)).collect()

@@ -3,8 +3,10 @@
 use crate::provider;
 use crate::ticket::Tickets;
 use keyway_engine::Engine;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoClientAuth, NoServerSessionStorage, ProducesTickets};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::fmt;
@@ -21,8 +23,10 @@ pub enum ConfigError {
     /// The certificate or its private key is malformed, of no type that can be used, or the two
     /// do not belong together.
     Certificate(rustls::Error),
-    /// The authorities that clients' certificates are to be checked against cannot be used.
-    ClientAuthorities(VerifierBuilderError),
+    /// There are no authorities that clients' certificates could be checked against.
+    ClientAuthorities,
+    /// A certificate revocation list, counted from 0, cannot be used.
+    RevocationList(usize, rustls::Error),
     /// The engine gave no key to seal session tickets with.
     Tickets(keyway_engine::Error),
 }
@@ -34,8 +38,11 @@ impl fmt::Display for ConfigError {
             ConfigError::Certificate(error) => {
                 write!(f, "the TLS certificate or its key cannot be used: {error}")
             }
-            ConfigError::ClientAuthorities(error) => {
-                write!(f, "the authorities for client certificates cannot be used: {error}")
+            ConfigError::ClientAuthorities => {
+                f.write_str("there are no authorities for client certificates")
+            }
+            ConfigError::RevocationList(index, error) => {
+                write!(f, "revocation list {index} cannot be used: {error}")
             }
             ConfigError::Tickets(error) => write!(f, "no key for session tickets: {error}"),
         }
@@ -44,50 +51,68 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// What a server's configurations have in common. Made once and given to each, it lets tickets of
+/// an earlier one open under a later one.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// What does the cryptography.
+    pub provider: Arc<CryptoProvider>,
+    /// What seals session tickets. A client that resumes is not verified again: whoever trusts
+    /// fewer clients than before gives new [`Tickets`], too.
+    pub tickets: Arc<dyn ProducesTickets>,
+    /// Whether clients are asked for a certificate, and which are taken: a
+    /// [`ClientVerifier`](crate::ClientVerifier), rustls' `NoClientAuth`, or another.
+    pub clients: Arc<dyn ClientCertVerifier>,
+}
+
+impl ServerOptions {
+    /// The engine's [`provider`], [`Tickets`] of its own, and no certificates of clients.
+    ///
+    /// # Errors
+    /// [`ConfigError::Tickets`].
+    pub fn new(engine: &Engine) -> Result<ServerOptions, ConfigError> {
+        let tickets = Tickets::new(engine.clone(), Instant::now()).map_err(ConfigError::Tickets)?;
+        Ok(ServerOptions {
+            provider: provider(engine),
+            tickets: Arc::new(tickets),
+            clients: Arc::new(NoClientAuth),
+        })
+    }
+}
+
 /// A server's configuration: TLS 1.3 and 1.2, resumption by tickets, no ALPN, no early data.
 ///
-/// `chain` starts with the server's own certificate. With `client_authorities` a client is asked
-/// for a certificate; it may have none, but one that it shows must be issued by one of them. Each
-/// call makes a [`provider`], with the leak that it has.
+/// `chain` starts with the server's own certificate.
 ///
 /// # Errors
-/// See [`ConfigError`].
+/// [`ConfigError::Engine`] and [`ConfigError::Certificate`].
 pub fn server_config(
-    engine: &Engine,
+    options: &ServerOptions,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
-    client_authorities: Option<RootCertStore>,
 ) -> Result<ServerConfig, ConfigError> {
-    let provider = provider(engine);
-    let builder = ServerConfig::builder_with_provider(provider.clone())
+    let mut config = ServerConfig::builder_with_provider(options.provider.clone())
         .with_protocol_versions(VERSIONS)
-        .map_err(ConfigError::Engine)?;
-    let clients = match client_authorities {
-        None => WebPkiClientVerifier::no_client_auth(),
-        Some(roots) => WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-            .allow_unauthenticated()
-            .build()
-            .map_err(ConfigError::ClientAuthorities)?,
-    };
-    let mut config = builder
-        .with_client_cert_verifier(clients)
+        .map_err(ConfigError::Engine)?
+        .with_client_cert_verifier(options.clients.clone())
         .with_single_cert(chain, key)
         .map_err(ConfigError::Certificate)?;
-    let tickets = Tickets::new(engine.clone(), Instant::now()).map_err(ConfigError::Tickets)?;
-    config.ticketer = Arc::new(tickets);
+    config.ticketer = options.tickets.clone();
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)
 }
 
 /// A client's configuration: TLS 1.3 and 1.2, resumption, no certificate of its own, no ALPN.
 ///
-/// The server's certificate must be issued by one of `roots`. Each call makes a [`provider`], with
-/// the leak that it has.
+/// The server's certificate must be issued by one of `roots`.
 ///
 /// # Errors
 /// [`ConfigError::Engine`].
-pub fn client_config(engine: &Engine, roots: RootCertStore) -> Result<ClientConfig, ConfigError> {
-    let config = ClientConfig::builder_with_provider(provider(engine))
+pub fn client_config(
+    provider: &Arc<CryptoProvider>,
+    roots: RootCertStore,
+) -> Result<ClientConfig, ConfigError> {
+    let config = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(VERSIONS)
         .map_err(ConfigError::Engine)?
         .with_root_certificates(roots)

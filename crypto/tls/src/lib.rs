@@ -3,7 +3,8 @@
 //! [`provider`] makes rustls' `CryptoProvider` out of an [`Engine`]: every record sealed or opened,
 //! every hash, MAC and key derivation, every key exchange, every signature made or checked and
 //! every random byte is a request to that engine, so it is counted, scheduled and observed like all
-//! other cryptography of the process. [`server_config`] and [`client_config`] put it to use.
+//! other cryptography of the process. [`server_config`] and [`client_config`] put it to use, as often
+//! as somebody likes: what they share ([`ServerOptions`]) is made once, and nothing is leaked twice.
 //!
 //! The suites of TLS 1.3 have QUIC's keys, so the same two configurations put QUIC on the engine:
 //! with quinn, `quinn::crypto::rustls::QuicServerConfig::try_from(server_config)` and its client's
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod aead;
+mod clients;
 mod config;
 mod exchange;
 mod hash;
@@ -33,27 +35,50 @@ mod suites;
 mod ticket;
 mod verify;
 
-pub use config::{ConfigError, client_config, server_config};
+pub use clients::ClientVerifier;
+pub use config::{ConfigError, ServerOptions, client_config, server_config};
+pub use ticket::Tickets;
 
 use keyway_engine::{Algorithm, Engine};
 use rustls::crypto::CryptoProvider;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A provider that was made, and for what.
+struct Known {
+    engine: &'static Engine,
+    /// What the engine offered then.
+    offered: Vec<Algorithm>,
+    provider: Arc<CryptoProvider>,
+}
+
+/// All of them. rustls wants its tables to live as long as the process.
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 /// A provider for rustls that asks `engine` for everything. It offers what the engine's drivers
 /// can do when this is called, strongest and post-quantum first.
 ///
-/// rustls wants its tables to live as long as the process. Each call therefore leaks about three
-/// kilobytes and keeps the engine alive for good: call it once an engine, as [`server_config`] and
-/// [`client_config`] do once each.
+/// rustls wants its tables to live as long as the process. The first call for an engine therefore
+/// leaks about three kilobytes and keeps the engine alive for good; the next ones give the same
+/// provider again, unless drivers have come or gone meanwhile so that it offers something else.
 pub fn provider(engine: &Engine) -> Arc<CryptoProvider> {
-    let engine: &'static Engine = leak(engine.clone());
-    Arc::new(CryptoProvider {
+    let offered: Vec<_> =
+        Algorithm::ALL.iter().copied().filter(|algorithm| offers(engine, *algorithm)).collect();
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_engine = |known: &&Known| known.engine.is_same(engine);
+    if let Some(known) = known.iter().filter(of_engine).find(|known| known.offered == offered) {
+        return known.provider.clone();
+    }
+    let kept = known.iter().find(of_engine).map(|known| known.engine);
+    let engine = kept.unwrap_or_else(|| leak(engine.clone()));
+    let provider = Arc::new(CryptoProvider {
         cipher_suites: suites::suites(engine),
         kx_groups: exchange::groups(engine),
         signature_verification_algorithms: verify::algorithms(engine),
         secure_random: leak(random::Random { engine }),
         key_provider: leak(sign::Keys { engine }),
-    })
+    });
+    known.push(Known { engine, offered, provider: provider.clone() });
+    provider
 }
 
 /// Gives a table the lifetime that rustls asks for.

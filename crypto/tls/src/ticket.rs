@@ -20,7 +20,7 @@ const COUNTER_BYTES: usize = 8;
 const KEY_PERIOD: Duration = Duration::from_secs(TICKET_KEY_SECONDS as u64);
 
 /// Seals and opens tickets under keys that rotate as they are used.
-pub(crate) struct Tickets {
+pub struct Tickets {
     engine: Engine,
     ring: RwLock<Ring>,
 }
@@ -39,6 +39,10 @@ struct TicketKey {
 }
 
 impl Tickets {
+    /// Tickets under a key that is made now.
+    ///
+    /// # Errors
+    /// If the engine gives no key.
     pub fn new(engine: Engine, now: Instant) -> Result<Self, Error> {
         let current = Arc::new(TicketKey::new(&engine)?);
         let ring = RwLock::new(Ring { current, previous: None, since: now });

@@ -13,11 +13,25 @@ pub struct Raw {
     pub listen: Spanned<String>,
     pub listen_tls: Spanned<String>,
     pub naming_contexts: Vec<String>,
+    pub tls: Tls,
     pub password: Password,
     pub limits: Limits,
     pub log: Log,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     pub access: Vec<Rule>,
+}
+
+/// `[tls]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    pub certificate: Spanned<String>,
+    pub key: Spanned<String>,
+    pub names: Vec<Spanned<String>>,
+    pub client_certificates: Spanned<String>,
+    pub client_ca: Vec<String>,
+    pub client_crls: Vec<String>,
+    pub administrators: Vec<Spanned<String>>,
 }
 
 /// `[password]`

@@ -4,8 +4,9 @@ use super::arguments::Serve;
 use super::endpoint::{self, HQ, Host, NO_ERROR, PERF};
 use super::{perf, runtime};
 use crate::authority::{self, Identity};
-use crate::data::{Folder, name};
+use crate::data::Folder;
 use crate::failure::{Failure, plain};
+use crate::host::Names;
 use crate::listeners;
 use crate::moment::Moment;
 use crate::output::{self, grouped, shell};
@@ -51,11 +52,11 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
     let address = socket.local_addr();
     let address =
         address.map_err(|why| Failure::new(format!("cannot ask for my address: {why}")))?;
-    let (identity, ca) = {
+    let identity = {
         let data = Folder::open(&arguments.data, Moment::now())?;
-        let names = authority::names_of_this_host(&[address]);
-        (authority::identity(&data, &names, Moment::now())?, data.file(name::CA_CERTIFICATE))
+        authority::identity(&data, &Names::new(&[], &[address]), Moment::now())?
     };
+    let ca = identity.trust.clone();
     let url = format!("https://{}", listeners::at_home(address));
     let ready = json!({
         "event": "ready",
@@ -63,7 +64,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
         "pid": std::process::id(),
         "url": url,
         "folder": root.display().to_string(),
-        "ca_certificate": ca.display().to_string(),
+        "ca_certificate": ca.as_ref().map(|ca| ca.display().to_string()),
         "protocols": ["hq-interop", "perf"],
     });
     runtime(&arguments.transport)?.block_on(async {
@@ -74,10 +75,11 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
         if arguments.json {
             output::json(&ready)?;
         } else {
-            let (root, ca) = (root.display(), shell(&ca.to_string_lossy()));
+            let ca = ca.map(|ca| format!(" --ca {}", shell(&ca.to_string_lossy())));
+            let (root, ca) = (root.display(), ca.unwrap_or_default());
             output::text(format_args!(
                 "Serves {root} at {url} (QUIC, hq-interop and perf)\n\nTry, in another terminal:\n\n  \
-                 keyway quic get {url}/FILE --ca {ca}\n  keyway quic perf {} --ca {ca}\n\nCtrl-C \
+                 keyway quic get {url}/FILE{ca}\n  keyway quic perf {}{ca}\n\nCtrl-C \
                  stops it.",
                 listeners::at_home(address)
             ))?;

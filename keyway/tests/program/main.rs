@@ -2,6 +2,7 @@
 
 mod exchange;
 mod flags;
+mod hardening;
 mod passwords;
 mod refusals;
 mod start;

@@ -1,11 +1,11 @@
 //! An engine that fails, at every single operation of a conversation: both sides come to a clean
 //! end, nobody takes a wrong hash or key for a right one, and no plaintext leaves.
 
-use crate::authority::{Authority, Identity, KeyType};
+use crate::authority::{Authority, Identity, KeyType, server_config};
 use crate::probe::{Op, Probe};
 use crate::wire::{Conversation, End};
 use keyway_engine::{Algorithm, Kind};
-use keyway_tls::{provider, server_config};
+use keyway_tls::provider;
 use rustls::client::Resumption;
 use rustls::version::{TLS12, TLS13};
 use rustls::{

@@ -1,10 +1,13 @@
 //! Our client and our server with each other, in every way they can agree on.
 
-use crate::authority::{Authority, Identity, KeyType};
+use crate::authority::{Authority, Identity, KeyType, server_config};
 use crate::probe::Probe;
 use crate::wire::{Conversation, End};
 use keyway_engine::Engine;
-use keyway_tls::{ConfigError, client_config, provider, server_config};
+use keyway_tls::{
+    ClientVerifier, ConfigError, ServerOptions, client_config, provider,
+    server_config as server_with,
+};
 use rustls::crypto::CryptoProvider;
 use rustls::version::{TLS12, TLS13};
 use rustls::{
@@ -26,7 +29,7 @@ fn server(identity: &Identity) -> Arc<ServerConfig> {
 }
 
 fn client() -> ClientConfig {
-    client_config(&ENGINE, AUTHORITY.roots()).unwrap()
+    client_config(&PROVIDER, AUTHORITY.roots()).unwrap()
 }
 
 /// A client that offers less than it could.
@@ -342,18 +345,19 @@ fn a_certificate_with_another_key_is_refused() {
 
 #[test]
 fn client_authorities_must_not_be_empty() {
-    let Identity { chain, key, .. } = AUTHORITY.issue(KeyType::P256);
-    let refused = server_config(&ENGINE, chain, key, Some(RootCertStore::empty())).unwrap_err();
-    assert!(matches!(refused, ConfigError::ClientAuthorities(_)), "{refused}");
+    let refused = ClientVerifier::new(&PROVIDER, RootCertStore::empty(), &[], false).unwrap_err();
+    assert!(matches!(refused, ConfigError::ClientAuthorities), "{refused}");
 }
 
 #[test]
 fn an_engine_that_can_do_nothing_makes_no_configuration() {
     let engine = Engine::builder().slow_pool(0, 0).build();
-    let refused = client_config(&engine, AUTHORITY.roots()).unwrap_err();
+    let refused = client_config(&provider(&engine), AUTHORITY.roots()).unwrap_err();
     assert!(matches!(refused, ConfigError::Engine(_)), "{refused}");
     let Identity { chain, key, .. } = AUTHORITY.issue(KeyType::P256);
-    let refused = server_config(&engine, chain, key, None).unwrap_err();
+    let options = ServerOptions::new(&ENGINE).unwrap();
+    let options = ServerOptions { provider: provider(&engine), ..options };
+    let refused = server_with(&options, chain, key).unwrap_err();
     assert!(matches!(refused, ConfigError::Engine(_)), "{refused}");
 }
 
@@ -362,10 +366,29 @@ fn an_engine_that_gives_no_ticket_key_makes_no_server() {
     let probe = Probe::new();
     let engine = probe.engine();
     probe.restart(0..0);
-    let Identity { chain, key, .. } = AUTHORITY.issue(KeyType::P256);
-    server_config(&engine, chain.clone(), key.clone_key(), None).unwrap();
+    ServerOptions::new(&engine).unwrap();
     let last = probe.events().len() - 1;
     probe.restart(last..last + 1);
-    let refused = server_config(&engine, chain, key, None).unwrap_err();
+    let refused = ServerOptions::new(&engine).unwrap_err();
     assert!(matches!(refused, ConfigError::Tickets(_)), "{refused}");
+}
+
+/// A server's configuration is made again: with what it had before, tickets stay good; with other
+/// tickets, or none that open, clients make a full handshake.
+#[test]
+fn tickets_outlive_a_configuration_that_keeps_its_options() {
+    let Identity { chain, key, .. } = AUTHORITY.issue(KeyType::P256);
+    let options = ServerOptions::new(&ENGINE).unwrap();
+    let other = ServerOptions::new(&ENGINE).unwrap();
+    let made = |options| Arc::new(server_with(options, chain.clone(), key.clone_key()).unwrap());
+    for version in [&TLS12, &TLS13] {
+        let client = narrow_client(version, |_| {});
+        let talk = |server: &Arc<ServerConfig>| {
+            let done = Conversation::new(&client, server, BYTES).run().assert_done();
+            done.client.connection().handshake_kind()
+        };
+        assert_eq!(talk(&made(&options)), Some(HandshakeKind::Full));
+        assert_eq!(talk(&made(&options)), Some(HandshakeKind::Resumed));
+        assert_eq!(talk(&made(&other)), Some(HandshakeKind::Full));
+    }
 }

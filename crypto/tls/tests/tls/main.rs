@@ -2,6 +2,7 @@
 //! the engine, and it ends cleanly when the engine fails.
 
 mod authority;
+mod clients;
 mod faults;
 mod handshakes;
 mod keys;

@@ -1,7 +1,7 @@
 //! OpenSSL as the other side, where it is installed.
 
-use crate::authority::{Authority, Identity, KeyType};
-use keyway_tls::{client_config, server_config};
+use crate::authority::{Authority, Identity, KeyType, server_config};
+use keyway_tls::{client_config, provider};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
@@ -160,7 +160,7 @@ fn our_client_of_openssl_servers() {
     for key_type in KeyType::ALL {
         let authority = Authority::new(key_type);
         let files = Files::new(&authority, &authority.issue(key_type));
-        let config = Arc::new(client_config(&engine, authority.roots()).unwrap());
+        let config = Arc::new(client_config(&provider(&engine), authority.roots()).unwrap());
         for way in WAYS {
             let mut server = openssl_server(&files, way);
             let mut tls = connect(&config, &server);
@@ -185,7 +185,7 @@ fn resumption_with_openssl() {
     let authority = Authority::new(KeyType::P256);
     let files = Files::new(&authority, &authority.issue(KeyType::P256));
     for version in ["-tls1_3", "-tls1_2"] {
-        let config = Arc::new(client_config(&engine, authority.roots()).unwrap());
+        let config = Arc::new(client_config(&provider(&engine), authority.roots()).unwrap());
         let server = openssl_server(&files, &[version]);
         for expected in [rustls::HandshakeKind::Full, rustls::HandshakeKind::Resumed] {
             let mut tls = connect(&config, &server);
@@ -232,7 +232,7 @@ fn strangers_are_refused_both_ways() {
     let (authority, strangers) = (Authority::new(KeyType::P256), Authority::new(KeyType::P256));
     let files = Files::new(&authority, &authority.issue(KeyType::P256));
 
-    let config = Arc::new(client_config(&engine, strangers.roots()).unwrap());
+    let config = Arc::new(client_config(&provider(&engine), strangers.roots()).unwrap());
     let server = openssl_server(&files, &["-tls1_3"]);
     assert!(connect(&config, &server).write_all(b"question\n").is_err());
 

@@ -1,10 +1,10 @@
 //! QUIC's keys: against the examples of the standards, against those of ring, in a connection, and
 //! when the engine fails.
 
-use crate::authority::{Authority, KeyType};
+use crate::authority::{Authority, KeyType, server_config};
 use crate::probe::{Op, Probe};
 use keyway_engine::{Algorithm, Engine};
-use keyway_tls::{provider, server_config};
+use keyway_tls::provider;
 use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;

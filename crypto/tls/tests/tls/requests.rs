@@ -1,10 +1,10 @@
 //! Nothing bypasses the engine: what is asked of it is exactly what the wire shows was needed.
 
-use crate::authority::{Authority, Identity, KeyType};
+use crate::authority::{Authority, Identity, KeyType, server_config};
 use crate::probe::{Op, Probe};
 use crate::wire::{Conversation, protected_records};
 use keyway_engine::Algorithm;
-use keyway_tls::{provider, server_config};
+use keyway_tls::provider;
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     ClientConfig, HandshakeKind, ProtocolVersion, ServerConfig, SupportedCipherSuite,

@@ -4,7 +4,7 @@ use super::conversation::{Answer, Conversation};
 use crate::directory::Credentials;
 use crate::failure::{Failure, Result};
 use crate::password::{self, Check, Verdict};
-use crate::{Directory, Subject};
+use crate::{ADMINISTRATOR_DN, Directory, Subject};
 use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode};
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -142,15 +142,23 @@ impl Conversation {
         self.check(name.as_deref().unwrap_or_default(), password.as_bytes())
     }
 
-    /// RFC 4513 § 5.2.3: the certificate's subject names the entry.
+    /// RFC 4513 § 5.2.3: the certificate's subject names the entry, unless the settings say that it
+    /// is the administrator's.
     fn external(&self, credentials: Option<&[u8]>) -> Result<Outcome> {
-        let Some(name) = &self.channel.certificate_subject else {
+        let directory = &self.shared.directory;
+        let subject = self.channel.certificate_subject.as_deref();
+        let fingerprint = self.channel.certificate_fingerprint.as_ref();
+        let administrators = &self.shared.settings.administrators;
+        let is_administrator =
+            administrators.iter().any(|one| one.is(fingerprint, subject, &directory.core.schema));
+        let name = if is_administrator { Some(ADMINISTRATOR_DN) } else { subject };
+        let Some(name) = name else {
             return Err(Failure::new(
                 ResultCode::InappropriateAuthentication,
                 "EXTERNAL needs TLS with a client certificate that has a subject",
             ));
         };
-        let found = match self.shared.directory.credentials(name) {
+        let found = match directory.credentials(name) {
             Ok(found) => found,
             // It has types that are not in the schema, or values that are not of their type.
             Err(failure) if failure.code == ResultCode::InvalidDnSyntax => None,
@@ -162,6 +170,12 @@ impl Conversation {
                 "the certificate's subject is no entry here",
             ));
         };
+        if found.subject.is_administrator() && !is_administrator {
+            return Err(Failure::new(
+                ResultCode::InvalidCredentials,
+                "the configuration does not name this certificate as the administrator's",
+            ));
+        }
         let authorization = std::str::from_utf8(credentials.unwrap_or_default());
         let itself = match authorization {
             Ok("") => true,

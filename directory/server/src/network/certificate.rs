@@ -14,6 +14,9 @@ const IA5_STRING: u8 = 0x16;
 const UNIVERSAL_STRING: u8 = 0x1c;
 const BMP_STRING: u8 = 0x1e;
 
+/// Of a certificate's fingerprint: SHA-256.
+pub(super) const FINGERPRINT_BYTES: usize = 32;
+
 /// The subject as an RFC 4514 string with attribute types as OIDs; empty if it has none.
 ///
 /// # Errors

@@ -5,7 +5,7 @@
 //! that does not read fills its own buffer, and its requests stay where they are.
 
 use super::Shared;
-use super::certificate;
+use super::certificate::{self, FINGERPRINT_BYTES};
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
 use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX, READ_BYTES};
@@ -14,6 +14,7 @@ use crate::Subject;
 use crate::log::{Access, Value};
 use crate::network::Mode;
 use keyway_codec::message::ResultCode;
+use keyway_engine::Algorithm;
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::future::poll_fn;
@@ -64,7 +65,7 @@ pub(super) async fn serve(
         Stream::Plain(_) => {
             Channel { private, can_start_tls: upgrade.is_some(), ..Channel::default() }
         }
-        Stream::Tls(_) => tls_channel(&stream),
+        Stream::Tls(_) => tls_channel(&shared, &stream),
     };
     let conversation = Conversation::new(shared, channel, origin.clone());
     let mut connection = Connection::new(stream, conversation, stop);
@@ -101,13 +102,21 @@ fn handshaken<T>(result: Result<io::Result<T>, Elapsed>, origin: &Origin) -> Opt
     None
 }
 
-fn tls_channel(stream: &Stream) -> Channel {
-    let subject = stream.peer_certificate().and_then(|der| certificate::subject(der).ok());
+fn tls_channel(shared: &Shared, stream: &Stream) -> Channel {
+    let certificate = stream.peer_certificate();
+    let subject = certificate.and_then(|der| certificate::subject(der).ok());
+    let fingerprint = certificate.and_then(|der| {
+        let mut digest = [0; FINGERPRINT_BYTES];
+        let engine = &shared.directory.core.engine;
+        // Whose fingerprint is not known is nobody by it.
+        engine.digest(Algorithm::Sha256, &[der], &mut digest).ok().map(|()| digest)
+    });
     Channel {
         tls: true,
         private: true,
         can_start_tls: false,
         certificate_subject: subject.filter(|subject| !subject.is_empty()),
+        certificate_fingerprint: fingerprint,
     }
 }
 
@@ -343,7 +352,8 @@ impl Connection {
         };
         let stream = Stream::accept_tls(tcp, config).await?;
         let mut conversation = self.conversation;
-        conversation.tls_started(tls_channel(&stream));
+        let channel = tls_channel(&conversation.shared, &stream);
+        conversation.tls_started(channel);
         Ok(Connection::new(stream, conversation, self.stop))
     }
 

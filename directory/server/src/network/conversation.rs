@@ -7,6 +7,7 @@
 
 use super::Shared;
 use super::answer::Outbox;
+use super::certificate::FINGERPRINT_BYTES;
 use super::journal::{Journal, Origin};
 use super::limits::{
     REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX, WORK_BYTES,
@@ -39,6 +40,8 @@ pub(super) struct Channel {
     pub can_start_tls: bool,
     /// The subject of the peer's certificate, if it showed one that has a subject.
     pub certificate_subject: Option<String>,
+    /// The SHA-256 digest of that certificate.
+    pub certificate_fingerprint: Option<[u8; FINGERPRINT_BYTES]>,
 }
 
 /// Why `receive` stopped taking requests.

@@ -9,6 +9,7 @@
 //! Each connection is one task. It never waits for a single request: reads are answered on the
 //! spot, searches are cursors, the rest are futures. Peers share nothing but the processor.
 
+mod administrator;
 mod answer;
 mod bind;
 mod certificate;
@@ -23,6 +24,7 @@ mod registry;
 mod stream;
 
 use crate::{Announced, Directory};
+pub use administrator::Administrator;
 use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
@@ -47,11 +49,18 @@ pub struct Settings {
     /// Take passwords without TLS from peers on this machine's loopback addresses. To be switched
     /// off where a proxy on this machine forwards connections of others.
     pub trust_loopback: bool,
+    /// Which certificates of clients are the administrator's.
+    pub administrators: Vec<Administrator>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { limits: Limits::default(), allow_plain_password: false, trust_loopback: true }
+        Settings {
+            limits: Limits::default(),
+            allow_plain_password: false,
+            trust_loopback: true,
+            administrators: Vec::new(),
+        }
     }
 }
 

@@ -1,0 +1,250 @@
+//! The server's TLS: made from files and configuration when it starts, and again whenever it is to
+//! read them anew.
+
+use crate::authority::{self, malformed};
+use crate::certificate::{Certificate, Name, RevocationList};
+use crate::data::{Folder, name};
+use crate::failure::Failure;
+use crate::host::Names;
+use crate::limits::REVOCATION_LIST_BYTES_MAX;
+use crate::moment::Moment;
+use keyway_engine::Engine;
+use keyway_tls::{ClientVerifier, ConfigError, ServerOptions, Tickets};
+use rustls::server::NoClientAuth;
+use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// `[tls]`, checked. Paths that are relative begin at the data folder.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The server's certificate and its key, if they are not the data folder's own.
+    pub files: Option<(PathBuf, PathBuf)>,
+    /// What else the certificate is to name.
+    pub names: Vec<Name>,
+    /// Whether clients are asked for a certificate.
+    pub clients: Clients,
+    /// Files of the authorities that issue to clients; none: the data folder's own.
+    pub client_ca: Vec<PathBuf>,
+    /// Files of what these have revoked.
+    pub client_crls: Vec<PathBuf>,
+}
+
+/// Whether clients are asked for a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// No.
+    Off,
+    /// They may have one.
+    Optional,
+    /// They must have one.
+    Required,
+}
+
+/// What the server's configurations have in common.
+pub struct Tls {
+    engine: Engine,
+    options: ServerOptions,
+    trusted: Option<Trusted>,
+}
+
+/// What decides which clients are taken.
+#[derive(PartialEq)]
+struct Trusted {
+    required: bool,
+    authorities: Vec<CertificateDer<'static>>,
+    lists: Vec<CertificateRevocationListDer<'static>>,
+    /// Which file each of the lists is from.
+    list_files: Vec<PathBuf>,
+}
+
+/// A configuration that was made.
+pub struct Made {
+    /// What connections are accepted with.
+    pub config: Arc<ServerConfig>,
+    /// The file that makes a client trust the certificate, if we have one.
+    pub trust: Option<PathBuf>,
+    /// What the certificate names.
+    pub names: Vec<Name>,
+}
+
+impl Tls {
+    /// With tickets of its own.
+    ///
+    /// # Errors
+    /// If the engine gives no key for them.
+    pub fn new(engine: &Engine) -> Result<Tls, Failure> {
+        let options = ServerOptions::new(engine).map_err(Failure::new)?;
+        Ok(Tls { engine: engine.clone(), options, trusted: None })
+    }
+
+    /// Reads all files and makes a configuration of what is in them now, for a server that listens
+    /// there. Tickets stay good from one to the next, unless other clients are trusted: a session
+    /// that is resumed is not verified again.
+    ///
+    /// # Errors
+    /// What is wrong with which file. Then nothing has changed.
+    pub fn make(
+        &mut self,
+        folder: &Folder,
+        settings: &Settings,
+        listen: &[SocketAddr],
+        now: Moment,
+    ) -> Result<Made, Failure> {
+        let (certificate, key) = match &settings.files {
+            Some((certificate, key)) => (folder.file_at(certificate), folder.file_at(key)),
+            None => (folder.file(name::SERVER_CERTIFICATE), folder.file(name::SERVER_KEY)),
+        };
+        let identity = match &settings.files {
+            Some(_) => authority::read(&certificate, &key)?,
+            None => authority::identity(folder, &Names::new(&settings.names, listen), now)?,
+        };
+        let names = identity.chain.first().and_then(|der| Certificate::read(der));
+        let names = names.map(|certificate| certificate.names).unwrap_or_default();
+        let trusted = trusted(folder, settings, now)?;
+        let mut options = self.options.clone();
+        if trusted != self.trusted {
+            options.clients = match &trusted {
+                None => Arc::new(NoClientAuth),
+                Some(trusted) => Arc::new(trusted.verifier(&options)?),
+            };
+            let tickets = Tickets::new(self.engine.clone(), Instant::now());
+            options.tickets = Arc::new(tickets.map_err(Failure::new)?);
+        }
+        let config = keyway_tls::server_config(&options, identity.chain, identity.key);
+        let config = config.map_err(|why| match why {
+            ConfigError::Certificate(rustls::Error::InconsistentKeys(_)) => {
+                malformed(&key, format!("it is not the key of {}", certificate.display()))
+            }
+            ConfigError::Certificate(why) => {
+                malformed(&certificate, format!("with its key {}: {why}", key.display()))
+            }
+            why => Failure::new(why),
+        })?;
+        (self.options, self.trusted) = (options, trusted);
+        Ok(Made { config: Arc::new(config), trust: identity.trust, names })
+    }
+}
+
+impl Trusted {
+    fn verifier(&self, options: &ServerOptions) -> Result<ClientVerifier, Failure> {
+        let mut roots = RootCertStore::empty();
+        for certificate in &self.authorities {
+            roots.add(certificate.clone()).map_err(|why| {
+                Failure::new(format!("an authority for clients cannot be used: {why}"))
+            })?;
+        }
+        ClientVerifier::new(&options.provider, roots, &self.lists, self.required).map_err(|why| {
+            match why {
+                ConfigError::RevocationList(index, why) => match self.list_files.get(index) {
+                    Some(file) => malformed(file, why),
+                    None => Failure::new(why),
+                },
+                why => Failure::new(why),
+            }
+        })
+    }
+}
+
+/// Who is trusted to issue to clients; `None` if no client is asked.
+fn trusted(folder: &Folder, settings: &Settings, now: Moment) -> Result<Option<Trusted>, Failure> {
+    let required = match settings.clients {
+        Clients::Off => return Ok(None),
+        Clients::Optional => false,
+        Clients::Required => true,
+    };
+    let own = folder.file(name::CA_CERTIFICATE);
+    let files = match &settings.client_ca[..] {
+        [] if !own.exists() && required => {
+            return Err(Failure::new(format!(
+                "client certificates are required, and there is no authority to check them \
+                 against: name its file as client_ca in {}",
+                folder.file(name::CONFIGURATION).display()
+            )));
+        }
+        [] if !own.exists() => return Ok(None),
+        [] => vec![own],
+        files => files.iter().map(|file| folder.file_at(file)).collect(),
+    };
+    let mut authorities = Vec::new();
+    for file in &files {
+        authorities.extend(authority::certificates(file)?);
+    }
+    let (mut lists, mut list_files) = (Vec::new(), Vec::new());
+    for file in settings.client_crls.iter().map(|file| folder.file_at(file)) {
+        let all = revocation_lists(&file, now)?;
+        list_files.extend(all.iter().map(|_| file.clone()));
+        lists.extend(all);
+    }
+    if !lists.is_empty() {
+        every_authority_has_one(&authorities, &lists)?;
+    }
+    Ok(Some(Trusted { required, authorities, lists, list_files }))
+}
+
+/// The lists in a file, PEM or DER; at least one, and none out of date.
+fn revocation_lists(
+    file: &Path,
+    now: Moment,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, Failure> {
+    let system = |why| Failure::system("read", file, &why);
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(system)?;
+    opened.take(REVOCATION_LIST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(system)?;
+    if bytes.len() as u64 > REVOCATION_LIST_BYTES_MAX {
+        let why = format!("it is longer than {REVOCATION_LIST_BYTES_MAX} bytes");
+        return Err(malformed(file, why));
+    }
+    let lists = if bytes.starts_with(&[DER_SEQUENCE]) {
+        vec![CertificateRevocationListDer::from(bytes)]
+    } else {
+        let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
+        all.map_err(|why| malformed(file, why))?
+    };
+    if lists.is_empty() {
+        return Err(malformed(file, "there is no certificate revocation list in it"));
+    }
+    for list in &lists {
+        let Some(list) = RevocationList::read(list) else {
+            return Err(malformed(file, "it is no certificate revocation list"));
+        };
+        if let Some(due) = list.next_update.filter(|due| *due < now) {
+            let why = format!(
+                "a newer one was due at {due}; fetch it from the authority, then start again or \
+                 send SIGHUP"
+            );
+            return Err(malformed(file, why));
+        }
+    }
+    Ok(lists)
+}
+
+/// How DER begins, and PEM does not.
+const DER_SEQUENCE: u8 = 0x30;
+
+/// One without would have all of its clients refused, and nobody would know why.
+fn every_authority_has_one(
+    authorities: &[CertificateDer<'_>],
+    lists: &[CertificateRevocationListDer<'_>],
+) -> Result<(), Failure> {
+    let issuers: Vec<_> =
+        lists.iter().filter_map(|list| Some(RevocationList::read(list)?.issuer)).collect();
+    let without = authorities
+        .iter()
+        .filter_map(|der| Certificate::read(der))
+        .position(|authority| !issuers.contains(&authority.subject));
+    match without {
+        None => Ok(()),
+        Some(index) => Err(Failure::new(format!(
+            "client_crls has no list of authority {} of client_ca, so that all its clients would \
+             be refused; name its list too, or take the authority out",
+            index + 1
+        ))),
+    }
+}
