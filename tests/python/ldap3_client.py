@@ -5,6 +5,7 @@ import ssl
 
 from ldap3 import ALL, BASE, LEVEL, MODIFY_ADD, MODIFY_INCREMENT, MODIFY_REPLACE, SASL, SUBTREE
 from ldap3 import Connection, Server, Tls
+from ldap3.utils.dn import parse_dn, safe_dn
 
 SUFFIX = "dc=example,dc=com"
 PEOPLE = f"ou=People,{SUFFIX}"
@@ -75,6 +76,22 @@ def entries(c):
     assert c.delete(f"uid=l3b,{PEOPLE}"), c.result
 
 
+def equals_signs(c):
+    # It cuts names at every equals sign that is not escaped as a pair of digits.
+    written = f"uid=a\\3Db=,{PEOPLE}"
+    for dn in (f"uid=a=b=,{PEOPLE}", f"uid=a\\=b\\=,{PEOPLE}", written):
+        assert c.add(dn, ["account"]), c.result
+        assert c.search(PEOPLE, "(uid=a=b=)", attributes=["entryDN"]), c.result
+        found = c.response[0]
+        assert found["dn"] == f"uid=a\\3Db\\3D,{PEOPLE}", found["dn"]
+        assert parse_dn(found["dn"])[0][:2] == ("uid", "a\\3Db\\3D"), parse_dn(found["dn"])
+        assert safe_dn(found["dn"]).lower() == found["dn"].lower()
+        assert found["attributes"]["entryDN"] == found["dn"], found
+        assert c.search(found["dn"], "(objectClass=*)", BASE), c.result
+        assert c.search(PEOPLE, "(entryDN=uid=A\\5c=b\\5c3d,ou=people,dc=example,dc=com)"), c.result
+        assert c.delete(found["dn"]), c.result
+
+
 def filters(_):
     # Its own schema check would keep unknown attributes from us.
     c = bound(check_names=False)
@@ -128,7 +145,7 @@ def password_modify(c):
 
 
 c = bound()
-for check in (schema_and_root, entries, filters, pages, wrong, password_modify):
+for check in (schema_and_root, entries, equals_signs, filters, pages, wrong, password_modify):
     check(c)
     print(check.__name__)
 sasl_plain()

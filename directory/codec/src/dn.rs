@@ -128,7 +128,8 @@ fn separated<T: fmt::Display>(
 }
 
 /// A value with what RFC 4514 § 2.4 demands escaped, and control characters and octets that are
-/// not UTF-8 as hexadecimal pairs, so that it is text and stays on its line.
+/// not UTF-8 as hexadecimal pairs, so that it is text and stays on its line. `=` is such a pair as
+/// well: it need not be, but some clients cut a name at every other one that they see.
 fn escaped(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
     let mut at = 0;
     for chunk in value.utf8_chunks() {
@@ -137,6 +138,7 @@ fn escaped(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
             at += c.len_utf8();
             match c {
                 '"' | '+' | ',' | ';' | '<' | '>' | '\\' => write!(f, "\\{c}")?,
+                '=' => f.write_str("\\3D")?,
                 '#' if first => f.write_str("\\#")?,
                 ' ' if first || at == value.len() => f.write_str("\\ ")?,
                 c if c.is_control() => {
