@@ -49,10 +49,9 @@ pub(super) fn numeric_string(value: &[u8]) -> Checked {
     require(allowed, "only digits and blanks are allowed")
 }
 
-/// The RFC allows printable strings only. What people and other servers have in such attributes
-/// is any text, and the rules compare any text, so that is what is asked for.
+/// A number is a PrintableString (RFC 4517 § 3.3.31).
 pub(super) fn telephone_number(value: &[u8]) -> Checked {
-    directory_string(value)
+    printable_string(value)
 }
 
 pub(super) fn facsimile_telephone_number(value: &[u8]) -> Checked {

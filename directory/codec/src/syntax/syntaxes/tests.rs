@@ -40,8 +40,8 @@ fn strings() {
     check(Syntax::NumericString, &["15 079 672 281", " "], &["", "1a"]);
     check(
         Syntax::TelephoneNumber,
-        &["+1 512 315 0280", "+1-512-315-0280", "+61 3 9896 7830", "ask Jürgen"],
-        &[""],
+        &["+1 512 315 0280", "+1-512-315-0280", "+61 3 9896 7830", "ask (Jo)"],
+        &["", "ask Jürgen", "*100#", "0123_45", "12\n34"],
     );
     check(Syntax::OctetString, &["", "\u{0}"], &[]);
     check(Syntax::Jpeg, &[""], &[]);
@@ -92,7 +92,7 @@ fn composed() {
     check(
         Syntax::FacsimileTelephoneNumber,
         &["+61 3 9896 7801", "+81 3 347 7418$fineResolution"],
-        &["", "1$", "1$fast"],
+        &["", "1$", "1$fast", "ü$fineResolution", "*1"],
     );
     check(Syntax::TelexNumber, &["12345$023$ABCDE"], &["12345", "1$2$3$4", "1$$3"]);
     check(Syntax::TeletexTerminalIdentifier, &["id", "id$page:1$misc:"], &["", "id$x:1", "id$pag"]);
