@@ -41,7 +41,9 @@ fn versions_suites_and_groups() {
         &["-tls1_2", "-cipher", "AES128-GCM-SHA256"],
     ];
     for arguments in bad {
-        assert_ne!(s_client(&server, arguments).code, 0, "{arguments:?} must be refused");
+        let refused = s_client(&server, arguments);
+        assert_ne!(refused.code, 0, "{arguments:?} must be refused");
+        assert!(refused.err.contains(" alert "), "why: {}", refused.err);
     }
     assert!(server.is_up());
 }
@@ -59,10 +61,35 @@ fn start_tls_by_another_implementation() {
     assert!(done.out.contains("Verify return code: 0 (ok)"), "{}", done.out);
 }
 
+/// What TLS has to say between answers: that there is no renegotiation, and new keys.
+#[test]
+fn what_nobody_asked_ldap_for_is_answered_by_tls() {
+    if !available(&["openssl", "timeout"]) {
+        return;
+    }
+    let (_folder, mut server) = sample(0);
+    let ca = server.text("ca_certificate").to_owned();
+    let s_client = |arguments: &[&str], input: &str| {
+        let mut command = Command::new("timeout");
+        command.args(["60", "openssl", "s_client", "-CAfile", &ca]);
+        finish(command.args(arguments), input)
+    };
+    const TIMED_OUT: i32 = 124;
+    let (ldap, ldaps) = (server.address(), server.tls_address());
+    for door in [&["-connect", ldaps][..], &["-connect", ldap, "-starttls", "ldap"]] {
+        let asked = s_client(&[door, &["-tls1_2"]].concat(), "R");
+        assert_ne!(asked.code, TIMED_OUT, "{door:?}: {}{}", asked.out, asked.err);
+        assert!(asked.err.contains("no renegotiation"), "{door:?}: {}", asked.err);
+        let keys = s_client(&[door, &["-tls1_3"]].concat(), "K\nk\nQ\n").expect(0);
+        assert_eq!(keys.err.matches("KEYUPDATE").count(), 2, "{}{}", keys.out, keys.err);
+    }
+    assert!(server.is_up());
+}
+
 /// SASL EXTERNAL: a certificate of our CA whose subject is an entry's DN is that entry.
 #[test]
 fn a_client_certificate_authenticates_its_subject() {
-    if !available(&["openssl", "ldapwhoami", "ldapadd"]) {
+    if !available(&["openssl", "ldapwhoami", "ldapadd", "ldapsearch"]) {
         return;
     }
     let (folder, server) = sample(0);
@@ -95,4 +122,16 @@ fn a_client_certificate_authenticates_its_subject() {
     let out = whoami(true).expect(0).out;
     assert_eq!(out.trim(), "dn:cn=robot,dc=example,dc=com");
     assert_ne!(whoami(false).code, 0);
+    // It is offered to whom it can help.
+    let offered = |with_certificate: bool| {
+        let mut command = server.tool("ldapsearch", server.ldaps());
+        command.args(["-LLL", "-b", "", "-s", "base", "supportedSASLMechanisms"]);
+        if with_certificate {
+            command.env("LDAPTLS_CERT", &certificate).env("LDAPTLS_KEY", &key);
+        }
+        finish(&mut command, "").expect(0).out
+    };
+    let (with, without) = (offered(true), offered(false));
+    assert!(with.contains(": EXTERNAL") && with.contains(": PLAIN"), "{with}");
+    assert!(!without.contains(": EXTERNAL") && without.contains(": PLAIN"), "{without}");
 }

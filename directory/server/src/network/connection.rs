@@ -8,8 +8,8 @@ use super::Shared;
 use super::certificate::{self, FINGERPRINT_BYTES};
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
-use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX, READ_BYTES};
-use super::stream::Stream;
+use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES};
+use super::stream::{Stream, drain};
 use crate::Subject;
 use crate::log::{Access, Value};
 use crate::network::Mode;
@@ -23,7 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
@@ -316,6 +316,7 @@ impl Connection {
             (self.active, self.unflushed) = (true, true);
             self.conversation.shared.meters.bytes_out.add(written as u64);
         }
+        self.unflushed |= self.stream.has_alert();
         if self.unflushed && self.conversation.outbox.unsent().is_empty() {
             self.unflushed = match Pin::new(&mut self.stream).poll_flush(context) {
                 Poll::Pending => true,
@@ -365,21 +366,12 @@ impl Connection {
         self.stream.shutdown().await
     }
 
-    /// Reads on for a little after a notice: closing with input unread would make the system reset
-    /// the connection, and the peer might never see why.
+    /// Lets the peer see a notice.
     async fn linger(&mut self) -> io::Result<()> {
         if self.conversation.ending != Some(Ending::Notice) || self.end_of_input {
             return Ok(());
         }
-        let mut dropped = Zeroizing::new([0; 4096]);
-        let mut left = LINGER_BYTES_MAX;
-        while left > 0 {
-            match self.stream.read(&mut *dropped).await? {
-                0 => break,
-                bytes => left = left.saturating_sub(bytes),
-            }
-        }
-        Ok(())
+        drain(&mut self.stream).await
     }
 }
 

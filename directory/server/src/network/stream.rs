@@ -1,14 +1,17 @@
 //! A connection's bytes, with or without TLS.
 
+use super::limits::{LINGER_BYTES_MAX, LINGER_MAX};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
+use zeroize::Zeroizing;
 
 /// Both kinds of connection.
 pub(super) enum Stream {
@@ -17,10 +20,26 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Takes the peer through a TLS handshake.
+    /// Takes the peer through a TLS handshake. One that fails ends with an alert that says why.
     pub async fn accept_tls(tcp: TcpStream, config: Arc<ServerConfig>) -> io::Result<Self> {
-        let tls = TlsAcceptor::from(config).accept(tcp).await?;
-        Ok(Stream::Tls(Box::new(tls)))
+        match TlsAcceptor::from(config).accept(tcp).into_fallible().await {
+            Ok(tls) => Ok(Stream::Tls(Box::new(tls))),
+            Err((error, mut tcp)) => {
+                // Neither can go wrong worse than the handshake did.
+                let _ = tcp.shutdown().await;
+                let _ = timeout(LINGER_MAX, drain(&mut tcp)).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether TLS has something to say that nobody wrote: an alert, which reading may bring about.
+    /// A flush sends it.
+    pub fn has_alert(&self) -> bool {
+        match self {
+            Stream::Plain(_) => false,
+            Stream::Tls(tls) => tls.get_ref().1.wants_write(),
+        }
     }
 
     /// The certificate that the peer proved to have, DER; the handshake has verified it.
@@ -30,6 +49,20 @@ impl Stream {
             Stream::Tls(tls) => Some(tls.get_ref().1.peer_certificates()?.first()?.as_ref()),
         }
     }
+}
+
+/// Reads on for a little after the last word: closing with input unread would make the system reset
+/// the connection, and the peer might never see it.
+pub(super) async fn drain(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+    let mut dropped = Zeroizing::new([0; 4096]);
+    let mut left = LINGER_BYTES_MAX;
+    while left > 0 {
+        match stream.read(&mut *dropped).await? {
+            0 => break,
+            bytes => left = left.saturating_sub(bytes),
+        }
+    }
+    Ok(())
 }
 
 impl AsyncRead for Stream {
