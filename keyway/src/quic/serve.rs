@@ -159,9 +159,9 @@ impl Server {
             let server = self.clone();
             tokio::spawn(async move {
                 if let Err(code) = server.file(&mut send, &mut receive).await {
-                    let _ = receive.stop(NO_ERROR);
                     let _ = send.reset(code);
                 }
+                take_rest(&mut receive).await;
             });
         }
     }
@@ -209,6 +209,20 @@ impl Server {
         }
         self.served.files.fetch_add(1, Ordering::Relaxed);
         send.finish().map_err(|_| NO_ERROR)
+    }
+}
+
+/// Takes what follows a request, to the client's FIN or the connection's end. A stream that is
+/// dropped before tells the client to stop sending, which some take for a failure: only who sends
+/// far too much hears it.
+async fn take_rest(receive: &mut RecvStream) {
+    let mut left = REQUEST_BYTES_MAX;
+    let mut piece = [0; 512];
+    while let Ok(Some(bytes)) = receive.read(&mut piece).await {
+        left = left.saturating_sub(bytes);
+        if left == 0 {
+            let _ = receive.stop(NO_ERROR);
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod exchange;
 mod flags;
 mod hardening;
 mod passwords;
+mod quic;
 mod refusals;
 mod start;
 mod support;
