@@ -145,6 +145,10 @@ pub enum Directory {
 /// Entries are checked like those that clients add. An entry that begins a tree makes its suffix.
 /// At the first error it stops and names line and DN; what came before is in, and --resume goes on
 /// from there, also after the program was killed.
+///
+/// Passwords that are hashed are kept as they are, also those that cannot be verified here, which
+/// match nothing and are counted by scheme. Clear ones are hashed, slowly on purpose: how long that
+/// will take is said beforehand, unless the input is a pipe.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -13,10 +13,10 @@ use keyway_server::IndexSetting;
 use keyway_server::access::{Attributes, Rights, Rule, What, Who};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator};
-use keyway_server::password::Argon2Cost;
 use keyway_server::password::limits::{
     ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
 };
+use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::Schema;
 use raw::Raw;
 use std::collections::BTreeMap;
@@ -130,6 +130,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             search_entries_max: limits.search_entries_max,
             search_time_max_s: limits.search_time_max_s,
             password_cost: password_cost(&password)?,
+            password_accept: password.accept.iter().map(scheme).collect::<Result<_, _>>()?,
             password_upgrade: password.upgrade,
             announced: network::ANNOUNCED,
             log: defaults.log,
@@ -199,6 +200,14 @@ fn check_names(
         }
     }
     Ok(())
+}
+
+fn scheme(name: &Spanned<String>) -> Result<Scheme, Wrong> {
+    Scheme::from_name(name.get_ref()).ok_or_else(|| {
+        let known: Vec<_> = Scheme::NAMES.iter().map(|(name, _)| *name).collect();
+        let why = format!("\"{}\" is none of {}", name.get_ref(), known.join(", "));
+        wrong(name, why)
+    })
 }
 
 fn password_cost(raw: &raw::Password) -> Result<Argon2Cost, Wrong> {
@@ -366,6 +375,7 @@ mod tests {
         };
         assert_eq!(by_name(configuration.directory.indexes), by_name(directory.indexes));
         assert_eq!(configuration.directory.password_cost, directory.password_cost);
+        assert_eq!(configuration.directory.password_accept, directory.password_accept);
         assert_eq!(configuration.directory.password_upgrade, directory.password_upgrade);
         assert_eq!(configuration.directory.search_entries_max, directory.search_entries_max);
         assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
@@ -397,6 +407,7 @@ mod tests {
             ("[limits]\nconnections_max = 0", "line 2: connections_max: it must be 1 or more"),
             ("[limits]\nconnections_max = -1", "line 2: connections_max: "),
             ("[password]\nscheme = \"md5\"", "line 2: scheme: new passwords are stored as"),
+            ("[password]\naccept = [\"des\"]", "line 2: accept: \"des\" is none of pbkdf2, "),
             ("[password]\npasses = 0", "line 2: passes: it must be from 1"),
             ("[password]\nmemory_kib = 64\npasses = 65", "line 3: passes: it must be from 1 to 64"),
             ("[password]\nmemory_kib = 4", "line 2: memory_kib: it must be from 8"),

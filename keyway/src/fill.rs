@@ -1,11 +1,13 @@
 //! Putting entries into a directory: the sample, or somebody's LDIF.
 
 use crate::failure::{Failure, describe, plain};
+use crate::forecast::Forecast;
 use crate::instance::Instance;
 use crate::output::{self, grouped};
 use crate::progress::Progress;
 use crate::sample::Sample;
 use crate::source::Source;
+use keyway_server::password::Passwords;
 use keyway_server::{ImportError, ImportOptions, ImportReport, Unfinished};
 use std::path::Path;
 
@@ -54,6 +56,9 @@ pub struct Filled {
     pub bytes: u64,
     /// How long it took.
     pub seconds: f64,
+    /// How long it was said beforehand that hashing clear passwords would take, if there were any
+    /// and somebody could know.
+    pub forecast_s: Option<f64>,
 }
 
 /// Puts LDIF in. Records that are refused are said on standard error, if it goes on after them.
@@ -66,9 +71,18 @@ pub fn ldif(instance: &Instance, mut source: Source, manner: Manner) -> Result<F
         keep_going: manner.go_on,
         skip_records: manner.done,
     };
+    let passwords = instance.directory.passwords();
+    let forecast = Forecast::of(&source, manner.done, passwords)?;
+    if let Some(forecast) = forecast.filter(Forecast::is_worth_saying) {
+        output::note(format_args!("{}: {forecast}", source.shown));
+    }
+    let mut rate = StreamRate::of(&source);
     let bar = Progress::bytes("importing", source.bytes);
     let imported = instance.directory.import(&mut source, &options, &mut |so_far| {
         bar.at(so_far.bytes, so_far.records);
+        if let Some(said) = rate.said(so_far.passwords_hashed, passwords) {
+            bar.aside(|| output::note(said));
+        }
     });
     let seconds = bar.seconds();
     drop(bar);
@@ -81,7 +95,51 @@ pub fn ldif(instance: &Instance, mut source: Source, manner: Manner) -> Result<F
     if unsaid > 0 {
         output::note(format_args!("{}: {} more were refused", source.shown, grouped(unsaid)));
     }
-    Ok(Filled { report, bytes: source.read_bytes, seconds })
+    say_unverified(&source.shown, &report);
+    let forecast_s = forecast.map(|forecast| forecast.duration().as_secs_f64());
+    Ok(Filled { report, bytes: source.read_bytes, seconds, forecast_s })
+}
+
+/// Says once how fast clear passwords of a stream are hashed, of which nobody knows how many there
+/// are: when they have taken long enough to be noticed.
+struct StreamRate {
+    shown: String,
+    unsaid: bool,
+    measured: Option<Forecast>,
+}
+
+impl StreamRate {
+    fn of(source: &Source) -> StreamRate {
+        StreamRate { shown: source.shown.clone(), unsaid: source.bytes.is_none(), measured: None }
+    }
+
+    /// What is to be said now that so many have been hashed.
+    fn said(&mut self, hashed: u64, passwords: &Passwords) -> Option<String> {
+        if !self.unsaid || hashed == 0 {
+            return None;
+        }
+        // If it cannot be measured, the import itself will say why.
+        self.measured = self.measured.or_else(|| Forecast::measure(passwords).ok());
+        let so_far = Forecast { passwords: hashed, ..self.measured? };
+        self.unsaid = !so_far.is_worth_saying();
+        (!self.unsaid).then(|| format!("{}: {}", self.shown, so_far.of_a_stream()))
+    }
+}
+
+/// Says which passwords were kept though no password will match them.
+fn say_unverified(shown: &str, report: &ImportReport) {
+    let schemes = &report.passwords_unverified;
+    if schemes.is_empty() {
+        return;
+    }
+    let each: Vec<_> =
+        schemes.iter().map(|(scheme, count)| format!("{} {scheme}", grouped(*count))).collect();
+    output::note(format_args!(
+        "{shown}: {} passwords are kept as they are, but cannot be verified here and match nothing: \
+         {}; accept in keyway.toml, under [password], names what is verified",
+        grouped(schemes.values().sum()),
+        each.join(", ")
+    ));
 }
 
 fn refusal(source: &Source, why: ImportError, advice: &str) -> Failure {

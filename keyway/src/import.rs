@@ -30,13 +30,16 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
     let filled =
         fill::ldif(&instance, source, Manner { go_on: arguments.go_on, done, advice: ADVICE })?;
     instance.close()?;
-    let Filled { report, bytes, seconds } = filled;
+    let Filled { report, bytes, seconds, forecast_s } = filled;
     if arguments.json {
         output::json(&json!({
             "event": "imported",
             "records": report.records,
             "refused": report.errors,
             "values_left_out": report.left_out,
+            "passwords_hashed": report.passwords_hashed,
+            "passwords_unverified": report.passwords_unverified,
+            "hashing_seconds_expected": forecast_s,
             "skipped": done,
             "bytes": bytes,
             "seconds": seconds,

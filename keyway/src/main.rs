@@ -16,6 +16,7 @@ mod data;
 mod export;
 mod failure;
 mod fill;
+mod forecast;
 mod harden;
 mod host;
 mod import;

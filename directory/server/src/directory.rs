@@ -125,7 +125,8 @@ impl Directory {
         let contexts = load_contexts(&store, &schema)?;
         let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
         let core = Core {
-            passwords: Passwords::new(engine.clone(), settings.password_cost),
+            passwords: Passwords::new(engine.clone(), settings.password_cost)
+                .accepting(&settings.password_accept),
             upgrade_passwords: settings.password_upgrade,
             upgrades: Upgrades::default(),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
@@ -165,6 +166,11 @@ impl Directory {
     /// What attributes and classes there are.
     pub fn schema(&self) -> &Schema {
         &self.core.schema
+    }
+
+    /// How passwords are made and checked.
+    pub fn passwords(&self) -> &Passwords {
+        &self.core.passwords
     }
 
     /// DNs of the naming contexts of users.

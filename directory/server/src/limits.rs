@@ -50,6 +50,13 @@ pub const REINDEX_GROUP_ENTRIES_MAX: usize = 1_000;
 /// Records in one commit of an import.
 pub const IMPORT_GROUP_RECORDS_MAX: usize = 1_000;
 
+/// Passwords that are hashed for one commit of an import: some seconds of work, so that it is seen
+/// how far it is.
+pub const IMPORT_GROUP_PASSWORDS_MAX: u64 = 256;
+
+/// Schemes of passwords that an import tells one by one.
+pub const IMPORT_SCHEMES_MAX: usize = 32;
+
 /// Bytes of LDIF in one commit of an import.
 pub const IMPORT_GROUP_BYTES_MAX: usize = 4 << 20;
 

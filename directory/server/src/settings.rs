@@ -3,7 +3,7 @@
 use crate::access::Rule;
 use crate::index::IndexSetting;
 use crate::log::Log;
-use crate::password::Argon2Cost;
+use crate::password::{Argon2Cost, Scheme};
 use std::time::SystemTime;
 
 /// Settings of a [`crate::Directory`]. `Default` is what `keyway up` starts with.
@@ -19,6 +19,8 @@ pub struct Settings {
     pub search_time_max_s: u32,
     /// What hashing a new password costs.
     pub password_cost: Argon2Cost,
+    /// Schemes of stored passwords that are verified, beside our own.
+    pub password_accept: Vec<Scheme>,
     /// Whether a right password is stored again as a new one where what is stored of it is weaker.
     pub password_upgrade: bool,
     /// What the root DSE says of those who speak for the directory.
@@ -46,6 +48,7 @@ impl Default for Settings {
             search_entries_max: 0,
             search_time_max_s: 3_600,
             password_cost: Argon2Cost::default(),
+            password_accept: Scheme::defaults(),
             password_upgrade: true,
             announced: crate::network::ANNOUNCED,
             log: Log::default(),

@@ -43,6 +43,7 @@ pub struct Password {
     pub passes: Spanned<u32>,
     pub lanes: Spanned<u32>,
     pub upgrade: bool,
+    pub accept: Vec<Spanned<String>>,
     pub allow_plain: bool,
     pub trust_loopback: bool,
 }

@@ -166,3 +166,78 @@ fn the_way_back_from_a_forgotten_administrators_password() {
     assert_eq!(bind(&running, &dn, &password), ResultCode::Success);
     running.stop();
 }
+
+#[test]
+fn an_import_stops_at_no_stored_password_and_says_what_cannot_be_verified() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, file) = (place.path().join("data"), place.path().join("old.ldif"));
+    let kept = [
+        "{CRYPT}!",
+        "{CRYPT}*",
+        "{CRYPT}!!",
+        "{CRYPT}!$6$salt$hash",
+        "!{SSHA}rXRAgYm9GAhAdEmNcfET0e07O0LT+WHV",
+        "{SASL}user@EXAMPLE.COM",
+        "{XYZ}whatever",
+        "{XYZ}another",
+        "{SHA}0goJVFx6/xSk9ZbduhkpbVj2wQE=",
+        "{SSHA}!!!",
+        "{CRYPT}ab0123456789.",
+        "{PBKDF2-SHA256}4000000000$AAAA$AAAA",
+    ];
+    fs::write(&file, people(&[&kept[..], &["in clear", ""]].concat())).unwrap();
+    let shown = file.to_str().unwrap();
+    let import = ["directory", "import", shown, "--json", "--data", data.to_str().unwrap()];
+    let done = keyway_with(import, "").well();
+    let unverified = serde_json::json!({
+        "{SASL}": 1, "{XYZ}": 2, "{SHA} (not accepted)": 1, "{CRYPT}": 1,
+        "{PBKDF2-SHA256} (too costly)": 1,
+    });
+    assert_eq!(done.json()["passwords_unverified"], unverified);
+    assert_eq!(done.json()["passwords_hashed"], 1);
+    assert!(done.json()["hashing_seconds_expected"].as_f64().unwrap() > 0.0);
+    assert!(done.err.contains("old.ldif: 6 passwords are kept") && done.err.contains("2 {XYZ}"));
+    let after = stored(&data);
+    assert_eq!(after[..kept.len()], kept, "all of them are as they were");
+    assert!(after[kept.len()].starts_with("{ARGON2}"));
+
+    // None of them lets anybody in, and none is told from another by what a wrong one costs.
+    configure(&data, "memory_kib = 19456 ", "memory_kib = 64 ");
+    let running = Running::start(&data, &[]);
+    for (index, value) in kept.iter().enumerate() {
+        for password in ["secret password", value] {
+            let before = derivations(&data);
+            let name = format!("cn=p{index},o=old");
+            assert_eq!(bind(&running, &name, password), ResultCode::InvalidCredentials, "{value}");
+            assert_eq!(derivations(&data) - before, 1, "{value}");
+        }
+    }
+    running.stop();
+    // Where the configuration allows it, more is verified.
+    configure(&data, "\"ssha\"]\n", "\"ssha\", \"sha\"]\n");
+    let running = Running::start(&data, &[]);
+    assert_eq!(bind(&running, "cn=p8,o=old", "secret password"), ResultCode::Success);
+    running.stop();
+}
+
+#[test]
+fn an_import_says_beforehand_how_long_hashing_will_take() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, file) = (place.path().join("data"), place.path().join("clear.ldif"));
+    directory(&data, &["import", "-"], "");
+    configure(&data, "memory_kib = 19456 ", "memory_kib = 65536 ");
+    configure(&data, "passes = 2\n", "passes = 8\n");
+    let text = people(&["in clear"; 12]);
+    fs::write(&file, &text).unwrap();
+    let import = |file: &str, input: &str| {
+        keyway_with(["directory", "import", file, "--data", data.to_str().unwrap()], input).well()
+    };
+    let said = import(file.to_str().unwrap(), "").err;
+    assert!(
+        said.contains("12 clear passwords are to be hashed, ") && said.contains(" s\n"),
+        "{said}"
+    );
+    let piped = text.replace("o=old", "o=new").replace("o: old", "o: new");
+    let said = import("-", &piped.replace("p2,", "pp,")).err;
+    assert!(said.contains("standard input: there are clear passwords in it"), "{said}");
+}

@@ -3,9 +3,13 @@
 use super::prepare::{Group, Prepared};
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
-use crate::limits::{IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_RECORDS_MAX};
+use crate::limits::{
+    IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
+    IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX,
+};
 use keyway_codec::ldif::{LdifError, Reader, Record};
 use keyway_store::Write;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -42,6 +46,8 @@ pub struct Progress {
     pub bytes: u64,
     /// Records that were wrong.
     pub errors: u64,
+    /// Passwords that have been hashed.
+    pub passwords_hashed: u64,
 }
 
 /// A record that was not imported.
@@ -78,6 +84,12 @@ pub struct ImportReport {
     pub records: u64,
     /// Records that were wrong.
     pub errors: u64,
+    /// Passwords that were given as they are, and hashed.
+    pub passwords_hashed: u64,
+    /// Passwords that were kept as they are and match nothing, because they cannot be verified
+    /// here: how many, by their scheme and why. Of more than [`IMPORT_SCHEMES_MAX`] schemes the
+    /// rest is under "others".
+    pub passwords_unverified: BTreeMap<String, u64>,
     /// Values that were left out, because they mean something only to the server that wrote them.
     pub left_out: u64,
     /// The first wrong records, up to [`IMPORT_ERRORS_KEPT_MAX`].
@@ -247,6 +259,7 @@ impl Import<'_> {
             self.wrong(error)?;
         }
         if self.group.len() >= IMPORT_GROUP_RECORDS_MAX
+            || self.group.hashed >= IMPORT_GROUP_PASSWORDS_MAX
             || self.group_bytes >= IMPORT_GROUP_BYTES_MAX
         {
             self.flush()?;
@@ -270,6 +283,13 @@ impl Import<'_> {
     fn flush(&mut self) -> Result<(), ImportError> {
         let group = std::mem::take(&mut self.group);
         self.report.left_out += group.left_out;
+        self.report.passwords_hashed += group.hashed;
+        for (scheme, count) in &group.unverified {
+            let known = &mut self.report.passwords_unverified;
+            let room = known.len() < IMPORT_SCHEMES_MAX || known.contains_key(scheme);
+            let scheme = if room { scheme.clone() } else { "others".to_owned() };
+            *known.entry(scheme).or_default() += count;
+        }
         self.group_bytes = 0;
         let records = Arc::new(group.finish()?);
         self.settle()?;
@@ -308,6 +328,7 @@ impl Import<'_> {
             records: self.report.records,
             bytes: self.bytes,
             errors: self.report.errors,
+            passwords_hashed: self.report.passwords_hashed,
         });
         Ok(())
     }

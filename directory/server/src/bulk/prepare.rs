@@ -10,7 +10,7 @@ use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Sourc
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::thread;
 use std::time::Duration;
 
@@ -65,6 +65,10 @@ pub(super) struct Group {
     secrets: VecDeque<(usize, Secrets)>,
     /// Values that mean nothing here.
     pub left_out: u64,
+    /// Passwords that were given as they are.
+    pub hashed: u64,
+    /// Passwords that cannot be verified here, by what their scheme is called.
+    pub unverified: BTreeMap<String, u64>,
 }
 
 impl Group {
@@ -87,7 +91,7 @@ impl Group {
         }
         let mut operation = operation(&directory.core, &dn, kind)?;
         let secrets = loop {
-            match Secrets::take(&directory.core.passwords, &mut operation, Giver::Administrator) {
+            match Secrets::take(&directory.core.passwords, &mut operation, Giver::Import) {
                 Err(failure) if failure.code == ResultCode::Busy => {
                     if !self.hash_next()? {
                         thread::sleep(POOL_PAUSE);
@@ -96,6 +100,10 @@ impl Group {
                 secrets => break secrets?,
             }
         };
+        for label in &secrets.unverified {
+            *self.unverified.entry(label.clone()).or_default() += 1;
+        }
+        self.hashed += secrets.len() as u64;
         if !secrets.is_empty() {
             self.secrets.push_back((self.records.len(), secrets));
         }

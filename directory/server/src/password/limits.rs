@@ -10,6 +10,8 @@ use keyway_engine::limits as engine;
 pub const PASSWORD_BYTES_MAX: usize = 1024;
 /// Longest stored value looked at, in bytes.
 pub const STORED_BYTES_MAX: usize = 2048;
+/// Longest name of a scheme that is told, in bytes.
+pub const SCHEME_NAME_BYTES_MAX: usize = 32;
 /// Shortest digest or derived key that counts as one, in bytes.
 pub const DIGEST_BYTES_MIN: usize = 16;
 /// Most values of one entry that one bind looks at.

@@ -6,13 +6,16 @@
 //! or gigabytes of ours.
 
 pub mod limits;
+mod scheme;
 mod stored;
 
 use keyway_engine::{Algorithm, Cost, Derivation, Engine};
 use limits::*;
+pub use scheme::Scheme;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use stored::Stored;
 pub use stored::StoredError;
@@ -85,6 +88,12 @@ impl fmt::Display for StoredError {
                  give the password itself or a value of a known scheme",
             ),
             StoredError::Malformed(why) => write!(f, "the value does not fit its scheme: {why}"),
+            StoredError::NotAccepted(scheme) => write!(
+                f,
+                "the value is of scheme \"{}\", which is not among those that [password] accept \
+                 names in the configuration; give the password itself",
+                scheme.name()
+            ),
             StoredError::TooCostly => f.write_str("the value asks for more work than is allowed"),
         }
     }
@@ -119,7 +128,7 @@ impl fmt::Debug for Given<'_> {
 pub fn classify(value: &[u8]) -> Result<Given<'_>, StoredError> {
     match stored::parse(value)? {
         Stored::Clear(password) => Ok(Given::Password(password)),
-        Stored::Digest { .. } | Stored::Derived { .. } => Ok(Given::Hashed),
+        Stored::Digest { .. } | Stored::Derived { .. } | Stored::Locked => Ok(Given::Hashed),
     }
 }
 
@@ -128,12 +137,41 @@ pub fn classify(value: &[u8]) -> Result<Given<'_>, StoredError> {
 pub struct Passwords {
     engine: Engine,
     cost: Argon2Cost,
+    accepted: Arc<[Scheme]>,
 }
 
 impl Passwords {
-    /// New values are Argon2id of this cost.
+    /// New values are Argon2id of this cost. Values of the default schemes are verified.
     pub fn new(engine: Engine, cost: Argon2Cost) -> Self {
-        Passwords { engine, cost }
+        Passwords { engine, cost, accepted: Scheme::defaults().into() }
+    }
+
+    /// The same, but values of these schemes are verified, and Argon2's.
+    #[must_use]
+    pub fn accepting(self, schemes: &[Scheme]) -> Self {
+        Passwords { accepted: schemes.into(), ..self }
+    }
+
+    /// As the function [`classify`], and it must be of a scheme that is verified here.
+    ///
+    /// # Errors
+    /// As the function's.
+    pub fn classify<'a>(&self, value: &'a [u8]) -> Result<Given<'a>, StoredError> {
+        self.parse(value)?;
+        classify(value)
+    }
+
+    /// What to call the scheme of a value that no password will match because of this error.
+    pub fn label(value: &[u8], why: StoredError) -> String {
+        stored::label(value, why)
+    }
+
+    fn parse<'a>(&self, value: &'a [u8]) -> Result<Stored<'a>, StoredError> {
+        let stored = stored::parse(value)?;
+        match stored.scheme().filter(|scheme| !self.accepted.contains(scheme)) {
+            Some(scheme) => Err(StoredError::NotAccepted(scheme)),
+            None => Ok(stored),
+        }
     }
 
     /// Starts to hash a password into the value to store. The work is submitted before this
@@ -177,7 +215,7 @@ impl Passwords {
         }
         let mut slow = Vec::new();
         for (index, value) in values.iter().enumerate().take(STORED_VALUES_MAX) {
-            let Ok(stored) = stored::parse(value) else { continue };
+            let Ok(stored) = self.parse(value) else { continue };
             let right = Verdict::Right { outdated: self.is_outdated(&stored).then_some(index) };
             match stored {
                 Stored::Clear(expected) => {
@@ -185,6 +223,7 @@ impl Passwords {
                         return Ok(Check::Known(right));
                     }
                 }
+                Stored::Locked => {}
                 Stored::Digest { algorithm, digest, salt } => {
                     if self.digest_matches(algorithm, &password, &salt, &digest)? {
                         return Ok(Check::Known(right));
@@ -200,7 +239,8 @@ impl Passwords {
         let running = self.derive(first.derivation(&password))?;
         let passwords = self.clone();
         let Slow { expected, right, .. } = first;
-        Ok(Check::Pending(Pending { passwords, password, left: slow, expected, right, running }))
+        let pending = Pending { passwords, password, left: slow, expected, right, running };
+        Ok(Check::Pending(Box::new(pending)))
     }
 
     /// Whether a value takes a guesser less work than one that would be made now.
@@ -323,7 +363,7 @@ pub enum Check {
     /// It is done.
     Known(Verdict),
     /// Await it.
-    Pending(Pending),
+    Pending(Box<Pending>),
 }
 
 /// A check under way; resolves to its verdict. Dropping it abandons the check.

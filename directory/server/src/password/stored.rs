@@ -3,6 +3,7 @@
 //! Schemes as OpenLDAP (slapd-pw-sha2, pw-pbkdf2, pw-argon2), 389-ds and passlib write them;
 //! names are matched without regard to case (RFC 2307 § 5.3 gives the `{scheme}` form).
 
+use super::Scheme;
 use super::limits::*;
 use base64::Engine as _;
 use base64::alphabet;
@@ -18,6 +19,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
+/// The shortest hash of crypt(3), in characters: DES with two of salt.
+const DES_CRYPT_CHARACTERS: usize = 13;
+
 /// Why a value cannot be used as a stored password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredError {
@@ -27,6 +31,8 @@ pub enum StoredError {
     Malformed(&'static str),
     /// It asks for more work than the limits allow.
     TooCostly,
+    /// It fits a known scheme that is not accepted here.
+    NotAccepted(Scheme),
 }
 
 /// A stored value, understood.
@@ -35,10 +41,27 @@ pub enum StoredError {
 pub(super) enum Stored<'a> {
     /// The password itself.
     Clear(&'a [u8]),
+    /// What no password matches: the account is locked.
+    Locked,
     /// A digest of password and salt.
     Digest { algorithm: Algorithm, digest: Vec<u8>, salt: Vec<u8> },
     /// The output of a slow derivation.
     Derived { algorithm: Algorithm, cost: Cost, salt: Vec<u8>, expected: Vec<u8> },
+}
+
+impl Stored<'_> {
+    /// Which scheme it is of, if it is one that may or may not be accepted.
+    pub fn scheme(&self) -> Option<Scheme> {
+        use Algorithm::*;
+        match self {
+            Stored::Clear(_) | Stored::Locked => None,
+            Stored::Digest { salt, .. } if salt.is_empty() => Some(Scheme::Sha),
+            Stored::Digest { .. } => Some(Scheme::Ssha),
+            Stored::Derived { algorithm: Argon2id | Argon2i, .. } => None,
+            Stored::Derived { algorithm: Sha256Crypt | Sha512Crypt, .. } => Some(Scheme::ShaCrypt),
+            Stored::Derived { .. } => Some(Scheme::Pbkdf2),
+        }
+    }
 }
 
 /// Splits `{SCHEME}rest`; `None` if the value does not begin with a scheme.
@@ -53,6 +76,9 @@ fn split_scheme(value: &[u8]) -> Option<(&str, &[u8])> {
 
 pub(super) fn parse(value: &[u8]) -> Result<Stored<'_>, StoredError> {
     use Algorithm::*;
+    if is_lock(value) {
+        return Ok(Stored::Locked);
+    }
     let Some((name, rest)) = split_scheme(value) else {
         return Ok(Stored::Clear(value));
     };
@@ -62,6 +88,10 @@ pub(super) fn parse(value: &[u8]) -> Result<Stored<'_>, StoredError> {
     }
     if value.len() > STORED_BYTES_MAX {
         return Err(StoredError::Malformed("it is too long"));
+    }
+    // No hash begins so, and what stands behind it is kept for the day when it is unlocked.
+    if KNOWN.contains(&name.as_str()) && matches!(rest.first(), Some(b'!' | b'*')) {
+        return Ok(Stored::Locked);
     }
     let digest = |algorithm, salted| digest(rest, algorithm, salted);
     match name.as_str() {
@@ -81,6 +111,48 @@ pub(super) fn parse(value: &[u8]) -> Result<Stored<'_>, StoredError> {
         "ARGON2" | "ARGON2I" | "ARGON2ID" => argon2(text(rest)?),
         _ => Err(StoredError::UnknownScheme),
     }
+}
+
+/// The schemes that are understood, apart from those of passwords as they are.
+const KNOWN: [&str; 17] = [
+    "SHA",
+    "SSHA",
+    "SHA256",
+    "SSHA256",
+    "SHA384",
+    "SSHA384",
+    "SHA512",
+    "SSHA512",
+    "PBKDF2",
+    "PBKDF2-SHA1",
+    "PBKDF2-SHA256",
+    "PBKDF2-SHA512",
+    "PBKDF2_SHA256",
+    "CRYPT",
+    "ARGON2",
+    "ARGON2I",
+    "ARGON2ID",
+];
+
+/// Whether a value is a lock and nothing else, as in shadow(5), or one in front of a whole value.
+fn is_lock(value: &[u8]) -> bool {
+    let locked = value.strip_prefix(b"!").map(|rest| rest.strip_prefix(b"!").unwrap_or(rest));
+    let whole = locked.is_some_and(|rest| rest.is_empty() || split_scheme(rest).is_some());
+    whole || matches!(value, b"*" | b"!*" | b"*LK*")
+}
+
+/// What to call the scheme of a value that cannot be verified, in a report.
+pub(super) fn label(value: &[u8], why: StoredError) -> String {
+    let name = split_scheme(value).map_or("", |(name, _)| name);
+    // What is no scheme at all may be as long as it likes, and a secret.
+    let name = name.get(..SCHEME_NAME_BYTES_MAX).unwrap_or(name).to_ascii_uppercase();
+    let why = match why {
+        StoredError::UnknownScheme => "",
+        StoredError::Malformed(_) => " (malformed)",
+        StoredError::TooCostly => " (too costly)",
+        StoredError::NotAccepted(_) => " (not accepted)",
+    };
+    format!("{{{name}}}{why}")
 }
 
 fn text(bytes: &[u8]) -> Result<&str, StoredError> {
@@ -180,12 +252,15 @@ fn derived(
     Ok(Stored::Derived { algorithm, cost, salt, expected })
 }
 
-/// `$5$[rounds=N$]salt$hash` and `$6$...` of crypt(3).
+/// `$5$[rounds=N$]salt$hash` and `$6$...` of crypt(3). What is too short for a hash of any kind
+/// (`x`, `NP`, nothing) locks an account. DES is not done.
 fn crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
     let (algorithm, rest) = if let Some(rest) = rest.strip_prefix("$5$") {
         (Algorithm::Sha256Crypt, rest)
     } else if let Some(rest) = rest.strip_prefix("$6$") {
         (Algorithm::Sha512Crypt, rest)
+    } else if rest.len() < DES_CRYPT_CHARACTERS && !rest.starts_with(['$', '_']) {
+        return Ok(Stored::Locked);
     } else {
         return Err(StoredError::UnknownScheme);
     };
@@ -281,7 +356,7 @@ mod tests {
         let cases: &[(&[u8], StoredError)] = &[
             (b"{MD5}X03MO1qnZdYdgyfeuILPmQ==", UnknownScheme),
             (b"{CRYPT}$2y$10$abcdefghijklmnopqrstuv", UnknownScheme),
-            (b"{SSHA}!!!", Malformed("its base64 does not decode")),
+            (b"{SSHA}???", Malformed("its base64 does not decode")),
             (b"{SSHA}c2hvcnQ=", Malformed("its digest has the wrong length")),
             (
                 b"{SHA}0goJVFx6/xSk9ZbduhkpbVj2wQEAAA==",

@@ -2,7 +2,8 @@ use super::*;
 
 fn passwords() -> Passwords {
     let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
-    Passwords::new(keyway_drivers::engine(), cost)
+    let all = Scheme::NAMES.map(|(_, scheme)| scheme);
+    Passwords::new(keyway_drivers::engine(), cost).accepting(&all)
 }
 
 async fn checks(passwords: &Passwords, password: &[u8], values: &[&[u8]]) -> bool {
@@ -193,4 +194,50 @@ fn generated_passwords_differ() {
     assert_ne!(one, other);
     assert_eq!(one.len(), GENERATED_CHARACTERS);
     assert!(one.iter().all(|byte| byte.is_ascii_alphanumeric()));
+}
+
+/// As shadow(5), LDAP account tools and other servers lock accounts.
+const LOCKED: &[&str] = &[
+    "{CRYPT}!",
+    "{CRYPT}*",
+    "{CRYPT}!!",
+    "{CRYPT}x",
+    "{crypt}",
+    "{CRYPT}!$6$saltstring$mXvSStodjL2/qu3vO7vyzeO73AhIXRAVPMu2Wy27XQRg2ygktJmklRj9683dZpzGIXEqvsoQ1b\
+     MUH/ORrAaE70",
+    "{SSHA}!rXRAgYm9GAhAdEmNcfET0e07O0LT+WHV",
+    "!{SSHA}rXRAgYm9GAhAdEmNcfET0e07O0LT+WHV",
+    "!!",
+    "*",
+    "*LK*",
+];
+
+#[tokio::test]
+async fn a_locked_value_matches_nothing() {
+    let passwords = passwords();
+    for value in LOCKED {
+        assert_eq!(classify(value.as_bytes()), Ok(Given::Hashed), "{value}");
+        for password in [&b"secret password"[..], b"", b"!", b"x", value.as_bytes()] {
+            assert!(!checks(&passwords, password, &[value.as_bytes()]).await, "{value}");
+        }
+    }
+    for password in ["!a", "!!!", "*x", "**", "x", "!{"] {
+        assert_eq!(classify(password.as_bytes()), Ok(Given::Password(password.as_bytes())));
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_accepted_matches_nothing() {
+    let strict = passwords().accepting(&[]);
+    for value in FOREIGN.iter().map(|value| value.as_bytes()) {
+        let scheme = stored::parse(value).unwrap().scheme();
+        assert_eq!(checks(&strict, b"secret password", &[value]).await, scheme.is_none());
+        let Some(scheme) = scheme else { continue };
+        assert_eq!(strict.classify(value), Err(StoredError::NotAccepted(scheme)));
+        let one = passwords().accepting(&[scheme]);
+        assert!(checks(&one, b"secret password", &[value]).await);
+    }
+    for (name, scheme) in Scheme::NAMES {
+        assert_eq!((Scheme::from_name(name), scheme.name()), (Some(scheme), name));
+    }
 }

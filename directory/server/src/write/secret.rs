@@ -15,8 +15,11 @@ pub(crate) enum Giver {
     /// Somebody. He could give a hash that costs a guesser nothing, or one that many passwords
     /// match, and he gives passwords only.
     User,
-    /// The administrator. He may bring what another server stored.
+    /// The administrator. He may bring what another server stored, if it can be verified here.
     Administrator,
+    /// An import. It brings whatever another server stored; what cannot be verified here matches
+    /// nothing.
+    Import,
 }
 
 type Hash = Pin<Box<dyn Future<Output = Result<Vec<u8>, password::Error>> + Send>>;
@@ -24,6 +27,8 @@ type Hash = Pin<Box<dyn Future<Output = Result<Vec<u8>, password::Error>> + Send
 /// Passwords that are being hashed, and where they go.
 pub(crate) struct Secrets {
     hashes: Vec<(usize, Hash)>,
+    /// What those that cannot be verified are called.
+    pub unverified: Vec<String>,
 }
 
 impl Secrets {
@@ -34,26 +39,36 @@ impl Secrets {
     /// not be, or a password that is too long; `busy`, or the engine's.
     pub fn take(passwords: &Passwords, operation: &mut Operation, giver: Giver) -> Result<Secrets> {
         let mut hashes: Vec<(usize, Hash)> = Vec::new();
+        let mut unverified = Vec::new();
         for (index, value) in values(operation).enumerate() {
-            let given = password::classify(value).map_err(|error| {
-                Failure::new(ResultCode::ConstraintViolation, error.to_string())
-            })?;
-            match given {
-                Given::Password(password) => {
+            match passwords.classify(value) {
+                Ok(Given::Password(password)) => {
                     let password = Zeroizing::new(password.to_vec());
                     value.zeroize();
                     hashes.push((index, Box::pin(passwords.hash(password)?)));
                 }
-                Given::Hashed if giver == Giver::User => return Err(hashed_already()),
-                Given::Hashed => {}
+                Ok(Given::Hashed) if giver == Giver::User => return Err(hashed_already()),
+                Ok(Given::Hashed) => {}
+                Err(error) if giver == Giver::Import => {
+                    unverified.push(Passwords::label(value, error));
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    return Err(Failure::new(ResultCode::ConstraintViolation, text));
+                }
             }
         }
-        Ok(Secrets { hashes })
+        Ok(Secrets { hashes, unverified })
     }
 
     /// Whether there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
+    }
+
+    /// How many passwords are being hashed.
+    pub fn len(&self) -> usize {
+        self.hashes.len()
     }
 
     /// Puts the hashes where the passwords were.

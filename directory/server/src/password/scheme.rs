@@ -1,0 +1,40 @@
+//! The schemes of stored passwords that may be accepted or not.
+
+/// How a password is stored. Argon2 is not among them: it is always verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// {PBKDF2}, {PBKDF2-SHA1}, {PBKDF2-SHA256}, {PBKDF2-SHA512}, {PBKDF2_SHA256}.
+    Pbkdf2,
+    /// {CRYPT} with `$5$` or `$6$`.
+    ShaCrypt,
+    /// {SSHA}, {SSHA256}, {SSHA384}, {SSHA512}: fast, but salted.
+    Ssha,
+    /// {SHA}, {SHA256}, {SHA384}, {SHA512}: fast, and equal passwords look equal.
+    Sha,
+}
+
+impl Scheme {
+    /// All of them, by their names in a configuration.
+    pub const NAMES: [(&str, Scheme); 4] = [
+        ("pbkdf2", Scheme::Pbkdf2),
+        ("sha-crypt", Scheme::ShaCrypt),
+        ("ssha", Scheme::Ssha),
+        ("sha", Scheme::Sha),
+    ];
+
+    /// Those that are accepted if nobody says otherwise: what is slow, or at least salted and not
+    /// MD5.
+    pub fn defaults() -> Vec<Scheme> {
+        vec![Scheme::Pbkdf2, Scheme::ShaCrypt, Scheme::Ssha]
+    }
+
+    /// The one of a name.
+    pub fn from_name(name: &str) -> Option<Scheme> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, scheme)| *scheme)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, scheme)| *scheme == self).map_or("", |(name, _)| name)
+    }
+}
