@@ -132,7 +132,6 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             password_cost: password_cost(&password)?,
             password_accept: password.accept.iter().map(scheme).collect::<Result<_, _>>()?,
             password_upgrade: password.upgrade,
-            announced: network::ANNOUNCED,
             log: defaults.log,
             clock: defaults.clock,
         },

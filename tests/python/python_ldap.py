@@ -124,6 +124,19 @@ def passwords(c):
     expect(ldap.INVALID_CREDENTIALS, plain.simple_bind_s, f"uid=nobody,{PEOPLE}", "x")
 
 
+def values_that_are_none(_):
+    c = admin(os.environ["LDAPS_URL"])
+    search = (BASE, ldap.SCOPE_BASE)
+    for option, wrong in ((ldap.OPT_DEREF, 7), (ldap.OPT_SIZELIMIT, -5), (ldap.OPT_TIMELIMIT, -5)):
+        before = c.get_option(option)
+        c.set_option(option, wrong)
+        expect(ldap.PROTOCOL_ERROR, c.search_s, *search)
+        c.set_option(option, before)
+        assert len(c.search_s(*search)) == 1, "the same connection goes on"
+    expect(ldap.PROTOCOL_ERROR, c.modify_s, BASE, [(9, "description", [b"x"])])
+    assert c.whoami_s().startswith("dn:")
+
+
 c = admin(os.environ["LDAPS_URL"])
 for check in (
     schema_is_readable,
@@ -132,6 +145,7 @@ for check in (
     many_in_flight,
     pages,
     passwords,
+    values_that_are_none,
 ):
     check(c)
     print(check.__name__)

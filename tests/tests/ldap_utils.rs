@@ -111,6 +111,9 @@ fn what_is_wrong_gets_its_result_code() {
             65,
         ),
         ("bad syntax", person("u4", "jpegPhoto:\nmanager: not a dn\n"), 21),
+        ("fax with a star", person("u11", "facsimileTelephoneNumber: *1$fineResolution\n"), 21),
+        ("number with a star", person("u12", "telephoneNumber: *100#\n"), 21),
+        ("mobile with an umlaut", person("u13", "mobile: J\u{fc}rgen\n"), 21),
         ("value twice", person("u5", "mail: a@b\nmail: A@B\n"), 20),
         ("bad DN", person("u7", "").replace("uid=u7,", "uid=u7,,"), 34),
         ("operational", person("u8", "createTimestamp: 20200101000000Z\n"), 19),
@@ -150,8 +153,13 @@ fn who_may_see_what() {
     let root = anonymous(&["-b", "", "-s", "base", "+"]).expect(0).out;
     assert!(root.contains("namingContexts: dc=example,dc=com"), "{root}");
     assert!(root.contains("supportedExtension: 1.3.6.1.4.1.1466.20037"), "{root}");
+    assert!(!root.contains("2.16.840.1.113730.3.4.2"), "no referrals to be managed: {root}");
+    anonymous(&["-MM", "-b", "", "-s", "base"]).expect(0);
     let schema = anonymous(&["-b", "cn=schema", "-s", "base", "+"]).expect(0).out;
     assert!(schema.contains("inetOrgPerson"), "{schema}");
+    assert!(schema.contains("\nmodifyTimestamp: 20"), "{schema}");
+    let time = ["-b", "cn=schema", "-s", "base", "modifyTimestamp"];
+    assert_eq!(anonymous(&time).expect(0).out, anonymous(&time).expect(0).out);
     assert!(!anonymous(&["-b", "dc=example,dc=com"]).out.contains("dn: "));
     // A user: entries without passwords, not even as a filter; writes only his own password.
     let as_bob = |program: &str| user(&server, program, &bob, "bobs own secret");

@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
     /// An INTEGER or, with its tag, an ENUMERATED.
     ///
     /// # Errors
-    /// Those of [`Reader::expect`], and `Malformed` without octets or with more than eight.
+    /// Those of [`Reader::expect`], `Malformed` without octets, and `Invalid` with more than eight.
     pub fn integer(&mut self, tag: u8) -> Result<i64, DecodeError> {
         integer(self.expect(tag)?)
     }
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
     /// An INTEGER or ENUMERATED from 0 to `maxInt` ([`INTEGER_MAX`]).
     ///
     /// # Errors
-    /// Those of [`Reader::integer`], and `Malformed` outside that range.
+    /// Those of [`Reader::integer`], and `Invalid` outside that range.
     pub fn natural(&mut self, tag: u8) -> Result<u32, DecodeError> {
         natural(self.expect(tag)?)
     }
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
     /// An LDAPString: UTF-8 in an OCTET STRING.
     ///
     /// # Errors
-    /// Those of [`Reader::expect`], and `Malformed` if it is not UTF-8.
+    /// Those of [`Reader::expect`], and `Invalid` if it is not UTF-8.
     #[inline]
     pub fn string(&mut self, tag: u8) -> Result<&'a str, DecodeError> {
         string(self.expect(tag)?)
@@ -219,7 +219,7 @@ fn integer(contents: &[u8]) -> Result<i64, DecodeError> {
         return Err(DecodeError::malformed("integer without octets"));
     };
     if contents.len() > 8 {
-        return Err(DecodeError::malformed("integer of more than eight octets"));
+        return Err(DecodeError::invalid("integer of more than eight octets"));
     }
     let sign = if first & 0x80 == 0 { 0 } else { -1 };
     Ok(contents.iter().fold(sign, |value, &octet| value << 8 | i64::from(octet)))
@@ -230,7 +230,7 @@ pub(crate) fn natural(contents: &[u8]) -> Result<u32, DecodeError> {
     u32::try_from(integer(contents)?)
         .ok()
         .filter(|&value| value <= INTEGER_MAX)
-        .ok_or(DecodeError::malformed("integer not from 0 to 2147483647"))
+        .ok_or(DecodeError::invalid("integer not from 0 to 2147483647"))
 }
 
 /// The value of a BOOLEAN's contents octet.
@@ -244,7 +244,7 @@ pub(crate) fn boolean(contents: &[u8]) -> Result<bool, DecodeError> {
 /// The text of an LDAPString's contents octets.
 #[inline]
 pub(crate) fn string(contents: &[u8]) -> Result<&str, DecodeError> {
-    std::str::from_utf8(contents).map_err(|_| DecodeError::malformed("string is not UTF-8"))
+    std::str::from_utf8(contents).map_err(|_| DecodeError::invalid("string is not UTF-8"))
 }
 
 /// Where the contents of an element under construction start.

@@ -22,8 +22,15 @@ pub enum DecodeError {
         /// The one found.
         found: u8,
     },
-    /// A rule of BER or of RFC 4511 is broken.
+    /// A rule of BER or of RFC 4511's structure is broken: where the rest of the message begins and
+    /// ends cannot be trusted.
     Malformed {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Structure and lengths are right, and a value in it is none of those that RFC 4511 defines:
+    /// an unknown choice, a number out of its range, text that is not UTF-8.
+    Invalid {
         /// What is wrong.
         what: &'static str,
     },
@@ -50,6 +57,20 @@ impl DecodeError {
     pub(crate) const fn malformed(what: &'static str) -> Self {
         DecodeError::Malformed { what }
     }
+
+    pub(crate) const fn invalid(what: &'static str) -> Self {
+        DecodeError::Invalid { what }
+    }
+
+    /// Whether a request with this error is to be answered, and the session goes on. Of any other,
+    /// RFC 4511 § 4.1.1 says that it ends the session with a Notice of Disconnection.
+    #[must_use]
+    pub const fn is_answerable(&self) -> bool {
+        matches!(
+            self,
+            DecodeError::Invalid { .. } | DecodeError::TooDeep { .. } | DecodeError::TooMany { .. }
+        )
+    }
 }
 
 impl fmt::Display for DecodeError {
@@ -65,6 +86,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "malformed: tag 0x{found:02x} where 0x{expected:02x} is due")
             }
             DecodeError::Malformed { what } => write!(f, "malformed: {what}"),
+            DecodeError::Invalid { what } => write!(f, "invalid: {what}"),
             DecodeError::TooDeep { max } => {
                 write!(f, "filter nested too deeply, at most {max} levels are accepted")
             }

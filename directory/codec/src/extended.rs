@@ -42,6 +42,9 @@ impl fmt::Debug for PasswordModifyRequest<'_> {
 impl<'a> PasswordModifyRequest<'a> {
     /// Decodes a request value; an absent one is the same as one with nothing set.
     ///
+    /// The RFC has no place for further components, and a mistyped one must not be overlooked: it
+    /// could have been the password that is set.
+    ///
     /// # Errors
     /// Says what is malformed.
     pub fn decode(value: Option<&'a [u8]>) -> Result<Self, DecodeError> {
@@ -50,6 +53,9 @@ impl<'a> PasswordModifyRequest<'a> {
         let user = body.optional(USER)?.map(ber::string).transpose()?;
         let old = body.optional(OLD)?;
         let new = body.optional(NEW)?;
+        if body.peek_tag().is_some_and(|tag| ![USER, OLD, NEW].contains(&tag)) {
+            return Err(DecodeError::malformed("component that is no user and no password"));
+        }
         body.finish(&[USER, OLD, NEW])?;
         Ok(PasswordModifyRequest { user, old, new })
     }

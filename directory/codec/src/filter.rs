@@ -100,7 +100,7 @@ impl<'a> Filter<'a> {
     /// Decodes exactly one filter.
     ///
     /// # Errors
-    /// `TooDeep` and `TooMany` beyond the limits, else what is malformed.
+    /// `TooDeep` and `TooMany` beyond the limits, else what is malformed or invalid.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let filter = Self::decode_from(&mut reader)?;
@@ -263,7 +263,7 @@ impl Budget {
                     _ => Filter::Approx { attribute, value },
                 })
             }
-            _ => Err(DecodeError::malformed("unknown filter choice")),
+            _ => Err(DecodeError::invalid("unknown filter choice")),
         }
     }
 
@@ -294,7 +294,7 @@ impl Budget {
         let mut pieces = body.nested(SEQUENCE)?;
         body.finish(&[OCTET_STRING, SEQUENCE])?;
         if pieces.is_empty() {
-            return Err(DecodeError::malformed("substring assertion without pieces"));
+            return Err(DecodeError::invalid("substring assertion without pieces"));
         }
         let (mut initial, mut any, mut last) = (None, Vec::new(), None);
         while !pieces.is_empty() {
@@ -303,13 +303,13 @@ impl Budget {
             let piece = Cow::Borrowed(piece);
             match tag {
                 _ if last.is_some() => {
-                    return Err(DecodeError::malformed("substring after the final one"));
+                    return Err(DecodeError::invalid("substring after the final one"));
                 }
                 INITIAL if initial.is_none() && any.is_empty() => initial = Some(piece),
-                INITIAL => return Err(DecodeError::malformed("initial substring not the first")),
+                INITIAL => return Err(DecodeError::invalid("initial substring not the first")),
                 ANY => any.push(piece),
                 FINAL => last = Some(piece),
-                _ => return Err(DecodeError::malformed("unknown kind of substring")),
+                _ => return Err(DecodeError::invalid("unknown kind of substring")),
             }
         }
         Ok(Filter::Substrings { attribute, initial, any, last })
@@ -323,7 +323,7 @@ fn extensible(mut body: Reader<'_>) -> Result<Filter<'_>, DecodeError> {
     let dn_attributes = body.optional(DN_ATTRIBUTES)?.map(ber::boolean).transpose()?;
     body.finish(&[RULE, TYPE, MATCH_VALUE, DN_ATTRIBUTES])?;
     if rule.is_none() && attribute.is_none() {
-        return Err(DecodeError::malformed("extensible match without rule and attribute"));
+        return Err(DecodeError::invalid("extensible match without rule and attribute"));
     }
     Ok(Filter::Extensible {
         rule: rule.map(Cow::Borrowed),

@@ -9,12 +9,13 @@ use crate::failure::{Failure, Result};
 use crate::filter::{ItemScope, Matcher};
 use crate::names::{self, Name, Place};
 use crate::schema::{base, has_options};
+use crate::settings::Announced;
 use crate::{access, write};
 use keyway_codec::Filter;
 use keyway_codec::message::{CompareRequest, ResultCode};
 
 impl Directory {
-    /// Whether an entry has a value.
+    /// Whether an entry has a value. `announced` is what the root DSE says of the connection.
     ///
     /// # Errors
     /// Everything but true and false, `noSuchAttribute` among them.
@@ -23,6 +24,7 @@ impl Directory {
         subject: &Subject,
         request: &CompareRequest<'_>,
         controls: &RequestControls<'_>,
+        announced: Announced,
     ) -> Result<bool> {
         let core = &*self.core;
         let compare = Compare { core, subject, request, controls };
@@ -30,7 +32,7 @@ impl Directory {
         let contexts = core.contexts();
         match names::place(&contexts, &name) {
             Place::Root => {
-                let attributes = core.root_dse(&contexts);
+                let attributes = core.root_dse(&contexts, announced);
                 compare.with(access::Place::RootDse, &Candidate::made("", &attributes))
             }
             Place::Subschema => {

@@ -9,8 +9,9 @@ use keyway_codec::controls::{
 };
 use keyway_codec::message::{Control, ResultCode, tag};
 
-/// The controls that `supportedControl` names.
-pub const SUPPORTED: &[&str] = &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ, MANAGE_DSA_IT];
+/// The controls that `supportedControl` names. ManageDsaIT is taken and not among them: no entry here
+/// is a referral, so that it changes nothing, and who looks for it wants to manage some.
+pub const SUPPORTED: &[&str] = &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ];
 
 /// What the controls of one request say. Only those that fit its operation are set.
 #[derive(Debug, Default)]
@@ -23,8 +24,6 @@ pub struct RequestControls<'a> {
     pub pre_read: Option<Vec<&'a str>>,
     /// Return these attributes as they are afterwards (RFC 4527); add, modify and modify DN.
     pub post_read: Option<Vec<&'a str>>,
-    /// Treat referral objects as entries (RFC 3296). There are no others here.
-    pub manage_dsa_it: bool,
 }
 
 impl<'a> RequestControls<'a> {
@@ -43,7 +42,7 @@ impl<'a> RequestControls<'a> {
             if fits(request, control.oid) {
                 parsed.take(control)?;
             } else if control.critical {
-                let why = if SUPPORTED.contains(&control.oid) {
+                let why = if SUPPORTED.contains(&control.oid) || control.oid == MANAGE_DSA_IT {
                     "does not fit this operation"
                 } else {
                     "is not known"
@@ -74,8 +73,9 @@ impl<'a> RequestControls<'a> {
             POST_READ => {
                 self.post_read = Some(ReadRequest::decode(required()?).map_err(malformed)?.0);
             }
-            // Some clients send an empty value here where RFC 3296 has none; it means nothing.
-            _ => self.manage_dsa_it = true,
+            // ManageDsaIT: entries are treated as entries in any case. Some clients send an empty
+            // value with it where RFC 3296 has none; it means nothing.
+            _ => {}
         }
         Ok(())
     }

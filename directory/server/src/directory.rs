@@ -10,7 +10,7 @@ use crate::operational;
 use crate::password::Passwords;
 use crate::schema::{Schema, SchemaError};
 use crate::search::Cookies;
-use crate::settings::{Announced, Settings};
+use crate::settings::Settings;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
@@ -49,9 +49,10 @@ pub(crate) struct Core {
     pub cookies: Cookies,
     pub search_entries_max: u32,
     pub search_time_max_s: u32,
-    pub announced: Announced,
     pub log: Log,
     pub clock: fn() -> SystemTime,
+    /// When the schema was loaded; it is the same for as long as this lives.
+    pub schema_time: String,
     administrator: Vec<u8>,
     contexts: RwLock<Arc<[Arc<NamingContext>]>>,
     adding_context: Mutex<()>,
@@ -132,8 +133,8 @@ impl Directory {
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
             search_entries_max: settings.search_entries_max,
             search_time_max_s: settings.search_time_max_s,
-            announced: settings.announced,
             log: settings.log.clone(),
+            schema_time: operational::generalized_time((settings.clock)()),
             clock: settings.clock,
             contexts: RwLock::new(contexts.into()),
             adding_context: Mutex::default(),

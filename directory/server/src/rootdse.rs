@@ -4,8 +4,12 @@
 use crate::controls;
 use crate::directory::Core;
 use crate::names::NamingContext;
-use crate::operational::{ENTRY_DN, STRUCTURAL_OBJECT_CLASS, SUBSCHEMA_DN, SUBSCHEMA_SUBENTRY};
+use crate::operational::{
+    CREATE_TIMESTAMP, ENTRY_DN, MODIFY_TIMESTAMP, STRUCTURAL_OBJECT_CLASS, SUBSCHEMA_DN,
+    SUBSCHEMA_SUBENTRY,
+};
 use crate::schema::Attributes;
+use crate::settings::Announced;
 use keyway_codec::syntax::{MatchingRule, Syntax};
 use std::sync::Arc;
 
@@ -20,7 +24,7 @@ const MODIFY_INCREMENT: &str = "1.3.6.1.1.14";
 
 impl Core {
     /// The root DSE's attributes.
-    pub fn root_dse(&self, contexts: &[Arc<NamingContext>]) -> Attributes {
+    pub fn root_dse(&self, contexts: &[Arc<NamingContext>], announced: Announced) -> Attributes {
         let own = contexts.iter().filter(|context| !context.is_system);
         let contexts: Vec<&str> = own.map(|context| context.text.as_str()).collect();
         let features =
@@ -30,16 +34,17 @@ impl Core {
             ("namingContexts", &contexts),
             ("supportedLDAPVersion", &["3"]),
             ("supportedControl", controls::SUPPORTED),
-            ("supportedExtension", self.announced.extensions),
+            ("supportedExtension", announced.extensions),
             ("supportedFeatures", &features),
-            ("supportedSASLMechanisms", self.announced.sasl_mechanisms),
+            ("supportedSASLMechanisms", announced.sasl_mechanisms),
             (SUBSCHEMA_SUBENTRY, &[SUBSCHEMA_DN]),
             ("vendorName", &["Keyway"]),
             ("vendorVersion", &[concat!("Keyway ", env!("CARGO_PKG_VERSION"))]),
         ])
     }
 
-    /// The subschema's attributes.
+    /// The subschema's attributes. Clients keep what they have read of it until its time changes
+    /// (RFC 4512 § 4.2).
     pub fn subschema(&self) -> Attributes {
         let mut attributes = entry(&[
             ("objectClass", &["top", "subentry", "subschema", "extensibleObject"]),
@@ -47,6 +52,8 @@ impl Core {
             (STRUCTURAL_OBJECT_CLASS, &["subentry"]),
             (SUBSCHEMA_SUBENTRY, &[SUBSCHEMA_DN]),
             (ENTRY_DN, &[SUBSCHEMA_DN]),
+            (CREATE_TIMESTAMP, &[&self.schema_time]),
+            (MODIFY_TIMESTAMP, &[&self.schema_time]),
         ]);
         let types = self.schema.attributes().iter();
         let types = types.map(|one| one.description().to_string().into_bytes());

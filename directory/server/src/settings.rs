@@ -23,15 +23,14 @@ pub struct Settings {
     pub password_accept: Vec<Scheme>,
     /// Whether a right password is stored again as a new one where what is stored of it is weaker.
     pub password_upgrade: bool,
-    /// What the root DSE says of those who speak for the directory.
-    pub announced: Announced,
     /// Where what happens is written down.
     pub log: Log,
     /// What the time is.
     pub clock: fn() -> SystemTime,
 }
 
-/// What the root DSE says that the directory itself does not know.
+/// What the root DSE says that the directory itself does not know: it is about the connection on
+/// which it is asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Announced {
     /// OIDs of the extended operations.
@@ -50,7 +49,6 @@ impl Default for Settings {
             password_cost: Argon2Cost::default(),
             password_accept: Scheme::defaults(),
             password_upgrade: true,
-            announced: crate::network::ANNOUNCED,
             log: Log::default(),
             clock: SystemTime::now,
         }

@@ -67,7 +67,7 @@ impl<'a> BindRequest<'a> {
         let version = u8::try_from(body.natural(INTEGER)?)
             .ok()
             .filter(|version| (1..=127).contains(version))
-            .ok_or(DecodeError::malformed("bind version not from 1 to 127"))?;
+            .ok_or(DecodeError::invalid("bind version not from 1 to 127"))?;
         let name = body.string(OCTET_STRING)?;
         let authentication = Authentication::decode(&mut body)?;
         body.finish(&[INTEGER, OCTET_STRING, SIMPLE, SASL])?;
@@ -106,7 +106,7 @@ impl<'a> Authentication<'a> {
             }
             // Context-specific: a choice of a later version, or of LDAPv2.
             _ if tag & 0xc0 == 0x80 => Ok(Authentication::Other(tag)),
-            _ => Err(DecodeError::malformed("authentication is not a choice")),
+            _ => Err(DecodeError::invalid("unknown authentication choice")),
         }
     }
 }
@@ -166,14 +166,14 @@ impl<'a> SearchRequest<'a> {
             1 => Scope::One,
             2 => Scope::Subtree,
             3 => Scope::Subordinate,
-            _ => return Err(DecodeError::malformed("unknown search scope")),
+            _ => return Err(DecodeError::invalid("unknown search scope")),
         };
         let deref = match body.natural(ENUMERATED)? {
             0 => Deref::Never,
             1 => Deref::InSearching,
             2 => Deref::FindingBase,
             3 => Deref::Always,
-            _ => return Err(DecodeError::malformed("unknown alias dereferencing")),
+            _ => return Err(DecodeError::invalid("unknown alias dereferencing")),
         };
         let size_limit = body.natural(INTEGER)?;
         let time_limit_s = body.natural(INTEGER)?;
@@ -286,7 +286,7 @@ impl<'a> Change<'a> {
             1 => ChangeOperation::Delete,
             2 => ChangeOperation::Replace,
             3 => ChangeOperation::Increment,
-            _ => return Err(DecodeError::malformed("unknown modify operation")),
+            _ => return Err(DecodeError::invalid("unknown modify operation")),
         };
         let attribute = Attribute::decode(&mut body, values_left)?;
         body.finish(&[ENUMERATED, SEQUENCE])?;
@@ -322,7 +322,7 @@ impl<'a> AddRequest<'a> {
         let attributes = Attribute::decode_all(body.nested(SEQUENCE)?)?;
         body.finish(&[OCTET_STRING, SEQUENCE])?;
         if attributes.iter().any(|attribute| attribute.values.is_empty()) {
-            return Err(DecodeError::malformed("attribute without values in an add"));
+            return Err(DecodeError::invalid("attribute without values in an add"));
         }
         Ok(AddRequest { dn, attributes })
     }

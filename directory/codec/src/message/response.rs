@@ -142,7 +142,7 @@ impl<'a> IntermediateResponse<'a> {
 pub(super) fn decode_reference(body: Reader<'_>) -> Result<Vec<&str>, DecodeError> {
     let uris = decode_strings(body, "references", REFERRALS_MAX)?;
     if uris.is_empty() {
-        return Err(DecodeError::malformed("search reference without a URI"));
+        return Err(DecodeError::invalid("search reference without a URI"));
     }
     Ok(uris)
 }

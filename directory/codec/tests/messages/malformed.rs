@@ -12,6 +12,10 @@ const fn malformed<T>(what: &'static str) -> Result<T, DecodeError> {
     Err(DecodeError::Malformed { what })
 }
 
+const fn invalid<T>(what: &'static str) -> Result<T, DecodeError> {
+    Err(DecodeError::Invalid { what })
+}
+
 #[test]
 fn framing() {
     assert_eq!(ber::frame(&[], 10), Ok(None));
@@ -48,10 +52,10 @@ fn integers() {
     assert_eq!(read(&[0, 0, 0, 0, 5]), Ok(5));
     for wrong in [&[0xff][..], &[0x80, 0, 0, 0], &[0, 0x80, 0, 0, 0], &[0x7f, 0, 0, 0, 0, 0, 0, 0]]
     {
-        assert_eq!(read(wrong), malformed("integer not from 0 to 2147483647"));
+        assert_eq!(read(wrong), invalid("integer not from 0 to 2147483647"));
     }
     assert_eq!(read(&[]), malformed("integer without octets"));
-    assert_eq!(read(&[0; 9]), malformed("integer of more than eight octets"));
+    assert_eq!(read(&[0; 9]), invalid("integer of more than eight octets"));
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn booleans_and_strings() {
     assert_eq!(bytes, [1, 1, 0xff, 1, 1, 0]);
     assert_eq!(
         Reader::new(&[4, 1, 0xff]).string(ber::OCTET_STRING),
-        malformed("string is not UTF-8")
+        invalid("string is not UTF-8")
     );
     // A constructed OCTET STRING, § 5.1 (2).
     assert_eq!(
@@ -111,7 +115,7 @@ fn requests() {
     for (what, body) in [
         ("bind version not from 1 to 127", &[0x60, 7, 2, 1, 0, 4, 0, 0x80, 0][..]),
         ("bind version not from 1 to 127", &[0x60, 8, 2, 2, 0, 128, 4, 0, 0x80, 0]),
-        ("authentication is not a choice", &[0x60, 7, 2, 1, 3, 4, 0, 4, 0]),
+        ("unknown authentication choice", &[0x60, 7, 2, 1, 3, 4, 0, 4, 0]),
         ("unknown search scope", &[0x63, 5, 4, 0, 0x0a, 1, 4]),
         ("unknown alias dereferencing", &[0x63, 8, 4, 0, 0x0a, 1, 0, 0x0a, 1, 4]),
         ("unknown modify operation", &[0x66, 9, 4, 0, 0x30, 5, 0x30, 3, 0x0a, 1, 4]),
@@ -124,7 +128,7 @@ fn requests() {
         writer.integer(ber::INTEGER, 1);
         writer.raw(body);
         writer.end(mark);
-        assert_eq!(Message::decode(&bytes), malformed(what));
+        assert_eq!(Message::decode(&bytes), invalid(what));
     }
 }
 
@@ -150,6 +154,11 @@ fn components_that_come_twice_or_too_late() {
     // Whose password it is must not get lost.
     let late_user = [0x30, 4, 0x81, 0, 0x80, 0];
     assert_eq!(PasswordModifyRequest::decode(Some(&late_user)).map(drop), wrong);
+    let unknown = [0x30, 2, 0x85, 0];
+    assert_eq!(
+        PasswordModifyRequest::decode(Some(&unknown)).map(drop),
+        malformed("component that is no user and no password")
+    );
     assert_eq!(Filter::decode(&[0xa3, 6, 4, 0, 4, 0, 4, 0]).map(drop), wrong);
     assert_eq!(Filter::decode(&[0xa9, 6, 0x82, 0, 0x83, 0, 0x81, 0]).map(drop), wrong);
 }
@@ -159,8 +168,6 @@ fn filters() {
     for (what, bytes) in [
         ("unknown filter choice", &[0xaa, 0][..]),
         ("unknown filter choice", &[0x80, 0]),
-        ("more than one filter in a not", &[0xa2, 4, 0x87, 0, 0x87, 0]),
-        ("octets after the filter", &[0x87, 0, 0]),
         ("substring assertion without pieces", &[0xa4, 4, 4, 0, 0x30, 0]),
         ("substring after the final one", &[0xa4, 8, 4, 0, 0x30, 4, 0x82, 0, 0x81, 0]),
         ("substring after the final one", &[0xa4, 8, 4, 0, 0x30, 4, 0x82, 0, 0x82, 0]),
@@ -169,8 +176,11 @@ fn filters() {
         ("unknown kind of substring", &[0xa4, 6, 4, 0, 0x30, 2, 0x83, 0]),
         ("extensible match without rule and attribute", &[0xa9, 2, 0x83, 0]),
     ] {
-        assert_eq!(Filter::decode(bytes), malformed(what));
+        assert_eq!(Filter::decode(bytes), invalid(what));
     }
+    let twice = [0xa2, 4, 0x87, 0, 0x87, 0];
+    assert_eq!(Filter::decode(&twice), malformed("more than one filter in a not"));
+    assert_eq!(Filter::decode(&[0x87, 0, 0]), malformed("octets after the filter"));
     assert_eq!(Filter::decode(&[0xa2, 0]), Err(DecodeError::Truncated));
 }
 
@@ -280,6 +290,7 @@ fn every_error_has_a_text_of_its_own() {
         DecodeError::Truncated,
         DecodeError::UnexpectedTag { expected: 4, found: 48 },
         DecodeError::Malformed { what: "x" },
+        DecodeError::Invalid { what: "x" },
         DecodeError::TooDeep { max: 1 },
         DecodeError::TooMany { what: "controls", max: 1 },
         DecodeError::UnknownOperation { tag: 0x7e },

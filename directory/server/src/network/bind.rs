@@ -9,9 +9,6 @@ use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode}
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The mechanisms that `supportedSASLMechanisms` names.
-pub(super) const MECHANISMS: &[&str] = &["EXTERNAL", "PLAIN"];
-
 /// How far an authentication got without waiting.
 enum Outcome {
     /// This is who it is.
@@ -53,8 +50,6 @@ impl Attempt {
 impl Conversation {
     /// A bind that was received when no other request is under way.
     pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>) {
-        // RFC 4513 § 4: from here on anonymous, whatever comes of it.
-        self.subject = Subject::Anonymous;
         match self.authenticate(request) {
             Ok(Outcome::Known(subject)) => self.bound(id, LdapResult::success(), Some(subject)),
             Ok(Outcome::Checking(Check::Known(verdict), attempt)) => {
@@ -146,11 +141,8 @@ impl Conversation {
     /// is the administrator's.
     fn external(&self, credentials: Option<&[u8]>) -> Result<Outcome> {
         let directory = &self.shared.directory;
+        let is_administrator = self.shows_the_administrators_certificate();
         let subject = self.channel.certificate_subject.as_deref();
-        let fingerprint = self.channel.certificate_fingerprint.as_ref();
-        let administrators = &self.shared.settings.administrators;
-        let is_administrator =
-            administrators.iter().any(|one| one.is(fingerprint, subject, &directory.core.schema));
         let name = if is_administrator { Some(ADMINISTRATOR_DN) } else { subject };
         let Some(name) = name else {
             return Err(Failure::new(
@@ -183,6 +175,25 @@ impl Conversation {
             Err(_) => false,
         };
         if itself { Ok(Outcome::Known(found.subject)) } else { Err(not_yourself()) }
+    }
+
+    fn shows_the_administrators_certificate(&self) -> bool {
+        let subject = self.channel.certificate_subject.as_deref();
+        let fingerprint = self.channel.certificate_fingerprint.as_ref();
+        let schema = &self.shared.directory.core.schema;
+        let mut administrators = self.shared.settings.administrators.iter();
+        administrators.any(|one| one.is(fingerprint, subject, schema))
+    }
+
+    /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the connection.
+    pub(super) fn mechanisms(&self) -> &'static [&'static str] {
+        let has_subject = self.channel.certificate_subject.is_some();
+        match (has_subject || self.shows_the_administrators_certificate(), self.channel.private) {
+            (true, true) => &["EXTERNAL", "PLAIN"],
+            (true, false) => &["EXTERNAL"],
+            (false, true) => &["PLAIN"],
+            (false, false) => &[],
+        }
     }
 
     /// A password may cross only what nobody can listen to.

@@ -8,12 +8,13 @@
 use super::Shared;
 use super::answer::Outbox;
 use super::certificate::FINGERPRINT_BYTES;
+use super::extended;
 use super::journal::{Journal, Origin};
 use super::limits::{
     REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX, WORK_BYTES,
 };
 use crate::controls::{RequestControls, ResponseControl};
-use crate::{Failure, Search, Step, Subject, WriteDone};
+use crate::{Announced, Failure, Search, Step, Subject, WriteDone};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use keyway_codec::DecodeError;
@@ -228,16 +229,32 @@ impl Conversation {
         max.saturating_sub(self.outbox.unsent().len())
     }
 
-    /// RFC 4511 § 4.1.1: what is not built as a request ends the session; what is, and only goes
-    /// beyond what we take, is answered.
+    /// RFC 4511 § 4.1.1: what is not built as a request ends the session; what is, and has a value
+    /// that is none or goes beyond what we take, is answered.
     fn undecodable(&mut self, bytes: &[u8], error: &DecodeError) {
-        let over_limit = matches!(error, DecodeError::TooDeep { .. } | DecodeError::TooMany { .. });
-        let result = LdapResult::new(ResultCode::AdminLimitExceeded, error.to_string());
-        let id = Message::peek_id(bytes).filter(|id| *id != 0);
-        let answer = Message::peek_tag(bytes).and_then(|tag| Op::answer(tag, result));
-        match (id, answer) {
-            (Some(id), Some(answer)) if over_limit => self.put(id, answer, &[]),
-            _ => self.disconnect(ResultCode::ProtocolError, &error.to_string()),
+        let id = Message::peek_id(bytes).filter(|id| *id != 0 && error.is_answerable());
+        let (Some(id), Some(request)) = (id, Message::peek_tag(bytes)) else {
+            return self.disconnect(ResultCode::ProtocolError, &error.to_string());
+        };
+        let code = match error {
+            DecodeError::Invalid { .. } => ResultCode::ProtocolError,
+            _ => ResultCode::AdminLimitExceeded,
+        };
+        match Op::answer(request, LdapResult::new(code, error.to_string())) {
+            Some(answer) => {
+                self.forget_subject_before(request);
+                self.put(id, answer, &[]);
+            }
+            // It has no answer, and of what cannot be there nothing is under way.
+            None if request == tag::ABANDON_REQUEST => self.shared.meters.abandon.increment(),
+            None => self.disconnect(ResultCode::ProtocolError, &error.to_string()),
+        }
+    }
+
+    /// RFC 4513 § 4: from a bind on the session is anonymous, whatever comes of it.
+    fn forget_subject_before(&mut self, request: u8) {
+        if request == tag::BIND_REQUEST {
+            self.subject = Subject::Anonymous;
         }
     }
 
@@ -254,6 +271,7 @@ impl Conversation {
             self.ending = Some(Ending::Unbound);
             return;
         }
+        self.forget_subject_before(request);
         let controls = match RequestControls::parse(request, &message.controls) {
             Ok(controls) => controls,
             Err(failure) => return self.answer(message.id, request, failure.into(), &[]),
@@ -270,17 +288,19 @@ impl Conversation {
 
     fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>) {
         let (directory, subject) = (self.shared.directory.clone(), self.subject.clone());
-        let request = op.tag();
+        let (request, announced) = (op.tag(), self.announced());
         match op {
             Op::BindRequest(bind) => self.bind(id, bind),
             Op::ExtendedRequest(extended) => self.extended(id, extended),
             Op::AbandonRequest(target) => self.abandon(*target),
-            Op::SearchRequest(search) => match directory.search(&subject, search, controls) {
-                Ok(search) => self.start_search(id, search),
-                Err(failure) => self.answer(id, request, failure.into(), &[]),
-            },
+            Op::SearchRequest(search) => {
+                match directory.search(&subject, search, controls, announced) {
+                    Ok(search) => self.start_search(id, search),
+                    Err(failure) => self.answer(id, request, failure.into(), &[]),
+                }
+            }
             Op::CompareRequest(compare) => {
-                let result = match directory.compare(&subject, compare, controls) {
+                let result = match directory.compare(&subject, compare, controls, announced) {
                     Ok(true) => LdapResult::new(ResultCode::CompareTrue, ""),
                     Ok(false) => LdapResult::new(ResultCode::CompareFalse, ""),
                     Err(failure) => failure.into(),
@@ -303,6 +323,11 @@ impl Conversation {
                 self.disconnect(ResultCode::ProtocolError, "a response cannot be sent to a server")
             }
         }
+    }
+
+    /// What the root DSE says of this connection.
+    fn announced(&self) -> Announced {
+        Announced { extensions: extended::SUPPORTED, sasl_mechanisms: self.mechanisms() }
     }
 
     fn start_search(&mut self, id: u32, search: Search) {

@@ -90,6 +90,13 @@ impl Conversation {
     fn password_modify(&mut self, id: u32, request: &ExtendedRequest<'_>) -> Result<()> {
         let PasswordModifyRequest { user, old, new } = PasswordModifyRequest::decode(request.value)
             .map_err(|error| Failure::new(ResultCode::ProtocolError, error.to_string()))?;
+        // Who sends it may have meant to name somebody, or a password.
+        if request.value.is_some() && user.is_none() && old.is_none() && new.is_none() {
+            return Err(Failure::new(
+                ResultCode::ProtocolError,
+                "the request value is there and sets nothing; leave it out to have a password made",
+            ));
+        }
         self.require_privacy()?;
         let Some(own) = self.subject.dn().map(str::to_owned) else {
             return Err(Failure::new(ResultCode::StrongerAuthRequired, "bind first"));

@@ -23,7 +23,7 @@ mod meters;
 mod registry;
 mod stream;
 
-use crate::{Announced, Directory};
+use crate::Directory;
 pub use administrator::Administrator;
 use journal::Origin;
 pub use limits::Limits;
@@ -34,10 +34,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_rustls::rustls::ServerConfig;
-
-/// What the root DSE is to say of the network half.
-pub const ANNOUNCED: Announced =
-    Announced { extensions: extended::SUPPORTED, sasl_mechanisms: bind::MECHANISMS };
 
 /// How the network half behaves.
 #[derive(Clone, Debug)]

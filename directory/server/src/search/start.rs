@@ -12,6 +12,7 @@ use crate::filter::Matcher;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::SUBSCHEMA_DN;
 use crate::plan::{Source, count_max, plan};
+use crate::settings::Announced;
 use keyway_codec::message::{Deref, ResultCode, Scope, SearchRequest};
 use keyway_store::{EntryId, EntryRef, Key, View};
 use std::sync::Arc;
@@ -30,7 +31,8 @@ impl Planned<'_> {
 }
 
 impl Directory {
-    /// Starts a search. Nothing is returned before it is stepped.
+    /// Starts a search. Nothing is returned before it is stepped. `announced` is what the root DSE
+    /// says of the connection.
     ///
     /// # Errors
     /// What ends the search before it has begun: the base is missing or not for this subject, the
@@ -40,12 +42,13 @@ impl Directory {
         subject: &Subject,
         request: &SearchRequest<'_>,
         controls: &RequestControls<'_>,
+        announced: Announced,
     ) -> Result<Search> {
         let core = &*self.core;
         let matcher = Matcher::new(&core.schema, &request.filter);
         let bounds = Bounds::new(core, subject, request, controls);
         let planned = Planned { matcher: &matcher, count_max: count_max(bounds.answer_max) };
-        let (place, mut target) = self.target(subject, request, &planned)?;
+        let (place, mut target) = self.target(subject, request, &planned, announced)?;
         if let Some(assertion) = &controls.assertion {
             self.assert_target(subject, place, &target, &Matcher::new(&core.schema, assertion))?;
         }
@@ -118,6 +121,7 @@ impl Directory {
         subject: &Subject,
         request: &SearchRequest<'_>,
         planned: &Planned<'_>,
+        announced: Announced,
     ) -> Result<(access::Place, Target)> {
         let core = &*self.core;
         let name = Name::parse(&core.schema, request.base)?;
@@ -126,7 +130,7 @@ impl Directory {
         match names::place(&contexts, &name) {
             Place::Root if request.scope == Scope::Base => {
                 core.may_look(subject, access::Place::RootDse)?;
-                let attributes = core.root_dse(&contexts);
+                let attributes = core.root_dse(&contexts, announced);
                 Ok((access::Place::RootDse, Target::Made { dn: "", attributes }))
             }
             Place::Root => {

@@ -10,7 +10,7 @@ fn every_answer() {
     let compare = |dn: &str, attribute: &str, value: &str| {
         let request = CompareRequest { dn, attribute, value: value.as_bytes() };
         let controls = RequestControls::default();
-        fixture.directory.compare(&fixture.administrator(), &request, &controls)
+        fixture.directory.compare(&fixture.administrator(), &request, &controls, ANNOUNCED)
     };
     let truth = |dn, attribute, value| compare(dn, attribute, value).unwrap();
     assert!(truth(ada, "cn", "ADA lovelace"));

@@ -116,7 +116,10 @@ fn an_assertion_must_be_true() {
         let replace = vec![change(ChangeOperation::Replace, "title", &["Countess"])];
         assert_eq!(code(fixture.modify_as(&administrator, dn, replace, &controls)), expected);
         let compare = CompareRequest { dn, attribute: "uid", value: b"ada" };
-        assert_eq!(code(fixture.directory.compare(&administrator, &compare, &controls)), expected);
+        assert_eq!(
+            code(fixture.directory.compare(&administrator, &compare, &controls, ANNOUNCED)),
+            expected
+        );
         let search = SearchRequest { base: dn, ..request("(objectClass=*)") };
         assert_eq!(code(fixture.run(&administrator, &search, &controls)), expected);
         let same =

@@ -132,7 +132,7 @@ proptest! {
                 let _ = fixture.run(&subject, &request, &controls);
                 for attribute in &attributes {
                     let request = CompareRequest { dn: &base, attribute, value: &value };
-                    let _ = fixture.directory.compare(&subject, &request, &plain);
+                    let _ = fixture.directory.compare(&subject, &request, &plain, ANNOUNCED);
                 }
             }
             let _ = fixture.directory.credentials(&base);

@@ -13,7 +13,7 @@ mod search;
 mod write;
 
 use crate::controls::{RequestControls, ResponseControl};
-use crate::{Directory, Failure, Settings, Step, Subject, WriteDone};
+use crate::{Announced, Directory, Failure, Settings, Step, Subject, WriteDone};
 use keyway_codec::Filter;
 use keyway_codec::message::{
     AddRequest, Attribute, Change, ChangeOperation, Deref, LdapResult, Message, ModifyDnRequest,
@@ -27,6 +27,9 @@ use tempfile::TempDir;
 pub const BASE: &str = "dc=example,dc=com";
 pub const PEOPLE: &str = "ou=people,dc=example,dc=com";
 pub const GROUPS: &str = "ou=groups,dc=example,dc=com";
+
+/// What the root DSE says of a connection, where there is none.
+pub const ANNOUNCED: Announced = Announced { extensions: &["1.2.3"], sasl_mechanisms: &["PLAIN"] };
 
 /// A directory in a folder that goes with it.
 pub struct Fixture {
@@ -301,7 +304,7 @@ impl Fixture {
         request: &SearchRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> Result<Found, Failure> {
-        let mut search = self.directory.search(subject, request, controls)?;
+        let mut search = self.directory.search(subject, request, controls, ANNOUNCED)?;
         let mut out = Vec::new();
         loop {
             if let Step::Done(result, controls) = search.step(&self.directory, 7, &mut out, 500) {

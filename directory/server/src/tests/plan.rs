@@ -106,7 +106,7 @@ fn a_step_looks_at_a_bounded_number_of_entries() {
     let request = request("(description=x)");
     let controls = RequestControls::default();
     let mut search =
-        fixture.directory.search(&fixture.administrator(), &request, &controls).unwrap();
+        fixture.directory.search(&fixture.administrator(), &request, &controls, ANNOUNCED).unwrap();
     let mut steps = 0;
     while let Step::More = search.step(&fixture.directory, 1, &mut Vec::new(), usize::MAX) {
         steps += 1;

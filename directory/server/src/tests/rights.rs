@@ -20,7 +20,10 @@ fn nobody_reads_the_root_dse_and_the_schema_and_no_more() {
         let request = SearchRequest { base, ..request("(objectClass=*)") };
         assert_eq!(code(fixture.run(anonymous, &request, controls)), denied, "{base}");
         let compare = CompareRequest { dn: base, attribute: "cn", value: b"x" };
-        assert_eq!(code(fixture.directory.compare(anonymous, &compare, controls)), denied);
+        assert_eq!(
+            code(fixture.directory.compare(anonymous, &compare, controls, ANNOUNCED)),
+            denied
+        );
         let delete = fixture.directory.delete(anonymous, base, controls);
         assert_eq!(code(block_on(delete)), denied, "{base}");
         let replace = vec![change(ChangeOperation::Replace, "description", &["x"])];
@@ -67,7 +70,8 @@ fn a_user_reads_all_but_passwords_and_writes_only_his_own() {
 
     let denied = ResultCode::InsufficientAccessRights;
     let compare = |attribute| CompareRequest { dn: alan, attribute, value: b"secret" };
-    let compared = |attribute| fixture.directory.compare(&user, &compare(attribute), &controls);
+    let compared =
+        |attribute| fixture.directory.compare(&user, &compare(attribute), &controls, ANNOUNCED);
     assert_eq!(code(compared("userPassword")), denied);
     assert!(!compared("sn").unwrap());
 

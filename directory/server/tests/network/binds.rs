@@ -90,7 +90,7 @@ async fn passwords_need_privacy_where_loopback_is_not_trusted() {
     use ResultCode::*;
     let settings = Settings { trust_loopback: false, ..Settings::default() };
     let server = start(Mode::Plain, settings.clone()).await;
-    let modify = crate::extended::password_modify(None, None, None);
+    let modify = crate::extended::password_modify(None, None, Some("new"));
     for op in [
         bind(FAST, PASSWORD),
         bind(FAST, "wrong"),

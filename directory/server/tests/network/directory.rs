@@ -4,7 +4,6 @@ use crate::support::COST;
 use keyway_codec::message::{AddRequest, Attribute};
 use keyway_engine::Engine;
 use keyway_server::controls::RequestControls;
-use keyway_server::network::ANNOUNCED;
 use keyway_server::{Directory, Settings, Subject};
 use keyway_store::{EntryId, Options, Store};
 use std::sync::Arc;
@@ -32,7 +31,7 @@ pub async fn open(engine: Engine) -> (Arc<Directory>, Guard) {
     let folder = TempDir::new().unwrap();
     let options = Options { map_bytes_max: 64 << 20, sync: false, ..Options::default() };
     let store = Store::open(folder.path(), options).unwrap();
-    let settings = Settings { password_cost: COST, announced: ANNOUNCED, ..Settings::default() };
+    let settings = Settings { password_cost: COST, ..Settings::default() };
     // Filled with an engine of its own, for the given one may be held up.
     let filling = Directory::open(store.clone(), &settings, keyway_drivers::engine()).unwrap();
     fill(&filling).await;

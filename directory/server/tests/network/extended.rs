@@ -68,6 +68,30 @@ async fn a_password_is_made_for_who_gives_none() {
     assert_eq!(client.ask(bind(SLOW, generated)).await.code(), Success);
 }
 
+/// Whoever sends these meant something else than a password that he does not know.
+#[tokio::test]
+async fn a_request_value_that_sets_nothing_changes_nothing() {
+    use ResultCode::*;
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    assert_eq!(client.ask(bind(SLOW, PASSWORD)).await.code(), Success);
+    // Empty; a component that there is none of; lengths that lie; a password that is no element.
+    let values: [&[u8]; 7] = [
+        &[0x30, 0],
+        &[0x30, 2, 0x85, 0],
+        &[0x30, 2, 0x82, 9],
+        &[0x30, 0x84, 0, 0, 0, 9, 0x82, 1, b'x'],
+        &[0x30, 4, 0xa2, 2, 4, 0],
+        &[0x30, 0, 0x82, 1, b'x'],
+        &[],
+    ];
+    for value in values {
+        let answer = client.ask(extended(PASSWORD_MODIFY, Some(value))).await;
+        assert_eq!((answer.code(), answer.value()), (ProtocolError, None), "{value:x?}");
+    }
+    assert_eq!(client.ask(bind(SLOW, PASSWORD)).await.code(), Success);
+}
+
 #[tokio::test]
 async fn a_password_may_look_like_a_hash() {
     use ResultCode::*;

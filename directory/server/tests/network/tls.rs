@@ -1,10 +1,10 @@
 //! TLS from the start, StartTLS, and client certificates.
 
-use crate::client::{Client, bind, extended, sasl, who_am_i};
+use crate::client::{Client, bind, extended, sasl, search, who_am_i};
 use crate::directory::{CERTIFIED, FAST, PASSWORD, SLOW};
 use crate::extended::PASSWORD_MODIFY;
 use crate::support::{Running, start, start_gated};
-use keyway_codec::message::{Op, ResultCode};
+use keyway_codec::message::{Op, ResultCode, Scope};
 use keyway_server::network::{Limits, Mode, Settings};
 use rcgen::{CertificateParams, CertifiedIssuer, DistinguishedName, DnType, KeyPair};
 use std::sync::Arc;
@@ -180,6 +180,42 @@ async fn a_certificate_proves_who_its_subject_is() {
         let answer = client.ask(sasl("EXTERNAL", Some(authorization))).await;
         assert_eq!(answer.code(), InvalidCredentials);
     }
+}
+
+/// `supportedSASLMechanisms` of the root DSE, as this client is told.
+async fn mechanisms(client: &mut Client) -> Vec<String> {
+    let Op::SearchRequest(mut request) = search("", Scope::Base) else { unreachable!() };
+    request.attributes = vec!["supportedSASLMechanisms"];
+    client.request(Op::SearchRequest(request)).await;
+    let answer = client.receive().await;
+    let Op::SearchResultEntry(entry) = answer.message().op else { panic!("no root DSE") };
+    let values = entry.attributes.iter().flat_map(|attribute| &attribute.values);
+    let text = values.map(|value| String::from_utf8_lossy(value).into_owned()).collect();
+    assert_eq!(client.receive().await.code(), ResultCode::Success);
+    text
+}
+
+#[tokio::test]
+async fn mechanisms_are_offered_where_they_can_work() {
+    let pki = Pki::new();
+    let ada = [(DnType::OrganizationName, "Certified"), (DnType::CommonName, "Ada")];
+    let server = start_tls_server(&pki).await;
+    for (config, offered) in [
+        (pki.client(), &["PLAIN"][..]),
+        (pki.client_named(&ada), &["EXTERNAL", "PLAIN"]),
+        (pki.client_named(&[]), &["PLAIN"]),
+    ] {
+        let mut client = Client::connect(server.address).await;
+        assert!(mechanisms(&mut client).await.is_empty());
+        assert_eq!(client.ask(extended(START_TLS, None)).await.code(), ResultCode::Success);
+        let mut client = client.into_tls(config).await.unwrap();
+        assert_eq!(mechanisms(&mut client).await, offered);
+        let external = client.ask(sasl("EXTERNAL", None)).await.code();
+        assert_eq!(external == ResultCode::Success, offered.contains(&"EXTERNAL"));
+    }
+    // Loopback that is trusted with passwords.
+    let server = start(Mode::Plain, Settings::default()).await;
+    assert_eq!(mechanisms(&mut Client::connect(server.address).await).await, ["PLAIN"]);
 }
 
 #[tokio::test]
