@@ -1,6 +1,9 @@
 //! The path of a record allocates nothing.
 
-use keyway_engine::{Algorithm, Engine, Key, Kind, Parameters, Request};
+use keyway_engine::{
+    Algorithm, Engine, Error, Key, Kind, Opened, Operation, PacketKey, PacketKeys, Parameters,
+    Request, Task,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -105,4 +108,57 @@ fn records_ciphers_hashes_and_macs_allocate_nothing() {
     let mut out = [0; 32];
     engine.random(&mut out).unwrap();
     assert_eq!(allocations(|| engine.random(&mut out).unwrap()), 0);
+}
+
+/// Who sends what is not authentic makes nobody work more than who sends what is: each kind of error
+/// that a peer can provoke is counted without an allocation, by direct calls, for a client that is
+/// counted, and through a queue.
+#[test]
+fn what_peers_get_wrong_allocates_nothing() {
+    let engine = keyway_drivers::engine();
+    let gcm = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16]));
+    let header = [9; 16];
+    let keys = PacketKeys::new(&header, PacketKey { key: &[1; 16], iv: &[3; 12] });
+    let quic = Parameters::new(Algorithm::QuicAes128Gcm, Key::Packet(keys));
+    let sessions = [gcm, gcm.client("allocations")].map(|gcm| engine.session(gcm).unwrap());
+    let packets = [quic, quic.client("allocations")].map(|quic| engine.session(quic).unwrap());
+    let verify = || {
+        let (public_key, message, signature) = (&[9; 32], b"text", &[1; 64]);
+        engine.run(Algorithm::Ed25519, &mut Request::Verify { public_key, message, signature })
+    };
+    let forge = || {
+        for session in &sessions {
+            // A wrong tag, and no room for one.
+            for bytes in [64, 15] {
+                let opened = session.open_in_place(&[0; 12], b"header", &mut [1; 64][..bytes]);
+                assert_eq!(opened, Err(Error::Authentication));
+            }
+        }
+        for session in &packets {
+            let (packet, opened) = (&mut [0x40; 64][..], &mut Opened::default());
+            let request = &mut Request::Unprotect { largest: None, number_at: 9, packet, opened };
+            assert_eq!(session.run(request), Err(Error::Authentication));
+        }
+        assert_eq!(verify(), Err(Error::Authentication));
+    };
+    // The first of its kind gets its counter.
+    forge();
+    assert_eq!(allocations(forge), 0);
+
+    let mut queue = engine.queue(64);
+    let open = |_| {
+        let (nonce, aad, data) = ([0; 12], Vec::new(), vec![1; 64]);
+        Task::new(&sessions[0], Operation::Open { nonce, aad, data })
+    };
+    let mut tasks: Vec<_> = (0..64).map(open).collect();
+    let mut there_and_back = |count: usize| {
+        assert_eq!(queue.submit(&mut tasks, false), count);
+        queue.poll(&mut tasks);
+        assert_eq!(tasks.len(), count);
+        assert!(tasks.iter().all(|task| task.result() == Err(Error::Authentication)));
+    };
+    (0..3).for_each(|_| there_and_back(64));
+    let made = allocations(|| there_and_back(64));
+    // A few for the batch, as for what is authentic, and none for each of its 64.
+    assert!(made < 16, "{made}");
 }

@@ -69,18 +69,41 @@ impl Error {
 
     /// Its name in the meters.
     pub const fn name(&self) -> &'static str {
+        Self::NAMES[self.kind()]
+    }
+
+    /// The names in the meters, one for each kind.
+    const NAMES: [&'static str; Self::KINDS] = [
+        "unsupported",
+        "disabled",
+        "no-such-driver",
+        "invalid-key",
+        "invalid-request",
+        "authentication",
+        "busy",
+        "exhausted",
+        "closed",
+        "driver",
+        "gone",
+    ];
+
+    /// How many kinds the meters know.
+    pub(crate) const KINDS: usize = 11;
+
+    /// Which of them it is.
+    pub(crate) const fn kind(&self) -> usize {
         match self {
-            Error::Unsupported(_) => "unsupported",
-            Error::Disabled(_) => "disabled",
-            Error::NoSuchDriver => "no-such-driver",
-            Error::InvalidKey(_) => "invalid-key",
-            Error::InvalidRequest(_) => "invalid-request",
-            Error::Authentication => "authentication",
-            Error::Busy => "busy",
-            Error::Exhausted(_) => "exhausted",
-            Error::Closed => "closed",
-            Error::Driver { .. } => "driver",
-            Error::Gone => "gone",
+            Error::Unsupported(_) => 0,
+            Error::Disabled(_) => 1,
+            Error::NoSuchDriver => 2,
+            Error::InvalidKey(_) => 3,
+            Error::InvalidRequest(_) => 4,
+            Error::Authentication => 5,
+            Error::Busy => 6,
+            Error::Exhausted(_) => 7,
+            Error::Closed => 8,
+            Error::Driver { .. } => 9,
+            Error::Gone => 10,
         }
     }
 }

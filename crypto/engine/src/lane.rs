@@ -160,6 +160,7 @@ pub(crate) struct Work {
     pub operations: Counter,
     pub bytes: Counter,
     pub errors: Counter,
+    by_error: ByError,
     pub busy: Counter,
     pub costs: Costs,
     /// One for each stage, made when something is first recorded there.
@@ -174,6 +175,7 @@ impl Work {
             operations: counter("operations"),
             bytes: counter("bytes"),
             errors: counter("errors"),
+            by_error: ByError::default(),
             busy: counter("busy"),
             costs: Costs::default(),
             stages: [const { OnceLock::new() }; 3],
@@ -209,22 +211,39 @@ impl Work {
     #[cold]
     pub fn count_error(&self, error: &Error) {
         self.errors.increment();
-        counter(&format!("engine.{}.{}.error.{}", self.lane, self.label, error.name())).increment();
+        self.by_error.count(error, || format!("engine.{}.{}", self.lane, self.label));
+    }
+}
+
+/// A counter for each kind of error, made when the first of its kind is counted. Peers choose how
+/// often some kinds come, so that later ones cost no more than what succeeds.
+#[derive(Default)]
+struct ByError([OnceLock<Counter>; Error::KINDS]);
+
+impl ByError {
+    fn count(&self, error: &Error, family: impl FnOnce() -> String) {
+        let new = || counter(&format!("{}.error.{}", family(), error.name()));
+        self.0[error.kind()].get_or_init(new).increment();
     }
 }
 
 /// What is counted for one client.
-#[derive(Clone)]
 pub(crate) struct Client {
     name: String,
     operations: Counter,
     bytes: Counter,
+    by_error: ByError,
 }
 
 impl Client {
     pub fn new(name: &str) -> Self {
         let counter = |what| counter(&format!("client.{name}.{what}"));
-        Client { operations: counter("operations"), bytes: counter("bytes"), name: name.to_owned() }
+        Client {
+            operations: counter("operations"),
+            bytes: counter("bytes"),
+            by_error: ByError::default(),
+            name: name.to_owned(),
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -235,7 +254,7 @@ impl Client {
         self.operations.increment();
         self.bytes.add(bytes as u64);
         if let Err(error) = result {
-            counter(&format!("client.{}.error.{}", self.name, error.name())).increment();
+            self.by_error.count(error, || format!("client.{}", self.name));
         }
     }
 }

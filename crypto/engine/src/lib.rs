@@ -133,6 +133,7 @@ mod session;
 mod slow;
 mod spread;
 mod task;
+mod wipe;
 
 pub use algorithm::{Algorithm, Class, Kind, Unknown};
 pub use bell::Bell;

@@ -370,7 +370,8 @@ pub(crate) struct OwnedPacketKeys {
 
 struct OwnedPacketKey {
     key: Zeroizing<Vec<u8>>,
-    iv: Zeroizing<[u8; NONCE_BYTES]>,
+    /// In a box, so that a move leaves none of it behind.
+    iv: Box<Zeroizing<[u8; NONCE_BYTES]>>,
 }
 
 impl OwnedPacketKeys {
@@ -404,7 +405,9 @@ impl OwnedPacketKeys {
 
 impl OwnedPacketKey {
     fn new(key: PacketKey<'_>) -> Self {
-        OwnedPacketKey { key: Zeroizing::new(key.key.to_vec()), iv: Zeroizing::new(*key.iv) }
+        let mut iv = Box::new(Zeroizing::new([0; NONCE_BYTES]));
+        iv.copy_from_slice(key.iv);
+        OwnedPacketKey { key: Zeroizing::new(key.key.to_vec()), iv }
     }
 
     fn view(&self) -> PacketKey<'_> {

@@ -15,7 +15,7 @@ use crate::parameters::{Nonces, OwnedKey, Parameters, Usage};
 use crate::registry::{Lanes, Registry};
 use crate::{
     Algorithm, Demand, DriverSession, DriverStream, Error, Key, Kind, NONCE_BYTES, PacketKeys,
-    Request, Step, TAG_BYTES, clock, learn, sampling, scheduler,
+    Request, Step, TAG_BYTES, clock, learn, sampling, scheduler, wipe,
 };
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ pub(crate) struct Inner {
     /// The lowest packet number that was not protected yet; [`UPDATED`] once another session has
     /// taken this one's place.
     next_number: AtomicU64,
-    pub client: Option<Client>,
+    pub client: Option<Box<Client>>,
     bindings: Append<Binding>,
     tables: Append<Table>,
     current: AtomicUsize,
@@ -210,7 +210,7 @@ impl Session {
             counter,
             forged: AtomicU64::new(0),
             next_number: AtomicU64::new(0),
-            client: parameters.client.map(Client::new),
+            client: parameters.client.map(|name| Box::new(Client::new(name))),
             bindings: Append::new(),
             tables: Append::new(),
             current: AtomicUsize::new(0),
@@ -384,6 +384,16 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    /// With the key goes what requests have left of it on this stack.
+    #[inline]
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.inner) == 1 && self.inner.has_key() {
+            wipe::used();
+        }
+    }
+}
+
 /// Choices that may fall on drivers that are gone before only those that serve already are asked.
 const ATTEMPTS: usize = 4;
 /// One in so many timed requests goes to a candidate that may not be the best.
@@ -406,6 +416,10 @@ impl Inner {
     #[inline]
     pub fn binding(&self, index: u32) -> Option<&Binding> {
         self.bindings.get(index as usize)
+    }
+
+    fn has_key(&self) -> bool {
+        !self.keys.iter().all(|key| matches!(key, OwnedKey::None))
     }
 
     /// The steps with their keys.
@@ -541,9 +555,9 @@ impl Inner {
         parameters.ordered = self.ordered;
         parameters.nonces = if self.is_numbered { Nonces::Ascending } else { Nonces::Given };
         parameters.usage = self.usage;
-        parameters.client = self.client.as_ref().map(Client::name);
+        parameters.client = self.client.as_ref().map(|client| client.name());
         let demand = self.demand.clone();
-        let Session { inner } = Session::open_for(&self.registry, parameters, demand)?;
+        let Session { inner } = &Session::open_for(&self.registry, parameters, demand)?;
         // Whoever took a number before is seen here, and nobody takes one afterwards.
         let next = self.next_number.swap(UPDATED, Ordering::AcqRel);
         if next == UPDATED {
@@ -554,7 +568,7 @@ impl Inner {
             inner.sealed.store(self.sealed.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         inner.forged.store(self.forged.load(Ordering::Relaxed), Ordering::Relaxed);
-        Ok(inner)
+        Ok(inner.clone())
     }
 
     pub fn take_number(&self, number: u64) -> Result<(), Error> {
@@ -921,11 +935,12 @@ impl Inner {
         let binding = self.binding(index).ok_or(WORN)?;
         let state = binding.state.get_or_init(|| {
             let steps = self.steps();
-            let state = match &binding.lane.driver {
+            let open = || match &binding.lane.driver {
                 Some(driver) => driver.open(&steps),
                 None => Stepwise::open(&self.registry, &steps, self.demand.view())
                     .map(|steps| Box::new(steps) as Box<dyn DriverSession>),
             };
+            let state = if self.has_key() { wipe::after(open) } else { open() };
             if let [Step { key: Key::Generate | Key::Extract { .. }, .. }] = steps[..] {
                 // Opening such a session is cryptographic work, so it counts as an operation.
                 binding.work.count(0, &state);

@@ -3,7 +3,7 @@
 //! Submitting never waits. A full queue answers *busy*, and what was accepted is completed exactly
 //! once: with its result, or with [`Error::Closed`] when the pool shuts down first.
 
-use crate::{Error, Task};
+use crate::{Error, Task, wipe};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -81,10 +81,13 @@ impl Shared {
     fn work(&self) {
         while let Some(Job { mut task, deliver }) = self.next() {
             task.begin();
-            let result = catch_unwind(AssertUnwindSafe(|| {
-                let Task { session, operation, .. } = &mut *task;
-                operation.with(|request| session.run(request))
-            }));
+            // Passwords and private keys are worked on here, and a worker's stack lives long.
+            let result = wipe::after(|| {
+                catch_unwind(AssertUnwindSafe(|| {
+                    let Task { session, operation, .. } = &mut *task;
+                    operation.with(|request| session.run(request))
+                }))
+            });
             task.complete(result.unwrap_or(Err(PANICKED)));
             // A consumer's panic is not the pool's: the worker goes on.
             let _ = catch_unwind(AssertUnwindSafe(|| deliver(task)));
