@@ -1,6 +1,6 @@
 //! The data folder: whose it is, who may use it now, and how files get into it.
 
-use crate::failure::{Failure, plain};
+use crate::failure::{Failure, is_disk_full, plain};
 use crate::moment::Moment;
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
@@ -315,20 +315,36 @@ fn lock(folder: &Path) -> Result<File, Failure> {
         Err(Errno::WOULDBLOCK) => return Err(in_use(folder, &mut file)),
         Err(why) => return Err(Failure::system("lock", &path, &why.into())),
     }
-    file.set_len(0).map_err(refused)?;
-    file.write_all(std::process::id().to_string().as_bytes()).map_err(refused)?;
+    // The id is for people. A full disk, which may have no room for it, is no reason not to start.
+    let id = std::process::id().to_string();
+    match file.write_all(id.as_bytes()).and_then(|()| file.set_len(id.len() as u64)) {
+        Err(why) if is_disk_full(&why) => file.set_len(0).map_err(refused)?,
+        other => other.map_err(refused)?,
+    }
     Ok(file)
 }
 
-fn in_use(folder: &Path, lock: &mut File) -> Failure {
+/// Which process uses the folder, in words; `None` if none does.
+pub fn user(folder: &Path) -> Option<String> {
+    let mut file = File::open(folder.join(name::LOCK)).ok()?;
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::WOULDBLOCK) => Some(holder(&mut file)),
+        _ => None,
+    }
+}
+
+fn holder(lock: &mut File) -> String {
     let mut id = String::new();
     // It may not have got to writing its id yet.
     let _ = lock.take(20).read_to_string(&mut id);
-    let process = match id.trim().parse::<u32>() {
+    match id.trim().parse::<u32>() {
         Ok(id) => format!("process {id}"),
         Err(_) => "another process".to_owned(),
-    };
-    let folder = folder.display();
+    }
+}
+
+fn in_use(folder: &Path, lock: &mut File) -> Failure {
+    let (folder, process) = (folder.display(), holder(lock));
     Failure::new(format!("{folder} is in use by {process}; stop it first, or name another folder"))
 }
 

@@ -31,7 +31,7 @@ impl Failure {
     pub fn system(what: &str, path: &Path, why: &io::Error) -> Failure {
         let path = path.display();
         Failure::new(match why.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!(
+            _ if is_disk_full(why) => format!(
                 "cannot {what} {path}: the disk is full; make room and start again, nothing that \
                  was acknowledged is lost"
             ),
@@ -68,6 +68,11 @@ impl fmt::Display for Failure {
 /// The directory's words, with the result code's name where there are none.
 pub fn describe(why: &keyway_server::Failure) -> String {
     if why.diagnostic.is_empty() { why.code.name().to_owned() } else { why.diagnostic.clone() }
+}
+
+/// Whether the system has no room, or none for this user.
+pub fn is_disk_full(why: &io::Error) -> bool {
+    matches!(why.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// The system's words without "(os error 2)", which helps nobody.

@@ -1,7 +1,7 @@
 //! `keyway top`: what a running server is doing, read out of its page of counters and histograms.
 
 use crate::cli::Top;
-use crate::data::{State, look, name};
+use crate::data::{self, State, look, name};
 use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::output;
@@ -87,11 +87,22 @@ fn open(arguments: &Top) -> Result<Reader, Failure> {
         ))
     };
     let page = folder.join(name::METER);
-    if look(folder)? == State::Absent || !page.exists() {
+    if look(folder)? == State::Absent {
         return Err(not_running());
     }
-    let reader = Reader::open(&page).map_err(Failure::new)?;
-    if reader.alive() { Ok(reader) } else { Err(not_running()) }
+    let reader = match page.exists() {
+        true => Some(Reader::open(&page).map_err(Failure::new)?),
+        false => None,
+    };
+    match (reader.filter(Reader::alive), data::user(folder)) {
+        (Some(reader), _) => Ok(reader),
+        (None, None) => Err(not_running()),
+        (None, Some(process)) => Err(Failure::new(format!(
+            "{process} uses {}, and there are no counters to look at: either it is no server, or \
+             it found no room on the disk for them; make room and start it again",
+            folder.display()
+        ))),
+    }
 }
 
 async fn show(arguments: &Top, reader: &Reader) -> Result<(), End> {

@@ -4,7 +4,7 @@ use crate::admin;
 use crate::cli::{Listen, Up};
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
-use crate::failure::Failure;
+use crate::failure::{Failure, is_disk_full, plain};
 use crate::fill::{self, Manner};
 use crate::instance::Instance;
 use crate::listeners;
@@ -41,7 +41,7 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let (folder, mut configuration, doors) = prepare(arguments)?;
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
-    open_meter(&folder)?;
+    open_meter(&folder);
     let engine = keyway_drivers::engine();
     let mut tls = Tls::new(&engine)?;
     let made = tls.make(&folder, &configuration.tls, &doors.addresses()?, Moment::now())?;
@@ -67,11 +67,25 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     }
 }
 
-fn open_meter(folder: &Folder) -> Result<(), Failure> {
-    keyway_meter::open(Some(&folder.file(name::METER))).map_err(|why| match why {
-        keyway_meter::Error::System { what, path, source } => Failure::system(what, &path, &source),
-        why => Failure::new(why),
-    })
+/// Counts where `keyway top` can look. Where no file can be had, on a full disk above all, it is
+/// counted in memory: to serve, and to make room by deletions, matters more than to be watched.
+fn open_meter(folder: &Folder) {
+    let path = folder.file(name::METER);
+    let Err(why) = keyway_meter::open(Some(&path)) else { return };
+    // The page of an earlier process would show what is no more.
+    let _ = std::fs::remove_file(&path);
+    let why = match why {
+        keyway_meter::Error::System { source, .. } if is_disk_full(&source) => {
+            "the disk is full; make room".to_owned()
+        }
+        keyway_meter::Error::System { source, .. } => plain(&source),
+        why => why.to_string(),
+    };
+    output::note(format_args!(
+        "warning: the counters are in memory only, and keyway top does not see them: cannot make \
+         {}: {why} and start again",
+        path.display()
+    ));
 }
 
 /// Fills a directory that is empty, or was not filled to the end. Says whether it did.

@@ -44,11 +44,12 @@ const _: () = assert!(SHARDS >= 2 && SHARDS <= u64::BITS as usize);
 /// processes can open; `None` says that the heap will do, as it does when nobody calls this.
 ///
 /// Call it before the first counter is made, and while holding whatever lock guards the folder: a
-/// page that an earlier process left at `path` is replaced.
+/// page that an earlier process left at `path` is replaced, and removed where there is no room.
 ///
 /// # Errors
 /// [`Error::AlreadyOpen`] if this process has its page already, [`Error::System`] if the file
-/// cannot be created at its full size of [`PAGE_BYTES`](crate::limits::PAGE_BYTES) or mapped.
+/// cannot be created at its full size of [`PAGE_BYTES`](crate::limits::PAGE_BYTES) or mapped. Then
+/// the process counts on the heap, where nobody else can look, and this may be called again.
 pub fn open(path: Option<&Path>) -> Result<(), Error> {
     if PAGE.get().is_some() {
         return Err(Error::AlreadyOpen);
@@ -59,8 +60,10 @@ pub fn open(path: Option<&Path>) -> Result<(), Error> {
     let system = |what| move |source| Error::System { what, path: path.to_owned(), source };
     let draft = page::Draft::create(path).map_err(system("create the page of counters"))?;
     let words = draft.map().map_err(system("map the page of counters"))?;
-    PAGE.set(Page::new(words)).map_err(|_| Error::AlreadyOpen)?;
-    draft.publish().map_err(system("put in place the page of counters"))
+    // What cannot be put in place is not counted into.
+    let page = Page::new(words);
+    draft.publish().map_err(system("put in place the page of counters"))?;
+    PAGE.set(page).map_err(|_| Error::AlreadyOpen)
 }
 
 /// The counter of that name: the one there is, or a new one that starts at 0.

@@ -40,7 +40,18 @@ pub(crate) struct Draft {
 impl Draft {
     /// Makes the file (0600) beside `path`, at its full size with its blocks reserved, so that a
     /// full disk is an error here and not a signal when a counter is added to.
+    ///
+    /// Where it is full, what an earlier process left at `path` goes first: nobody counts there.
     pub fn create(path: &Path) -> io::Result<Draft> {
+        match Draft::attempt(path) {
+            Err(error) if is_disk_full(&error) && std::fs::remove_file(path).is_ok() => {
+                Draft::attempt(path)
+            }
+            made => made,
+        }
+    }
+
+    fn attempt(path: &Path) -> io::Result<Draft> {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(".new");
         let temporary = PathBuf::from(temporary);
@@ -88,6 +99,10 @@ impl Draft {
     pub fn publish(self) -> io::Result<()> {
         std::fs::rename(&self.temporary, &self.path)
     }
+}
+
+fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl Drop for Draft {

@@ -1,6 +1,6 @@
 //! What a start refuses: one clear line, a status that is not 0, and nothing touched.
 
-use crate::support::{Running, finish, keyway, with_mounts};
+use crate::support::{Running, finish, installed, keyway, with_mounts};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -144,12 +144,59 @@ fn a_full_disk_loses_nothing() {
     running.stop();
     let lines = fs::read_to_string(&said).unwrap();
     fs::remove_file(said).unwrap();
-    let lines: Vec<&str> = lines.lines().collect();
+    let lines = lines.lines().filter(|line| !line.starts_with("keyway: warning: "));
+    let lines: Vec<&str> = lines.collect();
     assert_eq!(lines.len(), 12, "{lines:#?}");
     for pair in lines.chunks(2) {
         assert!(pair[0].starts_with("keyway: ") && pair[0].contains("disk is full"), "{lines:#?}");
         assert_eq!(pair[1], "status 1", "{lines:#?}");
     }
+}
+
+/// A disk that was filled to the brim while the server was down.
+#[test]
+fn a_full_disk_is_no_reason_not_to_start_and_deletes_make_room() {
+    if !installed("ldapdelete") || !installed("ldapsearch") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=32m tmpfs \"$1\" && mkfifo \"$1/said\" || exit\n\
+        keyway=$2 data=$1/data\n\
+        up() { \"$keyway\" up --json --data \"$data\" --listen 127.0.0.1:0 --listen-tls off \"$@\"; }\n\
+        up --sample 300 > \"$1/said\" &\n\
+        exec 3< \"$1/said\" && read -r _ <&3 && kill -TERM $(cat \"$1/data/lock\") && wait || exit\n\
+        exec 3<&-; rm \"$1/data/meter\"\n\
+        cat /dev/zero > \"$1/full\"\n\
+        exec \"$keyway\" up --json --data \"$data\" --listen 127.0.0.1:0 --listen-tls off";
+    let Some(mut command) = with_mounts(script, place.path()) else { return };
+    let said = place.path().with_extension("err");
+    command.arg(crate::support::KEYWAY).stderr(fs::File::create(&said).unwrap());
+    let running = Running::spawn(&mut command);
+    assert_eq!(running.ready["first_start"], false);
+    let lines = fs::read_to_string(&said).unwrap();
+    fs::remove_file(said).unwrap();
+    let warned =
+        |line: &&str| line.starts_with("keyway: warning: ") && line.contains("disk is full");
+    assert_eq!(lines.lines().filter(warned).count(), 1, "{lines}");
+
+    // Its mounts are seen through it alone.
+    let server = running.ready["pid"].as_u64().unwrap();
+    let inside = |path: &str| format!("/proc/{server}/root{path}");
+    let data = inside(running.text("data"));
+    keyway(["top", "--count", "1", "--data", &data])
+        .refused(1, &[&format!("process {server} uses"), "no counters", "make room"]);
+    let tool = |name: &str, arguments: &[&str]| {
+        let mut command = Command::new(name);
+        command.args(["-x", "-H", running.text("ldap"), "-D", running.text("administrator"), "-y"]);
+        command.arg(inside(running.text("administrator_password_file"))).args(arguments);
+        finish(command.env("LDAPCONF", "/dev/null"), "").well()
+    };
+    let base = ["-LLL", "-o", "ldif-wrap=no", "-b", "ou=People,dc=example,dc=com", "uid=*", "1.1"];
+    let found = tool("ldapsearch", &base).out;
+    let people: Vec<&str> = found.lines().filter_map(|line| line.strip_prefix("dn: ")).collect();
+    assert_eq!(people.len(), 300);
+    tool("ldapdelete", &people[..100]);
+    running.stop();
 }
 
 #[test]

@@ -153,6 +153,19 @@ impl Drop for Running {
     }
 }
 
+/// Whether a program of others is here; said on standard error if not. In CI that is a failure.
+pub fn installed(program: &str) -> bool {
+    let mut look = Command::new("sh");
+    look.args(["-c", "command -v \"$1\" > /dev/null", "sh", program]);
+    if look.status().is_ok_and(|status| status.success()) {
+        return true;
+    }
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+    assert!(!ci, "nothing may be skipped in CI, but {program} is not installed");
+    eprintln!("skipped: {program} is not installed (`cargo xtask test` installs it)");
+    false
+}
+
 /// A command that runs `script` in a mount namespace of its own, where `$1` can be mounted upon;
 /// `None`, said on standard error, where the system does not let us. In CI that is a failure.
 pub fn with_mounts(script: &str, place: &Path) -> Option<Command> {
