@@ -1,36 +1,135 @@
 //! `keyway directory check`.
+//!
+//! LMDB maps the data file and believes it: what is damaged in a way that nobody has thought of, or a
+//! disk that cannot read, ends the process with a signal. So another process does the work, and its
+//! death is an answer.
 
 use crate::cli::Check;
-use crate::failure::Failure;
-use crate::offline;
+use crate::failure::{Failure, describe};
+use crate::instance::what_to_do;
+use crate::offline::{self, Inspected, Offline};
 use crate::output::{self, grouped};
+use rustix::process::Signal;
 use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
+/// What a line of the working process begins with that says how far it is.
+const AT: &str = "at ";
+
 /// Checks the store of a data folder, and that each entry is found by the keys it should have.
+/// Returns whether all is well; what is not has been said.
 ///
 /// # Errors
-/// If there is none, it is in use, or it contradicts itself.
-pub fn run(arguments: &Check) -> Result<(), Failure> {
-    let opened = offline::open(&arguments.data.folder)?;
+/// If there is none, or it is in use.
+pub fn run(arguments: &Check) -> Result<bool, Failure> {
+    if arguments.in_this_process {
+        return work(arguments);
+    }
+    let cannot = |why| Failure::new(format!("cannot start a process that checks: {why}"));
+    let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
+        .args(std::env::args_os().skip(1))
+        .arg("--in-this-process")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
+    let mut at = "before the first row".to_owned();
+    if let Some(said) = child.stdout.take() {
+        for line in BufReader::new(said).lines().map_while(Result::ok) {
+            match line.strip_prefix(AT) {
+                Some(place) => place.clone_into(&mut at),
+                None => output::text(line)?,
+            }
+        }
+    }
+    let status = child.wait().map_err(cannot)?;
+    match killed(status) {
+        None => Ok(status.success()),
+        Some(signal) => {
+            let data = &arguments.data.folder.display();
+            let why = format!(
+                "the store is damaged, or the disk cannot be read: reading it killed the process \
+                 that checks ({signal}), {at}; `keyway directory export --continue FILE --data \
+                 {data}` writes all that can be read"
+            );
+            refuse(arguments, &why, &Inspected::default())
+        }
+    }
+}
+
+/// The signal that has ended a process because of what it read.
+fn killed(status: ExitStatus) -> Option<String> {
+    let signal = status.signal()?;
+    let name = [(Signal::ABORT, "SIGABRT"), (Signal::BUS, "SIGBUS"), (Signal::SEGV, "SIGSEGV")]
+        .into_iter()
+        .find(|(known, _)| known.as_raw() == signal);
+    Some(name.map_or_else(|| format!("signal {signal}"), |(_, name)| name.to_owned()))
+}
+
+/// Checks, in this process.
+fn work(arguments: &Check) -> Result<bool, Failure> {
+    let folder = offline::folder(&arguments.data.folder)?;
+    let inspected = offline::inspect(&folder)?;
+    if inspected.places > 0 {
+        let places = grouped(inspected.places);
+        let why = format!("the store is damaged at {places} places; {}", what_to_do(&folder));
+        return refuse(arguments, &why, &inspected);
+    }
+    let advice = what_to_do(&folder);
+    // The folder stays locked with what is left of it.
+    let Offline { instance, folder: _folder, .. } = offline::open_in(folder)?;
     let started = Instant::now();
-    let checked = opened.instance.directory.check().map_err(|why| {
-        Failure::new(format!("{why}; restore it from a backup, or import an export of it"))
-    })?;
+    let tell = &mut |table: &'static str, rows: u64| {
+        // Who does not listen any more has gone away.
+        let _ = output::write(format_args!("{AT}{table}: after {rows} rows"));
+    };
+    let checked = match instance.directory.check(tell) {
+        Ok(checked) => checked,
+        Err(why) => {
+            let why = format!("{}; {advice}", describe(&why));
+            return refuse(arguments, &why, &Inspected::default());
+        }
+    };
     let seconds = started.elapsed().as_secs_f64();
-    opened.instance.close()?;
+    instance.close()?;
     if arguments.json {
-        return output::json(&json!({
+        output::json(&json!({
             "event": "checked",
             "sound": true,
             "entries": checked.entries,
             "postings": checked.postings,
             "seconds": seconds,
-        }));
+        }))?;
+    } else {
+        output::text(format_args!(
+            "{} entries and {} index postings fit together",
+            grouped(checked.entries),
+            grouped(checked.postings)
+        ))?;
     }
-    output::text(format_args!(
-        "{} entries and {} index postings fit together",
-        grouped(checked.entries),
-        grouped(checked.postings)
-    ))
+    Ok(true)
+}
+
+/// Says what is wrong.
+fn refuse(arguments: &Check, why: &str, inspected: &Inspected) -> Result<bool, Failure> {
+    if arguments.json {
+        let damage: Vec<_> = inspected.first.iter().map(output::damage).collect();
+        output::json(&json!({
+            "event": "checked",
+            "sound": false,
+            "why": why,
+            "places": inspected.places,
+            "damage": damage,
+        }))?;
+        return Ok(false);
+    }
+    inspected.first.iter().for_each(output::note);
+    let untold = inspected.places - inspected.first.len() as u64;
+    if untold > 0 {
+        output::note(format_args!("and {} more places", grouped(untold)));
+    }
+    Err(Failure::new(why))
 }

@@ -194,7 +194,9 @@ Examples:
   keyway directory export everything.ldif
       to a file (0600: it has the passwords' hashes in it), in place when it is whole
   keyway directory export --base ou=People,dc=example,dc=com people.ldif
-      one subtree")]
+      one subtree
+  keyway directory export --continue rest.ldif
+      of a damaged store, everything that can be read; what cannot is listed")]
 pub struct Export {
     /// The file, or '-' for standard output
     #[arg(value_name = "FILE", default_value = "-")]
@@ -204,6 +206,10 @@ pub struct Export {
     /// The entry whose subtree is exported, instead of everything
     #[arg(long, value_name = "DN")]
     pub base: Option<String>,
+    /// Write all that can be read of a damaged store and list what cannot, which ends with status 1.
+    /// An entry whose name is lost is called 'cn=lost entry N' in the names of those below it
+    #[arg(long = "continue")]
+    pub go_on: bool,
     /// Say how it went as one line of JSON (on standard error if the LDIF goes to standard output)
     #[arg(long)]
     pub json: bool,
@@ -211,8 +217,9 @@ pub struct Export {
 
 /// Check that everything in the store fits together
 ///
-/// Compares entries (by their checksums), the tree and the indexes with each other, and says what
-/// contradicts what. It changes nothing.
+/// Looks at every page of the data file first. If those are sound, it compares entries (by their
+/// checksums), the tree and the indexes with each other, in a process of its own that a damaged page
+/// may kill. It says what is wrong and where, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -224,6 +231,9 @@ pub struct Check {
     /// Say how it went as one line of JSON
     #[arg(long)]
     pub json: bool,
+    /// Do the work, and tell the process that has started this one how far it is
+    #[arg(long, hide = true)]
+    pub in_this_process: bool,
 }
 
 /// Do what only the owner of the data folder may

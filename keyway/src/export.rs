@@ -1,11 +1,14 @@
 //! `keyway directory export`.
 
 use crate::cli::Export;
+use crate::data::{Folder, name};
 use crate::failure::{Failure, describe};
-use crate::offline;
+use crate::instance::{self, what_to_do};
+use crate::offline::{self, Offline};
 use crate::output::{self, grouped};
 use crate::progress::Progress;
 use keyway_server::ExportError;
+use keyway_store::Salvage;
 use serde_json::json;
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
@@ -16,38 +19,98 @@ use std::path::{Path, PathBuf};
 /// Bytes that are gathered before the system is called.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Writes the entries of a directory as LDIF.
+/// Entries that are told one by one; the rest are counted. The LDIF names all.
+const LOST_TOLD_MAX: usize = 1_000;
+
+/// Writes the entries of a directory as LDIF. Returns whether none is lost.
 ///
 /// # Errors
-/// If there is none, it is in use, or the output cannot be written.
-pub fn run(arguments: &Export) -> Result<(), Failure> {
-    let opened = offline::open(&arguments.data.folder)?;
+/// If there is none, it is in use or damaged, or the output cannot be written.
+pub fn run(arguments: &Export) -> Result<bool, Failure> {
+    let folder = offline::folder(&arguments.data.folder)?;
+    if arguments.go_on {
+        return salvage(arguments, &folder);
+    }
+    if let Some(damage) = offline::inspect(&folder)?.first.first() {
+        let advice = what_to_do(&folder);
+        return Err(Failure::new(format!("the store is damaged: {damage}; {advice}")));
+    }
+    let Offline { instance, folder: _folder, .. } = offline::open_in(folder)?;
     let target = Target::open(&arguments.file)?;
-    let progress = Progress::entries("exporting", opened.instance.entry_count()?);
+    let progress = Progress::entries("exporting", instance.entry_count()?);
     let bytes = Cell::new(0);
     let mut out =
         BufWriter::with_capacity(BUFFER_BYTES, Counted { out: target.writer()?, bytes: &bytes });
-    let exported =
-        opened.instance.directory.export(arguments.base.as_deref(), &mut out, &mut |entries| {
-            progress.at(entries, entries)
-        });
+    let exported = instance
+        .directory
+        .export(arguments.base.as_deref(), &mut out, &mut |entries| progress.at(entries, entries));
     let entries = exported.map_err(|why| target.failed(why, arguments.base.as_deref()))?;
     out.flush().map_err(|why| target.cannot_write(&why))?;
     drop(out);
     let is_file = target.finish()?;
     let seconds = progress.seconds();
     drop(progress);
-    opened.instance.close()?;
+    instance.close()?;
     if arguments.json {
         let line = json!({
             "event": "exported", "entries": entries, "bytes": bytes.get(), "seconds": seconds,
         });
-        if is_file { output::json(&line) } else { output::aside(&line) }
+        if is_file { output::json(&line) } else { output::aside(&line) }?;
     } else if is_file {
-        output::text(format_args!("exported {} entries", grouped(entries)))
-    } else {
-        Ok(())
+        output::text(format_args!("exported {} entries", grouped(entries)))?;
     }
+    Ok(true)
+}
+
+/// The same for a store that is damaged: what can be read.
+fn salvage(arguments: &Export, folder: &Folder) -> Result<bool, Failure> {
+    let store = Salvage::open(&folder.file(name::STORE))
+        .map_err(|why| instance::cannot_open(folder, &why))?;
+    let target = Target::open(&arguments.file)?;
+    let progress = Progress::entries("exporting", store.expected().unwrap_or_default());
+    let bytes = Cell::new(0);
+    let mut out =
+        BufWriter::with_capacity(BUFFER_BYTES, Counted { out: target.writer()?, bytes: &bytes });
+    let base = arguments.base.as_deref();
+    let salvaged = keyway_server::salvage(&store, base, &mut out, &mut |entries| {
+        progress.at(entries, entries)
+    });
+    let salvaged = salvaged.map_err(|why| target.failed(why, base))?;
+    out.flush().map_err(|why| target.cannot_write(&why))?;
+    drop(out);
+    let is_file = target.finish()?;
+    let seconds = progress.seconds();
+    drop(progress);
+    let is_whole = salvaged.lost.is_empty() && salvaged.unnamed == Some(0);
+    let told = salvaged.lost.iter().take(LOST_TOLD_MAX);
+    if arguments.json {
+        let lost = told.map(|lost| json!({ "id": lost.id, "dn": lost.dn, "why": lost.why }));
+        let line = json!({
+            "event": "exported", "entries": salvaged.entries, "bytes": bytes.get(),
+            "seconds": seconds, "whole": is_whole, "lost": salvaged.lost.len(),
+            "lost_without_trace": salvaged.unnamed, "lost_entries": lost.collect::<Vec<_>>(),
+            "damage": store.damage().iter().map(output::damage).collect::<Vec<_>>(),
+        });
+        if is_file { output::json(&line) } else { output::aside(&line) }?;
+        return Ok(is_whole);
+    }
+    store.damage().iter().for_each(output::note);
+    for lost in told {
+        let dn = lost.dn.as_deref().unwrap_or("its name is not known");
+        output::note(format_args!("lost: entry {}, {dn}: {}", lost.id, lost.why));
+    }
+    let more = match salvaged.unnamed {
+        Some(0) => String::new(),
+        Some(more) => format!(" and {} of which nothing is known", grouped(more)),
+        None => ", and how many more there should be cannot be read".to_owned(),
+    };
+    let lost = grouped(salvaged.lost.len() as u64);
+    let entries = grouped(salvaged.entries);
+    if is_whole {
+        output::note(format_args!("exported {entries} entries; none is lost"));
+        return Ok(true);
+    }
+    Err(Failure::new(format!("exported {entries} entries; lost are {lost}{more}")))
 }
 
 /// Where an export goes.

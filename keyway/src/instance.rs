@@ -3,6 +3,7 @@
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::{Failure, describe};
+use crate::output;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
 use keyway_server::{Directory, OpenError, Unfinished};
@@ -37,7 +38,7 @@ impl Instance {
         let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
         let options =
             Options { map_bytes_max: configuration.store_bytes_max, ..Options::default() };
-        let store = Store::open(&path, options).map_err(|why| bad(&why))?;
+        let store = Store::open(&path, options).map_err(|why| cannot_open(folder, &why))?;
         let opened = Directory::open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(why) => {
@@ -123,6 +124,26 @@ impl Instance {
         drop(self.directory);
         self.store.close().map_err(|why| Failure::new(format!("cannot close the store: {why}")))
     }
+}
+
+/// Why the store of a folder cannot be opened, and what can be done about it.
+pub fn cannot_open(folder: &Folder, why: &keyway_store::OpenError) -> Failure {
+    let path = folder.file(name::STORE);
+    let advice = match why {
+        keyway_store::OpenError::Damaged { .. } => format!("; {}", what_to_do(folder)),
+        _ => String::new(),
+    };
+    Failure::new(format!("{}: {why}{advice}", path.display()))
+}
+
+/// What can be done about a damaged store.
+pub fn what_to_do(folder: &Folder) -> String {
+    let data = output::shell(&folder.path().to_string_lossy());
+    format!(
+        "`keyway directory check --data {data}` lists what is wrong, `keyway directory export \
+         --continue FILE --data {data}` writes all that can be read, to be imported into a new \
+         folder"
+    )
 }
 
 fn unreadable(why: keyway_store::Error) -> Failure {

@@ -69,10 +69,10 @@ fn run() -> Result<bool, Failure> {
         Command::Up(arguments) => up::run(&arguments).map(|()| true),
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
-        Command::Directory(Directory::Export(arguments)) => export::run(&arguments).map(|()| true),
+        Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
         Command::Quic(command) => quic::run(&command),
-        Command::Directory(Directory::Check(arguments)) => check::run(&arguments).map(|()| true),
+        Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
     }
 }

@@ -3,10 +3,14 @@
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::Failure;
-use crate::instance::Instance;
+use crate::instance::{self, Instance};
 use crate::moment::Moment;
 use keyway_engine::Engine;
+use keyway_store::Damage;
 use std::path::Path;
+
+/// Damaged places that are kept to be told; the rest are counted.
+const DAMAGE_KEPT_MAX: usize = 100;
 
 /// A directory that is there.
 pub struct Offline {
@@ -25,15 +29,57 @@ pub struct Offline {
 /// # Errors
 /// If there is none, or somebody uses it.
 pub fn open(path: &Path) -> Result<Offline, Failure> {
+    open_in(folder(path)?)
+}
+
+/// Takes a data folder that holds a directory for this process.
+///
+/// # Errors
+/// If it holds none, or somebody uses it.
+pub fn folder(path: &Path) -> Result<Folder, Failure> {
     let folder = Folder::open_existing(path, Moment::now())?;
-    if !folder.has(name::STORE) {
-        return Err(Failure::new(format!(
-            "{} holds no directory yet; fill one with keyway up or keyway directory import",
-            folder.path().display()
-        )));
+    if folder.has(name::STORE) {
+        return Ok(folder);
     }
+    Err(Failure::new(format!(
+        "{} holds no directory yet; fill one with keyway up or keyway directory import",
+        folder.path().display()
+    )))
+}
+
+/// Opens the directory of a folder that this process has.
+///
+/// # Errors
+/// Whatever keeps it from being opened.
+pub fn open_in(folder: Folder) -> Result<Offline, Failure> {
     let configuration = Configuration::load(&folder)?;
     let engine = keyway_drivers::engine();
     let instance = Instance::open(&folder, &configuration, &engine)?;
     Ok(Offline { instance, engine, configuration, folder })
+}
+
+/// Damaged pages of a data file.
+#[derive(Default)]
+pub struct Inspected {
+    /// The first of them.
+    pub first: Vec<Damage>,
+    /// How many there are.
+    pub places: u64,
+}
+
+/// Looks at every page of the data file, without mapping it.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn inspect(folder: &Folder) -> Result<Inspected, Failure> {
+    let path = folder.file(name::STORE);
+    let mut inspected = Inspected::default();
+    let note = &mut |damage| {
+        inspected.places += 1;
+        if inspected.first.len() < DAMAGE_KEPT_MAX {
+            inspected.first.push(damage);
+        }
+    };
+    keyway_store::inspect(&path, note).map_err(|why| instance::cannot_open(folder, &why))?;
+    Ok(inspected)
 }

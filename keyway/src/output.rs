@@ -42,6 +42,16 @@ pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "keyway: {text}");
 }
 
+/// Damage to a data file, for programs.
+pub fn damage(damage: &keyway_store::Damage) -> Value {
+    serde_json::json!({
+        "table": damage.table,
+        "page": damage.page,
+        "offset_bytes": damage.offset_bytes,
+        "what": damage.what,
+    })
+}
+
 /// A number with its thousands apart: 1,234,567.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -43,7 +43,8 @@ mod tests;
 
 pub use access::Subject;
 pub use bulk::{
-    ExportError, ImportError, ImportOptions, ImportReport, Progress, RecordError, Unfinished,
+    ExportError, ImportError, ImportOptions, ImportReport, Lost, Progress, RecordError, Salvaged,
+    Unfinished, salvage,
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;

@@ -21,6 +21,9 @@ pub struct Checked {
 /// Parent of every entry.
 type Parents = HashMap<EntryId, EntryId>;
 
+/// Hears of a table and of how many of its rows have been read.
+type Progress<'p> = &'p mut dyn FnMut(&'static str, u64);
+
 /// Key and value.
 type Row<'t> = (&'t [u8], &'t [u8]);
 
@@ -33,19 +36,26 @@ impl<'t> View<'t> {
     ///
     /// Errors: [`Error::Damaged`] with the first contradiction.
     pub fn check(self) -> Result<Checked, Error> {
-        let parents = self.check_entries()?;
-        self.check_tree(&parents)?;
-        self.check_children(&parents)?;
-        let postings = self.check_postings(&parents)?;
+        self.check_and_tell(&mut |_, _| {})
+    }
+
+    /// The same; `progress` hears now and then which table is being read, and how many of its rows
+    /// have been: a page that is spoilt can kill the process, and this says where.
+    pub fn check_and_tell(self, progress: Progress<'_>) -> Result<Checked, Error> {
+        let parents = self.check_entries(progress)?;
+        self.check_tree(&parents, progress)?;
+        self.check_children(&parents, progress)?;
+        let postings = self.check_postings(&parents, progress)?;
         Ok(Checked { entries: parents.len() as u64, postings })
     }
 
-    fn check_entries(self) -> Result<Parents, Error> {
+    fn check_entries(self, progress: Progress<'_>) -> Result<Parents, Error> {
         let mut parents = Parents::new();
         let mut last = EntryId::ROOT;
         for row in self.entries(EntryId::ROOT)? {
             let (id, entry) = row?;
             parents.insert(id, entry.parent());
+            tell(progress, "entry", parents.len() as u64);
             last = id;
         }
         let next = self.shared.get(self.tables.meta, self.txn, META_NEXT_ID)?;
@@ -58,7 +68,7 @@ impl<'t> View<'t> {
         Ok(parents)
     }
 
-    fn check_tree(self, parents: &Parents) -> Result<(), Error> {
+    fn check_tree(self, parents: &Parents, progress: Progress<'_>) -> Result<(), Error> {
         let mut named = HashMap::with_capacity(parents.len());
         for row in self.rows(self.tables.tree)? {
             let (row, id) = row?;
@@ -73,6 +83,7 @@ impl<'t> View<'t> {
             if named.insert(id, ()).is_some() {
                 return damaged(format!("entry {id} has two names"));
             }
+            tell(progress, "tree", named.len() as u64);
         }
         match named.len() == parents.len() {
             true => Ok(()),
@@ -80,7 +91,7 @@ impl<'t> View<'t> {
         }
     }
 
-    fn check_children(self, parents: &Parents) -> Result<(), Error> {
+    fn check_children(self, parents: &Parents, progress: Progress<'_>) -> Result<(), Error> {
         let mut counts: HashMap<EntryId, u64> = HashMap::new();
         for &parent in parents.values() {
             *counts.entry(parent).or_default() += 1;
@@ -93,6 +104,7 @@ impl<'t> View<'t> {
                 return damaged(format!("the number of children of entry {id:?} is wrong"));
             }
             rows += 1;
+            tell(progress, "children", rows as u64);
         }
         match rows == counts.len() {
             true => Ok(()),
@@ -100,8 +112,8 @@ impl<'t> View<'t> {
         }
     }
 
-    fn check_postings(self, parents: &Parents) -> Result<u64, Error> {
-        let (mut postings, mut children, mut members) = (0u64, 0u64, 0u64);
+    fn check_postings(self, parents: &Parents, progress: Progress<'_>) -> Result<u64, Error> {
+        let (mut rows, mut postings, mut children, mut members) = (0u64, 0u64, 0u64, 0u64);
         let mut before = Vec::new();
         let mut last = EntryId::ROOT;
         for row in self.rows(self.tables.posting)? {
@@ -111,6 +123,8 @@ impl<'t> View<'t> {
                 last = EntryId::ROOT;
                 before = key.to_vec();
             }
+            rows += 1;
+            tell(progress, "posting", rows);
             let mut chunk = Chunk::of_row(row, key.len(), gaps)?;
             while let Some(id) = chunk.next()? {
                 if id <= last || !parents.contains_key(&id) {
@@ -147,6 +161,13 @@ impl<'t> View<'t> {
     ) -> Result<impl Iterator<Item = Result<Row<'t>, Error>>, Error> {
         let rows = table.iter(self.txn).map_err(|e| self.shared.error("checking the store", e))?;
         Ok(rows.map(move |row| row.map_err(|e| self.shared.error("checking the store", e))))
+    }
+}
+
+/// Tells of the first row of a table and of every 1,024th.
+fn tell(progress: Progress<'_>, table: &'static str, rows: u64) {
+    if rows % 1024 <= u64::from(rows == 1) {
+        progress(table, rows);
     }
 }
 

@@ -101,8 +101,8 @@ impl fmt::Display for Error {
             }
             Error::MapFull { map_bytes } => write!(
                 f,
-                "the store has reached the {map_bytes} bytes it was opened for; \
-                 open it again with a larger map"
+                "the store is full: it was opened for {map_bytes} bytes, which is store_bytes_max \
+                 in keyway.toml or what the system granted of it; raise it and start again"
             ),
             Error::Damaged { what } => write!(f, "the store is damaged: {what}"),
             Error::JobPanicked => f.write_str("the change failed by a fault of the program"),

@@ -1,7 +1,8 @@
-//! A look at the head of the data file before LMDB maps it.
+//! The head of the data file: which state is the last, and where its tables begin.
 //!
 //! LMDB believes what it reads: a page beyond the end of the file would kill the process. The
-//! layout is that of `MDB_page` and `MDB_meta` in LMDB 0.9's `mdb.c`, in the machine's byte order.
+//! layout is that of `MDB_page`, `MDB_meta` and `MDB_db` in LMDB 0.9's `mdb.c`, in the machine's
+//! byte order.
 
 use std::fs::File;
 use std::io;
@@ -9,87 +10,196 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::OpenError;
+use crate::limits::LOOK_PAGES_MAX;
+use crate::pages::{Depth, Pages};
 
 const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
 /// Page header and the part of the meta page that is used.
 const HEAD_BYTES: usize = 152;
 const NO_PAGE: u64 = u64::MAX;
+/// `P_META`
+const META_PAGE: u16 = 0x08;
+/// `MDB_INTEGERKEY`, which the list of free pages has and no table of ours.
+const INTEGER_KEYS: u16 = 0x08;
 
 /// One of the two meta pages.
-struct Meta {
-    page_bytes: u64,
-    roots: [u64; 2],
-    last_page: u64,
-    transaction: u64,
+pub(crate) struct Meta {
+    pub page_bytes: u64,
+    /// The list of free pages.
+    pub free: Root,
+    /// The list of tables.
+    pub tables: Root,
+    pub last_page: u64,
+    pub transaction: u64,
 }
 
-/// Checks the head of the data file, and gives the file the length it says.
+/// Where a table begins, and what it is said to hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Root {
+    /// `None` if it is empty.
+    pub page: Option<u64>,
+    /// Levels from the root down to the leaves, both counted.
+    pub levels: u16,
+    pub branch_pages: u64,
+    pub leaf_pages: u64,
+    pub overflow_pages: u64,
+    pub rows: u64,
+    pub flags: u16,
+}
+
+impl Root {
+    /// Bytes of a root in a meta page or in a row of the list of tables.
+    pub const BYTES: usize = 48;
+
+    pub fn parse(bytes: &[u8]) -> Option<Root> {
+        let page = long(bytes, 40)?;
+        Some(Root {
+            flags: short(bytes, 4)?,
+            levels: short(bytes, 6)?,
+            branch_pages: long(bytes, 8)?,
+            leaf_pages: long(bytes, 16)?,
+            overflow_pages: long(bytes, 24)?,
+            rows: long(bytes, 32)?,
+            page: (page != NO_PAGE).then_some(page),
+        })
+    }
+}
+
+/// Checks the head of the data file and the tree of its tables, and gives the file the length that
+/// the head says.
 ///
-/// True if the file had been shorter. That may be right (the last pages may be free and never
-/// written) or damage, so the caller has to check the whole store then.
-pub(crate) fn check(path: &Path) -> Result<bool, OpenError> {
+/// Up to [`LOOK_PAGES_MAX`] every page in use is looked at; of a larger store all but the leaves,
+/// unless the file is too short. That may be right: the last pages may be free and never written.
+pub(crate) fn check(path: &Path) -> Result<(), OpenError> {
     let attempt = |e| OpenError::system("opening the store's data file", e);
     let file = File::options().read(true).write(true).open(path).map_err(attempt)?;
     let bytes = file.metadata().map_err(attempt)?.len();
     let meta = newest(&file).map_err(attempt)?.ok_or_else(|| damaged("its head is not LMDB's"))?;
-    let reachable = meta.roots.iter().all(|&root| root == NO_PAGE || root <= meta.last_page);
-    let wanted = meta.last_page.checked_add(1).and_then(|n| n.checked_mul(meta.page_bytes));
-    let Some(wanted) = wanted.filter(|&n| reachable && i64::try_from(n).is_ok()) else {
-        return Err(damaged("its head contradicts itself"));
+    let wanted = meta.file_bytes().ok_or_else(|| damaged("its head contradicts itself"))?;
+    let depth = match meta.last_page < LOOK_PAGES_MAX || bytes < wanted {
+        true => Depth::All,
+        false => Depth::Branches,
     };
-    if bytes >= wanted {
-        return Ok(false);
+    let mut pages = Pages::new(file.try_clone().map_err(attempt)?, &meta, bytes);
+    let (mut first, mut more) = (None, 0);
+    pages.look(&meta, depth, &mut |damage| match &first {
+        None => first = Some(damage),
+        Some(_) => more += 1,
+    });
+    match first {
+        Some(damage) if more > 0 => Err(damaged(&format!("{damage}; and at {more} more places"))),
+        Some(damage) => Err(damaged(&damage.to_string())),
+        None if bytes < wanted => file.set_len(wanted).map_err(attempt),
+        None => Ok(()),
     }
-    if meta.roots.iter().any(|&root| root != NO_PAGE && (root + 1) * meta.page_bytes > bytes) {
-        return Err(damaged(&format!("the data file has {bytes} bytes and needs {wanted}")));
-    }
-    file.set_len(wanted).map_err(attempt)?;
-    Ok(true)
 }
 
 fn damaged(what: &str) -> OpenError {
     OpenError::Damaged { what: what.into() }
 }
 
-fn newest(file: &File) -> io::Result<Option<Meta>> {
-    let Some(first) = read(file, 0)? else { return Ok(None) };
-    let Some(second) = read(file, first.page_bytes)? else { return Ok(None) };
+impl Meta {
+    /// How long the file has to be; `None` if it contradicts itself.
+    pub fn file_bytes(&self) -> Option<u64> {
+        let there = |root: &Root| root.page.is_none_or(|page| page <= self.last_page);
+        let plain = self.free.flags == INTEGER_KEYS && self.tables.flags == 0;
+        let wanted = self.last_page.checked_add(1)?.checked_mul(self.page_bytes)?;
+        (plain && there(&self.free) && there(&self.tables) && i64::try_from(wanted).is_ok())
+            .then_some(wanted)
+    }
+}
+
+/// The later of two sound heads; LMDB wants both.
+pub(crate) fn newest(file: &File) -> io::Result<Option<Meta>> {
+    let Some(first) = read(file, 0, 0)? else { return Ok(None) };
+    let Some(second) = read(file, first.page_bytes, 1)? else { return Ok(None) };
     if second.page_bytes != first.page_bytes {
         return Ok(None);
     }
-    Ok(Some(if second.transaction > first.transaction { second } else { first }))
+    Ok(Some(later(first, second)))
 }
 
-fn read(file: &File, offset: u64) -> io::Result<Option<Meta>> {
+fn later(first: Meta, second: Meta) -> Meta {
+    if second.transaction > first.transaction { second } else { first }
+}
+
+/// The later of those heads that are sound, each by itself.
+pub(crate) fn any(file: &File) -> io::Result<Option<Meta>> {
+    let first = read(file, 0, 0)?.filter(|meta| meta.file_bytes().is_some());
+    let mut second = None;
+    // Where the first is spoilt, it does not say where the second is.
+    for bits in 9..=16 {
+        let page_bytes = 1 << bits;
+        second = second.or(read(file, page_bytes, 1)?
+            .filter(|meta| meta.page_bytes == page_bytes && meta.file_bytes().is_some()));
+    }
+    Ok(match (first, second) {
+        (Some(first), Some(second)) => Some(later(first, second)),
+        (first, second) => first.or(second),
+    })
+}
+
+/// What there is to go by where no head is left: pages of the size at which most say their number.
+pub(crate) fn none(file: &File, file_bytes: u64) -> Meta {
+    const LOOKED_AT: u64 = 1000;
+    let is_page = |page_bytes: u64, number: u64| {
+        let mut found = [0; 8];
+        let read = file.read_exact_at(&mut found, number * page_bytes);
+        read.is_ok() && u64::from_ne_bytes(found) == number
+    };
+    let pages = |page_bytes| (2..LOOKED_AT).filter(|&number| is_page(page_bytes, number)).count();
+    let page_bytes = (9..=16).map(|bits| 1 << bits).max_by_key(|&size| pages(size)).unwrap_or(4096);
+    let empty = Root {
+        page: None,
+        levels: 0,
+        branch_pages: 0,
+        leaf_pages: 0,
+        overflow_pages: 0,
+        rows: 0,
+        flags: 0,
+    };
+    let last_page = (file_bytes / page_bytes).saturating_sub(1);
+    Meta { page_bytes, free: empty, tables: empty, last_page, transaction: 0 }
+}
+
+fn read(file: &File, offset: u64, page: u64) -> io::Result<Option<Meta>> {
     let mut head = [0; HEAD_BYTES];
     match file.read_exact_at(&mut head, offset) {
-        Ok(()) => Ok(parse(&head)),
+        Ok(()) => Ok(parse(&head, page)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn parse(head: &[u8; HEAD_BYTES]) -> Option<Meta> {
-    if short(head, 16)? != MAGIC || short(head, 20)? != VERSION {
+fn parse(head: &[u8; HEAD_BYTES], page: u64) -> Option<Meta> {
+    if long(head, 0)? != page || short(head, 10)? & META_PAGE == 0 {
         return None;
     }
-    let page_bytes = short(head, 40)?;
+    if word(head, 16)? != MAGIC || word(head, 20)? != VERSION {
+        return None;
+    }
+    let page_bytes = word(head, 40)?;
     if !page_bytes.is_power_of_two() || !(512..=65536).contains(&page_bytes) {
         return None;
     }
     Some(Meta {
         page_bytes: page_bytes.into(),
-        roots: [long(head, 80)?, long(head, 128)?],
+        free: Root::parse(head.get(40..)?)?,
+        tables: Root::parse(head.get(40 + Root::BYTES..)?)?,
         last_page: long(head, 136)?,
         transaction: long(head, 144)?,
     })
 }
 
-fn short(head: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*head.get(at..)?.first_chunk()?))
+pub(crate) fn short(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn long(head: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*head.get(at..)?.first_chunk()?))
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+pub(crate) fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }

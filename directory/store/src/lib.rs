@@ -14,7 +14,10 @@
 //! system has dropped what it could not write and would say that all is well.
 //!
 //! Entries carry checksums, and reading one that the disk has spoilt is an error. The tree and the
-//! posting lists carry none; [`View::check`] compares all of them with the entries.
+//! posting lists carry none; [`View::check`] compares all of them with the entries. LMDB believes
+//! every page it reads, and one that is spoilt can kill the process: [`Store::open`] looks at the
+//! pages first (of a large store not at the leaves), [`inspect`] at all of them, and [`Salvage`]
+//! reads what is left without LMDB.
 //!
 //! ```
 //! use keyway_store::{Entry, EntryId, Error, Key, Names, Options, Store};
@@ -53,9 +56,11 @@ mod lmdb;
 mod lock;
 mod names;
 mod open;
+mod pages;
 mod posting;
 mod read;
 mod record;
+mod salvage;
 mod shared;
 mod store;
 mod task;
@@ -67,8 +72,10 @@ pub use error::{Error, OpenError};
 pub use key::{Key, KeyRange};
 pub use names::Names;
 pub use open::Options;
+pub use pages::Damage;
 pub use posting::Postings;
 pub use read::{Entries, Read, View};
 pub use record::{Attributes, EntryRef, RecordError, Values};
+pub use salvage::{Salvage, inspect};
 pub use store::Store;
 pub use write::Write;

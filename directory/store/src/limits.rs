@@ -50,3 +50,7 @@ pub const DEFERRED_BYTES_MAX: usize = 64 << 20;
 
 /// Room kept on the disk so that entries can be deleted when it is full.
 pub const RESERVE_BYTES: u64 = 4 << 20;
+
+/// Pages in the data file up to which opening looks at every one that is in use; of a larger file
+/// it looks at all but the leaves.
+pub const LOOK_PAGES_MAX: u64 = 1 << 18;

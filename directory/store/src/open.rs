@@ -12,7 +12,6 @@ use crate::disk::{self, Mark};
 use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
 use crate::lmdb::{self, Environment, Tables};
 use crate::lock::Lock;
-use crate::read::View;
 use crate::shared::Shared;
 use crate::write::{META_FORMAT, META_INCARNATION};
 use crate::{OpenError, header};
@@ -20,9 +19,9 @@ use crate::{OpenError, header};
 /// The format this program reads and writes.
 const FORMAT: u32 = 1;
 
-const DATA: &str = "data.mdb";
+pub(crate) const DATA: &str = "data.mdb";
 const LMDB_LOCK: &str = "lock.mdb";
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -49,11 +48,10 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     survey(dir)?;
     let lock = Lock::take(&dir.join(LOCK))?;
     let fresh = is_fresh(dir)?;
-    let mut suspect = false;
     if fresh {
         disk::mark(dir, Mark::Creating)?;
     } else {
-        suspect = header::check(&dir.join(DATA))?;
+        header::check(&dir.join(DATA))?;
     }
     // LMDB maps its lock file and writes to it, and would make it sparse. Nothing but LMDB may open
     // the file from here on: closing it a second time would drop this process's locks on it (POSIX
@@ -73,9 +71,6 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     env.clear_stale_readers().map_err(|e| refused("opening the store", e))?;
     let incarnation = incarnation(&env, &tables)?;
     let shared = Shared::new(env, tables, map_bytes, incarnation, !options.sync, lock);
-    if suspect {
-        check_all(&shared)?;
-    }
     if !options.sync {
         disk::mark(dir, Mark::Loading)?;
     }
@@ -186,15 +181,6 @@ fn incarnation(env: &Environment, tables: &Tables) -> Result<[u8; 16], OpenError
     found
         .and_then(|bytes| bytes.try_into().ok())
         .ok_or_else(|| OpenError::Damaged { what: "its incarnation row is missing".into() })
-}
-
-/// Reads the whole store: its data file was shorter than its head says.
-fn check_all(shared: &Shared) -> Result<(), OpenError> {
-    let txn = shared.env.read_txn().map_err(|e| refused("checking the store", e))?;
-    match View::new(&txn, shared, None).check() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(OpenError::Damaged { what: error.to_string() }),
-    }
 }
 
 fn refused(what: &'static str, error: heed::Error) -> OpenError {

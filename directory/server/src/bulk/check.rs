@@ -8,18 +8,23 @@ use keyway_store::{Checked, EntryId, Names};
 impl Directory {
     /// Reads the whole store, compares its parts, and checks that every entry is found by the keys
     /// of the present index settings and by no others. Takes as long as reading everything does.
+    /// `progress` hears now and then what is being read, and how many rows of it have been.
     ///
     /// # Errors
     /// `other` with the first contradiction, or the store's.
-    pub fn check(&self) -> Result<Checked> {
+    pub fn check(&self, progress: &mut dyn FnMut(&'static str, u64)) -> Result<Checked> {
         let core = &*self.core;
         let read = self.store.read()?;
         let view = read.view();
-        let checked = view.check()?;
+        let checked = view.check_and_tell(progress)?;
         let mut names = Names::new();
-        let mut expected = 0;
+        let (mut seen, mut expected) = (0, 0);
         for entry in view.entries(EntryId::ROOT)? {
             let (id, entry) = entry?;
+            seen += 1;
+            if seen % 1024 == 1 {
+                progress("keys of entries", seen);
+            }
             let keys = core.indexes.keys(&core.schema, &entry.to_entry().attributes);
             for key in &keys {
                 if !view.contains(key, id)? {

@@ -5,7 +5,9 @@ mod export;
 mod import;
 mod prepare;
 mod reindex;
+mod salvage;
 mod wait;
 
 pub use export::ExportError;
 pub use import::{ImportError, ImportOptions, ImportReport, Progress, RecordError, Unfinished};
+pub use salvage::{Lost, Salvaged, salvage};

@@ -190,6 +190,6 @@ proptest! {
                 }
             }
         }
-        fixture.directory.check().unwrap();
+        fixture.directory.check(&mut |_, _| {}).unwrap();
     }
 }

@@ -235,7 +235,7 @@ proptest! {
             for ask in &asks {
                 pair.check(ask);
             }
-            pair.fixture.directory.check().unwrap();
+            pair.fixture.directory.check(&mut |_, _| {}).unwrap();
         }
     }
 }

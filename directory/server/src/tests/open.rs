@@ -91,7 +91,7 @@ fn changed_index_settings_change_the_keys() {
         fixture = again(fixture, &Settings { indexes, ..settings() });
         let found: Vec<_> = questions.iter().map(|one| fixture.names(one)).collect();
         assert_eq!(found, expected);
-        fixture.directory.check().unwrap();
+        fixture.directory.check(&mut |_, _| {}).unwrap();
     }
 }
 
