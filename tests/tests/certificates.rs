@@ -70,15 +70,13 @@ impl Authority {
         openssl(self.place(), &[&ca[..], &["-gencrl", "-out", "crl.pem"], next].concat());
     }
 
-    /// `ldapwhoami -Y EXTERNAL` with this certificate, or none.
-    fn whoami(&self, server: &Server, name: Option<&str>) -> Finished {
+    /// `ldapwhoami -Y EXTERNAL` with this certificate.
+    fn whoami(&self, server: &Server, name: &str) -> Finished {
         let mut command = Command::new("ldapwhoami");
         command.args(["-Y", "EXTERNAL", "-Q", "-H", server.ldaps()]);
         command.env("LDAPTLS_CACERT", server.text("ca_certificate"));
-        if let Some(name) = name {
-            command.env("LDAPTLS_CERT", self.path(&format!("{name}.pem")));
-            command.env("LDAPTLS_KEY", self.path(&format!("{name}.key")));
-        }
+        command.env("LDAPTLS_CERT", self.path(&format!("{name}.pem")));
+        command.env("LDAPTLS_KEY", self.path(&format!("{name}.key")));
         finish(&mut command, "")
     }
 }
@@ -111,10 +109,10 @@ fn a_certificate_is_a_clients_if_it_says_so() {
     files.issue("server", person, "extendedKeyUsage=serverAuth", (ca, key));
     files.issue("any", person, "keyUsage=digitalSignature", (ca, key));
     // Whether there is such an entry or not: TLS lets the first one through, and no other.
-    let code = files.whoami(&server, Some("client")).code;
+    let code = files.whoami(&server, "client").code;
     assert!(code == 0 || code == 49, "{code}");
     for bad in ["server", "any"] {
-        let done = files.whoami(&server, Some(bad));
+        let done = files.whoami(&server, bad);
         assert!(done.err.contains("Can't contact LDAP server"), "{bad}: {}", done.err);
     }
     // The server's own is none of a client.
@@ -122,7 +120,7 @@ fn a_certificate_is_a_clients_if_it_says_so() {
         let own = data.path().join("data").join(name);
         fs::copy(own, files.path(&name.replace("server", "own"))).unwrap();
     }
-    let done = files.whoami(&server, Some("own"));
+    let done = files.whoami(&server, "own");
     assert!(done.err.contains("Can't contact LDAP server"), "{}", done.err);
 }
 
@@ -143,20 +141,20 @@ fn an_administrator_is_who_the_configuration_names() {
     let client_ca = format!("client_ca = [\"{}\"]", files.path("ca.pem").display());
     configure(&data, &client_ca);
     let server = Server::start(&data, &["--sample", "0"]);
-    let done = files.whoami(&server, Some("pretender")).expect(49);
+    let done = files.whoami(&server, "pretender").expect(49);
     assert!(done.err.contains("does not name this certificate"), "{}", done.err);
     for name in ["ada", "robot"] {
-        files.whoami(&server, Some(name)).expect(49);
+        files.whoami(&server, name).expect(49);
     }
     server.stop();
     let who = format!("administrators = [\"cn=ada, o=EXAMPLE\", \"sha256:{fingerprint}\"]");
     configure(&data, &format!("{client_ca}\n{who}"));
     let server = Server::start(&data, &[]);
     for name in ["ada", "robot"] {
-        let done = files.whoami(&server, Some(name)).expect(0);
+        let done = files.whoami(&server, name).expect(0);
         assert_eq!(done.out.trim(), "dn:cn=admin,cn=keyway");
     }
-    files.whoami(&server, Some("pretender")).expect(49);
+    files.whoami(&server, "pretender").expect(49);
 }
 
 #[test]
@@ -178,10 +176,10 @@ fn revoked_certificates_and_lists_that_cannot_be_used() {
     );
     configure(&data, &settings);
     let server = Server::start(&data, &["--sample", "0"]);
-    files.whoami(&server, Some("good")).expect(0);
-    for name in [Some("bad"), None] {
-        let done = files.whoami(&server, name);
-        assert!(done.err.contains("Can't contact LDAP server"), "{name:?}: {}", done.err);
+    files.whoami(&server, "good").expect(0);
+    let without = finish(&mut server.tool("ldapwhoami", server.ldaps()), "");
+    for done in [files.whoami(&server, "bad"), without] {
+        assert!(done.err.contains("Can't contact LDAP server"), "{}", done.err);
     }
     server.stop();
     let pem = fs::read(files.path("crl.pem")).unwrap();
@@ -196,8 +194,8 @@ fn revoked_certificates_and_lists_that_cannot_be_used() {
     fs::write(files.path("pem"), pem).unwrap();
     openssl(files.place(), &["crl", "-in", "pem", "-outform", "DER", "-out", "crl.pem"]);
     let server = Server::start(&data, &[]);
-    files.whoami(&server, Some("good")).expect(0);
-    assert_ne!(files.whoami(&server, Some("bad")).code, 0);
+    files.whoami(&server, "good").expect(0);
+    assert_ne!(files.whoami(&server, "bad").code, 0);
 }
 
 /// Two files before the first start, as help says; and what is printed can be pasted.

@@ -81,6 +81,30 @@ fn what_it_prints_for_people() {
     assert!(second.out.contains("10 entries") && second.out.contains("made 20"), "{}", second.out);
 }
 
+/// The file with the administrator's password is spoken of while that is in it.
+#[test]
+fn it_names_a_password_file_that_is_right_and_no_other() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let right = until_ready(&data, &["--sample", "0"]).out;
+    let file = data.join("admin-password");
+    let asked = "ldapsearch -x -H ldaps://";
+    assert!(right.contains(&format!("password in {}", file.display())), "{right}");
+    assert!(right.contains(asked) && !right.contains(" -W "), "{right}");
+    fs::write(&file, "another").unwrap();
+    let stale = until_ready(&data, &[]).out;
+    assert!(stale.contains("password changed since") && stale.contains(" -W "), "{stale}");
+    fs::remove_file(&file).unwrap();
+    let gone = until_ready(&data, &[]).out;
+    for part in ["password not in a file", "keyway admin password", " -W "] {
+        assert!(gone.contains(part), "{part:?} is not in\n{gone}");
+    }
+    assert!(!gone.contains("admin-password"), "{gone}");
+    let running = Running::start(&data, &[]);
+    assert!(running.ready["administrator_password_file"].is_null());
+    running.stop();
+}
+
 /// Runs `keyway up` for people until it has said all, stops it, and returns what it said.
 fn until_ready(data: &Path, arguments: &[&str]) -> Finished {
     let mut child = Command::new(KEYWAY)
