@@ -3,9 +3,11 @@
 use crate::certificate::Name;
 use crate::crypto::Crypto;
 use crate::failure::Failure;
+use crate::output::Voice;
 use crate::quic::Quic;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -21,7 +23,11 @@ Start here:
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
   keyway crypto test           is the cryptography right on this machine, and how fast
-  keyway quic perf             QUIC on this machine: how fast, and what the time goes to"
+  keyway quic perf             QUIC on this machine: how fast, and what the time goes to
+
+With --json a failure is one line of JSON too, where the answer would have been:
+  {\"event\":\"failed\",\"error\":\"what, where, and what to do\",\"status\":1}
+The exit status is 1 if it could not be done, 2 if the arguments make no sense."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -71,6 +77,10 @@ pub struct Data {
 /// certificate, an administrator with a password of its own, and a sample directory below
 /// dc=example,dc=com, or yours. Further starts open what is there. Ctrl-C stops it; what was
 /// acknowledged to a client is on the disk by then.
+///
+/// What it refuses, what is changed and what is wrong is written to DIR/log. SIGHUP makes it read
+/// again what can change while it runs, certificates, access rules, limits, and open its logs anew:
+/// all of it or, if something is wrong, nothing. Closing its terminal does not stop it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -349,6 +359,24 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             _ => Err(Failure::usage(sentence(&error.to_string()))),
         },
     }
+}
+
+/// How a failure of what the arguments ask for is said; also where they cannot be understood.
+pub fn voice() -> Voice {
+    voice_of(std::env::args_os().collect())
+}
+
+fn voice_of(arguments: Vec<OsString>) -> Voice {
+    let mut flags = arguments.iter().take_while(|argument| *argument != "--");
+    if !flags.any(|argument| argument == "--json") {
+        return Voice::Words;
+    }
+    let aside = match Cli::try_parse_from(&arguments).map(|cli| cli.command) {
+        Ok(Command::Directory(Directory::Export(export))) => export.file.as_os_str() == "-",
+        Ok(_) => false,
+        Err(_) => arguments.iter().any(|argument| argument == "export"),
+    };
+    if aside { Voice::Aside } else { Voice::Json }
 }
 
 /// clap's message without its heading and its usage.

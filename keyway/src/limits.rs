@@ -16,9 +16,26 @@ pub const LOG_FILE_BYTES_MIN: u64 = 4 << 10;
 /// Most files that are kept of each log.
 pub const LOG_FILES_KEPT_MAX: u32 = 1_000;
 
+/// Files that a server has open beside its connections: store, logs, listeners, and room to spare.
+pub const FILES_BESIDE_CONNECTIONS: usize = 64;
+
+/// A line that says so, if fewer files may be open than so many connections need.
+pub fn too_few_open_files(connections_max: usize) -> Option<String> {
+    // Without a limit there is no number.
+    let files = usize::try_from(getrlimit(Resource::Nofile).current?).ok()?;
+    let needed = connections_max.saturating_add(FILES_BESIDE_CONNECTIONS);
+    (files < needed).then(|| {
+        format!(
+            "the system lets this process have {files} files open, and connections_max = \
+             {connections_max} needs {needed}: raise the limit (ulimit -Hn, LimitNOFILE= of a \
+             systemd unit) or lower connections_max"
+        )
+    })
+}
+
 /// Lets the process have as many open files, and so connections, as the system allows it at all.
 ///
-/// A refusal is no reason not to start: fewer connections fit then.
+/// A refusal is no reason not to start: fewer connections fit then, and a server says so.
 pub fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

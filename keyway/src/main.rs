@@ -1,8 +1,9 @@
 //! The one program: flags, configuration, wiring, output.
 //!
 //! It has no meaning of its own: what a directory, a counter or a certificate is, the other rooms
-//! know. What fails ends here as one line on standard error and an exit status: 1 if it could not
-//! be done, 2 if it was asked wrongly.
+//! know. What fails ends here as one line on standard error, or with `--json` as one JSON object
+//! where the answer would have been, and an exit status: 1 if it could not be done, 2 if it was
+//! asked wrongly.
 #![forbid(unsafe_code)]
 
 mod admin;
@@ -29,6 +30,7 @@ mod offline;
 mod output;
 mod progress;
 mod quic;
+mod reload;
 mod sample;
 mod signals;
 mod source;
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(failure) => {
-            output::note(&failure);
+            output::failure(&failure, cli::voice());
             ExitCode::from(failure.status())
         }
     }

@@ -1,7 +1,7 @@
 //! What goes to standard output: words for people, or with `--json` a line for programs.
 
 use crate::failure::Failure;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt::Display;
 use std::io::{self, Write};
 
@@ -27,6 +27,31 @@ pub fn json(value: &Value) -> Result<(), Failure> {
 /// As [`text`].
 pub fn aside(value: &Value) -> Result<(), Failure> {
     writeln!(io::stderr().lock(), "{value}").map_err(|why| Failure::output(&why))
+}
+
+/// How a failure is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// A line for people, on standard error.
+    Words,
+    /// A line for programs, on standard output.
+    Json,
+    /// The same on standard error: standard output has something else.
+    Aside,
+}
+
+/// Says why the program ends.
+pub fn failure(failure: &Failure, voice: Voice) {
+    let (error, status) = (failure.to_string(), failure.status());
+    let value = json!({ "event": "failed", "error": error, "status": status });
+    let said = match voice {
+        Voice::Words => false,
+        Voice::Json => write(&value).is_ok(),
+        Voice::Aside => aside(&value).is_ok(),
+    };
+    if !said {
+        note(failure);
+    }
 }
 
 /// Writes text, for those who care what went wrong.

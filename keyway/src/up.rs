@@ -7,24 +7,25 @@ use crate::data::{self, Folder, State, name};
 use crate::failure::{Failure, is_disk_full, plain};
 use crate::fill::{self, Manner};
 use crate::instance::Instance;
+use crate::limits;
 use crate::listeners;
-use crate::log::{self, Logs};
+use crate::log::Logs;
 use crate::moment::Moment;
 use crate::output;
+use crate::reload::Reload;
 use crate::sample::Sample;
 use crate::signals::{Asked, Signals};
 use crate::source::Source;
 use crate::tls::Tls;
 use crate::welcome::Welcome;
 use keyway_server::log::{Severity, Value};
-use keyway_server::network::{Listener, Mode, Server};
+use keyway_server::network::{CurrentTls, Listener, Mode, Server};
 use keyway_server::password::Passwords;
-use rustls::ServerConfig;
 use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio::task::block_in_place;
 
 /// People in a sample whose size nobody gave.
 const SAMPLE_PEOPLE: u32 = 1_000;
@@ -44,7 +45,8 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     open_meter(&folder);
     let engine = keyway_drivers::engine();
     let mut tls = Tls::new(&engine)?;
-    let made = tls.make(&folder, &configuration.tls, &doors.addresses()?, Moment::now())?;
+    let listen = doors.addresses()?;
+    let made = tls.make(&folder, &configuration.tls, &listen, Moment::now())?;
     let runtime = runtime()?;
     let passwords = Passwords::new(engine.clone(), configuration.directory.password_cost);
     let instance = Instance::open(&folder, &configuration, &engine)?;
@@ -54,17 +56,27 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     add_naming_contexts(&folder, &configuration, &instance)?;
     let password = admin::password_file(&folder, &instance, &passwords, &runtime);
     let welcome = Welcome::new(&folder, &instance, &doors, &made, password, first_start)?;
-    let serving = Serving { configuration, tls: made.config, doors, json: arguments.json };
-    let ended = runtime.block_on(serving.serve(&instance, &welcome, &logs));
+    let serving = Serving {
+        arguments,
+        folder: &folder,
+        instance: &instance,
+        logs: &logs,
+        listen: &listen,
+        tls,
+        current_tls: CurrentTls::new(made.config),
+        configuration,
+    };
+    let ended = runtime.block_on(serving.serve(doors, &welcome));
     drop(runtime);
     instance.close()?;
     drop(logs);
     ended?;
-    if arguments.json {
-        output::json(&json!({ "event": "stopped" }))
-    } else {
-        output::text("stopped")
-    }
+    // Whoever read the output may have gone long ago; it was a good end all the same.
+    let _ = match arguments.json {
+        true => output::json(&json!({ "event": "stopped" })),
+        false => output::text("stopped"),
+    };
+    Ok(())
 }
 
 /// Counts where `keyway top` can look. Where no file can be had, on a full disk above all, it is
@@ -157,7 +169,8 @@ fn prepare(arguments: &Up) -> Result<(Folder, Configuration, Doors), Failure> {
     Ok((folder, configuration, doors))
 }
 
-fn with_flags(mut configuration: Configuration, arguments: &Up) -> Configuration {
+/// The flags win.
+pub fn with_flags(mut configuration: Configuration, arguments: &Up) -> Configuration {
     let either = |flag: Option<Listen>, file: Listen| flag.unwrap_or(file);
     configuration.listen = either(arguments.listen, configuration.listen);
     configuration.listen_tls = either(arguments.listen_tls, configuration.listen_tls);
@@ -226,68 +239,78 @@ fn add_naming_contexts(
 }
 
 /// What a server is started with.
-struct Serving {
+struct Serving<'a> {
+    arguments: &'a Up,
+    folder: &'a Folder,
+    instance: &'a Instance,
+    logs: &'a Logs,
+    /// Where it listens.
+    listen: &'a [SocketAddr],
+    tls: Tls,
+    current_tls: CurrentTls,
     configuration: Configuration,
-    tls: Arc<ServerConfig>,
-    doors: Doors,
-    json: bool,
 }
 
-impl Serving {
+impl Serving<'_> {
     /// Serves until a signal comes or the store fails.
-    async fn serve(
-        self,
-        instance: &Instance,
-        welcome: &Welcome,
-        logs: &Logs,
-    ) -> Result<(), Failure> {
+    async fn serve(self, doors: Doors, welcome: &Welcome) -> Result<(), Failure> {
         let mut signals = Signals::catch()?;
-        let json = self.json;
-        let log_settings = self.configuration.log.clone();
-        let server = self.start(instance)?;
+        let server = self.start(doors)?;
+        let Serving { arguments, folder, instance, logs, listen, tls, current_tls, configuration } =
+            self;
         welcome.log(logs);
-        welcome.say(json)?;
+        let connections_max = configuration.network.limits.connections_max;
+        if let Some(text) = limits::too_few_open_files(connections_max) {
+            logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
+            output::note(text);
+        }
+        welcome.say(arguments.json)?;
+        let mut reload = Reload {
+            arguments,
+            folder,
+            instance,
+            logs,
+            listen,
+            server: &server,
+            tls,
+            current_tls,
+            configuration,
+        };
         let failed = loop {
             tokio::select! {
                 asked = signals.next() => match asked {
                     Asked::End => break None,
-                    Asked::Reload => reopen(logs, &log_settings),
+                    // It reads files; connections go on with the other threads.
+                    Asked::Reload => block_in_place(|| reload.run()),
                 },
                 why = failure_of(instance) => break Some(why),
             }
         };
         tokio::spawn(signals.end_at_next());
         server.shutdown().await;
-        match &failed {
-            None => logs.say(Severity::Info, "stop", &[]),
-            Some(why) => logs.say(Severity::Error, "stop", &[("text", Value::Text(why))]),
-        }
         match failed {
-            None => Ok(()),
-            Some(why) => Err(Failure::new(format!(
-                "the store takes no more changes ({why}); what was acknowledged is safe, start again"
-            ))),
+            None => {
+                logs.say(Severity::Info, "stop", &[]);
+                Ok(())
+            }
+            Some(why) => {
+                logs.say(Severity::Error, "stop", &[("text", Value::Text(&why))]);
+                Err(Failure::new(format!(
+                    "the store takes no more changes ({why}); what was acknowledged is safe, \
+                     start again"
+                )))
+            }
         }
     }
 
-    fn start(self, instance: &Instance) -> Result<Server, Failure> {
-        let config = self.tls;
-        let plain = self
-            .doors
-            .plain
-            .map(|socket| Listener { socket, mode: Mode::StartTls(config.clone()) });
-        let tls = self.doors.tls.map(|socket| Listener { socket, mode: Mode::Tls(config.clone()) });
+    fn start(&self, doors: Doors) -> Result<Server, Failure> {
+        let tls = || self.current_tls.clone();
+        let plain = doors.plain.map(|socket| Listener { socket, mode: Mode::StartTls(tls()) });
+        let tls = doors.tls.map(|socket| Listener { socket, mode: Mode::Tls(tls()) });
         let listeners = plain.into_iter().chain(tls).collect();
-        Server::start(instance.directory.clone(), listeners, self.configuration.network)
+        let network = self.configuration.network.clone();
+        Server::start(self.instance.directory.clone(), listeners, network)
             .map_err(|why| Failure::new(format!("cannot serve: {why}")))
-    }
-}
-
-/// Opens the logs anew; what cannot be opened stays as it was, and is spoken of.
-fn reopen(logs: &Logs, settings: &log::Settings) {
-    if let Err(why) = logs.reopen(settings) {
-        output::note(&why);
-        logs.say(Severity::Error, "reload", &[("text", Value::Shown(&why))]);
     }
 }
 

@@ -71,8 +71,8 @@ pub struct Server {
     child: Child,
     /// What it printed first.
     pub ready: Value,
-    /// Keeps its standard output open.
-    _output: BufReader<std::process::ChildStdout>,
+    /// The rest of its standard output.
+    output: BufReader<std::process::ChildStdout>,
 }
 
 impl Server {
@@ -98,7 +98,26 @@ impl Server {
         output.read_line(&mut line).expect("a first line");
         let ready = serde_json::from_str(&line)
             .unwrap_or_else(|why| panic!("keyway did not come up: {line:?}: {why}"));
-        Server { child, ready, _output: output }
+        Server { child, ready, output }
+    }
+
+    /// Waits for the next line of its standard output.
+    ///
+    /// # Panics
+    /// If there is none, or it is not JSON.
+    pub fn next_event(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).unwrap_or_else(|why| panic!("{line:?}: {why}"))
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    /// If it cannot be sent.
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id() as i32).expect("a pid");
+        kill_process(pid, signal).expect("a signal");
     }
 
     /// A string of its first line.
@@ -167,8 +186,7 @@ impl Server {
     /// # Panics
     /// If it cannot be signalled.
     pub fn stop(mut self) -> ExitStatus {
-        let pid = Pid::from_raw(self.child.id() as i32).expect("a pid");
-        kill_process(pid, Signal::TERM).expect("a signal");
+        self.signal(Signal::TERM);
         self.child.wait().expect("its end")
     }
 

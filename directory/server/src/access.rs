@@ -8,7 +8,7 @@ use crate::schema::Schema;
 use keyway_store::EntryId;
 use std::fmt;
 use std::ops::BitOr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Whom a connection speaks for. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -224,9 +224,9 @@ impl Rule {
     }
 }
 
-/// The table, checked against the schema.
+/// The table, checked against the schema. It can be replaced; who has a view keeps what he saw.
 pub struct Access {
-    rules: Vec<Rule>,
+    rules: RwLock<Arc<[Rule]>>,
 }
 
 impl Access {
@@ -236,31 +236,23 @@ impl Access {
     /// # Errors
     /// The name of an attribute that the schema does not know.
     pub fn new(rules: &[Rule], schema: &Schema) -> Result<Access, String> {
-        let administrator = Rule {
-            who: Who::Administrator,
-            what: What::Everything,
-            attributes: Attributes::All,
-            rights: Rights::ALL,
-        };
-        let rules = rules
-            .iter()
-            .chain([&administrator])
-            .map(|rule| {
-                let attributes = match &rule.attributes {
-                    Attributes::All => Attributes::All,
-                    Attributes::Only(names) => Attributes::Only(expand(names, schema)?),
-                    Attributes::Except(names) => Attributes::Except(expand(names, schema)?),
-                };
-                let Rule { who, what, rights, .. } = *rule;
-                Ok(Rule { who, what, attributes, rights })
-            })
-            .collect::<Result<_, String>>()?;
-        Ok(Access { rules })
+        Ok(Access { rules: RwLock::new(checked(rules, schema)?) })
+    }
+
+    /// Puts another table in its place, checked likewise.
+    ///
+    /// # Errors
+    /// As [`Access::new`]; then nothing changes.
+    pub fn replace(&self, rules: &[Rule], schema: &Schema) -> Result<(), String> {
+        let rules = checked(rules, schema)?;
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
+        Ok(())
     }
 
     /// What this subject may do in this place.
-    pub fn view(&self, subject: &Subject, place: Place) -> View<'_> {
-        let applies = |rule: &&Rule| {
+    pub fn view(&self, subject: &Subject, place: Place) -> View {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let applies = |rule: &Rule| {
             let who = match rule.who {
                 Who::Everyone => true,
                 Who::Users | Who::Owner => *subject != Subject::Anonymous,
@@ -268,8 +260,32 @@ impl Access {
             };
             who && (rule.what == What::Everything || rule.what == What::Only(place))
         };
-        View { rules: self.rules.iter().filter(applies).collect(), own: subject.id() }
+        let chosen = (0..).zip(&*rules).filter(|(_, rule)| applies(rule)).map(|(at, _)| at);
+        View { chosen: chosen.collect(), rules, own: subject.id() }
     }
+}
+
+/// The table with canonical names, and the administrator's rule.
+fn checked(rules: &[Rule], schema: &Schema) -> Result<Arc<[Rule]>, String> {
+    let administrator = Rule {
+        who: Who::Administrator,
+        what: What::Everything,
+        attributes: Attributes::All,
+        rights: Rights::ALL,
+    };
+    rules
+        .iter()
+        .chain([&administrator])
+        .map(|rule| {
+            let attributes = match &rule.attributes {
+                Attributes::All => Attributes::All,
+                Attributes::Only(names) => Attributes::Only(expand(names, schema)?),
+                Attributes::Except(names) => Attributes::Except(expand(names, schema)?),
+            };
+            let Rule { who, what, rights, .. } = *rule;
+            Ok(Rule { who, what, attributes, rights })
+        })
+        .collect()
 }
 
 /// Names made canonical, with all their subtypes.
@@ -285,23 +301,25 @@ fn expand(names: &[String], schema: &Schema) -> Result<Vec<String>, String> {
 
 /// The rules that speak of one subject in one place.
 #[derive(Clone)]
-pub struct View<'a> {
-    rules: Vec<&'a Rule>,
+pub struct View {
+    rules: Arc<[Rule]>,
+    /// Those of them that do, by their places.
+    chosen: Vec<usize>,
     own: Option<EntryId>,
 }
 
 /// What the server does for itself.
-static EVERYTHING: Rule = Rule {
+const EVERYTHING: Rule = Rule {
     who: Who::Everyone,
     what: What::Everything,
     attributes: Attributes::All,
     rights: Rights::ALL,
 };
 
-impl View<'_> {
+impl View {
     /// The view of the server itself, which may do everything.
-    pub fn unrestricted() -> View<'static> {
-        View { rules: vec![&EVERYTHING], own: None }
+    pub fn unrestricted() -> View {
+        View { rules: [EVERYTHING].into(), chosen: vec![0], own: None }
     }
 
     /// Whether the subject may do this to an attribute, given by its canonical name without
@@ -321,7 +339,7 @@ impl View<'_> {
 
     /// Whether the subject may do this to some attribute of some entry of the place.
     pub fn may_anywhere(&self, right: Rights) -> bool {
-        self.rules.iter().any(|rule| rule.rights.contains(right))
+        self.chosen().any(|rule| rule.rights.contains(right))
     }
 
     /// Whether the subject may add, delete and rename this entry.
@@ -331,9 +349,11 @@ impl View<'_> {
 
     fn granting(&self, right: Rights, entry: EntryId) -> impl Iterator<Item = &Rule> {
         let own = self.own == Some(entry);
-        self.rules
-            .iter()
-            .copied()
+        self.chosen()
             .filter(move |rule| rule.rights.contains(right) && (own || rule.who != Who::Owner))
+    }
+
+    fn chosen(&self) -> impl Iterator<Item = &Rule> {
+        self.chosen.iter().filter_map(|at| self.rules.get(*at))
     }
 }

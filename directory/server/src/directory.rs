@@ -17,6 +17,7 @@ use keyway_engine::Engine;
 use keyway_store::{EntryId, Key, Names, Store};
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
@@ -43,12 +44,12 @@ pub(crate) struct Core {
     pub access: Access,
     pub indexes: Indexes,
     pub passwords: Passwords,
-    pub upgrade_passwords: bool,
+    pub upgrade_passwords: AtomicBool,
     pub upgrades: Upgrades,
     pub engine: Engine,
     pub cookies: Cookies,
-    pub search_entries_max: u32,
-    pub search_time_max_s: u32,
+    pub search_entries_max: AtomicU32,
+    pub search_time_max_s: AtomicU32,
     pub log: Log,
     pub clock: fn() -> SystemTime,
     /// When the schema was loaded; it is the same for as long as this lives.
@@ -117,22 +118,18 @@ impl Directory {
     /// Who is at fault and why.
     pub fn open(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
         let schema = Schema::standard().map_err(OpenError::Schema)?;
-        let access = Access::new(&settings.rules, &schema).map_err(|name| {
-            OpenError::Settings(format!(
-                "an access rule names attribute {name}, which is not known"
-            ))
-        })?;
+        let access = Access::new(&settings.rules, &schema).map_err(unknown_attribute)?;
         let indexes = Indexes::new(&settings.indexes, &schema).map_err(OpenError::Settings)?;
         let contexts = load_contexts(&store, &schema)?;
         let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
         let core = Core {
             passwords: Passwords::new(engine.clone(), settings.password_cost)
                 .accepting(&settings.password_accept),
-            upgrade_passwords: settings.password_upgrade,
+            upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
-            search_entries_max: settings.search_entries_max,
-            search_time_max_s: settings.search_time_max_s,
+            search_entries_max: settings.search_entries_max.into(),
+            search_time_max_s: settings.search_time_max_s.into(),
             log: settings.log.clone(),
             schema_time: operational::generalized_time((settings.clock)()),
             clock: settings.clock,
@@ -148,6 +145,21 @@ impl Directory {
         let directory = Directory { store, core: Arc::new(core) };
         directory.reindex()?;
         Ok(directory)
+    }
+
+    /// Takes what can change while it is open from other settings: access rules, limits of searches,
+    /// and how passwords are stored. Indexes stay as they are.
+    ///
+    /// # Errors
+    /// [`OpenError::Settings`]; then nothing changes.
+    pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
+        let core = &*self.core;
+        core.access.replace(&settings.rules, &core.schema).map_err(unknown_attribute)?;
+        core.passwords.set_policy(settings.password_cost, &settings.password_accept);
+        core.upgrade_passwords.store(settings.password_upgrade, Ordering::Relaxed);
+        core.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
+        core.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Ends it: what was accepted is on the disk when this returns, and the store can be opened
@@ -316,7 +328,7 @@ impl Core {
     }
 
     /// What a subject may do in a context.
-    pub fn view(&self, subject: &Subject, context: &NamingContext) -> View<'_> {
+    pub fn view(&self, subject: &Subject, context: &NamingContext) -> View {
         self.access.view(subject, context.place())
     }
 
@@ -332,6 +344,10 @@ impl NamingContext {
     pub fn place(&self) -> access::Place {
         if self.is_system { access::Place::System } else { access::Place::Data }
     }
+}
+
+fn unknown_attribute(name: String) -> OpenError {
+    OpenError::Settings(format!("an access rule names attribute {name}, which is not known"))
 }
 
 /// The contexts that a store holds; the server's own is always the first.

@@ -44,7 +44,7 @@ pub struct Evaluator<'a> {
     /// The schema.
     pub schema: &'a Schema,
     /// The subject's rights.
-    pub view: &'a View<'a>,
+    pub view: &'a View,
     /// Which of them is needed.
     pub right: Rights,
     work: Cell<usize>,
@@ -55,12 +55,12 @@ const WORK_BYTES: usize = 64;
 
 impl<'a> Evaluator<'a> {
     /// For filters, which need the right to search.
-    pub fn search(schema: &'a Schema, view: &'a View<'a>) -> Self {
+    pub fn search(schema: &'a Schema, view: &'a View) -> Self {
         Evaluator::new(schema, view, Rights::SEARCH)
     }
 
     /// For what needs this right.
-    pub fn new(schema: &'a Schema, view: &'a View<'a>, right: Rights) -> Self {
+    pub fn new(schema: &'a Schema, view: &'a View, right: Rights) -> Self {
         Evaluator { schema, view, right, work: Cell::new(0) }
     }
 

@@ -41,6 +41,9 @@ pub const CLOCK_CANDIDATES: usize = 64;
 /// Attribute descriptions whose verdict a search step remembers; others are judged every time.
 pub const VERDICTS_MAX: usize = 256;
 
+/// Changes of one operation that a line of the audit log names; the rest are counted.
+pub const AUDITED_CHANGES_MAX: usize = 64;
+
 /// Bytes of a DN, filter or the like that are kept for a line of the log; the rest is left out.
 pub const LOGGED_TEXT_BYTES_MAX: usize = 1_024;
 

@@ -27,6 +27,43 @@ fn bad_arguments_are_one_line_and_status_2() {
 }
 
 #[test]
+fn with_json_a_failure_is_json() {
+    let place = tempfile::tempdir().unwrap();
+    let missing = place.path().join("missing");
+    let missing = missing.to_str().unwrap();
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["up", "--json", "--prot", "1"], 2, "--prot"),
+        (&["up", "--sample", "many", "--json"], 2, "many"),
+        (&["directory", "import", "--json"], 2, "<FILE>"),
+        (&["directory", "import", "--json", "/no/such.ldif", "--data", missing], 1, "such.ldif"),
+        (&["directory", "check", "--json", "--data", missing], 1, missing),
+        (&["directory", "export", "--json", "x.ldif", "--data", missing], 1, missing),
+        (&["admin", "password", "--json", "--data", missing], 1, missing),
+        (&["top", "--json", "--data", missing], 1, missing),
+        (&["crypto", "bench", "--json", "--algorithm", "rot13"], 2, "rot13"),
+        (&["quic", "get", "--json", "ftp://x"], 2, "ftp://x"),
+    ];
+    for (arguments, status, part) in cases {
+        let done = keyway(*arguments);
+        assert_eq!(done.code, Some(*status), "{arguments:?}: {}{}", done.out, done.err);
+        assert_eq!(done.err, "", "{arguments:?}");
+        let value = done.json();
+        assert_eq!(value["event"], "failed", "{arguments:?}");
+        assert_eq!(value["status"], *status, "{arguments:?}");
+        assert!(value["error"].as_str().unwrap().contains(part), "{value}");
+    }
+    // Where standard output is the LDIF, it is on standard error.
+    for arguments in [&["--data", missing][..], &["--bsae", "dc=x"]] {
+        let done = keyway(["directory", "export", "--json"].iter().chain(arguments));
+        assert_eq!(done.out, "");
+        let value: serde_json::Value = serde_json::from_str(&done.err).unwrap();
+        assert_eq!(value["event"], "failed");
+    }
+    // It is a file's name there.
+    keyway(["directory", "import", "--data", missing, "--", "--json"]).refused(1, &["--json"]);
+}
+
+#[test]
 fn help_teaches_with_examples() {
     let overview = keyway(["--help"]).well();
     for command in ["up", "directory", "admin", "top", "crypto"] {

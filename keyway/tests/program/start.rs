@@ -292,3 +292,74 @@ fn paths_are_whole() {
         finish(Command::new(KEYWAY).current_dir(place.path()).args(["directory", "export"]), "");
     assert!(export.well().out.contains("dn: dc=example,dc=com"));
 }
+
+#[test]
+fn too_few_open_files_are_spoken_of() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    // The soft limit is raised to the hard one, which is enough for fewer connections.
+    let script = "ulimit -Sn 100 && ulimit -Hn 300 && exec \"$0\" \"$@\"";
+    let start = |said: &Path| {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            script,
+            KEYWAY,
+            "up",
+            "--json",
+            "--sample",
+            "0",
+            "--listen-tls",
+            "off",
+        ]);
+        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(&data);
+        Running::spawn(command.stderr(fs::File::create(said).unwrap())).stop();
+        fs::read_to_string(said).unwrap()
+    };
+    let said = start(&place.path().join("said"));
+    for part in ["300 files", "connections_max = 10000", "10064", "LimitNOFILE"] {
+        assert!(said.contains(part), "{part:?} is not in {said:?}");
+    }
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(fs::read_to_string(data.join("log/error.log")).unwrap().contains(" warning limit "));
+    let file = data.join("keyway.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("connections_max = 10000", "connections_max = 200")).unwrap();
+    assert_eq!(start(&place.path().join("again")), "");
+}
+
+/// In a terminal of its own, which then goes: it gets a SIGHUP, and what it says cannot be written.
+#[test]
+fn a_closed_terminal_stops_no_server() {
+    const SCRIPT: &str = r#"
+import os, pty, re, signal, socket, sys, time
+program, data = sys.argv[1:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(program, [program, "up", "--sample", "0", "--listen", "127.0.0.1:0",
+                       "--listen-tls", "off", "--data", data])
+said = b""
+while b"Ctrl-C" not in said:
+    said += os.read(terminal, 4096)
+port = int(re.search(rb"ldap://127.0.0.1:(\d+)", said).group(1))
+os.close(terminal)
+log = os.path.join(data, "log", "error.log")
+for _ in range(600):
+    if " info reload" in open(log).read():
+        break
+    time.sleep(0.05)
+else:
+    sys.exit("no SIGHUP came, or it was not heeded")
+os.kill(pid, signal.SIGHUP)
+client = socket.create_connection(("127.0.0.1", port))
+client.sendall(bytes([0x30, 12, 2, 1, 1, 0x60, 7, 2, 1, 3, 4, 0, 0x80, 0]))
+assert client.recv(100)[-7:] == bytes([10, 1, 0, 4, 0, 4, 0])
+os.kill(pid, signal.SIGTERM)
+status = os.waitpid(pid, 0)[1]
+assert status == 0, status
+"#;
+    let place = tempfile::tempdir().unwrap();
+    let mut python = Command::new("python3");
+    python.args(["-c", SCRIPT, KEYWAY]).arg(place.path().join("data"));
+    finish(&mut python, "").well();
+}

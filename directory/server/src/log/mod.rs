@@ -5,8 +5,10 @@
 //! Nothing secret may be put into a [`Record`]: no password, no value of a password attribute, no
 //! credentials. What clients sent may be in it as they sent it; whoever writes it escapes it.
 
+mod audit;
 mod text;
 
+pub(crate) use audit::{Audit, Change};
 pub(crate) use text::{Capped, hidden};
 
 use std::fmt;

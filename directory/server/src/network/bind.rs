@@ -181,7 +181,7 @@ impl Conversation {
         let subject = self.channel.certificate_subject.as_deref();
         let fingerprint = self.channel.certificate_fingerprint.as_ref();
         let schema = &self.shared.directory.core.schema;
-        let mut administrators = self.shared.settings.administrators.iter();
+        let mut administrators = self.settings.administrators.iter();
         administrators.any(|one| one.is(fingerprint, subject, schema))
     }
 

@@ -44,13 +44,13 @@ pub(super) async fn serve(
     mode: Mode,
     mut stop: oneshot::Receiver<()>,
 ) {
-    let private = shared.settings.is_private(origin.peer);
-    let handshake_max = shared.settings.limits.handshake_max;
+    let private = shared.settings().is_private(origin.peer);
+    let handshake_max = shared.settings().limits.handshake_max;
     let (stream, upgrade) = match mode {
         Mode::Plain => (Stream::Plain(tcp), None),
-        Mode::StartTls(config) => (Stream::Plain(tcp), Some(config)),
-        Mode::Tls(config) => {
-            let handshake = timeout(handshake_max, Stream::accept_tls(tcp, config));
+        Mode::StartTls(tls) => (Stream::Plain(tcp), Some(tls)),
+        Mode::Tls(tls) => {
+            let handshake = timeout(handshake_max, Stream::accept_tls(tcp, tls.current()));
             let result = tokio::select! {
                 result = handshake => result,
                 _ = &mut stop => return,
@@ -71,8 +71,8 @@ pub(super) async fn serve(
     let mut connection = Connection::new(stream, conversation, stop);
     loop {
         match (poll_fn(|context| connection.poll_turn(context)).await, &upgrade) {
-            (Next::StartTls, Some(config)) => {
-                let upgraded = connection.start_tls(config.clone());
+            (Next::StartTls, Some(tls)) => {
+                let upgraded = connection.start_tls(tls.current());
                 let upgraded = timeout(handshake_max, upgraded).await;
                 match handshaken(upgraded, &origin) {
                     Some(upgraded) => connection = upgraded,
@@ -376,7 +376,7 @@ impl Connection {
 }
 
 fn idle_max(conversation: &Conversation) -> Duration {
-    let limits = &conversation.shared.settings.limits;
+    let limits = &conversation.settings.limits;
     match conversation.subject {
         Subject::Anonymous => limits.idle_before_bind_max,
         _ => limits.idle_max,

@@ -5,7 +5,6 @@
 //! for something else (slow password checks, writes) is a future whose answer goes out when it is
 //! ready. A request that cannot be taken yet stays unread, and with it all that follow.
 
-use super::Shared;
 use super::answer::Outbox;
 use super::certificate::FINGERPRINT_BYTES;
 use super::extended;
@@ -13,7 +12,10 @@ use super::journal::{Journal, Origin};
 use super::limits::{
     REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX, WORK_BYTES,
 };
+use super::{Settings, Shared};
 use crate::controls::{RequestControls, ResponseControl};
+use crate::log::Change;
+use crate::write::Operation;
 use crate::{Announced, Failure, Search, Step, Subject, WriteDone};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -71,6 +73,8 @@ pub(super) enum Ending {
 
 pub(super) struct Conversation {
     pub(super) shared: Arc<Shared>,
+    /// As they were when the connection was opened.
+    pub(super) settings: Arc<Settings>,
     pub(super) channel: Channel,
     pub(super) subject: Subject,
     pub(super) outbox: Outbox,
@@ -118,8 +122,10 @@ pub(super) enum Answer {
 
 impl Conversation {
     pub fn new(shared: Arc<Shared>, channel: Channel, origin: Origin) -> Self {
+        let settings = shared.settings();
         Conversation {
             shared,
+            settings,
             channel,
             subject: Subject::Anonymous,
             outbox: Outbox::default(),
@@ -194,7 +200,7 @@ impl Conversation {
     }
 
     fn message_bytes_max(&self) -> usize {
-        let limits = &self.shared.settings.limits;
+        let limits = &self.settings.limits;
         match self.subject {
             Subject::Anonymous => limits.message_bytes_before_bind_max,
             _ => limits.message_bytes_max,
@@ -203,7 +209,7 @@ impl Conversation {
 
     /// Whether a request cannot be taken before others are done or their answers read.
     fn must_wait(&self, bytes: &[u8]) -> bool {
-        let (in_flight, limits) = (self.in_flight(), &self.shared.settings.limits);
+        let (in_flight, limits) = (self.in_flight(), &self.settings.limits);
         match Message::peek_tag(bytes) {
             None | Some(tag::UNBIND_REQUEST | tag::ABANDON_REQUEST) => false,
             _ if self.binding => true,
@@ -225,7 +231,7 @@ impl Conversation {
 
     /// How many more bytes of answers may be held.
     fn room(&self) -> usize {
-        let max = self.shared.settings.limits.unread_answer_bytes_max;
+        let max = self.settings.limits.unread_answer_bytes_max;
         max.saturating_sub(self.outbox.unsent().len())
     }
 
@@ -307,21 +313,16 @@ impl Conversation {
                 };
                 self.answer(id, request, result, &[]);
             }
-            Op::AddRequest(add) => {
-                self.start_write(id, request, directory.add(&subject, add, controls));
-            }
-            Op::ModifyRequest(modify) => {
-                self.start_write(id, request, directory.modify(&subject, modify, controls));
-            }
-            Op::DeleteRequest(dn) => {
-                self.start_write(id, request, directory.delete(&subject, dn, controls));
-            }
-            Op::ModifyDnRequest(rename) => {
-                self.start_write(id, request, directory.modify_dn(&subject, rename, controls));
-            }
-            _ => {
-                self.disconnect(ResultCode::ProtocolError, "a response cannot be sent to a server")
-            }
+            _ => match Operation::of(&directory.core, &subject, op, controls) {
+                Some(operation) => {
+                    let audit = self.journal.change(id, &subject, || Change::of(op));
+                    self.start_write(id, request, directory.carry_out(operation, audit));
+                }
+                None => {
+                    let why = "a response cannot be sent to a server";
+                    self.disconnect(ResultCode::ProtocolError, why);
+                }
+            },
         }
     }
 

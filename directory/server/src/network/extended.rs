@@ -2,6 +2,7 @@
 
 use super::conversation::{Answer, Conversation, Ending};
 use crate::failure::{Failure, Result};
+use crate::log::Audit;
 use crate::password::{self, Check, Given};
 use crate::write::hashed_already;
 use crate::{Directory, Subject};
@@ -125,6 +126,9 @@ impl Conversation {
             },
             None => self.shared.directory.core.passwords.generate()?,
         };
+        let audit = self
+            .journal
+            .change(id, &self.subject, || Some(crate::log::Change::new("password", &target)));
         let change = Change {
             directory: self.shared.directory.clone(),
             subject: self.subject.clone(),
@@ -132,6 +136,7 @@ impl Conversation {
             old: old.map(|old| Zeroizing::new(old.to_vec())),
             new,
             generated,
+            audit,
         };
         self.wait_for(id, async move {
             match change.carry_out().await {
@@ -151,17 +156,20 @@ struct Change {
     old: Option<Zeroizing<Vec<u8>>>,
     new: Zeroizing<Vec<u8>>,
     generated: bool,
+    audit: Option<Audit>,
 }
 
 impl Change {
-    async fn carry_out(self) -> Result<Value> {
+    async fn carry_out(mut self) -> Result<Value> {
         // Asked first, so that this is no way to try passwords of others.
         self.directory.may_set_password(&self.subject, &self.target)?;
         if let Some(old) = &self.old {
             self.check_old(old).await?;
         }
         let hashed = self.directory.core.passwords.hash(self.new.clone())?.await?;
-        let set: Result<_> = self.directory.set_password(&self.subject, &self.target, hashed).await;
+        let audit = self.audit.take();
+        let Change { directory, subject, target, .. } = &self;
+        let set: Result<_> = directory.set_password(subject, target, hashed, audit).await;
         set?;
         Ok(self.generated.then(|| response(&self.new)))
     }

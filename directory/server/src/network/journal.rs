@@ -5,7 +5,7 @@
 
 use crate::Subject;
 use crate::limits::LOGGED_TEXT_BYTES_MAX;
-use crate::log::{Access, Book, Capped, Field, Log, Record, Value, hidden};
+use crate::log::{Access, Audit, Book, Capped, Change, Field, Log, Record, Value, hidden};
 use keyway_codec::extended::{CANCEL, PASSWORD_MODIFY, PasswordModifyRequest, START_TLS, WHO_AM_I};
 use keyway_codec::message::{Authentication, LdapResult, Op, ResultCode, Scope};
 use std::fmt::Write;
@@ -106,6 +106,26 @@ impl Journal {
             None => &Asked { id, operation: operation_of(op), ..Asked::default() },
         };
         self.origin.operation(asked, result, subject, entries);
+    }
+
+    /// What the audit log will say of a change when it is done, if it is to say anything.
+    pub fn change(
+        &self,
+        operation: u32,
+        subject: &Subject,
+        change: impl FnOnce() -> Option<Change>,
+    ) -> Option<Audit> {
+        let Origin { log, clock, connection, peer } = &self.origin;
+        let change = if log.audits() { change()? } else { return None };
+        Some(Audit {
+            log: log.clone(),
+            clock: *clock,
+            connection: *connection,
+            operation,
+            peer: *peer,
+            author: subject.dn().unwrap_or_default().to_owned(),
+            change,
+        })
     }
 
     /// Writes down that the session is ended by the server.

@@ -50,7 +50,7 @@ fn admit(
     peer: SocketAddr,
     mode: &Mode,
 ) {
-    let Some((place, stop)) = registry.enter(shared.settings.limits.connections_max) else {
+    let Some((place, stop)) = registry.enter(shared.settings().limits.connections_max) else {
         shared.meters.refused.increment();
         let why = Value::Text("connections_max are open");
         shared.origin(0, peer).connection(Access::Refused, "refused-connection", &[("text", why)]);

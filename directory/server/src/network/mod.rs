@@ -22,6 +22,7 @@ mod listener;
 mod meters;
 mod registry;
 mod stream;
+mod tls;
 
 use crate::Directory;
 pub use administrator::Administrator;
@@ -31,9 +32,9 @@ use meters::Meters;
 use registry::Registry;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+pub use tls::CurrentTls;
 use tokio::task::JoinHandle;
-use tokio_rustls::rustls::ServerConfig;
 
 /// How the network half behaves.
 #[derive(Clone, Debug)]
@@ -73,9 +74,9 @@ pub enum Mode {
     /// In the clear, and so they stay.
     Plain,
     /// In the clear, until the peer asks for StartTLS.
-    StartTls(Arc<ServerConfig>),
+    StartTls(CurrentTls),
     /// With a TLS handshake.
-    Tls(Arc<ServerConfig>),
+    Tls(CurrentTls),
 }
 
 /// Where to accept connections.
@@ -89,11 +90,16 @@ pub struct Listener {
 /// What all connections share.
 struct Shared {
     directory: Arc<Directory>,
-    settings: Settings,
+    settings: RwLock<Arc<Settings>>,
     meters: Meters,
 }
 
 impl Shared {
+    /// The settings as they are now.
+    fn settings(&self) -> Arc<Settings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn origin(&self, connection: u64, peer: SocketAddr) -> Origin {
         let core = &self.directory.core;
         Origin { log: core.log.clone(), clock: core.clock, connection, peer }
@@ -123,6 +129,7 @@ impl Server {
         listeners: Vec<Listener>,
         settings: Settings,
     ) -> io::Result<Server> {
+        let settings = RwLock::new(Arc::new(settings));
         let shared = Shared { directory, settings, meters: Meters::new() };
         let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
         let sockets: Vec<_> = listeners
@@ -136,6 +143,11 @@ impl Server {
         Ok(Server { accepting, registry, shared })
     }
 
+    /// Takes other settings, for connections to come; those that are open keep theirs.
+    pub fn reconfigure(&self, settings: Settings) {
+        *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
     /// Stops: accepts nobody and nothing more, answers the writes that were accepted, tells every
     /// peer, and closes. Returns after [`Limits::drain_max`] at the latest, or a little later.
     pub async fn shutdown(mut self) {
@@ -145,7 +157,7 @@ impl Server {
             let _ = task.await;
         }
         self.registry.stop_all();
-        let drain_max = self.shared.settings.limits.drain_max;
+        let drain_max = self.shared.settings().limits.drain_max;
         if tokio::time::timeout(drain_max, self.registry.emptied()).await.is_err() {
             self.registry.abort_all();
             self.registry.emptied().await;

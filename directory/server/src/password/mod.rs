@@ -15,7 +15,7 @@ pub use scheme::Scheme;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::task::{Context, Poll, ready};
 use stored::Stored;
 pub use stored::StoredError;
@@ -132,24 +132,45 @@ pub fn classify(value: &[u8]) -> Result<Given<'_>, StoredError> {
     }
 }
 
+/// What may change while passwords are made and checked.
+struct Policy {
+    cost: Argon2Cost,
+    accepted: Vec<Scheme>,
+}
+
 /// Makes and checks password values. Cheap to clone; used by all threads at once.
 #[derive(Clone)]
 pub struct Passwords {
     engine: Engine,
-    cost: Argon2Cost,
-    accepted: Arc<[Scheme]>,
+    policy: Arc<RwLock<Policy>>,
 }
 
 impl Passwords {
     /// New values are Argon2id of this cost. Values of the default schemes are verified.
     pub fn new(engine: Engine, cost: Argon2Cost) -> Self {
-        Passwords { engine, cost, accepted: Scheme::defaults().into() }
+        let policy = Policy { cost, accepted: Scheme::defaults().into() };
+        Passwords { engine, policy: Arc::new(RwLock::new(policy)) }
     }
 
     /// The same, but values of these schemes are verified, and Argon2's.
     #[must_use]
     pub fn accepting(self, schemes: &[Scheme]) -> Self {
-        Passwords { accepted: schemes.into(), ..self }
+        self.set_policy(self.cost(), schemes);
+        self
+    }
+
+    /// New values are of this cost from now on, and those of these schemes are verified.
+    pub fn set_policy(&self, cost: Argon2Cost, schemes: &[Scheme]) {
+        let policy = Policy { cost, accepted: schemes.into() };
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+
+    fn policy(&self) -> RwLockReadGuard<'_, Policy> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cost(&self) -> Argon2Cost {
+        self.policy().cost
     }
 
     /// As the function [`classify`], and it must be of a scheme that is verified here.
@@ -168,7 +189,7 @@ impl Passwords {
 
     fn parse<'a>(&self, value: &'a [u8]) -> Result<Stored<'a>, StoredError> {
         let stored = stored::parse(value)?;
-        match stored.scheme().filter(|scheme| !self.accepted.contains(scheme)) {
+        match stored.scheme().filter(|scheme| !self.policy().accepted.contains(scheme)) {
             Some(scheme) => Err(StoredError::NotAccepted(scheme)),
             None => Ok(stored),
         }
@@ -188,7 +209,7 @@ impl Passwords {
         }
         let mut salt = vec![0; SALT_BYTES];
         self.engine.random(&mut salt)?;
-        let cost = self.cost;
+        let cost = self.cost();
         let derived = self.derive(Derivation {
             algorithm: Algorithm::Argon2id,
             cost: cost.into(),
@@ -251,7 +272,10 @@ impl Passwords {
                 algorithm: Algorithm::Argon2id,
                 cost: Cost::Argon2 { memory_kib, passes, .. },
                 ..
-            } => work(*memory_kib, *passes) < work(self.cost.memory_kib, self.cost.passes),
+            } => {
+                let ours = self.cost();
+                work(*memory_kib, *passes) < work(ours.memory_kib, ours.passes)
+            }
             _ => true,
         }
     }
@@ -284,7 +308,7 @@ impl Passwords {
     fn dummy(&self) -> Slow {
         Slow {
             algorithm: Algorithm::Argon2id,
-            cost: self.cost.into(),
+            cost: self.cost().into(),
             salt: vec![0; SALT_BYTES],
             expected: vec![0; DERIVED_BYTES],
             right: Verdict::Wrong,

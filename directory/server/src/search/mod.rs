@@ -254,7 +254,7 @@ impl Search {
 struct Walk<'a> {
     core: &'a Core,
     tree: Tree<'a>,
-    view: &'a View<'a>,
+    view: &'a View,
     names: &'a RefCell<Names>,
     message_id: u32,
     /// Length of the output at which the budget is used up.

@@ -69,14 +69,14 @@ impl Selection {
 pub struct Filtered<'a> {
     schema: &'a Schema,
     selection: &'a Selection,
-    view: &'a View<'a>,
+    view: &'a View,
     verdicts: Vec<Verdict>,
     computed: Vec<Computed>,
 }
 
 impl<'a> Filtered<'a> {
     /// The selection of this subject.
-    pub fn new(schema: &'a Schema, selection: &'a Selection, view: &'a View<'a>) -> Self {
+    pub fn new(schema: &'a Schema, selection: &'a Selection, view: &'a View) -> Self {
         let computed = Computed::ALL.into_iter();
         let computed = computed.filter(|one| selection.selects(schema, one.name())).collect();
         Filtered { schema, selection, view, verdicts: Vec::new(), computed }

@@ -16,6 +16,7 @@ use crate::settings::Announced;
 use keyway_codec::message::{Deref, ResultCode, Scope, SearchRequest};
 use keyway_store::{EntryId, EntryRef, Key, View};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 /// What a search is planned by.
@@ -103,12 +104,13 @@ impl Bounds {
             (asked, 0) => asked,
             (asked, ours) => asked.min(ours),
         };
-        let entries_max = limit(request.size_limit, core.search_entries_max);
+        let entries_max =
+            limit(request.size_limit, core.search_entries_max.load(Ordering::Relaxed));
         let answer_max = match &controls.paged {
             Some(paged) if entries_max == 0 || paged.size < entries_max => paged.size,
             _ => entries_max,
         };
-        let seconds = limit(request.time_limit_s, core.search_time_max_s);
+        let seconds = limit(request.time_limit_s, core.search_time_max_s.load(Ordering::Relaxed));
         let deadline = (seconds > 0).then(|| core.now() + Duration::from_secs(seconds.into()));
         Bounds { entries_max, answer_max, deadline }
     }

@@ -25,11 +25,12 @@ use crate::directory::{Core, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
+use crate::log::Audit;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use crate::schema::{Attributes, Schema};
 use crate::search::Selection;
-use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, ResultCode};
+use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, ResultCode};
 use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
 pub(crate) use secret::{Giver, Secrets, hashed_already};
 use std::cell::RefCell;
@@ -53,6 +54,28 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    /// Understands a client's request; `None` if it is no write.
+    pub fn of(
+        core: &Core,
+        subject: &Subject,
+        op: &Op<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Option<Result<Operation>> {
+        Some(match op {
+            Op::AddRequest(add) => Add::new(core, subject, add, controls).map(Operation::Add),
+            Op::ModifyRequest(modify) => {
+                Modify::new(core, subject, modify, controls).map(Operation::Modify)
+            }
+            Op::DeleteRequest(dn) => {
+                Delete::new(core, subject, dn, controls).map(Operation::Delete)
+            }
+            Op::ModifyDnRequest(rename) => {
+                Rename::new(core, subject, rename, controls).map(Operation::Rename)
+            }
+            _ => return None,
+        })
+    }
+
     /// Does it. May be called again if what it did was undone.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         match self {
@@ -152,7 +175,7 @@ impl Request {
     }
 
     /// The subject's rights where the entry is.
-    fn rights<'c>(&self, core: &'c Core) -> View<'c> {
+    fn rights(&self, core: &Core) -> View {
         core.view(&self.subject, &self.context)
     }
 
@@ -255,7 +278,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = Add::new(&self.core, subject, request, controls);
-        self.carry_out(prepared.map(Operation::Add))
+        self.carry_out(prepared.map(Operation::Add), None)
     }
 
     /// Deletes an entry without children (RFC 4511 § 4.8). As [`Directory::add`].
@@ -266,7 +289,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = Delete::new(&self.core, subject, dn, controls);
-        self.carry_out(prepared.map(Operation::Delete))
+        self.carry_out(prepared.map(Operation::Delete), None)
     }
 
     /// Changes attributes of an entry, all as asked or nothing (RFC 4511 § 4.6). As
@@ -278,7 +301,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = Modify::new(&self.core, subject, request, controls);
-        self.carry_out(prepared.map(Operation::Modify))
+        self.carry_out(prepared.map(Operation::Modify), None)
     }
 
     /// Renames or moves an entry and all below it (RFC 4511 § 4.9). As [`Directory::add`].
@@ -289,42 +312,45 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = Rename::new(&self.core, subject, request, controls);
-        self.carry_out(prepared.map(Operation::Rename))
+        self.carry_out(prepared.map(Operation::Rename), None)
     }
 
     /// Sets an entry's password to a value that is hashed already, on behalf of the subject.
-    pub fn set_password(
+    pub(crate) fn set_password(
         &self,
         subject: &Subject,
         dn: &str,
         hashed: Vec<u8>,
+        audit: Option<Audit>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let prepared = Modify::password(&self.core, subject, dn, hashed);
         // It was hashed here, so nothing is left to be taken out of it.
-        let submitted =
-            prepared.and_then(|modify| submit(&self.store, &self.core, Operation::Modify(modify)));
+        let submitted = prepared
+            .and_then(|modify| submit(&self.store, &self.core, Operation::Modify(modify), audit));
         async move { answered(submitted?).await.map(drop) }
     }
 
-    fn carry_out(
+    /// Does what is prepared. What is done is written into the audit log, also if nobody waits.
+    pub(crate) fn carry_out(
         &self,
         prepared: Result<Operation>,
+        audit: Option<Audit>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let started = prepared.and_then(|operation| self.start(operation));
+        let started = prepared.and_then(|operation| self.start(operation, audit));
         let (store, core) = (self.store.clone(), self.core.clone());
         async move {
             let answer = match started? {
                 Started::Submitted(answer) => answer,
-                Started::Hashing(mut operation, secrets) => {
+                Started::Hashing(mut operation, secrets, audit) => {
                     secrets.put_hashed(&mut operation).await?;
-                    submit(&store, &core, *operation)?
+                    submit(&store, &core, *operation, audit)?
                 }
             };
             answered(answer).await
         }
     }
 
-    fn start(&self, mut operation: Operation) -> Result<Started> {
+    fn start(&self, mut operation: Operation, audit: Option<Audit>) -> Result<Started> {
         let giver = operation.giver();
         if let Operation::Modify(modify) = &operation
             && modify.has_secrets()
@@ -335,8 +361,8 @@ impl Directory {
         let secrets = Secrets::take(&self.core.passwords, &mut operation, giver)?;
         // Submitted at once if it can be, so that a client's writes are done in their order.
         match secrets.is_empty() {
-            true => Ok(Started::Submitted(submit(&self.store, &self.core, operation)?)),
-            false => Ok(Started::Hashing(Box::new(operation), secrets)),
+            true => Ok(Started::Submitted(submit(&self.store, &self.core, operation, audit)?)),
+            false => Ok(Started::Hashing(Box::new(operation), secrets, audit)),
         }
     }
 }
@@ -349,18 +375,24 @@ async fn answered(answer: oneshot::Receiver<Result<WriteDone>>) -> Result<WriteD
 /// How far a write has got before it is waited for.
 enum Started {
     Submitted(oneshot::Receiver<Result<WriteDone>>),
-    Hashing(Box<Operation>, Secrets),
+    Hashing(Box<Operation>, Secrets, Option<Audit>),
 }
 
 fn submit(
     store: &Store,
     core: &Arc<Core>,
     operation: Operation,
+    audit: Option<Audit>,
 ) -> Result<oneshot::Receiver<Result<WriteDone>>> {
     let (sender, receiver) = oneshot::channel();
     let core = core.clone();
     let job = move |write: &mut Write<'_>| operation.apply(&core, write);
     // Nobody may be waiting any more: the connection is gone.
-    store.submit(job, move |result| drop(sender.send(result)))?;
+    store.submit(job, move |result| {
+        if let (Ok(_), Some(audit)) = (&result, audit) {
+            audit.done();
+        }
+        drop(sender.send(result));
+    })?;
     Ok(receiver)
 }

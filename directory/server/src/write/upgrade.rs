@@ -43,7 +43,7 @@ impl Directory {
         outdated: usize,
         password: Zeroizing<Vec<u8>>,
     ) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
-        if !self.core.upgrade_passwords {
+        if !self.core.upgrade_passwords.load(Ordering::Relaxed) {
             return None;
         }
         let (id, old) = (found.subject.id()?, found.passwords.get(outdated)?.clone());

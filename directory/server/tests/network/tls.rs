@@ -5,7 +5,7 @@ use crate::directory::{CERTIFIED, FAST, PASSWORD, SLOW};
 use crate::extended::PASSWORD_MODIFY;
 use crate::support::{Running, start, start_gated};
 use keyway_codec::message::{Op, ResultCode, Scope};
-use keyway_server::network::{Limits, Mode, Settings};
+use keyway_server::network::{CurrentTls, Limits, Mode, Settings};
 use rcgen::{CertificateParams, CertifiedIssuer, DistinguishedName, DnType, KeyPair};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl Pki {
         (certificate, PrivateKeyDer::try_from(key.serialize_der()).unwrap())
     }
 
-    fn server(&self) -> Arc<ServerConfig> {
+    fn server(&self) -> CurrentTls {
         let provider = keyway_tls::provider(&keyway_drivers::engine());
         let verifier =
             WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider.clone())
@@ -52,7 +52,7 @@ impl Pki {
             .with_client_cert_verifier(verifier)
             .with_single_cert(vec![certificate.der().clone()], key)
             .unwrap();
-        Arc::new(config)
+        CurrentTls::new(config)
     }
 
     fn client(&self) -> Arc<ClientConfig> {
