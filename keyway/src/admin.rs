@@ -7,11 +7,13 @@ use crate::instance::Instance;
 use crate::offline::{self, Offline};
 use crate::output;
 use keyway_server::ADMINISTRATOR_DN;
+use keyway_server::Standing;
 use keyway_server::password::limits::PASSWORD_BYTES_MAX;
 use keyway_server::password::{Check, Given, Passwords, classify};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use tokio::runtime::{self, Runtime};
 use zeroize::Zeroizing;
@@ -64,7 +66,9 @@ pub fn password_file(
     };
     // The clients that read a password from a file take all of it.
     let password = Zeroizing::new(text.as_bytes().to_vec());
-    let verdict = match passwords.check(password, &stored) {
+    // The first and only attempt of this process at it.
+    let attempt = passwords.attempt(Ipv4Addr::LOCALHOST.into(), &[], Standing::default());
+    let verdict = match passwords.check(attempt, password, &stored) {
         Ok(Check::Known(verdict)) => Ok(verdict),
         Ok(Check::Pending(pending)) => runtime.block_on(pending),
         Err(why) => Err(why),

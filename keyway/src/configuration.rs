@@ -245,6 +245,7 @@ fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
         message_bytes_before_bind_max: positive(&raw.message_bytes_before_bind_max)?,
         requests_in_flight_max: positive(&raw.requests_in_flight_max)?,
         unread_answer_bytes_max: positive(&raw.unread_answer_bytes_max)?,
+        password_checks_waiting_max: positive(&raw.password_checks_waiting_max)?,
         idle_max: seconds(&raw.idle_max_s)?,
         idle_before_bind_max: seconds(&raw.idle_before_bind_max_s)?,
         handshake_max: seconds(&raw.handshake_max_s)?,

@@ -176,6 +176,12 @@ impl Engine {
         self.run(Algorithm::Random, &mut Request::Random { out }).map(drop)
     }
 
+    /// How many requests the slow class works on at a time: whoever submits no more than that
+    /// decides himself who is next.
+    pub fn slow_threads(&self) -> usize {
+        self.inner.slow.threads()
+    }
+
     /// Submits slow work. If this returns `Ok`, `done` is called exactly once, on another thread
     /// (or on the one that drops the engine).
     ///

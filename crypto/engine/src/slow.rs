@@ -52,6 +52,11 @@ impl SlowPool {
         SlowPool { shared, workers }
     }
 
+    /// How many requests it works on at a time.
+    pub fn threads(&self) -> usize {
+        self.workers.len()
+    }
+
     /// Whether a task that finds it full may wait for room.
     pub fn may_empty(&self) -> bool {
         self.shared.depth > 0 && !self.workers.is_empty()

@@ -250,15 +250,19 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn credentials(&self, dn: &str) -> Result<Option<Credentials>> {
+        self.credentials_of(&Name::parse(&self.core.schema, dn)?)
+    }
+
+    /// The same for a name that has been understood.
+    pub(crate) fn credentials_of(&self, name: &Name) -> Result<Option<Credentials>> {
         let core = &*self.core;
-        let name = Name::parse(&core.schema, dn)?;
         let contexts = core.contexts();
-        let Place::Inside { context, below } = names::place(&contexts, &name) else {
+        let Place::Inside { context, below } = names::place(&contexts, name) else {
             return Ok(None);
         };
         let read = self.store.read()?;
         let view = read.view();
-        let id = match names::resolve(view, context, &name, below) {
+        let id = match names::resolve(view, context, name, below) {
             Ok(id) => id,
             Err(failure) if failure.code == ResultCode::NoSuchObject => return Ok(None),
             Err(failure) => return Err(failure),

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod admission;
 mod bootstrap;
 mod bulk;
 mod candidate;
@@ -42,6 +43,7 @@ mod write;
 mod tests;
 
 pub use access::Subject;
+pub use admission::{Attempt, Standing};
 pub use bulk::{
     ExportError, ImportError, ImportOptions, ImportReport, Lost, Progress, RecordError, Salvaged,
     Unfinished, salvage,

@@ -1,10 +1,10 @@
 //! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
 use super::conversation::{Answer, Conversation};
-use crate::directory::Credentials;
 use crate::failure::{Failure, Result};
+use crate::names::Name;
 use crate::password::{self, Check, Verdict};
-use crate::{ADMINISTRATOR_DN, Directory, Subject};
+use crate::{ADMINISTRATOR_DN, Attempt, Credentials, Directory, Subject};
 use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode};
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -14,18 +14,37 @@ enum Outcome {
     /// This is who it is.
     Known(Subject),
     /// This is who it is if the check says so.
-    Checking(Check, Attempt),
+    Checking(Check, Claim),
+}
+
+/// Whom somebody says he is, in a SASL exchange or a Password Modify.
+enum Identity<'a> {
+    Dn(&'a str),
+    Uid(&'a str),
+}
+
+impl Identity<'_> {
+    /// `dn:DN`, `u:UID`, a bare DN, or a bare uid.
+    fn parse(identity: &str) -> Identity<'_> {
+        match (identity.strip_prefix("dn:"), identity.strip_prefix("u:")) {
+            (Some(dn), _) => Identity::Dn(dn),
+            (_, Some(uid)) => Identity::Uid(uid),
+            _ if identity.contains('=') => Identity::Dn(identity),
+            _ => Identity::Uid(identity),
+        }
+    }
 }
 
 /// A password that is being checked.
-struct Attempt {
+struct Claim {
+    attempt: Attempt,
     directory: Arc<Directory>,
     /// The entry; `None` if there is no such one.
     found: Option<Credentials>,
     password: Zeroizing<Vec<u8>>,
 }
 
-impl Attempt {
+impl Claim {
     /// The bind's result, which does not say what was wrong, and who it is.
     fn end(
         self,
@@ -52,13 +71,15 @@ impl Conversation {
     pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>) {
         match self.authenticate(request) {
             Ok(Outcome::Known(subject)) => self.bound(id, LdapResult::success(), Some(subject)),
-            Ok(Outcome::Checking(Check::Known(verdict), attempt)) => {
-                let (result, subject) = attempt.end(Ok(verdict));
+            Ok(Outcome::Checking(Check::Known(verdict), claim)) => {
+                self.trying = Some(claim.attempt);
+                let (result, subject) = claim.end(Ok(verdict));
                 self.bound(id, result, subject);
             }
-            Ok(Outcome::Checking(Check::Pending(pending), attempt)) => {
+            Ok(Outcome::Checking(Check::Pending(pending), claim)) => {
+                self.trying = Some(claim.attempt);
                 self.wait_for_bind(id, async move {
-                    let (result, subject) = attempt.end(pending.await);
+                    let (result, subject) = claim.end(pending.await);
                     Answer::Bind { result, subject }
                 });
             }
@@ -111,7 +132,9 @@ impl Conversation {
             (false, false) => {}
         }
         self.require_privacy()?;
-        self.check(name, password)
+        let name = Name::parse(self.shared.directory.schema(), name)?;
+        let found = self.shared.directory.credentials_of(&name)?;
+        self.check(&name.canonical(), found, password)
     }
 
     /// RFC 4616: `[authzid] NUL authcid NUL passwd`, in one step.
@@ -130,11 +153,15 @@ impl Conversation {
         if authentication.is_empty() || password.is_empty() {
             return Err(malformed());
         }
-        let name = self.resolve(authentication)?;
-        if !authorization.is_empty() && self.resolve(authorization)? != name {
+        let dn = self.resolve(authentication)?;
+        if !authorization.is_empty() && self.resolve(authorization)? != dn {
             return Err(not_yourself());
         }
-        self.check(name.as_deref().unwrap_or_default(), password.as_bytes())
+        let found = match &dn {
+            Some(dn) => self.shared.directory.credentials(dn)?,
+            None => None,
+        };
+        self.check(&self.asked(authentication)?, found, password.as_bytes())
     }
 
     /// RFC 4513 § 5.2.3: the certificate's subject names the entry, unless the settings say that it
@@ -207,30 +234,39 @@ impl Conversation {
         ))
     }
 
-    /// Checks a password of the entry that is named.
-    fn check(&self, name: &str, password: &[u8]) -> Result<Outcome> {
-        let found = match name {
-            "" => None,
-            name => self.shared.directory.credentials(name)?,
-        };
+    /// Checks a password of the entry that was found by what was asked for.
+    fn check(&self, asked: &[u8], found: Option<Credentials>, password: &[u8]) -> Result<Outcome> {
+        let directory = self.shared.directory.clone();
+        let passwords = &directory.core.passwords;
+        let attempt = passwords.attempt(self.from, asked, self.standing);
         let values = found.as_ref().map_or(&[][..], |found| &found.passwords);
         let password = Zeroizing::new(password.to_vec());
-        let directory = self.shared.directory.clone();
-        let check = directory.core.passwords.check(password.clone(), values)?;
-        Ok(Outcome::Checking(check, Attempt { directory, found, password }))
+        let check = passwords.check(attempt, password.clone(), values)?;
+        Ok(Outcome::Checking(check, Claim { attempt, directory, found, password }))
     }
 
-    /// The DN that an identity stands for: `dn:DN`, `u:UID`, a bare DN, or a bare uid. `None` if
-    /// no one entry has that uid, or no entry is named so.
+    /// An identity in a form in which equal ones are equal, whether or not anybody has it: the
+    /// brake on guessing must not tell.
+    fn asked(&self, identity: &str) -> Result<Vec<u8>> {
+        let schema = self.shared.directory.schema();
+        match Identity::parse(identity) {
+            Identity::Dn(dn) => Ok(Name::parse(schema, dn)?.canonical()),
+            Identity::Uid(uid) => {
+                let rule = schema.attribute("uid").and_then(|attribute| attribute.equality());
+                let normal = rule.and_then(|rule| schema.normalize(rule, uid.as_bytes()));
+                Ok([b"u:", normal.as_deref().unwrap_or(uid.as_bytes())].concat())
+            }
+        }
+    }
+
+    /// The DN that an identity stands for. `None` if no one entry has that uid, or no entry is
+    /// named so.
     pub(super) fn resolve(&self, identity: &str) -> Result<Option<String>> {
         let directory = &self.shared.directory;
-        let dn = match (identity.strip_prefix("dn:"), identity.strip_prefix("u:")) {
-            (Some(dn), _) => dn,
-            (_, Some(uid)) => return directory.dn_of_uid(uid),
-            _ if identity.contains('=') => identity,
-            _ => return directory.dn_of_uid(identity),
-        };
-        Ok(directory.credentials(dn)?.map(|found| found.dn))
+        match Identity::parse(identity) {
+            Identity::Dn(dn) => Ok(directory.credentials(dn)?.map(|found| found.dn)),
+            Identity::Uid(uid) => directory.dn_of_uid(uid),
+        }
     }
 }
 

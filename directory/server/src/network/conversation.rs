@@ -16,7 +16,7 @@ use super::{Settings, Shared};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::log::Change;
 use crate::write::Operation;
-use crate::{Announced, Failure, Search, Step, Subject, WriteDone};
+use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use keyway_codec::DecodeError;
@@ -26,6 +26,7 @@ use keyway_codec::message::{
 };
 use std::collections::VecDeque;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -75,6 +76,8 @@ pub(super) struct Conversation {
     pub(super) shared: Arc<Shared>,
     /// As they were when the connection was opened.
     pub(super) settings: Arc<Settings>,
+    /// Where the peer is.
+    pub(super) from: IpAddr,
     pub(super) channel: Channel,
     pub(super) subject: Subject,
     pub(super) outbox: Outbox,
@@ -88,6 +91,9 @@ pub(super) struct Conversation {
     tickets: u64,
     /// A bind is among `waiting`: nothing else is taken meanwhile (RFC 4511 § 4.2.1).
     binding: bool,
+    /// How it has fared with passwords, and the one that is being tried.
+    pub(super) standing: Standing,
+    pub(super) trying: Option<Attempt>,
     /// Length of the requests in `waiting`, and of the one being taken, in bytes.
     waiting_bytes: usize,
     request_bytes: usize,
@@ -126,6 +132,7 @@ impl Conversation {
         Conversation {
             shared,
             settings,
+            from: origin.peer.ip(),
             channel,
             subject: Subject::Anonymous,
             outbox: Outbox::default(),
@@ -136,6 +143,8 @@ impl Conversation {
             wanted: Vec::new(),
             tickets: 0,
             binding: false,
+            standing: Standing::default(),
+            trying: None,
             waiting_bytes: 0,
             request_bytes: 0,
             work_left: 0,
@@ -448,6 +457,14 @@ impl Conversation {
 
     /// Ends a bind: the session is the subject's from here on, or stays anonymous.
     pub(super) fn bound(&mut self, id: u32, result: LdapResult<'_>, subject: Option<Subject>) {
+        if let Some(attempt) = self.trying.take() {
+            match result.code {
+                ResultCode::Success => self.standing.ended(&attempt, true),
+                ResultCode::InvalidCredentials => self.standing.ended(&attempt, false),
+                // It was not tried.
+                _ => {}
+            }
+        }
         if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
             self.subject = subject;
         }

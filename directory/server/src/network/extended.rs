@@ -3,14 +3,16 @@
 use super::conversation::{Answer, Conversation, Ending};
 use crate::failure::{Failure, Result};
 use crate::log::Audit;
+use crate::names::Name;
 use crate::password::{self, Check, Given};
 use crate::write::hashed_already;
-use crate::{Directory, Subject};
+use crate::{Directory, Standing, Subject};
 use keyway_codec::extended::{
     CANCEL, CancelRequest, PASSWORD_MODIFY, PasswordModifyRequest, PasswordModifyResponse,
     START_TLS, WHO_AM_I,
 };
 use keyway_codec::message::{ExtendedRequest, LdapResult, ResultCode, tag};
+use std::net::IpAddr;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -131,6 +133,7 @@ impl Conversation {
             .change(id, &self.subject, || Some(crate::log::Change::new("password", &target)));
         let change = Change {
             directory: self.shared.directory.clone(),
+            from: self.from,
             subject: self.subject.clone(),
             target,
             old: old.map(|old| Zeroizing::new(old.to_vec())),
@@ -151,6 +154,7 @@ impl Conversation {
 /// A password change that was asked for.
 struct Change {
     directory: Arc<Directory>,
+    from: IpAddr,
     subject: Subject,
     target: String,
     old: Option<Zeroizing<Vec<u8>>>,
@@ -175,9 +179,13 @@ impl Change {
     }
 
     async fn check_old(&self, old: &Zeroizing<Vec<u8>>) -> Result<()> {
-        let found = self.directory.credentials(&self.target)?;
+        let name = Name::parse(self.directory.schema(), &self.target)?;
+        let found = self.directory.credentials_of(&name)?;
         let values = found.map(|found| found.passwords).unwrap_or_default();
-        let verdict = match self.directory.core.passwords.check(old.clone(), &values)? {
+        let passwords = &self.directory.core.passwords;
+        // A connection tries many of these at once, so that how it has fared says nothing.
+        let attempt = passwords.attempt(self.from, &name.canonical(), Standing::default());
+        let verdict = match passwords.check(attempt, old.clone(), &values)? {
             Check::Known(verdict) => verdict,
             Check::Pending(pending) => pending.await?,
         };

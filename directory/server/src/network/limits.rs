@@ -18,6 +18,9 @@ pub struct Limits {
     /// Most answers that are held for a connection that does not read them, in bytes, at least 1.
     /// A search stops here and goes on when there is room; one entry may overshoot.
     pub unread_answer_bytes_max: usize,
+    /// Most password checks that wait for their turn; beyond that the source with the most of them
+    /// is told that the server is busy. At least 1.
+    pub password_checks_waiting_max: usize,
     /// How long a bound connection may be without traffic: at least this, at most twice this.
     pub idle_max: Duration,
     /// The same for a connection that has not bound.
@@ -36,6 +39,7 @@ impl Default for Limits {
             message_bytes_before_bind_max: 64 << 10,
             requests_in_flight_max: 64,
             unread_answer_bytes_max: 256 << 10,
+            password_checks_waiting_max: crate::admission::limits::WAITING_MAX,
             idle_max: Duration::from_secs(3600),
             idle_before_bind_max: Duration::from_secs(300),
             handshake_max: Duration::from_secs(10),

@@ -129,6 +129,8 @@ impl Server {
         listeners: Vec<Listener>,
         settings: Settings,
     ) -> io::Result<Server> {
+        let waiting_max = settings.limits.password_checks_waiting_max;
+        directory.core.passwords.set_waiting_max(waiting_max);
         let settings = RwLock::new(Arc::new(settings));
         let shared = Shared { directory, settings, meters: Meters::new() };
         let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
@@ -145,6 +147,8 @@ impl Server {
 
     /// Takes other settings, for connections to come; those that are open keep theirs.
     pub fn reconfigure(&self, settings: Settings) {
+        let waiting_max = settings.limits.password_checks_waiting_max;
+        self.shared.directory.core.passwords.set_waiting_max(waiting_max);
         *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 

@@ -1,22 +1,23 @@
 //! Password values: what is stored, how one is made, how one is checked.
 //!
 //! Every primitive is an engine request. Plain digests run on the caller's stack; slow derivations
-//! go to the engine's bounded pool, and a full pool is [`Error::Busy`]. What is stored names its
-//! scheme and its cost; both are bounded by [`limits`], so that a hostile value cannot buy minutes
-//! or gigabytes of ours.
+//! wait for their turn ([`Admission`]) and go to the engine's bounded pool, and whoever gets no turn
+//! is told [`Error::Busy`]. What is stored names its scheme and its cost; both are bounded by
+//! [`limits`], so that a hostile value cannot buy minutes or gigabytes of ours.
 
 pub mod limits;
 mod scheme;
 mod stored;
 
+use crate::admission::{Admission, Attempt, Begun, Standing, Turn};
 use keyway_engine::{Algorithm, Cost, Derivation, Engine};
 use limits::*;
 pub use scheme::Scheme;
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-use std::task::{Context, Poll, ready};
 use stored::Stored;
 pub use stored::StoredError;
 use subtle::ConstantTimeEq;
@@ -53,7 +54,7 @@ impl From<Argon2Cost> for Cost {
 pub enum Error {
     /// The password is longer than [`PASSWORD_BYTES_MAX`].
     TooLong,
-    /// The slow pool is full; try again later.
+    /// Too many wait for their turn, or it did not come in time; try again later.
     Busy,
     /// The engine could not do it.
     Engine(keyway_engine::Error),
@@ -143,13 +144,15 @@ struct Policy {
 pub struct Passwords {
     engine: Engine,
     policy: Arc<RwLock<Policy>>,
+    admission: Admission,
 }
 
 impl Passwords {
     /// New values are Argon2id of this cost. Values of the default schemes are verified.
     pub fn new(engine: Engine, cost: Argon2Cost) -> Self {
         let policy = Policy { cost, accepted: Scheme::defaults().into() };
-        Passwords { engine, policy: Arc::new(RwLock::new(policy)) }
+        let admission = Admission::new(engine.slow_threads());
+        Passwords { engine, policy: Arc::new(RwLock::new(policy)), admission }
     }
 
     /// The same, but values of these schemes are verified, and Argon2's.
@@ -195,8 +198,20 @@ impl Passwords {
         }
     }
 
-    /// Starts to hash a password into the value to store. The work is submitted before this
-    /// returns; dropping the future drops its result only.
+    /// Lets so many checks wait for their turn at most.
+    pub fn set_waiting_max(&self, waiting_max: usize) {
+        self.admission.set_waiting_max(waiting_max);
+    }
+
+    /// Describes who is going to try a password: from where, at which name (in a form in which
+    /// equal names are equal, whether or not there is such an entry), and how his connection has
+    /// fared so far.
+    pub fn attempt(&self, from: IpAddr, name: &[u8], standing: Standing) -> Attempt {
+        self.admission.attempt(from, name, standing)
+    }
+
+    /// Starts to hash a password into the value to store. It waits in line, and is done in its
+    /// turn whether or not the future is polled; dropping that drops the result only.
     ///
     /// # Errors
     /// [`Error::TooLong`], [`Error::Busy`], or the engine's.
@@ -210,14 +225,16 @@ impl Passwords {
         let mut salt = vec![0; SALT_BYTES];
         self.engine.random(&mut salt)?;
         let cost = self.cost();
-        let derived = self.derive(Derivation {
+        let derivation = Derivation {
             algorithm: Algorithm::Argon2id,
             cost: cost.into(),
             password,
             salt: salt.clone(),
             output_bytes: DERIVED_BYTES,
-        })?;
-        Ok(async move { Ok(stored::argon2id(cost, &salt, &derived.await?)) })
+        };
+        let (derive, derived) = self.derive(derivation);
+        self.admission.wait_to_hash(derive)?;
+        Ok(async move { Ok(stored::argon2id(cost, &salt, &derived.result().await?.key)) })
     }
 
     /// Checks a password against an entry's stored values; any one that matches will do.
@@ -228,40 +245,62 @@ impl Passwords {
     /// that there are several slow ones. A right password has nothing to hide: one with a fast
     /// hash is answered at once.
     ///
+    /// The brake on guessing says when it begins, and nothing is compared before.
+    ///
     /// # Errors
     /// [`Error::Busy`] or the engine's; never for what is stored.
-    pub fn check(&self, password: Zeroizing<Vec<u8>>, values: &[Vec<u8>]) -> Result<Check, Error> {
+    pub fn check(
+        &self,
+        attempt: Attempt,
+        password: Zeroizing<Vec<u8>>,
+        values: &[Vec<u8>],
+    ) -> Result<Check, Error> {
         if password.len() > PASSWORD_BYTES_MAX {
             return Ok(Check::Known(Verdict::Wrong));
         }
-        let mut slow = Vec::new();
+        let (fast, slow) = self.understand(values, &password);
+        let checking = Checking { passwords: self.clone(), attempt, password, slow };
+        if fast.is_empty() {
+            return Ok(Check::Pending(Box::pin(checking.derive_each(true))));
+        }
+        if let Some(begun) = self.admission.begin_now(attempt) {
+            return Ok(match checking.compare(begun, &fast)? {
+                Verdict::Wrong => Check::Pending(Box::pin(checking.derive_after())),
+                right => Check::Known(right),
+            });
+        }
+        Ok(Check::Pending(Box::pin(async move {
+            let begun = checking.passwords.admission.begin(attempt).await?;
+            match checking.compare(begun, &fast)? {
+                Verdict::Wrong => checking.derive_after().await,
+                right => Ok(right),
+            }
+        })))
+    }
+
+    /// The values that can be checked on the spot, and those that take the slow class.
+    fn understand(&self, values: &[Vec<u8>], password: &[u8]) -> (Vec<Fast>, Vec<Slow>) {
+        let (mut fast, mut slow) = (Vec::new(), Vec::new());
         for (index, value) in values.iter().enumerate().take(STORED_VALUES_MAX) {
             let Ok(stored) = self.parse(value) else { continue };
             let right = Verdict::Right { outdated: self.is_outdated(&stored).then_some(index) };
             match stored {
                 Stored::Clear(expected) => {
-                    if bool::from(expected.ct_eq(&password)) {
-                        return Ok(Check::Known(right));
-                    }
+                    let expected = Zeroizing::new(expected.to_vec());
+                    fast.push(Fast { algorithm: None, expected, salt: Vec::new(), right });
                 }
                 Stored::Locked => {}
                 Stored::Digest { algorithm, digest, salt } => {
-                    if self.digest_matches(algorithm, &password, &salt, &digest)? {
-                        return Ok(Check::Known(right));
-                    }
+                    let (algorithm, expected) = (Some(algorithm), Zeroizing::new(digest));
+                    fast.push(Fast { algorithm, expected, salt, right });
                 }
                 Stored::Derived { algorithm, cost, salt, expected } => {
                     slow.push(Slow { algorithm, cost, salt, expected, right });
                 }
             }
         }
-        slow.retain(|value| value.fits(&password));
-        let first = slow.pop().unwrap_or_else(|| self.dummy());
-        let running = self.derive(first.derivation(&password))?;
-        let passwords = self.clone();
-        let Slow { expected, right, .. } = first;
-        let pending = Pending { passwords, password, left: slow, expected, right, running };
-        Ok(Check::Pending(Box::new(pending)))
+        slow.retain(|value| value.fits(password));
+        (fast, slow)
     }
 
     /// Whether a value takes a guesser less work than one that would be made now.
@@ -315,15 +354,93 @@ impl Passwords {
         }
     }
 
-    fn derive(&self, derivation: Derivation) -> Result<Derived, Error> {
-        let (sender, receiver) = oneshot::channel();
-        let done = Box::new(move |result| {
-            // Nobody may be waiting any more: the connection is gone.
-            let _ = sender.send(result);
-        });
-        self.engine.submit(derivation, done)?;
-        Ok(Derived(receiver))
+    /// What is to be done when the turn for a derivation has come, and what that comes to.
+    fn derive(
+        &self,
+        derivation: Derivation,
+    ) -> (Box<dyn FnOnce(Result<Turn, Error>) + Send>, Derived) {
+        let ((started, start), (finished, end)) = (oneshot::channel(), oneshot::channel());
+        let engine = self.engine.clone();
+        let derive = move |turn: Result<Turn, Error>| {
+            let submitted = turn.and_then(|Turn { begun, thread }| {
+                let done = Box::new(move |result| {
+                    // Nobody may be waiting any more: the connection is gone.
+                    let _ = finished.send((result, begun));
+                    drop(thread);
+                });
+                Ok(engine.submit(derivation, done)?)
+            });
+            let _ = started.send(submitted);
+        };
+        (Box::new(derive), Derived { start, end })
     }
+}
+
+/// A check that has not ended.
+struct Checking {
+    passwords: Passwords,
+    attempt: Attempt,
+    password: Zeroizing<Vec<u8>>,
+    slow: Vec<Slow>,
+}
+
+impl Checking {
+    /// Compares with the values that can be checked on the spot, and notes how that ended.
+    fn compare(&self, begun: Begun, fast: &[Fast]) -> Result<Verdict, Error> {
+        for value in fast {
+            let matches = match value.algorithm {
+                None => value.expected.ct_eq(&self.password).into(),
+                Some(algorithm) => {
+                    let Fast { expected, salt, .. } = value;
+                    self.passwords.digest_matches(algorithm, &self.password, salt, expected)?
+                }
+            };
+            if matches {
+                begun.ended(true);
+                return Ok(value.right);
+            }
+        }
+        begun.ended(false);
+        Ok(Verdict::Wrong)
+    }
+
+    /// Goes on when nothing on the spot has matched. If nothing else can match, this is for the
+    /// time that it takes, and no other attempt.
+    async fn derive_after(self) -> Result<Verdict, Error> {
+        let begins = !self.slow.is_empty();
+        self.derive_each(begins).await
+    }
+
+    /// Checks the values that take the slow class, each in a turn of its own, and notes how that
+    /// ended. If the attempt begins with the first turn, the brake has a say in when that is.
+    async fn derive_each(mut self, begins: bool) -> Result<Verdict, Error> {
+        if self.slow.is_empty() {
+            self.slow.push(self.passwords.dummy());
+        }
+        let mut begun = None;
+        while let Some(value) = self.slow.pop() {
+            let (derive, derived) = self.passwords.derive(value.derivation(&self.password));
+            let begins = begins && begun.is_none();
+            let _place = self.passwords.admission.wait_for_thread(self.attempt, begins, derive);
+            let derived = derived.result().await?;
+            begun = begun.or(derived.begun);
+            if bool::from(derived.key.ct_eq(&value.expected)) {
+                begun.into_iter().for_each(|begun: Begun| begun.ended(value.right.is_right()));
+                return Ok(value.right);
+            }
+        }
+        begun.into_iter().for_each(|begun| begun.ended(false));
+        Ok(Verdict::Wrong)
+    }
+}
+
+/// A stored value that is checked on the spot.
+struct Fast {
+    /// What makes the digest; `None` for the password itself.
+    algorithm: Option<Algorithm>,
+    expected: Zeroizing<Vec<u8>>,
+    salt: Vec<u8>,
+    right: Verdict,
 }
 
 /// A stored value that takes the slow class to check.
@@ -382,56 +499,36 @@ impl Verdict {
     }
 }
 
-/// A password check: done, or under way in the slow class.
+/// A password check: done, or under way.
 pub enum Check {
     /// It is done.
     Known(Verdict),
-    /// Await it.
-    Pending(Box<Pending>),
+    /// Await it. Dropping it abandons the check.
+    Pending(Pending),
 }
 
-/// A check under way; resolves to its verdict. Dropping it abandons the check.
-pub struct Pending {
-    passwords: Passwords,
-    password: Zeroizing<Vec<u8>>,
-    left: Vec<Slow>,
-    expected: Vec<u8>,
-    right: Verdict,
-    running: Derived,
+/// A check that waits or is under way; resolves to its verdict.
+pub type Pending = Pin<Box<dyn Future<Output = Result<Verdict, Error>> + Send>>;
+
+/// A derivation that waits for its turn or is under way.
+struct Derived {
+    start: oneshot::Receiver<Result<(), Error>>,
+    end: oneshot::Receiver<(Result<Zeroizing<Vec<u8>>, keyway_engine::Error>, Option<Begun>)>,
 }
 
-impl Future for Pending {
-    type Output = Result<Verdict, Error>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        loop {
-            let derived = ready!(Pin::new(&mut this.running).poll(context))?;
-            if bool::from(derived.ct_eq(&this.expected)) {
-                return Poll::Ready(Ok(this.right));
-            }
-            let Some(next) = this.left.pop() else {
-                return Poll::Ready(Ok(Verdict::Wrong));
-            };
-            this.running = this.passwords.derive(next.derivation(&this.password))?;
-            this.expected = next.expected;
-            this.right = next.right;
-        }
-    }
+/// What it came to.
+struct Done {
+    key: Zeroizing<Vec<u8>>,
+    /// The attempt that began with it.
+    begun: Option<Begun>,
 }
 
-/// The engine's answer to one submitted derivation.
-struct Derived(oneshot::Receiver<Result<Zeroizing<Vec<u8>>, keyway_engine::Error>>);
-
-impl Future for Derived {
-    type Output = Result<Zeroizing<Vec<u8>>, Error>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = ready!(Pin::new(&mut self.0).poll(context));
-        Poll::Ready(match result {
-            Ok(result) => result.map_err(Error::from),
-            Err(_) => Err(Error::Engine(keyway_engine::Error::Closed)),
-        })
+impl Derived {
+    async fn result(self) -> Result<Done, Error> {
+        let closed = |_| Error::Engine(keyway_engine::Error::Closed);
+        self.start.await.map_err(closed)??;
+        let (result, begun) = self.end.await.map_err(closed)?;
+        Ok(Done { key: result?, begun })
     }
 }
 

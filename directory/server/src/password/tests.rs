@@ -1,4 +1,6 @@
 use super::*;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn passwords() -> Passwords {
     let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
@@ -8,10 +10,19 @@ fn passwords() -> Passwords {
 
 async fn checks(passwords: &Passwords, password: &[u8], values: &[&[u8]]) -> bool {
     let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
-    match passwords.check(Zeroizing::new(password.to_vec()), &values).unwrap() {
+    let password = Zeroizing::new(password.to_vec());
+    match passwords.check(somebody(passwords), password, &values).unwrap() {
         Check::Known(verdict) => verdict.is_right(),
         Check::Pending(pending) => pending.await.unwrap().is_right(),
     }
+}
+
+/// Somebody who has not tried before.
+fn somebody(passwords: &Passwords) -> Attempt {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let from = Ipv4Addr::from_bits(number).into();
+    passwords.attempt(from, &number.to_be_bytes(), Standing::default())
 }
 
 /// Each made by somebody else's program from the password `secret password`.
@@ -127,7 +138,9 @@ async fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
     let all = stored.iter().take(STORED_VALUES_MAX).map(|value| value.as_bytes().to_vec());
     for values in values.chain([vec![], all.collect()]) {
         for wrong in [&b"x"[..], b"x\0", &[b'x'; 1000]] {
-            let check = passwords.check(Zeroizing::new(wrong.to_vec()), &values).unwrap();
+            let check = passwords
+                .check(somebody(&passwords), Zeroizing::new(wrong.to_vec()), &values)
+                .unwrap();
             let Check::Pending(pending) = check else { panic!("too fast: {values:?}") };
             assert_eq!(pending.await, Ok(Verdict::Wrong));
         }
@@ -139,7 +152,8 @@ async fn what_a_guesser_gets_cheaper_is_outdated() {
     let passwords = passwords();
     let verdict = async |values: &[&str]| {
         let values: Vec<_> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
-        match passwords.check(Zeroizing::new(b"secret password".to_vec()), &values).unwrap() {
+        let password = Zeroizing::new(b"secret password".to_vec());
+        match passwords.check(somebody(&passwords), password, &values).unwrap() {
             Check::Known(verdict) => verdict,
             Check::Pending(pending) => pending.await.unwrap(),
         }
@@ -164,7 +178,8 @@ async fn what_a_guesser_gets_cheaper_is_outdated() {
 fn long_passwords_are_turned_away_before_any_work() {
     let passwords = passwords();
     let long = Zeroizing::new(vec![b'x'; PASSWORD_BYTES_MAX + 1]);
-    assert!(matches!(passwords.check(long.clone(), &[]), Ok(Check::Known(Verdict::Wrong))));
+    let check = passwords.check(somebody(&passwords), long.clone(), &[]);
+    assert!(matches!(check, Ok(Check::Known(Verdict::Wrong))));
     assert!(matches!(passwords.hash(long), Err(Error::TooLong)));
 }
 
@@ -178,13 +193,15 @@ async fn sha_crypt_work_is_bounded_by_password_and_rounds_together() {
     assert!(!checks(&passwords, &long, &[costly.as_bytes()]).await);
 }
 
-#[test]
-fn a_full_pool_is_busy() {
+#[tokio::test]
+async fn a_full_pool_is_busy() {
     let engine =
         keyway_engine::Engine::builder().driver(keyway_drivers::software()).slow_pool(0, 0).build();
     let passwords = Passwords::new(engine, Argon2Cost::default());
-    assert!(matches!(passwords.check(Zeroizing::default(), &[]), Err(Error::Busy)));
-    assert!(matches!(passwords.hash(Zeroizing::default()), Err(Error::Busy)));
+    let check = passwords.check(somebody(&passwords), Zeroizing::default(), &[]).unwrap();
+    let Check::Pending(pending) = check else { panic!("it is decided") };
+    assert_eq!(pending.await, Err(Error::Busy));
+    assert_eq!(passwords.hash(Zeroizing::default()).unwrap().await, Err(Error::Busy));
 }
 
 #[test]

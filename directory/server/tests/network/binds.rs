@@ -2,9 +2,12 @@
 
 use crate::client::{Client, bind, sasl, who_am_i};
 use crate::directory::{BASE, FAST, PASSWORD, SLOW};
-use crate::support::{Running, SLOW_DEPTH, plain, start, start_gated};
+use crate::support::{Running, plain, start, start_gated};
 use keyway_codec::message::{Authentication, BindRequest, Op, ResultCode};
-use keyway_server::network::{Mode, Settings};
+use keyway_server::network::{Limits, Mode, Settings};
+
+/// How many checks may wait in a test of what happens beyond that.
+const WAITING: usize = 1;
 
 async fn identity(client: &mut Client) -> String {
     String::from_utf8(client.ask(who_am_i()).await.value().unwrap()).unwrap()
@@ -107,8 +110,10 @@ async fn passwords_need_privacy_where_loopback_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_full_pool_is_busy_and_fast_binds_go_on() {
-    let server = start_gated(Mode::Plain, Settings::default(), false).await;
+async fn a_full_line_is_busy_and_fast_binds_go_on() {
+    let limits = Limits { password_checks_waiting_max: WAITING, ..Limits::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let server = start_gated(Mode::Plain, settings, false).await;
     let (sender, mut codes) = tokio::sync::mpsc::unbounded_channel();
     let slow_bind = || {
         let (address, sender) = (server.address, sender.clone());
@@ -118,9 +123,9 @@ async fn a_full_pool_is_busy_and_fast_binds_go_on() {
         })
     };
     slow_bind();
-    // One is being worked on; as many as the pool is deep wait; the others are turned away.
+    // One is being worked on; as many as may wait do; the others are turned away.
     server.gate.arrived().await;
-    for _ in 0..SLOW_DEPTH + 3 {
+    for _ in 0..WAITING + 3 {
         slow_bind();
     }
     for _ in 0..3 {
@@ -128,7 +133,7 @@ async fn a_full_pool_is_busy_and_fast_binds_go_on() {
     }
     assert_eq!(code(&server, bind(FAST, PASSWORD)).await, ResultCode::Success);
     server.gate.open();
-    for _ in 0..1 + SLOW_DEPTH {
+    for _ in 0..1 + WAITING {
         assert_eq!(codes.recv().await, Some(ResultCode::Success));
     }
 }

@@ -77,6 +77,13 @@ impl Client {
         Client::over(TcpStream::connect(address).await.unwrap())
     }
 
+    /// From another of this machine's own addresses.
+    pub async fn connect_from(source: [u8; 4], address: SocketAddr) -> Client {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((source, 0).into()).unwrap();
+        Client::over(socket.connect(address).await.unwrap())
+    }
+
     /// With a small receive buffer, so that little fits between here and the server.
     pub async fn connect_narrow(address: SocketAddr) -> Client {
         let socket = TcpSocket::new_v4().unwrap();

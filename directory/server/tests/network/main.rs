@@ -7,5 +7,6 @@ mod extended;
 mod flow;
 mod framing;
 mod gate;
+mod guessing;
 mod support;
 mod tls;

@@ -1,0 +1,333 @@
+//! Who may try a password, and when: the brake on guessing, and the line before the slow class.
+//!
+//! The policy is in `brake` and `line`, which know neither clocks nor threads; here is what they
+//! share with the rest. `docs/design/004-passwords.md` says why it is as it is.
+
+mod brake;
+pub mod limits;
+mod line;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::password::Error;
+use brake::Brake;
+use limits::{HASHES_WAITING_MAX, TICK_MS, WAITING_MAX};
+use line::{Line, Waiting};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How a connection has fared with the passwords it tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standing {
+    /// The name whose password it showed last; none if it has failed since.
+    proven: Option<u64>,
+    failures: u8,
+}
+
+impl Standing {
+    /// Notes how an attempt ended.
+    pub fn ended(&mut self, attempt: &Attempt, right: bool) {
+        *self = match right {
+            true => Standing { proven: Some(attempt.name), failures: 0 },
+            false => Standing { proven: None, failures: self.failures.saturating_add(1) },
+        };
+    }
+
+    /// Failures since the last success, as far as they make a difference.
+    fn failures(&self) -> u8 {
+        self.failures.min(limits::CONNECTION_FAILURES_MAX)
+    }
+}
+
+/// A password that is to be tried. What it has of names and addresses are keyed hashes.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// The address, or its /64.
+    source: u64,
+    /// Its /48, if it has one.
+    wide: Option<u64>,
+    /// The name as it was asked for, whether or not there is such an entry.
+    name: u64,
+    /// Name and source together.
+    pair: u64,
+    standing: Standing,
+}
+
+impl Attempt {
+    /// It comes over a connection that has shown this name's password.
+    fn by_owner(&self) -> bool {
+        self.standing.proven == Some(self.name)
+    }
+}
+
+/// The one place through which all go who want a password checked or hashed.
+#[derive(Clone)]
+pub struct Admission {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    hasher: RandomState,
+    started: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    brake: Brake,
+    line: Line<Job>,
+    /// Somebody is handing out turns.
+    handing_out: bool,
+    /// There is a task that looks after those who wait.
+    ticking: bool,
+}
+
+/// What is done when a turn has come, or will not come. It should return at once.
+type Job = Box<dyn FnOnce(Result<Turn, Error>) + Send>;
+
+/// A turn. Dropping it gives back the thread.
+pub struct Turn {
+    /// The attempt, if it began with this turn.
+    pub begun: Option<Begun>,
+    /// The thread, if it needed one.
+    pub thread: Option<Thread>,
+}
+
+/// A thread of the slow class; dropping it lets somebody else have it.
+pub struct Thread(Arc<Inner>);
+
+/// An attempt that has begun. Dropped without a verdict it counts as a failure: whoever leaves
+/// before the answer is not cheaper than whoever waits for it.
+pub struct Begun {
+    inner: Arc<Inner>,
+    attempt: Attempt,
+    verdict: bool,
+}
+
+/// A place in the line; dropping it gives it up.
+struct Place {
+    inner: Weak<Inner>,
+    number: u64,
+}
+
+impl Admission {
+    /// For a slow class of so many threads. Where there is none, its queue says so.
+    pub fn new(threads: usize) -> Self {
+        let state = State {
+            brake: Brake::new(),
+            line: Line::new(threads.max(1), WAITING_MAX),
+            handing_out: false,
+            ticking: false,
+        };
+        let (hasher, started) = (RandomState::new(), Instant::now());
+        Admission { inner: Arc::new(Inner { hasher, started, state: Mutex::new(state) }) }
+    }
+
+    /// Lets so many attempts wait at most.
+    pub fn set_waiting_max(&self, waiting_max: usize) {
+        self.inner.lock().line.waiting_max = waiting_max.max(1);
+    }
+
+    /// Describes an attempt at a name, in a form in which equal names are equal.
+    pub fn attempt(&self, from: IpAddr, name: &[u8], standing: Standing) -> Attempt {
+        let hash = |value: (u8, &[u8])| self.inner.hasher.hash_one(value).max(1);
+        let (source, wide) = match from.to_canonical() {
+            IpAddr::V4(address) => (hash((4, &address.octets())), None),
+            IpAddr::V6(address) => {
+                let octets = address.octets();
+                let prefix = |bytes| octets.get(..bytes).unwrap_or_default();
+                (hash((6, prefix(8))), Some(hash((7, prefix(6)))))
+            }
+        };
+        let name = hash((0, name));
+        let pair = self.inner.hasher.hash_one((name, source)).max(1);
+        Attempt { source, wide, name, pair, standing }
+    }
+
+    /// Begins an attempt that needs no thread, if it need not wait.
+    pub fn begin_now(&self, attempt: Attempt) -> Option<Begun> {
+        let now_ms = self.inner.now_ms();
+        let mut state = self.inner.lock();
+        if state.brake.not_before_ms(&attempt, now_ms) > now_ms {
+            return None;
+        }
+        state.brake.begin(&attempt, now_ms);
+        drop(state);
+        Some(Begun::new(&self.inner, attempt))
+    }
+
+    /// Begins an attempt that needs no thread when the brake lets it.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if that takes too long, or too many wait.
+    pub async fn begin(&self, attempt: Attempt) -> Result<Begun, Error> {
+        let (sender, receiver) = oneshot::channel();
+        let job = Box::new(move |turn| drop(sender.send(turn)));
+        let _place = self.enter(Some(attempt), true, false, job);
+        let turn: Turn = receiver.await.unwrap_or(Err(Error::Busy))?;
+        turn.begun.ok_or(Error::Busy)
+    }
+
+    /// Waits in line for a thread of the slow class; `begins` if the attempt has not begun yet.
+    /// `job` has the turn, or learns that the server is busy. Giving up what is returned gives up
+    /// the place.
+    pub fn wait_for_thread(&self, attempt: Attempt, begins: bool, job: Job) -> impl Send + use<> {
+        self.enter(Some(attempt), begins, true, job)
+    }
+
+    /// The same for a new password that is to be hashed. It keeps its place in any case.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if too many wait.
+    pub fn wait_to_hash(&self, job: Job) -> Result<(), Error> {
+        if self.inner.lock().line.hashes() >= HASHES_WAITING_MAX {
+            return Err(Error::Busy);
+        }
+        self.enter(None, false, true, job).keep();
+        Ok(())
+    }
+
+    fn enter(&self, attempt: Option<Attempt>, begins: bool, needs_thread: bool, job: Job) -> Place {
+        let now_ms = self.inner.now_ms();
+        let mut state = self.inner.lock();
+        let (number, dropped) = state.line.enter(attempt, begins, needs_thread, job, now_ms);
+        drop(state);
+        if let Some(dropped) = dropped {
+            (dropped.job)(Err(Error::Busy));
+        }
+        Inner::hand_out(&self.inner);
+        Inner::look_after(&self.inner);
+        Place { inner: Arc::downgrade(&self.inner), number }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Gives turns to all who can have one. Only one thread does it at a time, and never within
+    /// itself: what a job gives back, that one hands out too.
+    fn hand_out(this: &Arc<Inner>) {
+        let mut state = this.lock();
+        if state.handing_out {
+            return;
+        }
+        state.handing_out = true;
+        loop {
+            let now_ms = this.now_ms();
+            let State { brake, line, handing_out, .. } = &mut *state;
+            let Some(Waiting { attempt, begins, needs_thread, job, .. }) = line.next(brake, now_ms)
+            else {
+                *handing_out = false;
+                return;
+            };
+            drop(state);
+            job(Ok(Turn {
+                begun: attempt.filter(|_| begins).map(|attempt| Begun::new(this, attempt)),
+                thread: needs_thread.then(|| Thread(this.clone())),
+            }));
+            state = this.lock();
+        }
+    }
+
+    /// Sees to it that those whom the brake holds go on in time, and that nobody waits for ever.
+    fn look_after(this: &Arc<Inner>) {
+        // Outside a runtime nobody is held: there only new passwords are hashed.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let mut state = this.lock();
+        if state.line.is_empty() || std::mem::replace(&mut state.ticking, true) {
+            return;
+        }
+        drop(state);
+        let inner = Arc::downgrade(this);
+        runtime.spawn(async move {
+            let mut ticking = Ticking(inner);
+            while ticking.0.upgrade().is_some_and(|inner| Inner::tick(&inner)) {
+                tokio::time::sleep(Duration::from_millis(TICK_MS)).await;
+            }
+            // The last look has said so already, and another task may have begun since.
+            ticking.0 = Weak::new();
+        });
+    }
+
+    /// Looks at those who wait; says whether there are any.
+    fn tick(this: &Arc<Inner>) -> bool {
+        Inner::hand_out(this);
+        let now_ms = this.now_ms();
+        loop {
+            let mut state = this.lock();
+            let Some(expired) = state.line.expired(now_ms) else {
+                state.ticking = !state.line.is_empty();
+                return state.ticking;
+            };
+            drop(state);
+            (expired.job)(Err(Error::Busy));
+        }
+    }
+}
+
+/// The task that looks after those who wait; if its runtime ends, another one may.
+struct Ticking(Weak<Inner>);
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.lock().ticking = false;
+        }
+    }
+}
+
+impl Place {
+    /// Keeps it whatever becomes of this.
+    fn keep(mut self) {
+        self.inner = Weak::new();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(inner) = self.inner.upgrade() {
+            let left = inner.lock().line.leave(self.number);
+            // Its job is dropped without the lock.
+            drop(left);
+        }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.0.lock().line.idle_threads += 1;
+        Inner::hand_out(&self.0);
+    }
+}
+
+impl Begun {
+    fn new(inner: &Arc<Inner>, attempt: Attempt) -> Self {
+        Begun { inner: inner.clone(), attempt, verdict: false }
+    }
+
+    /// Notes how it ended.
+    pub fn ended(mut self, right: bool) {
+        self.verdict = right;
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let now_ms = self.inner.now_ms();
+        let brake = &mut self.inner.lock().brake;
+        match self.verdict {
+            true => brake.right(&self.attempt, now_ms),
+            false => brake.wrong(&self.attempt, now_ms),
+        }
+    }
+}

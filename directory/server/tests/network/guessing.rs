@@ -1,0 +1,82 @@
+//! Guessing at passwords, and what it costs others.
+
+use crate::client::{Client, bind, extended, sasl};
+use crate::directory::{FAST, PASSWORD};
+use crate::extended::{PASSWORD_MODIFY, password_modify};
+use crate::support::{Running, plain};
+use keyway_codec::message::{Op, ResultCode};
+
+/// Where the guesses come from.
+const STRANGER: [u8; 4] = [127, 0, 0, 2];
+/// Guesses that are made at once.
+const AT_ONCE: usize = 40;
+
+/// Makes as many attempts at once, and counts those whose password was looked at.
+async fn looked_at(server: &Running, op: fn() -> Op<'static>) -> usize {
+    let attempts = (0..AT_ONCE).map(|_| {
+        let address = server.address;
+        tokio::spawn(
+            async move { Client::connect_from(STRANGER, address).await.ask(op()).await.code() },
+        )
+    });
+    let attempts: Vec<_> = attempts.collect();
+    let mut looked_at = 0;
+    for attempt in attempts {
+        match attempt.await.unwrap() {
+            ResultCode::InvalidCredentials => looked_at += 1,
+            ResultCode::Busy => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    looked_at
+}
+
+/// 2,000 wrong passwords in 0.7 s, once.
+#[tokio::test]
+async fn a_stranger_guesses_a_few_times_and_the_owner_does_not_notice() {
+    let server = plain().await;
+    let mut owner = Client::connect(server.address).await;
+    assert_eq!(owner.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    let guesses = looked_at(&server, || bind(FAST, "wrong"));
+    let owners = async {
+        for _ in 0..200 {
+            let mut owner = Client::connect(server.address).await;
+            assert_eq!(owner.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+        }
+    };
+    let (looked_at, ()) = tokio::join!(guesses, owners);
+    assert!((5..=12).contains(&looked_at), "{looked_at} of {AT_ONCE} passwords were looked at");
+}
+
+#[tokio::test]
+async fn plain_is_no_way_around() {
+    let server = plain().await;
+    let looked_at = looked_at(&server, || sasl("PLAIN", Some("\0u: FaSt\0wrong"))).await;
+    assert!((5..=12).contains(&looked_at), "{looked_at} of {AT_ONCE} passwords were looked at");
+    // What is right is not looked at, either.
+    let mut late = Client::connect_from(STRANGER, server.address).await;
+    let id = late.request(sasl("PLAIN", Some("\0fast\0secret"))).await;
+    let answer = late.receive().await;
+    assert_eq!(answer.id(), id);
+    assert!([ResultCode::Success, ResultCode::Busy].contains(&answer.code()));
+}
+
+#[tokio::test]
+async fn the_old_password_of_a_change_is_no_way_around() {
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    let change = password_modify(None, Some("wrong"), Some("new"));
+    let ops = (0..AT_ONCE).map(|_| extended(PASSWORD_MODIFY, Some(&change))).collect();
+    client.request_all(ops).await;
+    let mut looked_at = 0;
+    for _ in 0..AT_ONCE {
+        match client.receive().await.code() {
+            ResultCode::InvalidCredentials => looked_at += 1,
+            ResultCode::Busy => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    // His address has shown the right one, so he waits less.
+    assert!((5..=36).contains(&looked_at), "{looked_at} of {AT_ONCE} passwords were looked at");
+}
