@@ -15,6 +15,8 @@ pub fn run() -> Result<(), String> {
         .args(["--check", "--edition", "2024"])
         .arg(EMULATED))?;
     sh(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    // The drivers without what one may leave out.
+    sh(cargo().args(["check", "--package", "keyway-drivers", "--no-default-features"]))?;
     sh(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     deny()
 }

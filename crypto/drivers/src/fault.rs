@@ -301,7 +301,7 @@ fn run(task: &mut Task) {
     task.begin();
     let result = match task.parts_as::<State>() {
         Some((state, operation)) => operation.with(|request| state.inner.run(request)),
-        None => Err(Error::InvalidRequest("its session is another driver's")),
+        None => Err(Error::invalid_request("its session is another driver's")),
     };
     task.complete(result);
 }

@@ -90,7 +90,7 @@ impl Job {
                 task.begin();
                 let result = match task.parts_as::<State>() {
                     Some((state, operation)) => run(driver, &*state.inner, operation),
-                    None => Err(Error::InvalidRequest("its session is another driver's")),
+                    None => Err(Error::invalid_request("its session is another driver's")),
                 };
                 task.complete(result);
             }

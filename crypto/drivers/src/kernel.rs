@@ -91,7 +91,7 @@ impl Driver for Kernel {
 
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         let [Step { algorithm, key }] = *steps else {
-            return Err(Error::InvalidRequest("it does no chains"));
+            return Err(Error::invalid_request("it does no chains"));
         };
         open(self.kernel, algorithm, key)
     }
@@ -192,7 +192,7 @@ impl PacketKeys {
 }
 
 /// What the engine has refused before.
-const MISFIT: Error = Error::InvalidRequest("it does not fit the algorithm");
+const MISFIT: Error = Error::invalid_request("it does not fit the algorithm");
 
 impl DriverSession for Session<AeadKey> {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {

@@ -11,6 +11,9 @@
 //! planned, to test with. [`simulated`] is a hardware accelerator in time: its ring, its interrupts,
 //! its speed and its death.
 //!
+//! Features leave out what pulls in other libraries: `compression` (DEFLATE, Zstandard, LZ4), `ffdh`,
+//! `passwords` and `xts`; all are on unless turned off.
+//!
 //! What may not enter: a choice between drivers (that is the scheduler's), queues, I/O.
 #![forbid(unsafe_code)]
 

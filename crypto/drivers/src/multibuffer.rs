@@ -55,7 +55,7 @@ impl Driver for Multibuffer {
 
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         let algorithms: Vec<_> = steps.iter().map(|step| step.algorithm).collect();
-        Kind::of(&algorithms).ok_or(Error::InvalidRequest("it does not do such a chain"))?;
+        Kind::of(&algorithms).ok_or(Error::invalid_request("it does not do such a chain"))?;
         let software =
             steps.iter().map(|step| self.software.open(&[*step])).collect::<Result<_, _>>()?;
         let mut session = Session { cipher: None, mac: None, algorithms, software };
@@ -129,7 +129,7 @@ impl DriverSession for Session {
         }
         run_chain(request, &self.algorithms, |index, request| match self.software.get(index) {
             Some(step) => step.run(request),
-            None => Err(Error::InvalidRequest("a chain has one part for each step")),
+            None => Err(Error::invalid_request("a chain has one part for each step")),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The list of algorithms: what each is called, what it is for, which class it runs in.
 
-use crate::limits;
+use crate::{Wanted, limits};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -350,6 +350,16 @@ impl Texts {
     /// What they are for.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// What a length lacks that is none of these.
+    pub fn wanted(&self, bytes: usize) -> Wanted {
+        match bytes {
+            _ if self.least == self.most => Wanted::Exactly(self.least),
+            less if less < self.least => Wanted::AtLeast(self.least),
+            more if more > self.most => Wanted::AtMost(self.most),
+            _ => Wanted::MultipleOf(self.whole + 1),
+        }
     }
 
     /// Only those of such lengths.

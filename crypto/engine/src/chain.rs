@@ -28,7 +28,7 @@ pub fn run_chain(
     mut run: impl FnMut(usize, &mut Request<'_>) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
     let Request::Chain { direction, data, length, parts } = request else {
-        return Err(Error::InvalidRequest("this session takes chains only"));
+        return Err(Error::invalid_request("this session takes chains only"));
     };
     let mut message = Message { data, length: *length, moves: Vec::new() };
     // What was begun here cannot be begun elsewhere.
@@ -93,7 +93,7 @@ impl Message<'_> {
                 let text = self.text(text)?;
                 let data = self.data.get_mut(text).ok_or(OUTSIDE)?;
                 if !data.len().is_multiple_of(algorithm.block_bytes()) {
-                    return Err(Error::InvalidRequest("the cipher's text is not whole blocks"));
+                    return Err(Error::invalid_request("the cipher's text is not whole blocks"));
                 }
                 run(&mut match direction {
                     Direction::Protect => Request::Encrypt { iv: &iv, data },
@@ -172,7 +172,7 @@ impl Message<'_> {
     }
 }
 
-const OUTSIDE: Error = Error::InvalidRequest("a part reaches out of the message");
+const OUTSIDE: Error = Error::invalid_request("a part reaches out of the message");
 
 const NOBODY: Error = Error::Driver { driver: CHAIN, why: "nobody is left for a step" };
 

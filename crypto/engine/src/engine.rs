@@ -9,6 +9,7 @@ use crate::{
     Algorithm, Class, Demand, Derivation, Done, Driver, Error, Key, Operation, Parameters, Place,
     Queue, Request, Selection, Session, Stream, Task, learn, limits,
 };
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;
 
@@ -90,6 +91,21 @@ impl Builder {
 
 fn rounded(every: u32) -> u32 {
     if every == 0 { 0 } else { every.checked_next_power_of_two().unwrap_or(1 << 31) }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lanes = self.inner.registry.lanes();
+        let names: Vec<_> = lanes.iter().map(|lane| &*lane.name).collect();
+        f.debug_struct("Engine").field("drivers", &names).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.drivers.iter().map(|driver| driver.name()).collect();
+        f.debug_struct("Builder").field("drivers", &names).finish_non_exhaustive()
+    }
 }
 
 impl Engine {

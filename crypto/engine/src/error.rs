@@ -15,7 +15,7 @@ pub enum Error {
     /// The key is malformed, of the wrong length or too weak.
     InvalidKey(&'static str),
     /// The request does not fit the session or breaks a limit.
-    InvalidRequest(&'static str),
+    InvalidRequest(Misfit),
     /// A tag, a signature or a peer's key share does not check.
     Authentication,
     /// The bounded queue is full; try again later.
@@ -36,6 +36,113 @@ pub enum Error {
     },
 }
 
+/// What is wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// It is of another kind than the session's algorithm: to seal is not for a hash.
+    Kind {
+        /// The request's name ([`Request::name`](crate::Request::name)).
+        request: &'static str,
+        /// What the session is for.
+        algorithm: Algorithm,
+    },
+    /// A part of it is longer or shorter than the algorithm or a limit wants it.
+    Length {
+        /// Which part.
+        of: Field,
+        /// How long it is, in bytes.
+        given: usize,
+        /// How long it has to be.
+        wanted: Wanted,
+    },
+    /// Something else.
+    Other(&'static str),
+}
+
+/// A part of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The text that is worked on in place, or read.
+    Data,
+    /// The packet.
+    Packet,
+    /// The room for what is put out.
+    Out,
+    /// The room for a shared secret.
+    Secret,
+    /// What is sent to the holder of a KEM's key.
+    Ciphertext,
+    /// The password.
+    Password,
+    /// The salt.
+    Salt,
+}
+
+/// A length, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// So many.
+    Exactly(usize),
+    /// So many or more.
+    AtLeast(usize),
+    /// So many or fewer.
+    AtMost(usize),
+    /// Whole blocks of so many.
+    MultipleOf(usize),
+}
+
+impl Wanted {
+    /// With so many bytes more behind it.
+    pub(crate) fn and(self, more: usize) -> Self {
+        match self {
+            Wanted::Exactly(bytes) => Wanted::Exactly(bytes + more),
+            Wanted::AtLeast(bytes) => Wanted::AtLeast(bytes + more),
+            Wanted::AtMost(bytes) => Wanted::AtMost(bytes + more),
+            whole => whole,
+        }
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misfit::Kind { request, algorithm } => {
+                write!(f, "`{request}` is nothing that {algorithm} does")
+            }
+            Misfit::Length { of, given, wanted } => {
+                write!(f, "its {of} has {given} bytes, where {wanted} are wanted")
+            }
+            Misfit::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Field::Data => "`data`",
+            Field::Packet => "`packet`",
+            Field::Out => "`out`",
+            Field::Secret => "`secret`",
+            Field::Ciphertext => "`ciphertext`",
+            Field::Password => "`password`",
+            Field::Salt => "`salt`",
+        })
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Exactly(bytes) => write!(f, "{bytes}"),
+            Wanted::AtLeast(bytes) => write!(f, "at least {bytes}"),
+            Wanted::AtMost(bytes) => write!(f, "at most {bytes}"),
+            Wanted::MultipleOf(bytes) => write!(f, "multiples of {bytes}"),
+        }
+    }
+}
+
 /// Who is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
@@ -52,6 +159,16 @@ pub enum Blame {
 }
 
 impl Error {
+    /// [`Error::InvalidRequest`], in words.
+    pub const fn invalid_request(why: &'static str) -> Self {
+        Error::InvalidRequest(Misfit::Other(why))
+    }
+
+    /// [`Error::InvalidRequest`], because of a length.
+    pub const fn length(of: Field, given: usize, wanted: Wanted) -> Self {
+        Error::InvalidRequest(Misfit::Length { of, given, wanted })
+    }
+
     /// Who is at fault.
     pub fn blame(&self) -> Blame {
         match self {

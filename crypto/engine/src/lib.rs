@@ -29,8 +29,7 @@
 //! let mut queue = engine.queue(64);
 //! let digest = engine.session(Parameters::new(Algorithm::Sha256, Key::None))?;
 //! let task = |number| {
-//!     let operation = Operation::Digest { data: vec![0; 100], out: vec![0; 32] };
-//!     Task::tagged(&digest, operation, number)
+//!     Task::tagged(&digest, Operation::digest(Algorithm::Sha256, [0; 100]), number)
 //! };
 //! let mut tasks: Vec<_> = (0..100).map(task).collect();
 //! let accepted = queue.submit(&mut tasks, false);
@@ -39,6 +38,7 @@
 //! while queue.in_flight() > 0 {
 //!     queue.wait(&mut done, std::time::Duration::from_secs(1));
 //! }
+//! assert_eq!(done[0].output()?.len(), 32);
 //!
 //! // Encryption and a MAC over it in one request: IPsec's way, with the tag cut to 12 bytes.
 //! let steps = [
@@ -88,7 +88,7 @@
 //! impl DriverSession for Summing {
 //!     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
 //!         let Request::Digest { data, out } = request else {
-//!             return Err(Error::InvalidRequest("it only hashes"));
+//!             return Err(Error::invalid_request("it only hashes"));
 //!         };
 //!         let bytes = data.iter().flat_map(|part| part.iter());
 //!         out.fill(bytes.fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
@@ -142,7 +142,7 @@ pub use chain::run_chain;
 pub use costs::Linear;
 pub use driver::{Driver, DriverQueue, DriverSession, DriverStream, Flow, Place, Selection};
 pub use engine::{Builder, CostReport, DriverReport, Engine};
-pub use error::{Blame, Error};
+pub use error::{Blame, Error, Field, Misfit, Wanted};
 pub use operation::Operation;
 pub use parameters::{Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage};
 pub use queue::Queue;
@@ -154,3 +154,5 @@ pub use session::{Session, Stream};
 pub use slow::Done;
 pub use spread::Spread;
 pub use task::Task;
+/// What secrets of [`Operation`]s lie in: wiped when it is dropped.
+pub use zeroize::Zeroizing;

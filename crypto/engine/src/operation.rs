@@ -1,9 +1,12 @@
 //! A request that owns its bytes, for work that outlives the call it is submitted with.
 
+use crate::request::name_of;
+use crate::session::PUBLIC_KEY_BYTES_MAX;
 use crate::{
     Algorithm, Class, Cost, Direction, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES, Opened, Part,
-    Request, SAMPLE_BYTES, TAG_BYTES,
+    Request, SAMPLE_BYTES, Session, TAG_BYTES,
 };
+use std::fmt;
 use zeroize::Zeroizing;
 
 /// One operation with its buffers; each variant is [`Request`]'s of the same name, which says what
@@ -38,7 +41,223 @@ pub enum Operation {
     Derive { cost: Cost, password: Zeroizing<Vec<u8>>, salt: Vec<u8>, out: Zeroizing<Vec<u8>> },
 }
 
+impl fmt::Debug for Operation {
+    /// Its name and its bytes; what it is about may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Operation({}, {} bytes)", self.name(), self.bytes())
+    }
+}
+
+/// One for each variant, with room for what is put out.
+#[allow(missing_docs)]
 impl Operation {
+    pub fn seal(
+        nonce: [u8; NONCE_BYTES],
+        aad: impl Into<Vec<u8>>,
+        text: impl Into<Vec<u8>>,
+    ) -> Self {
+        let (aad, data) = (aad.into(), text.into());
+        Operation::Seal { nonce, aad, data, tag: [0; TAG_BYTES] }
+    }
+
+    /// `data` is ciphertext and tag.
+    pub fn open(
+        nonce: [u8; NONCE_BYTES],
+        aad: impl Into<Vec<u8>>,
+        data: impl Into<Vec<u8>>,
+    ) -> Self {
+        Operation::Open { nonce, aad: aad.into(), data: data.into() }
+    }
+
+    pub fn protect(number: u64, header_bytes: usize, packet: impl Into<Vec<u8>>) -> Self {
+        Operation::Protect { number, header_bytes, packet: packet.into() }
+    }
+
+    pub fn unprotect(largest: Option<u64>, number_at: usize, packet: impl Into<Vec<u8>>) -> Self {
+        let (packet, opened) = (packet.into(), Opened::default());
+        Operation::Unprotect { largest, number_at, packet, opened }
+    }
+
+    pub fn mask(sample: [u8; SAMPLE_BYTES]) -> Self {
+        Operation::Mask { sample, out: [0; MASK_BYTES] }
+    }
+
+    pub fn encrypt(iv: [u8; IV_BYTES_MAX], data: impl Into<Vec<u8>>) -> Self {
+        Operation::Encrypt { iv, data: data.into() }
+    }
+
+    pub fn decrypt(iv: [u8; IV_BYTES_MAX], data: impl Into<Vec<u8>>) -> Self {
+        Operation::Decrypt { iv, data: data.into() }
+    }
+
+    /// `room` is the most bytes that may come out.
+    pub fn compress(data: impl Into<Vec<u8>>, room: usize) -> Self {
+        Operation::Compress { data: data.into(), out: vec![0; room] }
+    }
+
+    /// `room` is the most bytes that may come out.
+    pub fn decompress(data: impl Into<Vec<u8>>, room: usize) -> Self {
+        Operation::Decompress { data: data.into(), out: vec![0; room] }
+    }
+
+    /// The message is all of `data`, to which `room` bytes are added for steps that make it longer.
+    pub fn chain(
+        direction: Direction,
+        data: impl Into<Vec<u8>>,
+        room: usize,
+        parts: impl Into<Vec<Part>>,
+    ) -> Self {
+        let mut data = data.into();
+        let length = data.len();
+        data.resize(length + room, 0);
+        Operation::Chain { direction, data, length, parts: parts.into() }
+    }
+
+    pub fn digest(algorithm: Algorithm, data: impl Into<Vec<u8>>) -> Self {
+        Operation::Digest { data: data.into(), out: put_out(algorithm) }
+    }
+
+    pub fn mac(algorithm: Algorithm, data: impl Into<Vec<u8>>) -> Self {
+        Operation::Mac { data: data.into(), out: put_out(algorithm) }
+    }
+
+    /// `bytes` are to come out.
+    pub fn expand(info: impl Into<Vec<u8>>, bytes: usize) -> Self {
+        Operation::Expand { info: info.into(), out: vec![0; bytes].into() }
+    }
+
+    pub fn public_key(algorithm: Algorithm) -> Self {
+        let room = algorithm.public_key_bytes().unwrap_or(PUBLIC_KEY_BYTES_MAX);
+        Operation::PublicKey { out: vec![0; room] }
+    }
+
+    pub fn agree(algorithm: Algorithm, peer: impl Into<Vec<u8>>) -> Self {
+        Operation::Agree { peer: peer.into(), out: put_out(algorithm).into() }
+    }
+
+    pub fn encapsulate(algorithm: Algorithm, peer: impl Into<Vec<u8>>) -> Self {
+        let ciphertext = vec![0; algorithm.ciphertext_bytes().unwrap_or(0)];
+        Operation::Encapsulate { peer: peer.into(), ciphertext, secret: put_out(algorithm).into() }
+    }
+
+    pub fn decapsulate(algorithm: Algorithm, ciphertext: impl Into<Vec<u8>>) -> Self {
+        let (ciphertext, secret) = (ciphertext.into(), put_out(algorithm).into());
+        Operation::Decapsulate { ciphertext, secret }
+    }
+
+    /// For this session, whose key says how long a signature can be.
+    pub fn sign(session: &Session, message: impl Into<Vec<u8>>) -> Self {
+        Operation::Sign { message: message.into(), out: vec![0; session.signature_bytes_max()] }
+    }
+
+    pub fn verify(
+        public_key: impl Into<Vec<u8>>,
+        message: impl Into<Vec<u8>>,
+        signature: impl Into<Vec<u8>>,
+    ) -> Self {
+        let (public_key, message) = (public_key.into(), message.into());
+        Operation::Verify { public_key, message, signature: signature.into() }
+    }
+
+    /// `room` is as many bytes as the modulus has, or more.
+    pub fn public_encrypt(
+        public_key: impl Into<Vec<u8>>,
+        message: impl Into<Vec<u8>>,
+        room: usize,
+    ) -> Self {
+        let (public_key, message) = (public_key.into(), message.into());
+        Operation::PublicEncrypt { public_key, message, out: vec![0; room] }
+    }
+
+    /// `room` is as many bytes as the modulus has, or more.
+    pub fn private_decrypt(ciphertext: impl Into<Vec<u8>>, room: usize) -> Self {
+        Operation::PrivateDecrypt { ciphertext: ciphertext.into(), out: vec![0; room].into() }
+    }
+
+    pub fn random(bytes: usize) -> Self {
+        Operation::Random { out: vec![0; bytes].into() }
+    }
+
+    /// `bytes` are to come out.
+    pub fn derive(
+        cost: Cost,
+        password: Zeroizing<Vec<u8>>,
+        salt: impl Into<Vec<u8>>,
+        bytes: usize,
+    ) -> Self {
+        Operation::Derive { cost, password, salt: salt.into(), out: vec![0; bytes].into() }
+    }
+}
+
+/// Room for what an algorithm puts out.
+fn put_out(algorithm: Algorithm) -> Vec<u8> {
+    vec![0; algorithm.output_bytes().unwrap_or(0)]
+}
+
+impl Operation {
+    /// What is asked for, in a word or two, as it is written in messages.
+    pub const fn name(&self) -> &'static str {
+        name_of!(Operation, self)
+    }
+
+    /// The buffer that the result is in: where it works in place, what it works on, without the
+    /// tag of [`Operation::Seal`]; of [`Operation::Encapsulate`] the ciphertext. Empty for
+    /// [`Operation::Verify`]. How much of it counts, the task's result says.
+    pub fn output(&self) -> &[u8] {
+        match self {
+            Operation::Seal { data, .. }
+            | Operation::Open { data, .. }
+            | Operation::Encrypt { data, .. }
+            | Operation::Decrypt { data, .. }
+            | Operation::Chain { data, .. } => data,
+            Operation::Protect { packet, .. } | Operation::Unprotect { packet, .. } => packet,
+            Operation::Mask { out, .. } => out,
+            Operation::Compress { out, .. }
+            | Operation::Decompress { out, .. }
+            | Operation::Digest { out, .. }
+            | Operation::Mac { out, .. }
+            | Operation::PublicKey { out }
+            | Operation::Sign { out, .. }
+            | Operation::PublicEncrypt { out, .. } => out,
+            Operation::Expand { out, .. }
+            | Operation::Agree { out, .. }
+            | Operation::PrivateDecrypt { out, .. }
+            | Operation::Random { out }
+            | Operation::Derive { out, .. } => out,
+            Operation::Encapsulate { ciphertext, .. } => ciphertext,
+            Operation::Decapsulate { secret, .. } => secret,
+            Operation::Verify { .. } => &[],
+        }
+    }
+
+    /// The secret that both sides have, of [`Operation::Encapsulate`] and
+    /// [`Operation::Decapsulate`].
+    pub fn secret(&self) -> Option<&[u8]> {
+        match self {
+            Operation::Encapsulate { secret, .. } | Operation::Decapsulate { secret, .. } => {
+                Some(secret)
+            }
+            _ => None,
+        }
+    }
+
+    /// The tag, of [`Operation::Seal`].
+    pub fn tag(&self) -> Option<&[u8; TAG_BYTES]> {
+        match self {
+            Operation::Seal { tag, .. } => Some(tag),
+            _ => None,
+        }
+    }
+
+    /// The nonce, of [`Operation::Seal`] and [`Operation::Open`]; where the session makes its own,
+    /// afterwards the one that it made.
+    pub fn nonce(&self) -> Option<&[u8; NONCE_BYTES]> {
+        match self {
+            Operation::Seal { nonce, .. } | Operation::Open { nonce, .. } => Some(nonce),
+            _ => None,
+        }
+    }
+
     /// Calls `f` with the request that this is.
     #[inline]
     pub fn with<R>(&mut self, f: impl FnOnce(&mut Request<'_>) -> R) -> R {

@@ -114,7 +114,7 @@ impl<'a> Parameters<'a> {
                 matches!(step.algorithm.kind(), Kind::Cipher | Kind::Mac | Kind::Compression)
             };
             if !(2..=limits::CHAIN_STEPS_MAX).contains(&steps.len()) || !steps.iter().all(chained) {
-                return Err(Error::InvalidRequest(
+                return Err(Error::invalid_request(
                     "a chain has 2 to 4 steps, each a cipher, a MAC or a compression",
                 ));
             }
@@ -130,7 +130,7 @@ impl<'a> Parameters<'a> {
             }
         }
         if self.client.is_some_and(|client| !is_name(client)) {
-            return Err(Error::InvalidRequest(
+            return Err(Error::invalid_request(
                 "a client's name has lower-case letters, digits and dashes, 32 at most",
             ));
         }
@@ -143,14 +143,14 @@ impl<'a> Parameters<'a> {
             | (Nonces::Salted | Nonces::Counter { .. }, Some(Kind::Aead))
             | (Nonces::Ascending, Some(Kind::Packet)) => {}
             (Nonces::Salted | Nonces::Counter { .. }, _) => {
-                return Err(Error::InvalidRequest("only an AEAD session makes its own nonces"));
+                return Err(Error::invalid_request("only an AEAD session makes its own nonces"));
             }
             (Nonces::Ascending, _) => {
-                return Err(Error::InvalidRequest("only packets are numbered upwards"));
+                return Err(Error::invalid_request("only packets are numbered upwards"));
             }
         }
         if !matches!(kind, Some(Kind::Aead | Kind::Packet)) && self.usage != Usage::UNLIMITED {
-            return Err(Error::InvalidRequest("only an AEAD session has a usage limit"));
+            return Err(Error::invalid_request("only an AEAD session has a usage limit"));
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ pub enum Demand<'a> {
 }
 
 /// Who makes the nonces of a session for an AEAD or for packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Nonces {
     /// The consumer, who promises that he never gives one twice under one key, in this session or
     /// any other, in this process or after it. Nothing checks it, and it is not a formality: with
@@ -206,6 +206,18 @@ pub enum Nonces {
     /// where the keys before it ended ([`Session::update`](crate::Session::update)); another session
     /// that is opened with the same keys knows nothing of these.
     Ascending,
+}
+
+impl fmt::Debug for Nonces {
+    /// Without the IV, which comes with the key and may be as secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Nonces::Given => f.write_str("Given"),
+            Nonces::Salted => f.write_str("Salted"),
+            Nonces::Counter { from, .. } => write!(f, "Counter {{ from: {from}, .. }}"),
+            Nonces::Ascending => f.write_str("Ascending"),
+        }
+    }
 }
 
 /// How often an AEAD key may be used. Past a limit the session answers [`Error::Exhausted`].

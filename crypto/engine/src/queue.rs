@@ -18,6 +18,7 @@ use crate::{
     limits, sampling,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -139,6 +140,14 @@ struct Order {
     entered: u64,
     left: u64,
     parked: BTreeMap<u64, Box<Task>>,
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Queue");
+        shown.field("depth", &self.depth).field("in_flight", &self.in_flight);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Queue {

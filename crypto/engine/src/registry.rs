@@ -56,17 +56,17 @@ impl Registry {
 
     pub fn register(&self, driver: Arc<dyn Driver>) -> Result<(), Error> {
         if !is_name(driver.name()) {
-            return Err(Error::InvalidRequest(
+            return Err(Error::invalid_request(
                 "a driver's name has lower-case letters, digits and dashes, 32 at most",
             ));
         }
         let lane = Arc::new(Lane::new(driver));
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         if lanes.iter().any(|other| other.name == lane.name) || lane.name == crate::lane::CHAIN {
-            return Err(Error::InvalidRequest("a driver of that name is registered"));
+            return Err(Error::invalid_request("a driver of that name is registered"));
         }
         if lanes.len() >= limits::DRIVERS_MAX {
-            return Err(Error::InvalidRequest("there are as many drivers as an engine holds"));
+            return Err(Error::invalid_request("there are as many drivers as an engine holds"));
         }
         lanes.push(lane);
         self.changed();

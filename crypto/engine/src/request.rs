@@ -1,7 +1,8 @@
 //! What a consumer asks for: one operation, on his own stack.
 
 use crate::algorithm::Texts;
-use crate::{Algorithm, Class, Error, Kind, limits};
+use crate::{Algorithm, Class, Error, Field, Kind, Misfit, Wanted, limits};
+use std::fmt;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
@@ -123,6 +124,38 @@ pub enum Phase {
     /// The key after it: the peer has updated its keys.
     Next,
 }
+
+/// The names of requests and of operations, which are the same.
+macro_rules! name_of {
+    ($of:ident, $it:expr) => {
+        match $it {
+            $of::Seal { .. } => "seal",
+            $of::Open { .. } => "open",
+            $of::Protect { .. } => "protect",
+            $of::Unprotect { .. } => "unprotect",
+            $of::Mask { .. } => "mask",
+            $of::Encrypt { .. } => "encrypt",
+            $of::Decrypt { .. } => "decrypt",
+            $of::Compress { .. } => "compress",
+            $of::Decompress { .. } => "decompress",
+            $of::Chain { .. } => "chain",
+            $of::Digest { .. } => "digest",
+            $of::Mac { .. } => "mac",
+            $of::Expand { .. } => "expand",
+            $of::PublicKey { .. } => "public key",
+            $of::Agree { .. } => "agree",
+            $of::Encapsulate { .. } => "encapsulate",
+            $of::Decapsulate { .. } => "decapsulate",
+            $of::Sign { .. } => "sign",
+            $of::Verify { .. } => "verify",
+            $of::PublicEncrypt { .. } => "public encrypt",
+            $of::PrivateDecrypt { .. } => "private decrypt",
+            $of::Random { .. } => "random",
+            $of::Derive { .. } => "derive",
+        }
+    };
+}
+pub(crate) use name_of;
 
 /// One operation, on the caller's stack. `run` returns how many bytes it put out.
 pub enum Request<'a> {
@@ -405,10 +438,7 @@ impl Request<'_> {
             Request::Digest { out, .. } => exact(Kind::Hash, out.len()),
             Request::Mac { out, .. } => exact(Kind::Mac, out.len()),
             Request::Expand { .. } => algorithm.kind() == Kind::Hkdf,
-            Request::PublicKey { .. } => matches!(
-                algorithm.kind(),
-                Kind::Exchange | Kind::Kem | Kind::Signature | Kind::Encryption
-            ),
+            Request::PublicKey { .. } => self.is_for(algorithm.kind()),
             Request::Agree { out, .. } => exact(Kind::Exchange, out.len()),
             Request::Encapsulate { secret, ciphertext, .. } => {
                 exact(Kind::Kem, secret.len())
@@ -424,19 +454,94 @@ impl Request<'_> {
                 return check_derivation(algorithm, *cost, password, salt, out.len());
             }
         };
-        if fits { Ok(()) } else { Err(Error::InvalidRequest("it does not fit the algorithm")) }
+        if fits { Ok(()) } else { Err(self.misfit(algorithm)) }
+    }
+
+    /// Why it is refused: its kind, or else a length.
+    #[cold]
+    fn misfit(&self, algorithm: Algorithm) -> Error {
+        if !self.is_for(algorithm.kind()) {
+            return Error::InvalidRequest(Misfit::Kind { request: self.name(), algorithm });
+        }
+        let put_out = || Wanted::Exactly(algorithm.output_bytes().unwrap_or(0));
+        let (of, given, wanted) = match self {
+            Request::Seal { data, .. }
+            | Request::Encrypt { data, .. }
+            | Request::Decrypt { data, .. } => {
+                (Field::Data, data.len(), algorithm.texts().wanted(data.len()))
+            }
+            Request::Open { data, .. } => {
+                let wanted = algorithm.texts().wanted(data.len().saturating_sub(TAG_BYTES));
+                (Field::Data, data.len(), wanted.and(TAG_BYTES))
+            }
+            Request::Protect { packet, .. } | Request::Unprotect { packet, .. } => {
+                (Field::Packet, packet.len(), Wanted::AtMost(limits::REQUEST_BYTES_MAX))
+            }
+            Request::Compress { data, out } | Request::Decompress { data, out } => {
+                let most = Wanted::AtMost(limits::REQUEST_BYTES_MAX);
+                match data.len() > limits::REQUEST_BYTES_MAX {
+                    true => (Field::Data, data.len(), most),
+                    false => (Field::Out, out.len(), most),
+                }
+            }
+            Request::Digest { out, .. } | Request::Mac { out, .. } | Request::Agree { out, .. } => {
+                (Field::Out, out.len(), put_out())
+            }
+            Request::Encapsulate { ciphertext, .. }
+                if algorithm.ciphertext_bytes() != Some(ciphertext.len()) =>
+            {
+                let bytes = algorithm.ciphertext_bytes().unwrap_or(0);
+                (Field::Ciphertext, ciphertext.len(), Wanted::Exactly(bytes))
+            }
+            Request::Encapsulate { secret, .. } | Request::Decapsulate { secret, .. } => {
+                (Field::Secret, secret.len(), put_out())
+            }
+            _ => return Error::invalid_request("it does not fit the algorithm"),
+        };
+        Error::length(of, given, wanted)
+    }
+
+    /// Whether algorithms of this kind do it.
+    fn is_for(&self, kind: Kind) -> bool {
+        match self {
+            Request::Seal { .. } | Request::Open { .. } => kind == Kind::Aead,
+            Request::Protect { .. } | Request::Unprotect { .. } => kind == Kind::Packet,
+            Request::Mask { .. } => kind == Kind::Mask,
+            Request::Encrypt { .. } | Request::Decrypt { .. } => kind == Kind::Cipher,
+            Request::Compress { .. } | Request::Decompress { .. } => kind == Kind::Compression,
+            Request::Chain { .. } => false,
+            Request::Digest { .. } => kind == Kind::Hash,
+            Request::Mac { .. } => kind == Kind::Mac,
+            Request::Expand { .. } => kind == Kind::Hkdf,
+            Request::PublicKey { .. } => {
+                matches!(kind, Kind::Exchange | Kind::Kem | Kind::Signature | Kind::Encryption)
+            }
+            Request::Agree { .. } => kind == Kind::Exchange,
+            Request::Encapsulate { .. } | Request::Decapsulate { .. } => kind == Kind::Kem,
+            Request::Sign { .. } | Request::Verify { .. } => kind == Kind::Signature,
+            Request::PublicEncrypt { .. } | Request::PrivateDecrypt { .. } => {
+                kind == Kind::Encryption
+            }
+            Request::Random { .. } => kind == Kind::Random,
+            Request::Derive { .. } => kind == Kind::Password,
+        }
+    }
+
+    /// What is asked for, in a word or two, as it is written in messages.
+    pub const fn name(&self) -> &'static str {
+        name_of!(Request, self)
     }
 
     /// The same for a session that does these steps.
     pub(crate) fn check_chain(&self, steps: &[Algorithm]) -> Result<(), Error> {
         let Request::Chain { data, length, parts, .. } = self else {
-            return Err(Error::InvalidRequest("this session takes chains only"));
+            return Err(Error::invalid_request("this session takes chains only"));
         };
         if *length > data.len() || data.len() > limits::REQUEST_BYTES_MAX {
-            return Err(Error::InvalidRequest("the message is longer than its buffer"));
+            return Err(Error::invalid_request("the message is longer than its buffer"));
         }
         if parts.len() != steps.len() {
-            return Err(Error::InvalidRequest("a chain has one part for each step"));
+            return Err(Error::invalid_request("a chain has one part for each step"));
         }
         let within = |range: &Range<usize>| range.start <= range.end && range.end <= *length;
         for (part, algorithm) in parts.iter().zip(steps) {
@@ -459,10 +564,10 @@ impl Request<'_> {
                         && (limits::CHAIN_TAG_BYTES_MIN..=whole).contains(&tag.len())
                 }
                 (Part::Compression { text }, Kind::Compression) => within(text),
-                _ => return Err(Error::InvalidRequest("a part is another kind of step's")),
+                _ => return Err(Error::invalid_request("a part is another kind of step's")),
             };
             if !fits {
-                return Err(Error::InvalidRequest("a part reaches out of the message"));
+                return Err(Error::invalid_request("a part reaches out of the message"));
             }
         }
         Ok(())
@@ -477,23 +582,33 @@ fn check_packet(
     packet: &[u8],
 ) -> Result<(), Error> {
     if !algorithm.texts().take(Kind::Packet, packet.len()) {
-        return Err(Error::InvalidRequest("it does not fit the algorithm"));
+        let mut packet = [];
+        return Err(
+            Request::Protect { number, header_bytes, packet: &mut packet }.misfit(algorithm)
+        );
     }
     if number >= limits::PACKET_NUMBERS {
-        return Err(Error::InvalidRequest("a packet number has at most 62 bits"));
+        return Err(Error::invalid_request("a packet number has at most 62 bits"));
     }
     let number_bytes = packet.first().map_or(1, |first| usize::from(first & 3) + 1);
     // The header's first byte is not the number's.
     let Some(number_at) = header_bytes.checked_sub(number_bytes).filter(|at| *at > 0) else {
-        return Err(Error::InvalidRequest("the header is too short for its packet number"));
+        return Err(Error::invalid_request("the header is too short for its packet number"));
     };
     let room = packet.len().checked_sub(header_bytes).is_some_and(|rest| rest >= TAG_BYTES);
     if !room || packet.len() - number_at < 4 + SAMPLE_BYTES {
-        return Err(Error::InvalidRequest(
+        return Err(Error::invalid_request(
             "the packet is too short: number and payload have at least 4 bytes, and the tag has room",
         ));
     }
     Ok(())
+}
+
+impl fmt::Debug for Request<'_> {
+    /// Its name and its bytes; what it is about may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Request({}, {} bytes)", self.name(), self.bytes())
+    }
 }
 
 /// A password derivation that owns its inputs, for the slow class.
@@ -508,6 +623,16 @@ pub struct Derivation {
     pub salt: Vec<u8>,
     /// How many bytes to derive; for SHA-crypt exactly [`Algorithm::output_bytes`].
     pub output_bytes: usize,
+}
+
+impl fmt::Debug for Derivation {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Derivation { algorithm, cost, output_bytes, .. } = self;
+        let mut shown = f.debug_struct("Derivation");
+        shown.field("algorithm", algorithm).field("cost", cost);
+        shown.field("output_bytes", output_bytes).finish_non_exhaustive()
+    }
 }
 
 impl Derivation {
@@ -544,20 +669,21 @@ fn check_derivation(
         (Sha256Crypt | Sha512Crypt, Cost::ShaCrypt { rounds }) => {
             within(rounds, limits::SHA_CRYPT_ROUNDS_MIN, limits::SHA_CRYPT_ROUNDS_MAX)
         }
-        _ => return Err(Error::InvalidRequest("the cost is another algorithm's")),
+        _ => return Err(Error::invalid_request("the cost is another algorithm's")),
     };
     if !cost_fits {
-        return Err(Error::InvalidRequest("the cost is outside its limits"));
+        return Err(Error::invalid_request("the cost is outside its limits"));
     }
-    if password.len() > limits::PASSWORD_BYTES_MAX {
-        return Err(Error::InvalidRequest("the password is too long"));
-    }
-    if salt.len() > limits::SALT_BYTES_MAX {
-        return Err(Error::InvalidRequest("the salt is too long"));
-    }
-    let length_fits = match algorithm.output_bytes() {
-        Some(exact) => output_bytes == exact,
-        None => (1..=limits::DERIVED_BYTES_MAX).contains(&output_bytes),
+    let most = |of, given: usize, most: usize| match given <= most {
+        true => Ok(()),
+        false => Err(Error::length(of, given, Wanted::AtMost(most))),
     };
-    if length_fits { Ok(()) } else { Err(Error::InvalidRequest("the output length is wrong")) }
+    most(Field::Password, password.len(), limits::PASSWORD_BYTES_MAX)?;
+    most(Field::Salt, salt.len(), limits::SALT_BYTES_MAX)?;
+    match algorithm.output_bytes() {
+        Some(exact) if output_bytes == exact => Ok(()),
+        Some(exact) => Err(Error::length(Field::Out, output_bytes, Wanted::Exactly(exact))),
+        None if output_bytes == 0 => Err(Error::length(Field::Out, 0, Wanted::AtLeast(1))),
+        None => most(Field::Out, output_bytes, limits::DERIVED_BYTES_MAX),
+    }
 }

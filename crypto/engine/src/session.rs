@@ -14,10 +14,11 @@ use crate::lane::{Client, Lane, Stage, Work};
 use crate::parameters::{Nonces, OwnedKey, Parameters, Usage};
 use crate::registry::{Lanes, Registry};
 use crate::{
-    Algorithm, Demand, DriverSession, DriverStream, Error, Key, Kind, NONCE_BYTES, PacketKeys,
-    Request, Step, TAG_BYTES, clock, learn, sampling, scheduler, wipe,
+    Algorithm, Demand, DriverSession, DriverStream, Error, Field, Key, Kind, NONCE_BYTES,
+    PacketKeys, Request, Step, TAG_BYTES, Wanted, clock, learn, sampling, scheduler, wipe,
 };
 use smallvec::SmallVec;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -146,6 +147,21 @@ struct Table {
     /// Whether all candidates compute in the caller's own time.
     local: bool,
     candidates: Candidates,
+}
+
+impl fmt::Debug for Session {
+    /// What it does and where, and nothing of its key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (algorithms, driver) = (self.algorithms(), self.driver());
+        let mut shown = f.debug_struct("Session");
+        shown.field("algorithms", &algorithms).field("driver", &driver).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
 }
 
 impl Session {
@@ -410,7 +426,7 @@ const LARGE_MARGIN: f64 = 1.05;
 const ASKING: f64 = 40.0;
 
 /// Room for the longest public key of a signature algorithm: ML-DSA-87.
-const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
+pub(crate) const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
 
 impl Inner {
     #[inline]
@@ -537,7 +553,7 @@ impl Inner {
                 self.take_number(*number)
             }
             _ if self.usage == Usage::UNLIMITED && !self.makes_nonces() => Ok(()),
-            Request::Seal { .. } if self.makes_nonces() => Err(Error::InvalidRequest(
+            Request::Seal { .. } if self.makes_nonces() => Err(Error::invalid_request(
                 "this session makes its own nonces: seal with `seal_next` or through a queue",
             )),
             Request::Seal { .. } => self.count_seal(),
@@ -549,7 +565,7 @@ impl Inner {
     /// A session of the same kind with other keys, which protects from now on; this one does not.
     fn successor(&self, keys: PacketKeys<'_>) -> Result<Arc<Inner>, Error> {
         let [OwnedKey::Packet(before)] = &*self.keys else {
-            return Err(Error::InvalidRequest("only a session for packets has its keys updated"));
+            return Err(Error::invalid_request("only a session for packets has its keys updated"));
         };
         let mut parameters = Parameters::new(self.direct.algorithm, Key::Packet(keys));
         parameters.ordered = self.ordered;
@@ -585,7 +601,7 @@ impl Inner {
         match self.next_number.fetch_update(Ordering::Release, Ordering::Relaxed, next) {
             Ok(_) => Ok(()),
             Err(UPDATED) => Err(REPLACED),
-            Err(_) => Err(Error::InvalidRequest(
+            Err(_) => Err(Error::invalid_request(
                 "a packet number must be higher than all that the session protected before",
             )),
         }
@@ -637,7 +653,7 @@ impl Inner {
 
     pub fn next_nonce(&self) -> Result<[u8; NONCE_BYTES], Error> {
         let Some(NonceCounter { iv: mut nonce, .. }) = self.counter else {
-            return Err(Error::InvalidRequest("this session is told its nonces"));
+            return Err(Error::invalid_request("this session is told its nonces"));
         };
         let number = take(&self.sealed, self.usage.seals_max)?;
         for (byte, count) in nonce[NONCE_BYTES - 8..].iter_mut().zip(number.to_be_bytes()) {
@@ -962,7 +978,7 @@ impl OwnedDemand {
     }
 }
 
-const REPLACED: Error = Error::InvalidRequest(
+const REPLACED: Error = Error::invalid_request(
     "the session's keys were updated: what has them now protects, a clone from before does not",
 );
 
@@ -1030,7 +1046,8 @@ impl Stream {
     /// The digest, into exactly [`Algorithm::output_bytes`]; one operation in the meters.
     pub fn finish(self, out: &mut [u8]) -> Result<(), Error> {
         if self.algorithm.output_bytes() != Some(out.len()) {
-            return Err(Error::InvalidRequest("the digest has another length"));
+            let wanted = Wanted::Exactly(self.algorithm.output_bytes().unwrap_or(0));
+            return Err(Error::length(Field::Out, out.len(), wanted));
         }
         let result = self.state.finish(out);
         self.work.count(0, &result);

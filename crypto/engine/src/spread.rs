@@ -81,7 +81,7 @@ impl Session {
     }
 }
 
-const SHORT: Error = Error::InvalidRequest("there is too little room for the result");
+const SHORT: Error = Error::invalid_request("there is too little room for the result");
 
 /// The same request over other data.
 fn over<'s>(request: &'s mut Request<'_>, data: &'s mut [u8]) -> Result<Request<'s>, Error> {
@@ -93,7 +93,7 @@ fn over<'s>(request: &'s mut Request<'_>, data: &'s mut [u8]) -> Result<Request<
         Request::Chain { direction, parts, .. } => {
             Request::Chain { direction: *direction, length: data.len(), data, parts }
         }
-        _ => return Err(Error::InvalidRequest("only requests that work in place can be spread")),
+        _ => return Err(Error::invalid_request("only requests that work in place can be spread")),
     })
 }
 

@@ -5,6 +5,7 @@ use crate::carrier::Slot;
 use crate::session::Session;
 use crate::{DriverSession, Error, Operation, clock};
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 /// An operation on a session, with its buffers, its result and whatever number the consumer wants
@@ -60,6 +61,14 @@ pub(crate) struct Stamps {
     pub finished: u64,
 }
 
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Task");
+        shown.field("session", &self.session).field("operation", &self.operation);
+        shown.field("user", &self.user).field("result", &self.result).finish_non_exhaustive()
+    }
+}
+
 impl Task {
     /// A task ready to be submitted.
     pub fn new(session: &Session, operation: Operation) -> Box<Task> {
@@ -67,7 +76,7 @@ impl Task {
             user: 0,
             operation,
             session: session.clone(),
-            result: Err(Error::InvalidRequest("it has not been run")),
+            result: Err(Error::invalid_request("it has not been run")),
             marks: 0,
             bytes: 0,
             binding: 0,
@@ -111,6 +120,19 @@ impl Task {
     #[inline]
     pub fn result(&self) -> Result<usize, Error> {
         self.result
+    }
+
+    /// What it put out, where that is in its operation: [`Operation::output`], as much of it as counts.
+    ///
+    /// # Errors
+    /// As [`Task::result`].
+    pub fn output(&self) -> Result<&[u8], Error> {
+        let (used, output) = (self.result?, self.operation.output());
+        let start = match &self.operation {
+            Operation::Unprotect { opened, .. } => opened.header_bytes,
+            _ => 0,
+        };
+        Ok(output.get(start..).map_or(output, |rest| rest.get(..used).unwrap_or(rest)))
     }
 
     /// Admits it to the binding that another task of its session was just placed on, provided that

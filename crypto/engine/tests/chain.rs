@@ -44,17 +44,17 @@ impl DriverSession for Toy {
             Request::Compress { data, out } => {
                 let kept: Vec<u8> = data.iter().copied().filter(|byte| *byte != 0).collect();
                 out.get_mut(..kept.len())
-                    .ok_or(Error::InvalidRequest("room"))?
+                    .ok_or(Error::invalid_request("room"))?
                     .copy_from_slice(&kept);
                 Ok(kept.len())
             }
             Request::Decompress { data, out } => {
                 out.get_mut(..data.len())
-                    .ok_or(Error::InvalidRequest("room"))?
+                    .ok_or(Error::invalid_request("room"))?
                     .copy_from_slice(data);
                 Ok(data.len())
             }
-            _ => Err(Error::InvalidRequest("not here")),
+            _ => Err(Error::invalid_request("not here")),
         }
     }
 }

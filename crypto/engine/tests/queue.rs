@@ -33,7 +33,7 @@ impl DriverSession for State {
                 out.fill(9);
                 Ok(out.len())
             }
-            _ => Err(Error::InvalidRequest("not here")),
+            _ => Err(Error::invalid_request("not here")),
         }
     }
 }

@@ -570,7 +570,7 @@ mod nobody_left {
             match request {
                 Request::Encrypt { data, .. } => Ok(data.len()),
                 Request::Mac { out, .. } => Ok(out.len()),
-                _ => Err(Error::InvalidRequest("not here")),
+                _ => Err(Error::invalid_request("not here")),
             }
         }
     }

@@ -206,7 +206,7 @@ impl Driver for Simulated {
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         let Shared { card, inner, .. } = &*self.shared;
         let [Step { algorithm, key }, ..] = *steps else {
-            return Err(Error::InvalidRequest("a session has at least one step"));
+            return Err(Error::invalid_request("a session has at least one step"));
         };
         if self.shared.look().device.is_dead() {
             return Err(Error::Gone);

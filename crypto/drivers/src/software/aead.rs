@@ -43,7 +43,7 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
     }
 }
 
-const TOO_LONG: Error = Error::InvalidRequest("the text is too long");
+const TOO_LONG: Error = Error::invalid_request("the text is too long");
 
 struct Session(LessSafeKey);
 

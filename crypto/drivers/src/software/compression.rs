@@ -47,8 +47,8 @@ impl DriverSession for Session {
     }
 }
 
-const NO_ROOM: Error = Error::InvalidRequest("there is too little room for the result");
-const MALFORMED: Error = Error::InvalidRequest("the compressed data is malformed");
+const NO_ROOM: Error = Error::invalid_request("there is too little room for the result");
+const MALFORMED: Error = Error::invalid_request("the compressed data is malformed");
 
 fn deflate(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     thread_local!(static CONTEXT: RefCell<Compress> =

@@ -55,12 +55,12 @@ fn parse(der: &[u8]) -> Option<OaepPublicEncryptingKey> {
 
 impl DriverSession for Session {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
-        let no_room = Error::InvalidRequest("there is too little room");
+        let no_room = Error::invalid_request("there is too little room");
         match request {
             Request::PublicEncrypt { public_key, message, out } => {
                 let key = parse(public_key).ok_or(Error::Authentication)?;
                 if message.len() > key.max_plaintext_size(self.named) {
-                    return Err(Error::InvalidRequest("the message is too long for the key"));
+                    return Err(Error::invalid_request("the message is too long for the key"));
                 }
                 let out = out.get_mut(..key.ciphertext_size()).ok_or(no_room)?;
                 let sealed = key.encrypt(self.named, message, out, None);
@@ -80,6 +80,6 @@ impl DriverSession for Session {
 
 impl Session {
     fn key(&self) -> Result<&(OaepPrivateDecryptingKey, rsa::PublicKey), Error> {
-        self.key.as_ref().ok_or(Error::InvalidRequest("the session has no private key"))
+        self.key.as_ref().ok_or(Error::invalid_request("the session has no private key"))
     }
 }

@@ -71,7 +71,7 @@ impl<P: ConstMontyParams<LIMBS>, const LIMBS: usize> Session<P, LIMBS> {
 /// shares and secrets.
 fn put<const LIMBS: usize>(number: &Uint<LIMBS>, out: &mut [u8]) -> Result<usize, Error> {
     let bytes = LIMBS * Limb::BYTES;
-    let room = out.get_mut(..bytes).ok_or(Error::InvalidRequest("there is too little room"))?;
+    let room = out.get_mut(..bytes).ok_or(Error::invalid_request("there is too little room"))?;
     for (room, limb) in room.rchunks_mut(Limb::BYTES).zip(number.as_limbs()) {
         room.copy_from_slice(&limb.0.to_be_bytes());
     }

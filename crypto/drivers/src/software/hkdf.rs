@@ -54,7 +54,7 @@ impl Session {
         let block_bytes = self.0.algorithm().tag_len();
         // The number of a block is a byte.
         if out.len() > usize::from(u8::MAX) * block_bytes {
-            return Err(Error::InvalidRequest("the output is too long"));
+            return Err(Error::invalid_request("the output is too long"));
         }
         let info_bytes: usize = info.iter().map(|part| part.len()).sum();
         // The block before, what is asked for, and this block's number. With its room at once, none

@@ -37,7 +37,7 @@ struct Session {
 
 impl Session {
     fn key(&self) -> Result<&DecapsulationKey, Error> {
-        self.key.as_ref().ok_or(Error::InvalidRequest("the session has no private key"))
+        self.key.as_ref().ok_or(Error::invalid_request("the session has no private key"))
     }
 }
 
@@ -47,7 +47,7 @@ impl DriverSession for Session {
             Request::PublicKey { out } => {
                 let public = self.key()?.encapsulation_key().and_then(|key| key.key_bytes());
                 let public = public.map_err(|_| {
-                    Error::InvalidRequest("a raw key does not show its public half")
+                    Error::invalid_request("a raw key does not show its public half")
                 })?;
                 put(public.as_ref(), out)
             }

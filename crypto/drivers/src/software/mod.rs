@@ -6,25 +6,41 @@
 mod aead;
 mod cbc_mac;
 mod cipher;
+#[cfg(feature = "compression")]
 mod compression;
 mod digest;
 mod encryption;
 mod exchange;
+#[cfg(feature = "ffdh")]
 mod ffdh;
 mod hkdf;
 mod kem;
 mod mac;
+#[cfg(feature = "passwords")]
 mod password;
 mod random;
 mod signature;
+#[cfg(feature = "xts")]
+mod xts;
+
+#[cfg(not(feature = "compression"))]
+use absent as compression;
+#[cfg(not(feature = "ffdh"))]
+use absent as ffdh;
+#[cfg(not(feature = "passwords"))]
+use absent as password;
+#[cfg(not(feature = "xts"))]
+use absent as xts;
 
 use crate::kernel::{is_packet, open_portable};
-use keyway_engine::{Algorithm, Driver, DriverSession, DriverStream, Error, Kind, Request, Step};
+use keyway_engine::{
+    Algorithm, Driver, DriverSession, DriverStream, Error, Field, Kind, Request, Step, Wanted,
+};
 use std::sync::Arc;
 
 const NAME: &str = "software";
 
-/// A driver, `software`, that does every algorithm.
+/// A driver, `software`, that does every algorithm for which this crate's features were left on.
 ///
 /// It takes these keys; every other pair is [`Error::Unsupported`].
 /// - AEAD, ciphers, MAC: a secret; one of XTS whose halves are the same, and one of Triple DES that
@@ -71,7 +87,7 @@ impl Driver for Software {
 
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         let [Step { algorithm, key }] = *steps else {
-            return Err(Error::InvalidRequest("chains are run step by step here"));
+            return Err(Error::invalid_request("chains are run step by step here"));
         };
         match algorithm.kind() {
             Kind::Aead => aead::open(algorithm, key),
@@ -95,6 +111,21 @@ impl Driver for Software {
     }
 }
 
+/// What stands for a module whose feature is off.
+#[allow(dead_code)]
+mod absent {
+    use super::Opened;
+    use keyway_engine::{Algorithm, Error, Key};
+
+    pub fn named(_: Algorithm) -> Option<()> {
+        None
+    }
+
+    pub fn open(algorithm: Algorithm, _: Key<'_>) -> Opened {
+        Err(Error::Unsupported(algorithm))
+    }
+}
+
 /// What opening a session gives.
 type Opened = Result<Box<dyn DriverSession>, Error>;
 
@@ -105,7 +136,7 @@ fn opened(session: impl DriverSession + 'static) -> Opened {
 
 /// The answer to a request of another kind, which the engine has refused before.
 fn misfit(_: &Request<'_>) -> Result<usize, Error> {
-    Err(Error::InvalidRequest("it does not fit the algorithm"))
+    Err(Error::invalid_request("it does not fit the algorithm"))
 }
 
 /// The driver's own failure.
@@ -115,8 +146,8 @@ const fn failed(why: &'static str) -> Error {
 
 /// Writes `bytes` to the front of `out` and returns their number.
 fn put(bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
-    let room =
-        out.get_mut(..bytes.len()).ok_or(Error::InvalidRequest("there is too little room"))?;
+    let no_room = Error::length(Field::Out, out.len(), Wanted::AtLeast(bytes.len()));
+    let room = out.get_mut(..bytes.len()).ok_or(no_room)?;
     room.copy_from_slice(bytes);
     Ok(bytes.len())
 }

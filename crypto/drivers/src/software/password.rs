@@ -48,7 +48,7 @@ impl DriverSession for Session {
         match (self.0, *cost) {
             (Named::Pbkdf2(named), Cost::Pbkdf2 { iterations }) => {
                 let iterations = NonZeroU32::new(iterations)
-                    .ok_or(Error::InvalidRequest("it needs an iteration"))?;
+                    .ok_or(Error::invalid_request("it needs an iteration"))?;
                 pbkdf2::derive(named, iterations, salt, password, out);
                 Ok(out.len())
             }
@@ -62,9 +62,9 @@ impl DriverSession for Session {
             }
             (Named::Scrypt, Cost::Scrypt { log_n, r, p }) => {
                 let params = scrypt::Params::new(log_n, r, p)
-                    .map_err(|_| Error::InvalidRequest("the cost is outside its limits"))?;
+                    .map_err(|_| Error::invalid_request("the cost is outside its limits"))?;
                 scrypt::scrypt(password, salt, &params, out)
-                    .map_err(|_| Error::InvalidRequest("the output length is wrong"))?;
+                    .map_err(|_| Error::invalid_request("the output length is wrong"))?;
                 Ok(out.len())
             }
             (Named::Sha256Crypt, Cost::ShaCrypt { rounds }) => {
@@ -77,7 +77,7 @@ impl DriverSession for Session {
                 let hash = Zeroizing::new(hash);
                 put(&*crypt_text::<86>(&*hash, &SHA_512_ORDER), out)
             }
-            _ => Err(Error::InvalidRequest("the cost is another algorithm's")),
+            _ => Err(Error::invalid_request("the cost is another algorithm's")),
         }
     }
 }
@@ -85,15 +85,15 @@ impl DriverSession for Session {
 fn argon2_error(error: argon2::Error) -> Error {
     match error {
         argon2::Error::OutOfMemory => failed("there is too little memory"),
-        argon2::Error::SaltTooShort => Error::InvalidRequest("the salt is too short"),
-        argon2::Error::OutputTooShort => Error::InvalidRequest("the output is too short"),
-        _ => Error::InvalidRequest("Argon2 does not take it"),
+        argon2::Error::SaltTooShort => Error::invalid_request("the salt is too short"),
+        argon2::Error::OutputTooShort => Error::invalid_request("the output is too short"),
+        _ => Error::invalid_request("Argon2 does not take it"),
     }
 }
 
 fn sha_crypt_rounds(rounds: u32) -> Result<sha_crypt::Params, Error> {
     sha_crypt::Params::new(rounds)
-        .map_err(|_| Error::InvalidRequest("the cost is outside its limits"))
+        .map_err(|_| Error::invalid_request("the cost is outside its limits"))
 }
 
 /// The order in which crypt(3) writes the bytes of the hash, three to four characters.

@@ -161,13 +161,13 @@ impl Signer {
             Signer::Ed25519(pair) => put(pair.try_sign(message).map_err(not_signed)?.as_ref(), out),
             Signer::Rsa(pair, encoding) => {
                 let room = out.get_mut(..pair.public_modulus_len());
-                let room = room.ok_or(Error::InvalidRequest("there is too little room"))?;
+                let room = room.ok_or(Error::invalid_request("there is too little room"))?;
                 pair.sign(*encoding, &SystemRandom::new(), message, room).map_err(not_signed)?;
                 Ok(room.len())
             }
             Signer::MlDsa(pair) => {
                 let room = out.get_mut(..pair.algorithm().signature_len());
-                let room = room.ok_or(Error::InvalidRequest("there is too little room"))?;
+                let room = room.ok_or(Error::invalid_request("there is too little room"))?;
                 pair.sign(message, room).map_err(not_signed)
             }
         }
@@ -181,7 +181,7 @@ struct Session {
 
 impl Session {
     fn signer(&self) -> Result<&Signer, Error> {
-        self.signer.as_ref().ok_or(Error::InvalidRequest("the session has no private key"))
+        self.signer.as_ref().ok_or(Error::invalid_request("the session has no private key"))
     }
 
     /// Whether a public key is in the one encoding that is allowed; the library takes others.

@@ -62,7 +62,7 @@ fn round_trips_of_all_sizes() {
 
 #[test]
 fn too_little_room_is_an_error() {
-    let no_room = Err(Error::InvalidRequest("there is too little room for the result"));
+    let no_room = Err(Error::invalid_request("there is too little room for the result"));
     for algorithm in ALL {
         let text = some_text(2_000);
         let small = compressed(algorithm, &text);
@@ -85,7 +85,7 @@ fn too_little_room_is_an_error() {
 
 #[test]
 fn malformed_data_is_an_error() {
-    let malformed = Err(Error::InvalidRequest("the compressed data is malformed"));
+    let malformed = Err(Error::invalid_request("the compressed data is malformed"));
     for algorithm in ALL {
         let small = compressed(algorithm, &some_text(500));
         assert_eq!(decompress(algorithm, &[], &mut [0; 1_000]), malformed, "{algorithm}");
