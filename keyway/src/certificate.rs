@@ -23,6 +23,20 @@ pub enum Name {
     Ip(IpAddr),
 }
 
+impl Name {
+    /// Whether a certificate with this name is for a host of the other one (RFC 9525 § 6.3).
+    pub fn covers(&self, wanted: &Name) -> bool {
+        match (self, wanted) {
+            (Name::Dns(own), Name::Dns(wanted)) => {
+                let below = || wanted.split_once('.').map(|(_, below)| below);
+                own.eq_ignore_ascii_case(wanted)
+                    || own.strip_prefix("*.").is_some_and(|own| below() == Some(own))
+            }
+            _ => self == wanted,
+        }
+    }
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -157,6 +171,16 @@ mod tests {
         assert_eq!(at(UTC_TIME, "491331235959Z"), None);
         assert_eq!(at(UTC_TIME, "4912"), None);
         assert_eq!(at(0x0c, "491231235959Z"), None);
+    }
+
+    #[test]
+    fn wildcards_stand_for_one_label() {
+        let dns = |name: &str| Name::Dns(name.to_owned());
+        assert!(dns("*.example.com").covers(&dns("ldap.example.com")));
+        assert!(dns("Ldap.example.com").covers(&dns("ldap.example.com")));
+        for other in ["a.ldap.example.com", "example.com", "ldap.example.org"] {
+            assert!(!dns("*.example.com").covers(&dns(other)), "{other}");
+        }
     }
 
     #[test]

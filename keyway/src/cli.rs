@@ -96,15 +96,16 @@ Examples:
       LDAPS only, on a port that the system chooses; one JSON line says which
 
 The server's certificate:
-  DIR's own authority (ca.pem) issues it for this machine's names and addresses and those of --name,
-  and renews it at a start. DIR/ca.key is needed for that only: it may be kept elsewhere and put back
-  for one start. A certificate of your own goes to DIR/server.pem with its key in DIR/server.key
-  (chmod 600), before the first start or later; or name its files in DIR/keyway.toml.
+  DIR's own authority (ca.pem) issues it for this machine's names and addresses and those of
+  --name, and renews it at a start. DIR/ca.key is needed for that only: it may be kept elsewhere
+  and put back for one start. A certificate of your own goes to DIR/server.pem with its key in
+  DIR/server.key (chmod 600), before the first start or later; or name its files in DIR/keyway.toml.
 
 Hardening:
-  The process cannot be traced by others of its user, leaves no core file, gains no rights and makes
-  files for its owner only (--allow-debugging leaves out the first two). Its keys are wiped after
-  use, but the system may swap them out: have no swap, or an encrypted one. A systemd unit can add:
+  The process cannot be traced by others of its user, leaves no core file, gains no rights and
+  makes files for its owner only (--allow-debugging leaves out the first two). Its keys are wiped
+  after use, but the system may swap them out: have no swap, or an encrypted one. A systemd unit
+  can add:
     User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
     ProtectSystem=strict            ReadWritePaths=DIR
     ProtectHome=yes                 PrivateTmp=yes

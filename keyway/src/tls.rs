@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::host::Names;
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
 use crate::moment::Moment;
+use crate::output;
 use keyway_engine::Engine;
 use keyway_tls::{ClientVerifier, ConfigError, ServerOptions, Tickets};
 use rustls::server::NoClientAuth;
@@ -107,6 +108,14 @@ impl Tls {
         };
         let names = identity.chain.first().and_then(|der| Certificate::read(der));
         let names = names.map(|certificate| certificate.names).unwrap_or_default();
+        let uncovered = |wanted: &&Name| !names.iter().any(|name: &Name| name.covers(wanted));
+        for name in settings.names.iter().filter(uncovered) {
+            let file = certificate.display();
+            output::note(format_args!(
+                "{file} does not name {name}, and is not ours to issue again; clients that call \
+                 the server so will refuse it"
+            ));
+        }
         let trusted = trusted(folder, settings, now)?;
         let mut options = self.options.clone();
         if trusted != self.trusted {

@@ -235,6 +235,21 @@ fn a_certificate_of_ones_own() {
     assert!(!data.join("server.pem").exists() && !data.join("ca.pem").exists());
     server.stop();
     fs::copy(files.path("ca.key"), &key).unwrap();
+    let mut command = Command::new(keyway());
+    command
+        .args([
+            "up",
+            "--listen",
+            "127.0.0.1:0",
+            "--listen-tls",
+            "off",
+            "--name",
+            "ldap.example.com",
+            "--data",
+        ])
+        .arg(&data);
+    let done = finish(&mut command, "").expect(1);
+    assert!(done.err.contains(&format!("{pem} does not name ldap.example.com")), "{}", done.err);
     assert!(refused(&data).contains(&format!("{key} cannot be used: it is not the key of {pem}")));
     openssl(files.place(), &["ec", "-aes128", "-passout", "pass:x", "-in", "ca.key", "-out", &key]);
     assert!(refused(&data).contains("is encrypted"));
