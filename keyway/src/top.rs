@@ -94,10 +94,12 @@ fn open(arguments: &Top) -> Result<Reader, Failure> {
         true => Some(Reader::open(&page).map_err(Failure::new)?),
         false => None,
     };
-    match (reader.filter(Reader::alive), data::user(folder)) {
-        (Some(reader), _) => Ok(reader),
-        (None, None) => Err(not_running()),
-        (None, Some(process)) => Err(Failure::new(format!(
+    if let Some(reader) = reader.filter(Reader::alive) {
+        return Ok(reader);
+    }
+    match data::user(folder) {
+        None => Err(not_running()),
+        Some(process) => Err(Failure::new(format!(
             "{process} uses {}, and there are no counters to look at: either it is no server, or \
              it found no room on the disk for them; make room and start it again",
             folder.display()

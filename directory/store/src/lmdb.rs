@@ -59,8 +59,9 @@ pub(crate) fn open_environment(
     }
     // SAFETY: the files are mapped, so nobody else may change them: the store's lock file keeps
     // other stores out, heed refuses a second environment in this process, and the folder's
-    // files are created for their owner alone. The headers were checked, and the file is as long
-    // as they say, so that no page lies beyond its end.
+    // files are created for their owner alone. The heads and the tree of pages were checked (all
+    // but the leaves of a large store), and the file is as long as they say, so that no page lies
+    // beyond its end.
     unsafe { options.open(dir) }
 }
 

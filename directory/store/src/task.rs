@@ -63,7 +63,8 @@ where
             .unwrap_or_else(|_| Err(Error::JobPanicked.into()));
         let ended = write.end_job();
         let broken = ended.err().or_else(|| write.broken().cloned());
-        if let (Ok(_), Some(error)) = (&result, broken) {
+        // What failed first is the reason, whatever LMDB calls what was tried after it.
+        if let Some(error) = broken {
             result = Err(error.into());
         }
         let good = result.is_ok();

@@ -420,12 +420,10 @@ impl<'e> Write<'e> {
         )
     }
 
-    /// Remembers the first failure, whatever the job makes of it.
+    /// Remembers the first failure, whatever the job makes of it. After it LMDB says no more than
+    /// that the transaction is broken.
     fn note(&mut self, result: Result<(), Error>) -> Result<(), Error> {
-        if let Err(error) = &result {
-            self.broken.get_or_insert_with(|| error.clone());
-        }
-        result
+        result.map_err(|error| self.broken.get_or_insert(error).clone())
     }
 }
 

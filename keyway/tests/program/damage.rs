@@ -1,6 +1,6 @@
 //! Stores whose data file the disk has spoilt: nothing dies of them, and what can be read is saved.
 
-use crate::support::{Finished, KEYWAY, Running, finish, keyway};
+use crate::support::{Finished, KEYWAY, Running, finish, installed, keyway, keyway_with};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -182,4 +182,73 @@ fn a_spoilt_page_is_named_and_what_to_do() {
     let rest = records(&written);
     assert!(rest.is_subset(&whole) && rest.len() + lost.len() == whole.len(), "{said}");
     assert!(written.contains(&format!("# lost: entry {}, ", lost[0]["id"])), "{written}");
+}
+
+/// One entry's bytes are spoilt: whoever asks for it is told so, and others are served.
+#[test]
+fn a_spoilt_entry_is_an_error_of_its_own_and_in_the_log() {
+    if !installed("ldapsearch") {
+        return;
+    }
+    let sample = Sample::new("100");
+    let mut data = sample.sound.clone();
+    // Behind the name stands how many values there are, and how long this one is.
+    let record: Vec<usize> = places(&data, b"uid\x01\x0aanna.weber").collect();
+    assert!(!record.is_empty());
+    record.iter().for_each(|at| data[at + 6] ^= 1);
+    fs::write(sample.data.join("store/data.mdb"), data).unwrap();
+    let running = Running::start(&sample.data, &[]);
+    let search = |base: &str, filter: &str| {
+        let mut command = Command::new("ldapsearch");
+        command.args(["-x", "-LLL", "-H", running.text("ldap")]);
+        command.args(["-D", running.text("administrator")]);
+        command.args([
+            "-y",
+            running.text("administrator_password_file"),
+            "-b",
+            base,
+            filter,
+            "1.1",
+        ]);
+        finish(command.env("LDAPCONF", "/dev/null"), "")
+    };
+    let (people, dn) =
+        ("ou=People,dc=example,dc=com", "uid=anna.weber,ou=People,dc=example,dc=com");
+    let found = search(dn, "objectClass=*");
+    assert_eq!(found.code, Some(80), "{}", found.err);
+    assert!(found.err.contains("the store is damaged: entry "), "{}", found.err);
+    let found = search(people, "uid=jan.mueller").well();
+    assert!(found.out.contains("uid=jan.mueller"), "{}", found.out);
+    running.stop();
+    let log = fs::read_to_string(sample.data.join("log/error.log")).unwrap();
+    let line = log.lines().find(|line| line.contains("the store is damaged: entry ")).expect(&log);
+    assert!(line.contains(" error search ") && line.contains(dn), "{line}");
+    let check = directory(&sample.data, &["check"]);
+    check.refused(1, &["entry ", "its checksum is wrong", "export --continue"]);
+}
+
+fn places<'a>(data: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    data.windows(wanted.len()).enumerate().filter(move |(_, at)| *at == wanted).map(|(at, _)| at)
+}
+
+/// A store that may not grow any more says which setting makes it.
+#[test]
+fn a_full_store_names_the_setting() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    Running::start(&data, &["--sample", "0"]).stop();
+    let file = data.join("keyway.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let small = text.replace("store_bytes_max = 274877906944", "store_bytes_max = 1048576");
+    assert_ne!(small, text);
+    fs::write(&file, small).unwrap();
+    let mut ldif = "dn: o=x\nobjectClass: organization\no: x\n\n".to_owned();
+    for n in 0..2000 {
+        ldif.push_str(&format!(
+            "dn: ou={n},o=x\nobjectClass: organizationalUnit\nou: {n}\ndescription: {}\n\n",
+            "filled ".repeat(200)
+        ));
+    }
+    let full = keyway_with(["directory", "import", "-", "--data", data.to_str().unwrap()], &ldif);
+    full.refused(1, &["store is full", "1048576 bytes", "store_bytes_max in keyway.toml"]);
 }

@@ -1,11 +1,14 @@
-//! What a connection writes into the access and the audit log.
+//! What a connection writes into the access and the audit log, and into the error log where the
+//! server itself is at fault.
 //!
 //! What is asked is noted when a request is taken, without allocation where its answer follows at
 //! once, and written when it is answered.
 
 use crate::Subject;
 use crate::limits::LOGGED_TEXT_BYTES_MAX;
-use crate::log::{Access, Audit, Book, Capped, Change, Field, Log, Record, Value, hidden};
+use crate::log::{
+    Access, Audit, Book, Capped, Change, Field, Log, Record, Severity, Value, hidden,
+};
 use keyway_codec::extended::{CANCEL, PASSWORD_MODIFY, PasswordModifyRequest, START_TLS, WHO_AM_I};
 use keyway_codec::message::{Authentication, LdapResult, Op, ResultCode, Scope};
 use std::fmt::Write;
@@ -96,7 +99,14 @@ impl Journal {
         let waited = position.map(|position| self.waiting.swap_remove(position));
         let access = self.origin.log.access();
         let Some(result) = result_of(op) else { return };
-        if access == Access::Off || (access == Access::Refused && !is_fault(result.code)) {
+        let is_written = match access {
+            Access::Off => false,
+            Access::Refused => is_fault(result.code),
+            Access::Everything => true,
+        };
+        // The server, its disk or its data is at fault.
+        let is_ours = result.code == ResultCode::Other;
+        if !is_written && !is_ours {
             return;
         }
         let asked = match &waited {
@@ -105,7 +115,12 @@ impl Journal {
             // It could not be decoded, or was taken when nothing was written down.
             None => &Asked { id, operation: operation_of(op), ..Asked::default() },
         };
-        self.origin.operation(asked, result, subject, entries);
+        if is_written {
+            self.origin.operation(Book::Access, asked, result, subject, entries);
+        }
+        if is_ours {
+            self.origin.operation(Book::Error(Severity::Error), asked, result, subject, entries);
+        }
     }
 
     /// What the audit log will say of a change when it is done, if it is to say anything.
@@ -142,6 +157,7 @@ impl Journal {
 impl Origin {
     fn operation(
         &self,
+        book: Book,
         asked: &Asked,
         result: &LdapResult<'_>,
         subject: &Subject,
@@ -164,7 +180,7 @@ impl Origin {
             ("text", Value::filled(&result.diagnostic)),
         ];
         let event = asked.operation;
-        self.log.put(&Record { at, book: Book::Access, event, fields: &fields });
+        self.log.put(&Record { at, book, event, fields: &fields });
     }
 }
 
