@@ -67,7 +67,7 @@ fn up(data: &Path) -> Finished {
     let mut command = Command::new("timeout");
     command.args(["-s", "TERM", "60", "sh", "-c"]);
     command.arg(
-        "\"$1\" up --json --listen 127.0.0.1:0 --listen-tls off --data \"$2\" > \"$2/said\" & \
+        ": > \"$2/said\"; \"$1\" up --json --listen 127.0.0.1:0 --listen-tls off --data \"$2\" > \"$2/said\" & \
          until grep -q ready \"$2/said\" || ! kill -0 $! 2> /dev/null; do :; done; \
          kill $! 2> /dev/null; wait $!",
     );
