@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, is_disk_full, plain};
 use crate::moment::Moment;
+use keyway_store::Store;
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -48,8 +49,9 @@ pub mod name {
 
 /// What may be in a folder that nobody has finished making, what a file system puts there, and
 /// what somebody may have put there for the first start to find.
-const BEFORE_VERSION: [&str; 8] = [
+const BEFORE_VERSION: [&str; 9] = [
     name::LOCK,
+    name::VERSION,
     "version.new",
     "lost+found",
     name::CONFIGURATION,
@@ -58,6 +60,8 @@ const BEFORE_VERSION: [&str; 8] = [
     name::CA_CERTIFICATE,
     name::CA_KEY,
 ];
+/// When a folder was made whose version file does not say it.
+const UNKNOWN_TIME: &str = "at an unknown time";
 
 /// What is at a path, before anything is done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +88,8 @@ pub fn look(path: &Path) -> Result<State, Failure> {
         }
         Err(why) => return Err(Failure::system("read the data folder", path, &why)),
     };
-    let version = path.join(name::VERSION);
-    if version.exists() {
-        return read_version(path).map(|_| State::Ours);
+    if read_version(path)?.is_some() || Store::is_at(&path.join(name::STORE)) {
+        return Ok(State::Ours);
     }
     for entry in entries {
         let entry = entry.map_err(|why| Failure::system("read the data folder", path, &why))?;
@@ -101,17 +104,26 @@ pub fn look(path: &Path) -> Result<State, Failure> {
     Ok(State::Absent)
 }
 
-/// Checks the version file and returns when the folder was made.
-fn read_version(folder: &Path) -> Result<String, Failure> {
+/// Checks the version file and returns when the folder was made; `None` if there is no such file,
+/// or nothing in it but the zeros that a cut of power can leave.
+fn read_version(folder: &Path) -> Result<Option<String>, Failure> {
     let path = folder.join(name::VERSION);
+    if !path.exists() {
+        return Ok(None);
+    }
     let text = read(&path)?;
+    if text.bytes().all(|byte| byte == 0) {
+        return Ok(None);
+    }
     let mut lines = text.lines();
     let format = lines.next().and_then(|line| line.strip_prefix("keyway-data "));
     let Some(format) = format.and_then(|format| format.trim().parse::<u32>().ok()) else {
+        let advice = match Store::is_at(&folder.join(name::STORE)) {
+            true => "it is damaged, and a store is beside it: remove this file and start again",
+            false => "name another folder with --data DIR",
+        };
         let path = path.display();
-        return Err(Failure::new(format!(
-            "{path} is not Keyway's; name another folder with --data DIR"
-        )));
+        return Err(Failure::new(format!("{path} is not Keyway's; {advice}")));
     };
     if format != FORMAT {
         let folder = folder.display();
@@ -122,7 +134,7 @@ fn read_version(folder: &Path) -> Result<String, Failure> {
         )));
     }
     let made = lines.next().and_then(|line| line.strip_prefix("made "));
-    Ok(made.unwrap_or("at an unknown time").trim().to_owned())
+    Ok(Some(made.unwrap_or(UNKNOWN_TIME).trim().to_owned()))
 }
 
 /// A data folder that this process has to itself.
@@ -151,11 +163,16 @@ impl Folder {
         let fresh = look(&path)? == State::Absent;
         check(&path)?;
         let mut folder = Folder { path, made: now.to_string(), _lock: lock };
-        if fresh {
-            let version = format!("keyway-data {FORMAT}\nmade {}\n", folder.made);
-            folder.write(name::VERSION, version.as_bytes())?;
-        } else {
-            folder.made = read_version(&folder.path)?;
+        match read_version(&folder.path)? {
+            Some(made) => folder.made = made,
+            None if fresh => {
+                let version = format!("keyway-data {FORMAT}\nmade {}\n", folder.made);
+                folder.write(name::VERSION, version.as_bytes())?;
+            }
+            None => {
+                folder.made = UNKNOWN_TIME.to_owned();
+                folder.write(name::VERSION, format!("keyway-data {FORMAT}\n").as_bytes())?;
+            }
         }
         Ok(folder)
     }
@@ -283,8 +300,11 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
     Ok(text)
 }
 
-/// Makes the folder and those above it, or takes over an empty one.
+/// Makes the folder and those above it, or takes over an empty one. A cut of power takes none of
+/// them away after that.
 fn create(path: &Path) -> Result<(), Failure> {
+    let above = || path.ancestors().skip(1);
+    let first_kept = above().position(|folder| folder.exists()).unwrap_or(0);
     let made = match DirBuilder::new().mode(FOLDER_MODE).create(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => {
             DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
@@ -294,7 +314,7 @@ fn create(path: &Path) -> Result<(), Failure> {
         }
         other => other,
     };
-    made.and_then(|()| File::open(path.parent().unwrap_or(path))?.sync_all())
+    made.and_then(|()| above().take(first_kept + 1).try_for_each(|it| File::open(it)?.sync_all()))
         .map_err(|why| Failure::system("make the data folder", path, &why))
 }
 
@@ -413,6 +433,30 @@ mod tests {
         let folder = Folder::open(&path, Moment::from_unix_s(0)).unwrap();
         assert_eq!(folder.made(), "2027-01-15T08:00:00Z");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_version_that_a_power_cut_took_is_written_again() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("data");
+        drop(Folder::open(&path, NOW).unwrap());
+        drop(Store::open(&path.join(name::STORE), keyway_store::Options::default()).unwrap());
+        let version = path.join(name::VERSION);
+        for damage in ["", "\0\0\0"] {
+            fs::write(&version, damage).unwrap();
+            assert_eq!(look(&path).unwrap(), State::Ours);
+            assert_eq!(Folder::open(&path, NOW).unwrap().made(), UNKNOWN_TIME);
+            assert!(fs::read(&version).unwrap().starts_with(b"keyway-data 1\n"));
+        }
+        fs::write(&version, "?").unwrap();
+        let why = look(&path).unwrap_err().to_string();
+        assert!(why.contains("remove this file"), "{why}");
+        fs::remove_file(&version).unwrap();
+        assert_eq!(look(&path).unwrap(), State::Ours);
+        // The same beside what is not ours.
+        fs::remove_dir_all(path.join(name::STORE)).unwrap();
+        fs::write(path.join("letter"), "dear").unwrap();
+        look(&path).unwrap_err();
     }
 
     #[test]

@@ -191,6 +191,12 @@ impl Target {
         File::open(draft)
             .and_then(|file| file.sync_all())
             .and_then(|()| fs::rename(draft, path))
+            .and_then(|()| {
+                File::open(
+                    path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(".".as_ref()),
+                )
+            })
+            .and_then(|folder| folder.sync_all())
             .map_err(|why| self.cannot_write(&why))?;
         Ok(true)
     }

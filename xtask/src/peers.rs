@@ -21,6 +21,7 @@ pub const TEST: &[Peer] = &[
     peer("python3-ldap3", &["/usr/bin/python3", "-c", "import ldap3"]),
     peer("openssl", &["openssl", "version"]),
     peer("lmdb-utils", &["mdb_stat", "-V"]),
+    peer("strace", &["strace", "-V"]),
     peer("golang-go", &["sh", "-c", "command -v go || test -x /usr/local/go/bin/go"]),
     peer("python3-venv", &["/usr/bin/python3", "-c", "import venv, ensurepip"]),
     peer("valgrind", &["valgrind", "--version"]),

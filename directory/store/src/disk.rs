@@ -12,6 +12,16 @@ use crate::OpenError;
 use crate::error::is_disk_full;
 use crate::limits::RESERVE_BYTES;
 
+/// Every name that this room, LMDB and the lock give to a file of a store.
+pub(crate) const NAMES: [&str; 7] = [LOCK, DATA, LMDB_LOCK, UNFINISHED, DRAFT, RESERVE, PROBE];
+
+/// What keeps a second process out, and says whose the folder is.
+pub(crate) const LOCK: &str = "lock";
+/// LMDB's data.
+pub(crate) const DATA: &str = "data.mdb";
+/// LMDB's mutexes and readers.
+pub(crate) const LMDB_LOCK: &str = "lock.mdb";
+
 const UNFINISHED: &str = "unfinished";
 const DRAFT: &str = "unfinished.draft";
 const RESERVE: &str = "reserve";
@@ -61,6 +71,11 @@ pub(crate) fn marked(dir: &Path) -> Result<Option<Mark>, OpenError> {
     }
 }
 
+/// Whether a mark was being left in `dir`, or is there.
+pub(crate) fn has_mark(dir: &Path) -> bool {
+    dir.join(DRAFT).exists() || matches!(marked(dir), Ok(Some(_)))
+}
+
 /// Takes the mark away, after the names of all files have reached the disk.
 pub(crate) fn unmark(dir: &Path) -> Result<(), OpenError> {
     sync_folder(dir)?;
@@ -71,6 +86,7 @@ pub(crate) fn unmark(dir: &Path) -> Result<(), OpenError> {
 
 /// Makes the names in a folder durable. LMDB never does, and a cut may then take the file itself.
 pub(crate) fn sync_folder(dir: &Path) -> Result<(), OpenError> {
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     File::open(dir)
         .and_then(|folder| folder.sync_all())
         .map_err(|e| OpenError::system("syncing a folder", e))

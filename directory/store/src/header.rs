@@ -95,6 +95,41 @@ pub(crate) fn check(path: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// The names of the tables in the data file, in order: to tell whose it is before LMDB is let at it.
+/// `None` if it is no file of LMDB's, or has more tables than fit on a page.
+pub(crate) fn tables(path: &Path) -> io::Result<Option<Vec<Vec<u8>>>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let Some(meta) = newest(&file)? else { return Ok(None) };
+    let at = meta.tables.page.and_then(|page| page.checked_mul(meta.page_bytes));
+    let Some(at) = at else { return Ok(None) };
+    let mut page = vec![0; meta.page_bytes as usize];
+    match file.read_exact_at(&mut page, at) {
+        Ok(()) => Ok(names(&page)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The keys of a leaf (`MDB_page` and `MDB_node`).
+fn names(page: &[u8]) -> Option<Vec<Vec<u8>>> {
+    const LEAF: u16 = 2;
+    const HEAD: usize = 16;
+    let word = |at: usize| Some(u16::from_ne_bytes(*page.get(at..)?.first_chunk()?));
+    if word(10)? != LEAF {
+        return None;
+    }
+    let count = usize::from(word(12)?).checked_sub(HEAD)? / 2;
+    let name = |number| {
+        let node = usize::from(word(HEAD + 2 * number)?);
+        let bytes = usize::from(word(node + 6)?);
+        page.get(node + 8..node + 8 + bytes).map(<[u8]>::to_vec)
+    };
+    (0..count).map(name).collect()
+}
+
 fn damaged(what: &str) -> OpenError {
     OpenError::Damaged { what: what.into() }
 }

@@ -39,7 +39,8 @@ pub(crate) const META: &str = "meta";
 /// mutexes are larger, LMDB makes the file longer within its last block.
 pub(crate) const LOCK_BYTES: u64 = (2 + READERS_MAX as u64) * 64;
 
-const TABLES: [&str; 5] = [META, "entry", "tree", "posting", "children"];
+/// All tables.
+pub(crate) const TABLES: [&str; 5] = [META, "entry", "tree", "posting", "children"];
 
 /// Opens the environment in `dir`, creating its files when there are none.
 ///

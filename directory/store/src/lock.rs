@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::OpenError;
+use crate::{OpenError, disk};
 
 /// First line of the file: says that the folder is a store of ours.
 const SIGNATURE: &str = "keyway-store";
@@ -35,24 +35,34 @@ impl Lock {
             }
             return Err(OpenError::system(attempt, error.into()));
         }
-        sign(&mut file).map_err(|e| OpenError::system(attempt, e))?;
+        let signed = is_signed(&mut file);
+        sign(&mut file, signed).map_err(|e| OpenError::system(attempt, e))?;
+        if !signed {
+            disk::sync_folder(path.parent().unwrap_or(Path::new(".")))?;
+        }
         Ok(Lock { _file: file })
     }
 
     /// Whether the file at `path` was written by a store.
     pub(crate) fn is_signed(path: &Path) -> bool {
-        let mut text = String::new();
-        File::open(path)
-            .and_then(|file| file.take(64).read_to_string(&mut text))
-            .is_ok_and(|_| text.lines().next() == Some(SIGNATURE))
+        File::open(path).is_ok_and(|mut file| is_signed(&mut file))
     }
 }
 
-fn sign(file: &mut File) -> io::Result<()> {
+fn is_signed(file: &mut File) -> bool {
+    let mut text = String::new();
+    let read = file.take(64).read_to_string(&mut text);
+    read.is_ok() && text.lines().next() == Some(SIGNATURE)
+}
+
+/// The signature stays as it is where there is one: a cut cannot take it. One that is new has to be
+/// on the disk before anything is made beside it.
+fn sign(file: &mut File, signed: bool) -> io::Result<()> {
     let text = format!("{SIGNATURE}\n{}\n", std::process::id());
     file.rewind()?;
     file.write_all(text.as_bytes())?;
-    file.set_len(text.len() as u64)
+    file.set_len(text.len() as u64)?;
+    if signed { Ok(()) } else { file.sync_all() }
 }
 
 fn holder(file: &mut File) -> u32 {

@@ -8,7 +8,7 @@ use std::path::Path;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, MdbError};
 
-use crate::disk::{self, Mark};
+use crate::disk::{self, DATA, LMDB_LOCK, LOCK, Mark, NAMES};
 use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
 use crate::lmdb::{self, Environment, Tables};
 use crate::lock::Lock;
@@ -18,10 +18,6 @@ use crate::{OpenError, header};
 
 /// The format this program reads and writes.
 const FORMAT: u32 = 1;
-
-pub(crate) const DATA: &str = "data.mdb";
-const LMDB_LOCK: &str = "lock.mdb";
-pub(crate) const LOCK: &str = "lock";
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -49,6 +45,8 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     let lock = Lock::take(&dir.join(LOCK))?;
     let fresh = is_fresh(dir)?;
     if fresh {
+        // The folder's own name; whoever made it may have died before it was on the disk.
+        disk::sync_folder(dir.parent().unwrap_or(Path::new(".")))?;
         disk::mark(dir, Mark::Creating)?;
     } else {
         header::check(&dir.join(DATA))?;
@@ -80,12 +78,10 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
 /// Creates the folder if it is missing, for its owner alone; its parent has to exist.
 fn make_folder(dir: &Path) -> Result<(), OpenError> {
     match DirBuilder::new().mode(0o700).create(dir) {
-        Ok(()) => match dir.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => disk::sync_folder(parent),
-            _ => disk::sync_folder(Path::new(".")),
-        },
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(OpenError::system("creating the store's folder", error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(OpenError::system("creating the store's folder", error))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -94,15 +90,41 @@ fn survey(dir: &Path) -> Result<(), OpenError> {
     if Lock::is_signed(&dir.join(LOCK)) {
         return Ok(());
     }
+    let mut others = Vec::new();
     let reading = |e| OpenError::system("reading the store's folder", e);
     for found in fs::read_dir(dir).map_err(reading)? {
         let name = found.map_err(reading)?.file_name();
         // Our own, from a process that died before it had signed it.
         if name != LOCK {
-            return Err(OpenError::NotOurs { what: name.to_string_lossy().into_owned() });
+            others.push(name.to_string_lossy().into_owned());
         }
     }
-    Ok(())
+    // A cut of power can take the signature of a store that an earlier version of this program
+    // made. What is in the other files says as well whose they are.
+    let foreign = others.iter().find(|name| !NAMES.contains(&name.as_str()));
+    match foreign.or(others.first()) {
+        Some(what) if foreign.is_some() || !holds_our_data(dir)? => {
+            Err(OpenError::NotOurs { what: what.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a folder without our signature has our tables in it, or was about to get them.
+fn holds_our_data(dir: &Path) -> Result<bool, OpenError> {
+    if disk::has_mark(dir) {
+        return Ok(true);
+    }
+    let mut tables = lmdb::TABLES;
+    tables.sort_unstable();
+    let found = header::tables(&dir.join(DATA))
+        .map_err(|e| OpenError::system("reading the store's data file", e))?;
+    Ok(found.is_some_and(|found| found == tables.map(str::as_bytes)))
+}
+
+/// Whether there is a store of ours in `dir`, whatever state it is in. Changes nothing.
+pub(crate) fn is_ours(dir: &Path) -> bool {
+    Lock::is_signed(&dir.join(LOCK)) || dir.join(DATA).exists() && survey(dir).is_ok()
 }
 
 /// Whether the store is still to be created; what an interrupted creation has left is removed.

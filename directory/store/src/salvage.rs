@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
 
+use crate::disk::{DATA, LOCK};
 use crate::lock::Lock;
-use crate::open::{DATA, LOCK};
 use crate::pages::{Damage, Depth, Found, Pages, Place, Row};
 use crate::{EntryId, EntryRef, Error, OpenError, header, limits};
 

@@ -43,6 +43,11 @@ impl Store {
         Ok(Store { inner: Arc::new(Inner { shared, queue, committer }) })
     }
 
+    /// Whether there is a store in `dir`, whatever state it is in. Changes nothing.
+    pub fn is_at(dir: &Path) -> bool {
+        open::is_ours(dir)
+    }
+
     /// Begins a read transaction on the last committed state.
     ///
     /// Errors: [`Error::TooManyReaders`]; [`Error::Failed`] after a commit that damaged the

@@ -84,6 +84,64 @@ fn a_folder_of_something_else_is_left_alone() {
 }
 
 #[test]
+fn a_store_whose_signature_a_power_cut_took_is_signed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path());
+    let lock = dir.path().join("lock");
+    for damage in [Some(&b""[..]), Some(&[0; 30]), Some(b"keyw"), None] {
+        match damage {
+            Some(bytes) => fs::write(&lock, bytes).unwrap(),
+            None => fs::remove_file(&lock).unwrap(),
+        }
+        assert!(Store::is_at(dir.path()));
+        let store = open(dir.path()).unwrap();
+        assert_eq!(store.read().unwrap().view().check().unwrap().entries, 200);
+        assert!(fs::read(&lock).unwrap().starts_with(b"keyway-store\n"));
+    }
+    // In the midst of being made.
+    for name in ["unfinished.draft", "unfinished"] {
+        let young = tempfile::tempdir().unwrap();
+        fs::write(young.path().join("lock"), "").unwrap();
+        fs::write(young.path().join(name), "creating\n").unwrap();
+        fs::write(young.path().join("lock.mdb"), "").unwrap();
+        open(young.path()).unwrap();
+    }
+}
+
+#[test]
+fn what_a_folder_without_a_signature_holds_says_whose_it_is() {
+    let ours = tempfile::tempdir().unwrap();
+    filled(ours.path());
+    let data = fs::read(ours.path().join("data.mdb")).unwrap();
+    let renamed = |from: &[u8], to: &[u8]| {
+        let mut data = data.clone();
+        for at in 0..data.len() - from.len() {
+            if data[at..].starts_with(from) {
+                data[at..at + from.len()].copy_from_slice(to);
+            }
+        }
+        data
+    };
+    let cases: [(&str, &str, Vec<u8>); 5] = [
+        ("another's tables", "data.mdb", renamed(b"posting", b"poStIng")),
+        ("no tables", "data.mdb", b"something".to_vec()),
+        ("nothing", "data.mdb", Vec::new()),
+        ("cut within its tables", "data.mdb", data[..8192].to_vec()),
+        ("another file beside them", "letter.txt", b"dear".to_vec()),
+    ];
+    for (what, name, bytes) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("data.mdb"), &data).unwrap();
+        fs::write(dir.path().join(name), &bytes).unwrap();
+        let before = names(dir.path());
+        assert!(!Store::is_at(dir.path()), "{what}");
+        assert!(matches!(refused(dir.path()), OpenError::NotOurs { .. }), "{what}");
+        assert_eq!(names(dir.path()), before, "{what}");
+        assert_eq!(fs::read(dir.path().join(name)).unwrap(), bytes, "{what}");
+    }
+}
+
+#[test]
 fn a_second_opening_is_refused_and_told_by_whom() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).unwrap();

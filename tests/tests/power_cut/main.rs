@@ -1,0 +1,298 @@
+//! Cuts of power at every moment of a first start, an import, a change of password and a renewal of
+//! the certificate.
+//!
+//! What the program does to its files is recorded with strace. From the record follows what a disk
+//! may hold if the power fails before a given call: all that was synced, and any part of the rest.
+//! On each such state the program has to start by itself, and what it or the server had said to be
+//! done before that moment has to be there. What is written through a mapping is not in the record:
+//! LMDB's lock file and the page of counters, of which nothing has to last.
+
+mod disk;
+mod record;
+
+use disk::{Disk, Left, Loss};
+use keyway_tests::client::Client;
+use keyway_tests::{Server, available, finish, keyway};
+use record::Event;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tempfile::TempDir;
+
+/// States of one record that are tried, evenly spread over it where there are more.
+const STATES_MAX: usize = 30;
+/// Where the data folder is below the root of a record; the first start makes all of them.
+const DATA: &str = "a/b/data";
+const ADMINISTRATOR: &str = "cn=admin,cn=keyway";
+const SUFFIX: &str = "dc=example,dc=com";
+const NEW_PASSWORD: &str = "correct horse battery staple";
+
+/// What was said to be done.
+#[derive(Clone, Debug, PartialEq)]
+enum Done {
+    /// The server was ready, and had these files: name and text.
+    Ready(Vec<(&'static str, String)>),
+    /// The entry of this name was added.
+    Added(String),
+    /// So many entries were imported.
+    Imported(usize),
+    /// The administrator's password is the new one.
+    NewPassword,
+}
+
+/// A record that is being made, and what it is made of.
+struct Recording {
+    place: TempDir,
+    before: Disk,
+    said: Vec<(u128, Done)>,
+}
+
+impl Recording {
+    /// A record of what comes after `left`, or after nothing.
+    fn new(left: Option<&Left>) -> Recording {
+        let place = tempfile::tempdir().unwrap();
+        for folder in ["root", "calls"] {
+            fs::create_dir(place.path().join(folder)).unwrap();
+        }
+        if let Some(left) = left {
+            left.make(&place.path().join("root"));
+        }
+        let before = Disk::of(&place.path().join("root"));
+        Recording { place, before, said: Vec::new() }
+    }
+
+    fn root(&self) -> PathBuf {
+        // As the program names it to the system.
+        self.place.path().join("root").canonicalize().unwrap()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.root().join(DATA)
+    }
+
+    fn program(&self) -> Command {
+        let mut command = record::recorder(&self.place.path().join("calls"));
+        command.arg(keyway());
+        command
+    }
+
+    fn say(&mut self, done: Done) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        self.said.push((now, done));
+    }
+
+    /// Starts a server and waits until it says that it is ready.
+    fn start(&mut self, arguments: &[&str]) -> Recorded {
+        let mut command = self.program();
+        command.args(["up", "--json"]).args(arguments).arg("--data").arg(self.data());
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("strace starts");
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let ready = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{line:?}: {why}"));
+        self.say(Done::Ready(lasting(&self.data())));
+        Recorded { child, output, ready }
+    }
+
+    /// Every state that a cut at any moment may leave, with what had been said by then.
+    fn states(&self) -> Vec<State> {
+        let mut disk = self.before.clone();
+        let mut states = Vec::new();
+        let mut seen = HashSet::new();
+        let events = record::read(&self.place.path().join("calls"), &self.root());
+        assert!(events.len() > 10, "{events:?}");
+        let add = |disk: &Disk, next: Option<&Event>, states: &mut Vec<State>, seen: &mut _| {
+            let by_then = |at: &u128| next.is_none_or(|next| *at < next.at);
+            let said = self.said.iter().filter(|(at, _)| by_then(at));
+            let said: Vec<Done> = said.map(|(_, done)| done.clone()).collect();
+            for loss in Loss::ALL {
+                let left = disk.after(loss);
+                let seen: &mut HashSet<_> = seen;
+                if seen.insert((left.hash(), said.len())) {
+                    let before = format!("{loss:?} is lost before {:.150}", format!("{next:?}"));
+                    states.push(State { left, said: said.clone(), before });
+                }
+            }
+        };
+        for event in &events {
+            add(&disk, Some(event), &mut states, &mut seen);
+            disk.apply(&event.change);
+        }
+        add(&disk, None, &mut states, &mut seen);
+        states
+    }
+}
+
+/// A server whose calls are recorded.
+struct Recorded {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+    ready: Value,
+}
+
+impl Recorded {
+    fn client(&self) -> Client {
+        connect(self.ready["ldap"].as_str().unwrap())
+    }
+
+    /// kill -9: what it would still have written is not in the record.
+    fn kill(mut self) {
+        let pid = self.ready["pid"].as_i64().unwrap() as i32;
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+        self.output.read_to_end(&mut Vec::new()).unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// What a disk may hold after a cut.
+struct State {
+    left: Left,
+    said: Vec<Done>,
+    before: String,
+}
+
+/// Says which state it was, if a test fails on it.
+struct Told<'s>(&'s State);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let said =
+                self.0.said.iter().map(|done| format!("{done:?}").chars().take(60).collect());
+            let said: Vec<String> = said.collect();
+            eprintln!("power cut: {}; said by then: {said:?}", self.0.before);
+        }
+    }
+}
+
+/// The files of which a server that was ready has to keep what is in them.
+fn lasting(data: &Path) -> Vec<(&'static str, String)> {
+    ["version", "keyway.toml", "ca.pem", "ca.key", "server.pem", "server.key", "admin-password"]
+        .map(|name| (name, fs::read_to_string(data.join(name)).unwrap()))
+        .to_vec()
+}
+
+fn connect(url: &str) -> Client {
+    Client::connect(url.trim_start_matches("ldap://").parse().unwrap()).unwrap()
+}
+
+fn add(client: &mut Client, name: &str) -> Result<(), String> {
+    client.add(&format!("cn={name},{SUFFIX}"), &[("objectClass", &["device"])])
+}
+
+/// Starts the program on states from all of a record, and looks for what had been said.
+fn try_states(states: &[State]) {
+    let chosen = states.len().min(STATES_MAX);
+    for number in 1..=chosen {
+        // The last is always among them.
+        let state = &states[number * states.len() / chosen - 1];
+        let told = Told(state);
+        let place = tempfile::tempdir().unwrap();
+        state.left.make(place.path());
+        let data = place.path().join(DATA);
+        // Before the server makes anything anew.
+        for done in &state.said {
+            if let Done::Ready(files) = done {
+                for (name, text) in files {
+                    let found = fs::read_to_string(data.join(name)).ok();
+                    assert_eq!(found.as_ref(), Some(text), "{name}");
+                }
+            }
+        }
+        let is_first = !state.said.iter().any(|done| matches!(done, Done::Ready(_)));
+        let server = Server::start(&data, if is_first { &["--sample", "2"] } else { &[] });
+        look_for(&state.said, &server);
+        drop(server);
+        let mut check = Command::new(keyway());
+        finish(check.args(["directory", "check", "--data"]).arg(&data), "").expect(0);
+        drop(told);
+    }
+}
+
+fn look_for(said: &[Done], server: &Server) {
+    let mut client = connect(server.ldap());
+    let old = client.bind(ADMINISTRATOR, &server.password());
+    if old.is_err() || said.contains(&Done::NewPassword) {
+        old.unwrap_err();
+        client.bind(ADMINISTRATOR, NEW_PASSWORD).unwrap();
+    }
+    for done in said {
+        match done {
+            Done::Added(name) => assert_eq!(client.search(SUFFIX, "cn", name), Ok(1), "{name}"),
+            Done::Imported(entries) => {
+                assert_eq!(client.search(SUFFIX, "objectClass", "device"), Ok(*entries));
+            }
+            Done::Ready(_) | Done::NewPassword => {}
+        }
+    }
+    // It takes changes again.
+    if client.search(SUFFIX, "objectClass", "domain") == Ok(1) {
+        add(&mut client, "after").unwrap();
+    }
+}
+
+#[test]
+fn a_first_start_a_renewal_and_a_new_password_survive_power_cuts() {
+    if !available(&["strace", "ldappasswd"]) {
+        return;
+    }
+    let mut first = Recording::new(None);
+    let server = first.start(&["--sample", "2", "--listen", "127.0.0.1:0", "--listen-tls", "off"]);
+    let mut client = server.client();
+    let password = fs::read_to_string(first.data().join("admin-password")).unwrap();
+    client.bind(ADMINISTRATOR, &password).unwrap();
+    for name in ["one", "two", "three"] {
+        add(&mut client, name).unwrap();
+        first.say(Done::Added(name.to_owned()));
+    }
+    server.kill();
+    let states = first.states();
+    try_states(&states);
+
+    // Another address, for which the certificate has to be made anew.
+    let mut second = Recording::new(states.last().map(|state| &state.left));
+    let old = fs::read(second.data().join("server.pem")).unwrap();
+    let server = second.start(&["--listen", "127.0.0.2:0", "--listen-tls", "off"]);
+    assert_ne!(fs::read(second.data().join("server.pem")).unwrap(), old);
+    let mut change = Command::new("ldappasswd");
+    change.args(["-x", "-ZZ", "-H", server.ready["ldap"].as_str().unwrap()]);
+    change.args(["-D", ADMINISTRATOR, "-w", &password, "-s", NEW_PASSWORD]);
+    change.env("LDAPTLS_CACERT", second.data().join("ca.pem")).env("LDAPCONF", "/dev/null");
+    finish(&mut change, "").expect(0);
+    second.say(Done::NewPassword);
+    server.kill();
+    let added = first.said.iter().filter(|(_, done)| matches!(done, Done::Added(_)));
+    let mut states = second.states();
+    for state in &mut states {
+        state.said.extend(added.clone().map(|(_, done)| done.clone()));
+    }
+    try_states(&states);
+}
+
+#[test]
+fn an_import_survives_power_cuts() {
+    if !available(&["strace"]) {
+        return;
+    }
+    const ENTRIES: usize = 40;
+    let mut text = format!("version: 1\n\ndn: {SUFFIX}\nobjectClass: domain\ndc: example\n");
+    for number in 0..ENTRIES {
+        text.push_str(&format!(
+            "\ndn: cn=d{number},{SUFFIX}\nobjectClass: device\ncn: d{number}\n"
+        ));
+    }
+    let mut recording = Recording::new(None);
+    let file = recording.place.path().join("all.ldif");
+    fs::write(&file, text).unwrap();
+    let mut import = recording.program();
+    import.args(["directory", "import"]).arg(&file).arg("--data").arg(recording.data());
+    finish(&mut import, "").expect(0);
+    recording.say(Done::Imported(ENTRIES));
+    try_states(&recording.states());
+}

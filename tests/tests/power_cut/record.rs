@@ -1,0 +1,207 @@
+//! What a program does to the files below a folder, in the order in which it does it: strace's
+//! account, read.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+
+/// The calls that change files or their names, and those that say which file is meant.
+const CALLS: &str = "trace=openat,close,lseek,write,pwrite64,writev,pwritev,pwritev2,ftruncate,\
+                     fallocate,fsync,fdatasync,fcntl,dup,rename,renameat,renameat2,unlink,unlinkat,\
+                     mkdir,mkdirat,link,linkat,symlink,symlinkat,truncate,sync_file_range,\
+                     copy_file_range,sendfile,io_uring_setup";
+
+/// One thing done to a file. Paths are below the folder, whose own is empty.
+#[derive(Debug)]
+pub enum Change {
+    /// A file is there from now on, if it was not.
+    Create(String),
+    /// A folder is made.
+    Folder(String),
+    /// Bytes are put at a place; at once on the disk if so.
+    Write { path: String, at: usize, bytes: Vec<u8>, synced: bool },
+    /// The length is changed; or only if it grows.
+    Length { path: String, bytes: usize, grow_only: bool },
+    /// Whatever is in the file or folder is on the disk.
+    Sync(String),
+    /// A name is changed.
+    Rename(String, String),
+    /// A name is gone.
+    Remove(String),
+}
+
+/// A change, and when it was begun: nanoseconds since 1970.
+#[derive(Debug)]
+pub struct Event {
+    pub at: u128,
+    pub change: Change,
+}
+
+/// strace before a program, with its account in `folder`.
+pub fn recorder(folder: &Path) -> Command {
+    let mut strace = Command::new("strace");
+    strace.args(["-ff", "--seccomp-bpf", "-xx", "-s", "33554432", "-e", "signal=none"]);
+    strace.args(["--absolute-timestamps=format:unix,precision:ns", "-e", CALLS, "-o"]);
+    strace.arg(folder.join("calls"));
+    strace
+}
+
+/// The changes below `root` in the account that is in `folder`.
+pub fn read(folder: &Path, root: &Path) -> Vec<Event> {
+    let mut calls: Vec<(u128, String)> = Vec::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        // One file for each thread; a call that did not end has no effect, or none that was seen.
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let ours = |line: &&str| !line.contains("+++ ");
+        calls.extend(text.lines().filter(ours).filter_map(|line| {
+            let (at, call) = line.split_once(' ')?;
+            Some((at.replace('.', "").parse().ok()?, call.to_owned()))
+        }));
+    }
+    calls.sort();
+    let root = root.to_str().unwrap().to_owned();
+    let mut reader = Reader { root, open: HashMap::new(), events: Vec::new() };
+    for (at, call) in &calls {
+        reader.call(*at, call).unwrap_or_else(|| panic!("not understood: {call:.200}"));
+    }
+    reader.events
+}
+
+/// An open file.
+#[derive(Clone)]
+struct Open {
+    path: String,
+    offset: usize,
+    synced: bool,
+}
+
+struct Reader {
+    root: String,
+    open: HashMap<u32, Open>,
+    events: Vec<Event>,
+}
+
+impl Reader {
+    /// `None` if the call has a form that is not expected here.
+    fn call(&mut self, at: u128, call: &str) -> Option<()> {
+        let (name, rest) = call.split_once('(')?;
+        let (arguments, result) = rest.rsplit_once(" = ")?;
+        let Ok(result) = result.split_whitespace().next()?.parse::<usize>() else {
+            return Some(()); // refused, or cut off by the end
+        };
+        let arguments = arguments.trim_end().strip_suffix(')')?;
+        let number: Option<u32> = arguments.split([',', ' ']).next()?.parse().ok();
+        let paths = self.paths(arguments);
+        let last = || arguments.rsplit_once(", ").and_then(|(_, last)| last.parse::<usize>().ok());
+        match (name, number) {
+            ("openat", _) => self.opened(at, &paths, arguments, result as u32),
+            ("mkdir" | "mkdirat", _) => {
+                for path in paths.into_iter().flatten() {
+                    self.push(at, Change::Folder(path));
+                }
+            }
+            ("rename" | "renameat" | "renameat2", _) => match <[_; 2]>::try_from(paths).ok()? {
+                [Some(from), Some(to)] => self.push(at, Change::Rename(from, to)),
+                [None, None] => {}
+                _ => return None,
+            },
+            ("unlink" | "unlinkat", _) => {
+                for path in paths.into_iter().flatten() {
+                    self.push(at, Change::Remove(path));
+                }
+            }
+            ("close", Some(number)) => drop(self.open.remove(&number)),
+            ("dup", Some(number)) => self.copied(number, result),
+            ("fcntl", Some(number)) if arguments.contains("F_DUPFD") => self.copied(number, result),
+            ("fcntl", _) => {}
+            (_, Some(number)) => {
+                let Some(open) = self.open.get_mut(&number) else { return Some(()) };
+                let path = open.path.clone();
+                let change = match name {
+                    "lseek" => {
+                        open.offset = result;
+                        return Some(());
+                    }
+                    "write" | "writev" => {
+                        let (at, synced) = (open.offset, open.synced);
+                        open.offset += result;
+                        Change::Write { path, at, bytes: bytes(arguments, result)?, synced }
+                    }
+                    "pwrite64" | "pwritev" => {
+                        let bytes = bytes(arguments, result)?;
+                        Change::Write { path, at: last()?, bytes, synced: open.synced }
+                    }
+                    "ftruncate" => Change::Length { path, bytes: last()?, grow_only: false },
+                    "fallocate" => {
+                        let mut numbers = arguments.rsplitn(3, ", ");
+                        let length: usize = numbers.next()?.parse().ok()?;
+                        let offset: usize = numbers.next()?.parse().ok()?;
+                        Change::Length { path, bytes: offset + length, grow_only: true }
+                    }
+                    "fsync" | "fdatasync" => Change::Sync(path),
+                    _ => return None,
+                };
+                self.push(at, change);
+            }
+            // Something else than what this knows, to a file of ours.
+            _ if paths.iter().any(Option::is_some) => return None,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn push(&mut self, at: u128, change: Change) {
+        self.events.push(Event { at, change });
+    }
+
+    /// The paths in a call's arguments, those below the root without it.
+    fn paths(&self, arguments: &str) -> Vec<Option<String>> {
+        let quoted = arguments.split('"').skip(1).step_by(2);
+        let own = |text: &str| {
+            let path = String::from_utf8(unescaped(text)?).ok()?;
+            let below = path.strip_prefix(&self.root)?;
+            (below.is_empty() || below.starts_with('/'))
+                .then(|| below.trim_start_matches('/').to_owned())
+        };
+        // What is written is quoted as well, and never begins with the root.
+        quoted.map(own).collect()
+    }
+
+    fn opened(&mut self, at: u128, paths: &[Option<String>], arguments: &str, number: u32) {
+        self.open.remove(&number);
+        let [Some(path)] = paths else { return };
+        if arguments.contains("O_CREAT") {
+            self.push(at, Change::Create(path.clone()));
+        }
+        if arguments.contains("O_TRUNC") {
+            self.push(at, Change::Length { path: path.clone(), bytes: 0, grow_only: false });
+        }
+        let synced = arguments.contains("SYNC");
+        self.open.insert(number, Open { path: path.clone(), offset: 0, synced });
+    }
+
+    fn copied(&mut self, number: u32, copy: usize) {
+        if let Some(open) = self.open.get(&number).cloned() {
+            self.open.insert(copy as u32, open);
+        }
+    }
+}
+
+/// The first `length` bytes of what a call writes, in one piece or in several.
+fn bytes(arguments: &str, length: usize) -> Option<Vec<u8>> {
+    let mut all = Vec::new();
+    for text in arguments.split('"').skip(1).step_by(2) {
+        all.extend(unescaped(text)?);
+    }
+    all.truncate(length);
+    (all.len() == length).then_some(all)
+}
+
+/// `\x41\x42` as bytes.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut pairs = text.split("\\x");
+    if !pairs.next()?.is_empty() {
+        return None;
+    }
+    pairs.map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
+}
