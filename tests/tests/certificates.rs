@@ -2,6 +2,7 @@
 //! administrator by one, what is revoked, and the server's own, whoever made it.
 
 use keyway_tests::{Finished, Server, available, finish, keyway, sample};
+use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -196,6 +197,52 @@ fn revoked_certificates_and_lists_that_cannot_be_used() {
     let server = Server::start(&data, &[]);
     files.whoami(&server, "good").expect(0);
     assert_ne!(files.whoami(&server, "bad").code, 0);
+}
+
+/// Who is revoked while the server runs is out at the next SIGHUP, also with a session to resume; a
+/// list that cannot be used changes nothing.
+#[test]
+fn a_revocation_is_taken_by_a_running_server() {
+    if !available(NEEDS) {
+        return;
+    }
+    let files = Authority::new();
+    files.issue_own("good", "/CN=keyway/CN=admin", "extendedKeyUsage=clientAuth");
+    files.revoke(&[], &["-crldays", "2"]);
+    let data = files.path("data");
+    let settings = format!(
+        "client_certificates = \"required\"\nclient_ca = [\"{}\"]\nclient_crls = [\"{}\"]\n\
+         administrators = [\"cn=admin,cn=keyway\"]",
+        files.path("ca.pem").display(),
+        files.path("crl.pem").display()
+    );
+    configure(&data, &settings);
+    let mut server = Server::start(&data, &["--sample", "0"]);
+    // In TLS 1.2 the ticket is there before the handshake ends.
+    let s_client = |server: &Server, arguments: &[&str]| {
+        let mut command = Command::new("openssl");
+        command.current_dir(files.place()).args(["s_client", "-tls1_2", "-connect"]);
+        finish(command.arg(server.tls_address()).args(arguments), "Q\n")
+    };
+    let shown = ["-cert", "good.pem", "-key", "good.key", "-sess_out", "session"];
+    s_client(&server, &shown).expect(0);
+    assert!(s_client(&server, &["-sess_in", "session"]).out.contains("Reused, TLSv1.2"));
+    let list = fs::read(files.path("crl.pem")).unwrap();
+    fs::write(files.path("crl.pem"), "nothing").unwrap();
+    server.signal(Signal::HUP);
+    assert_eq!(server.next_event()["event"], "not-reloaded");
+    files.whoami(&server, "good").expect(0);
+    // The same list again: sessions live on.
+    fs::write(files.path("crl.pem"), list).unwrap();
+    server.signal(Signal::HUP);
+    assert_eq!(server.next_event()["event"], "reloaded");
+    assert!(s_client(&server, &["-sess_in", "session"]).out.contains("Reused, TLSv1.2"));
+    files.revoke(&["good"], &["-crldays", "2"]);
+    server.signal(Signal::HUP);
+    assert_eq!(server.next_event()["event"], "reloaded");
+    assert!(files.whoami(&server, "good").err.contains("Can't contact LDAP server"));
+    let again = s_client(&server, &["-sess_in", "session"]);
+    assert!(again.code != 0 && !again.out.contains("Reused, TLSv1.2"), "{}", again.out);
 }
 
 /// Two files before the first start, as help says; and what is printed can be pasted.
