@@ -80,8 +80,10 @@ fn what_nobody_asked_ldap_for_is_answered_by_tls() {
         let asked = s_client(&[door, &["-tls1_2"]].concat(), "R");
         assert_ne!(asked.code, TIMED_OUT, "{door:?}: {}{}", asked.out, asked.err);
         assert!(asked.err.contains("no renegotiation"), "{door:?}: {}", asked.err);
-        let keys = s_client(&[door, &["-tls1_3"]].concat(), "K\nk\nQ\n").expect(0);
-        assert_eq!(keys.err.matches("KEYUPDATE").count(), 2, "{}{}", keys.out, keys.err);
+        for letter in ["K", "k"] {
+            let keys = s_client(&[door, &["-tls1_3"]].concat(), letter).expect(0);
+            assert!(keys.err.contains("KEYUPDATE"), "{}{}", keys.out, keys.err);
+        }
     }
     assert!(server.is_up());
 }
