@@ -490,6 +490,8 @@ pub(crate) fn jobs(
                 Algorithm::Argon2id | Algorithm::Argon2i => {
                     Cost::Argon2 { memory_kib: rng.u32(16..80), passes: rng.u32(1..3), lanes }
                 }
+                Algorithm::Bcrypt => Cost::Bcrypt { log_rounds: rng.u32(4..6) },
+                Algorithm::Md5Crypt => Cost::Md5Crypt,
                 Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => {
                     Cost::ShaCrypt { rounds: rng.u32(1_000..1_100) }
                 }

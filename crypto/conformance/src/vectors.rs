@@ -119,12 +119,14 @@ impl Vector {
             "private-decrypt" => {
                 Operation::PrivateDecrypt { ciphertext: data, out: Zeroizing::new(vec![0; 256]) }
             }
-            "pbkdf2" | "argon2" | "scrypt" | "sha-crypt" => {
+            "pbkdf2" | "argon2" | "scrypt" | "bcrypt" | "md5-crypt" | "sha-crypt" => {
                 let [n, r, p] = costs;
                 let cost = match self.operation.as_str() {
                     "pbkdf2" => Cost::Pbkdf2 { iterations: n },
                     "argon2" => Cost::Argon2 { memory_kib: n, passes: r, lanes: p },
                     "scrypt" => Cost::Scrypt { log_n: n as u8, r, p },
+                    "bcrypt" => Cost::Bcrypt { log_rounds: n },
+                    "md5-crypt" => Cost::Md5Crypt,
                     _ => Cost::ShaCrypt { rounds: n },
                 };
                 let password = Zeroizing::new(data);

@@ -85,11 +85,13 @@ fn operations(algorithm: Algorithm) -> Vec<(Operation, usize)> {
                 Algorithm::Argon2id | Algorithm::Argon2i => {
                     Cost::Argon2 { memory_kib: 8, passes: 1, lanes: 1 }
                 }
+                Algorithm::Bcrypt => Cost::Bcrypt { log_rounds: 4 },
+                Algorithm::Md5Crypt => Cost::Md5Crypt,
                 Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => Cost::ShaCrypt { rounds: 1_000 },
                 Algorithm::Scrypt => Cost::Scrypt { log_n: 1, r: 1, p: 1 },
                 _ => Cost::Pbkdf2 { iterations: 1 },
             };
-            let (password, salt) = (secret(0), vec![]);
+            let (password, salt) = (secret(0), vec![0; 16]);
             vec![(Operation::Derive { cost, password, salt, out: secret(bytes) }, bytes)]
         }
     }

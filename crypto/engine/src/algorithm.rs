@@ -127,6 +127,8 @@ algorithms! {
     Zstd "zstd" Compression,
     /// One LZ4 block, without a frame.
     Lz4 "lz4" Compression,
+    /// MD5 (RFC 1321); for verifying old password values only.
+    Md5 "md5" Hash,
     /// SHA-1 (FIPS 180-4); for old password values and in HMAC only.
     Sha1 "sha-1" Hash,
     /// SHA-224 (FIPS 180-4).
@@ -225,6 +227,12 @@ algorithms! {
     Argon2id "argon2id" Password,
     /// Argon2i version 1.3 (RFC 9106); for verifying old password values only.
     Argon2i "argon2i" Password,
+    /// bcrypt (Provos and Mazières 1999), `$2b$`; output is 23 bytes. For verifying old password values
+    /// only: it looks at 72 bytes of a password, and at a NUL behind a shorter one.
+    Bcrypt "bcrypt" Password,
+    /// MD5-crypt, `$1$`; output is the 22 characters of crypt(3). For verifying old password values
+    /// only.
+    Md5Crypt "md5-crypt" Password,
     /// SHA-crypt with SHA-256, `$5$`; output is the 43 characters of crypt(3).
     Sha256Crypt "sha-256-crypt" Password,
     /// SHA-crypt with SHA-512, `$6$`; output is the 86 characters of crypt(3).
@@ -291,7 +299,7 @@ impl Algorithm {
     pub const fn output_bytes(self) -> Option<usize> {
         use Algorithm::*;
         Some(match self {
-            Aes128Cmac | Aes256Cmac => 16,
+            Aes128Cmac | Aes256Cmac | Md5 => 16,
             Sha1 | HmacSha1 => 20,
             Sha224 => 28,
             Sha256 | Sha512_256 | Sha3_256 | HmacSha256 | HkdfSha256 => 32,
@@ -302,6 +310,8 @@ impl Algorithm {
             Ffdhe2048 => 256,
             Ffdhe3072 => 384,
             Ffdhe4096 => 512,
+            Bcrypt => 23,
+            Md5Crypt => 22,
             Sha256Crypt => 43,
             Sha512Crypt => 86,
             _ => return None,

@@ -22,6 +22,12 @@ pub const ARGON2_LANES_MAX: u32 = 64;
 pub const SHA_CRYPT_ROUNDS_MIN: u32 = 1_000;
 /// See [`SHA_CRYPT_ROUNDS_MIN`].
 pub const SHA_CRYPT_ROUNDS_MAX: u32 = 9_999_999;
+/// Fewest and most rounds of bcrypt, as binary logarithms; the upper one is about a minute of one core.
+pub const BCRYPT_LOG_ROUNDS_MIN: u32 = 4;
+/// See [`BCRYPT_LOG_ROUNDS_MIN`].
+pub const BCRYPT_LOG_ROUNDS_MAX: u32 = 20;
+/// The salt that bcrypt takes, in bytes: exactly so many.
+pub const BCRYPT_SALT_BYTES: usize = 16;
 /// Most memory scrypt may take, in bytes: 1 GiB.
 pub const SCRYPT_MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Largest scrypt block size `r`.

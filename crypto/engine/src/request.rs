@@ -94,6 +94,13 @@ pub enum Cost {
         /// Parallelisation.
         p: u32,
     },
+    /// bcrypt.
+    Bcrypt {
+        /// The binary logarithm of its rounds, 4 to 20.
+        log_rounds: u32,
+    },
+    /// MD5-crypt: 1,000 rounds, always.
+    Md5Crypt,
     /// SHA-crypt.
     ShaCrypt {
         /// Rounds, 1,000 to 9,999,999.
@@ -666,6 +673,13 @@ fn check_derivation(
                 && within(p, 1, limits::SCRYPT_P_MAX)
                 && (u64::from(r) << log_n) <= limits::SCRYPT_MEMORY_BYTES_MAX / 128
         }
+        (Bcrypt, Cost::Bcrypt { log_rounds }) => {
+            if salt.len() != limits::BCRYPT_SALT_BYTES {
+                return Err(Error::invalid_request("bcrypt takes 16 bytes of salt"));
+            }
+            within(log_rounds, limits::BCRYPT_LOG_ROUNDS_MIN, limits::BCRYPT_LOG_ROUNDS_MAX)
+        }
+        (Md5Crypt, Cost::Md5Crypt) => true,
         (Sha256Crypt | Sha512Crypt, Cost::ShaCrypt { rounds }) => {
             within(rounds, limits::SHA_CRYPT_ROUNDS_MIN, limits::SHA_CRYPT_ROUNDS_MAX)
         }

@@ -560,6 +560,8 @@ fn cost(algorithm: Algorithm) -> Cost {
     match algorithm {
         Argon2id | Argon2i => Cost::Argon2 { memory_kib: 19_456, passes: 2, lanes: 1 },
         Scrypt => Cost::Scrypt { log_n: 14, r: 8, p: 1 },
+        Bcrypt => Cost::Bcrypt { log_rounds: 9 },
+        Md5Crypt => Cost::Md5Crypt,
         Sha256Crypt | Sha512Crypt => Cost::ShaCrypt { rounds: 5_000 },
         _ => Cost::Pbkdf2 { iterations: 10_000 },
     }

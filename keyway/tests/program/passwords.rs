@@ -241,3 +241,36 @@ fn an_import_says_beforehand_how_long_hashing_will_take() {
     let said = import("-", &piped.replace("p2,", "pp,")).err;
     assert!(said.contains("standard input: there are clear passwords in it"), "{said}");
 }
+
+#[test]
+fn old_schemes_let_in_where_the_configuration_allows_it() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    // `secret password`, by crypt(3) and OpenSSL.
+    let old = [
+        "{BCRYPT}$2b$06$abcdefghijklmnopqrstuut3rfpz77WyoqCa6tLzI8yUtmHpAisU.",
+        "{CRYPT}$2y$05$abcdefghijklmnopqrstuuCk8jkoqETEiNj.yXXza3UhEkEmCpaNe",
+        "{CRYPT}$1$saltsalt$ysiaJOefMBJXicKvul5ww/",
+        "{SMD5}BZ9FE5HQV4WBqmKR7B+KI3NhbHQ=",
+        "{MD5}pYTvr6j56n/lzxhELzKwew==",
+    ];
+    let slow = 2;
+    directory(&data, &["import", "-"], &people(&old));
+    let lets_in = |allowed: usize| {
+        let running = Running::start(&data, &[]);
+        for (index, value) in old.iter().enumerate() {
+            let name = format!("cn=p{index},o=old");
+            let expected =
+                if index < allowed { ResultCode::Success } else { ResultCode::InvalidCredentials };
+            assert_eq!(bind(&running, &name, "secret password"), expected, "{value}");
+            let wrong = bind(&running, &name, "secret passwore");
+            assert_eq!(wrong, ResultCode::InvalidCredentials, "{value}");
+        }
+        running.stop();
+    };
+    configure(&data, "\nupgrade = true\n", "\nupgrade = false\n");
+    lets_in(slow);
+    configure(&data, "\"ssha\"]\n", "\"ssha\", \"md5-crypt\", \"smd5\", \"md5\"]\n");
+    lets_in(old.len());
+    assert_eq!(stored(&data), old);
+}

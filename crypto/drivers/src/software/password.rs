@@ -3,7 +3,9 @@
 use super::{Opened, failed, misfit, opened, put};
 use argon2::{Argon2, Params, Version};
 use aws_lc_rs::pbkdf2;
+use blowfish::Blowfish;
 use keyway_engine::{Algorithm, Cost, DriverSession, Error, Key, Request};
+use md5::{Digest, Md5};
 use std::num::NonZeroU32;
 use zeroize::Zeroizing;
 
@@ -13,6 +15,8 @@ pub(super) enum Named {
     Pbkdf2(pbkdf2::Algorithm),
     Argon2(argon2::Algorithm),
     Scrypt,
+    Bcrypt,
+    Md5Crypt,
     Sha256Crypt,
     Sha512Crypt,
 }
@@ -25,6 +29,8 @@ pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
         Algorithm::Argon2id => Some(Named::Argon2(argon2::Algorithm::Argon2id)),
         Algorithm::Argon2i => Some(Named::Argon2(argon2::Algorithm::Argon2i)),
         Algorithm::Scrypt => Some(Named::Scrypt),
+        Algorithm::Bcrypt => Some(Named::Bcrypt),
+        Algorithm::Md5Crypt => Some(Named::Md5Crypt),
         Algorithm::Sha256Crypt => Some(Named::Sha256Crypt),
         Algorithm::Sha512Crypt => Some(Named::Sha512Crypt),
         _ => None,
@@ -67,6 +73,10 @@ impl DriverSession for Session {
                     .map_err(|_| Error::invalid_request("the output length is wrong"))?;
                 Ok(out.len())
             }
+            (Named::Bcrypt, Cost::Bcrypt { log_rounds }) => bcrypt(log_rounds, password, salt, out),
+            (Named::Md5Crypt, Cost::Md5Crypt) => {
+                put(&*crypt_text::<22>(&*md5_crypt(password, salt), &MD5_ORDER), out)
+            }
             (Named::Sha256Crypt, Cost::ShaCrypt { rounds }) => {
                 let hash = sha_crypt::sha256_crypt(password, salt, sha_crypt_rounds(rounds)?);
                 let hash = Zeroizing::new(hash);
@@ -96,13 +106,78 @@ fn sha_crypt_rounds(rounds: u32) -> Result<sha_crypt::Params, Error> {
         .map_err(|_| Error::invalid_request("the cost is outside its limits"))
 }
 
+/// The text that bcrypt encrypts, as numbers: "OrpheanBeholderScryDoubt".
+const BCRYPT_TEXT: [[u32; 2]; 3] =
+    [[0x4f72_7068, 0x6561_6e42], [0x6568_6f6c, 0x6465_7253], [0x6372_7944, 0x6f75_6274]];
+
+/// "A Future-Adaptable Password Scheme", § 5; the key as OpenBSD's `$2b$` makes it.
+fn bcrypt(log_rounds: u32, password: &[u8], salt: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+    let mut key = Zeroizing::new([0; 72]);
+    let length = password.len().min(key.len());
+    for (place, byte) in key.iter_mut().zip(password) {
+        *place = *byte;
+    }
+    // The NUL at a shorter one's end is part of the key.
+    let key = key.get(..(length + 1).min(72)).unwrap_or_default();
+    let mut state: Blowfish = Blowfish::bc_init_state();
+    state.salted_expand_key(salt, key);
+    for _ in 0..1_u64 << log_rounds {
+        state.bc_expand_key(key);
+        state.bc_expand_key(salt);
+    }
+    let mut hash = Zeroizing::new([0; 24]);
+    for (pair, place) in BCRYPT_TEXT.iter().zip(hash.chunks_exact_mut(8)) {
+        let [left, right] = (0..64).fold(*pair, |pair, _| state.bc_encrypt(pair));
+        place.copy_from_slice(&(u64::from(left) << 32 | u64::from(right)).to_be_bytes());
+    }
+    // The last byte is left out, by all who write it down.
+    put(hash.get(..23).unwrap_or_default(), out)
+}
+
+/// Poul-Henning Kamp's, of FreeBSD 2.0: 1,000 rounds of MD5.
+fn md5_crypt(password: &[u8], salt: &[u8]) -> Zeroizing<[u8; 16]> {
+    let md5 = |parts: &[&[u8]]| {
+        let mut context = Md5::new();
+        parts.iter().for_each(|part| context.update(part));
+        Zeroizing::new(<[u8; 16]>::from(context.finalize()))
+    };
+    let inner = md5(&[password, salt, password]);
+    let mut context = Md5::new();
+    context.update(password);
+    context.update(b"$1$");
+    context.update(salt);
+    for chunk in password.chunks(16) {
+        context.update(inner.get(..chunk.len()).unwrap_or_default());
+    }
+    let mut bits = password.len();
+    while bits > 0 {
+        let first = password.get(..1).unwrap_or_default();
+        context.update(if bits & 1 == 1 { &[0][..] } else { first });
+        bits >>= 1;
+    }
+    let mut hash = Zeroizing::new(<[u8; 16]>::from(context.finalize()));
+    for round in 0..1_000 {
+        let (hashed, odd) = (hash.as_slice(), round % 2 == 1);
+        hash = md5(&[
+            if odd { password } else { hashed },
+            if round % 3 == 0 { &[] } else { salt },
+            if round % 7 == 0 { &[] } else { password },
+            if odd { hashed } else { password },
+        ]);
+    }
+    hash
+}
+
 /// The order in which crypt(3) writes the bytes of the hash, three to four characters.
+const MD5_ORDER: [u8; 16] = [12, 6, 0, 13, 7, 1, 14, 8, 2, 15, 9, 3, 5, 10, 4, 11];
+
+/// As [`MD5_ORDER`].
 const SHA_256_ORDER: [u8; 32] = [
     20, 10, 0, 11, 1, 21, 2, 22, 12, 23, 13, 3, 14, 4, 24, 5, 25, 15, 26, 16, 6, 17, 7, 27, 8, 28,
     18, 29, 19, 9, 30, 31,
 ];
 
-/// As [`SHA_256_ORDER`].
+/// As [`MD5_ORDER`].
 const SHA_512_ORDER: [u8; 64] = [
     42, 21, 0, 1, 43, 22, 23, 2, 44, 45, 24, 3, 4, 46, 25, 26, 5, 47, 48, 27, 6, 7, 49, 28, 29, 8,
     50, 51, 30, 9, 10, 52, 31, 32, 11, 53, 54, 33, 12, 13, 55, 34, 35, 14, 56, 57, 36, 15, 16, 58,

@@ -49,6 +49,8 @@ fn some_cost(algorithm: Algorithm) -> Cost {
         Algorithm::Argon2id | Algorithm::Argon2i => {
             Cost::Argon2 { memory_kib: 8, passes: 1, lanes: 1 }
         }
+        Algorithm::Bcrypt => Cost::Bcrypt { log_rounds: 4 },
+        Algorithm::Md5Crypt => Cost::Md5Crypt,
         Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => Cost::ShaCrypt { rounds: 1_000 },
         Algorithm::Scrypt => Cost::Scrypt { log_n: 1, r: 1, p: 1 },
         _ => Cost::Pbkdf2 { iterations: 1 },
@@ -144,7 +146,7 @@ fn every_algorithm_opens_and_runs() {
             Kind::Password => session.run(&mut Request::Derive {
                 cost: some_cost(algorithm),
                 password: b"password",
-                salt: b"somesalt",
+                salt: b"sixteen-byte-slt",
                 out: &mut out,
             }),
         };
@@ -275,6 +277,12 @@ fn costs_and_lengths_outside_their_limits_are_refused() {
     refused(Algorithm::Pbkdf2Sha256, Cost::Pbkdf2 { iterations: 1 }, b"", 0);
     let long = limits::DERIVED_BYTES_MAX + 1;
     refused(Algorithm::Pbkdf2Sha256, Cost::Pbkdf2 { iterations: 1 }, b"", long);
+    let bcrypt = |log_rounds| Cost::Bcrypt { log_rounds };
+    refused(Algorithm::Bcrypt, bcrypt(3), &[0; 16], 23);
+    refused(Algorithm::Bcrypt, bcrypt(21), &[0; 16], 23);
+    refused(Algorithm::Bcrypt, bcrypt(4), &[0; 15], 23);
+    refused(Algorithm::Bcrypt, bcrypt(4), &[0; 16], 24);
+    refused(Algorithm::Md5Crypt, bcrypt(4), b"salt", 22);
     refused(Algorithm::Sha512Crypt, Cost::ShaCrypt { rounds: 999 }, b"", 86);
     refused(Algorithm::Sha512Crypt, Cost::ShaCrypt { rounds: 1_000 }, b"", 85);
 }

@@ -40,6 +40,12 @@ pub const SHA_CRYPT_ROUNDS_MIN: u32 = engine::SHA_CRYPT_ROUNDS_MIN;
 pub const SHA_CRYPT_ROUNDS_DEFAULT: u32 = 5_000;
 /// Most SHA-crypt rounds times password bytes: each round hashes the password.
 pub const SHA_CRYPT_WORK_BYTES_MAX: u64 = 64 << 20;
+/// Fewest bcrypt rounds of a stored value, as a binary logarithm.
+pub const BCRYPT_LOG_ROUNDS_MIN: u32 = engine::BCRYPT_LOG_ROUNDS_MIN;
+/// Most bcrypt rounds of a stored value, as a binary logarithm: about two seconds of one core.
+pub const BCRYPT_LOG_ROUNDS_MAX: u32 = 15;
+/// Bytes of a password that bcrypt looks at.
+pub const BCRYPT_PASSWORD_BYTES: usize = 72;
 /// Salt of a value that we make, in bytes.
 pub const SALT_BYTES: usize = 16;
 /// Derived key of a value that we make, in bytes.
@@ -54,4 +60,5 @@ const _: () = assert!(PASSWORD_BYTES_MAX <= engine::PASSWORD_BYTES_MAX);
 const _: () = assert!(PBKDF2_ITERATIONS_MAX <= engine::PBKDF2_ITERATIONS_MAX);
 const _: () = assert!(ARGON2_MEMORY_KIB_MAX <= engine::ARGON2_MEMORY_KIB_MAX);
 const _: () = assert!(ARGON2_LANES_MAX <= engine::ARGON2_LANES_MAX);
+const _: () = assert!(BCRYPT_LOG_ROUNDS_MAX <= engine::BCRYPT_LOG_ROUNDS_MAX);
 const _: () = assert!(SHA_CRYPT_ROUNDS_MAX <= engine::SHA_CRYPT_ROUNDS_MAX);

@@ -283,7 +283,8 @@ impl Passwords {
         let (mut fast, mut slow) = (Vec::new(), Vec::new());
         for (index, value) in values.iter().enumerate().take(STORED_VALUES_MAX) {
             let Ok(stored) = self.parse(value) else { continue };
-            let right = Verdict::Right { outdated: self.is_outdated(&stored).then_some(index) };
+            let outdated = self.is_outdated(&stored) && is_whole(&stored, password);
+            let right = Verdict::Right { outdated: outdated.then_some(index) };
             match stored {
                 Stored::Clear(expected) => {
                     let expected = Zeroizing::new(expected.to_vec());
@@ -443,6 +444,12 @@ struct Fast {
     right: Verdict,
 }
 
+/// Whether a match says that all of the password is right: bcrypt does not look at all of a long one.
+fn is_whole(stored: &Stored<'_>, password: &[u8]) -> bool {
+    let bcrypt = matches!(stored, Stored::Derived { algorithm: Algorithm::Bcrypt, .. });
+    !bcrypt || password.len() <= BCRYPT_PASSWORD_BYTES
+}
+
 /// A stored value that takes the slow class to check.
 struct Slow {
     algorithm: Algorithm,
@@ -464,6 +471,8 @@ impl Slow {
             // HMAC pads its key with zeros: to PBKDF2, and scrypt on it, a password and the same followed by NUL
             // are one. It is not the same password.
             Cost::Pbkdf2 { .. } | Cost::Scrypt { .. } => password.last() != Some(&0),
+            // crypt(3) takes a password up to its first NUL. It is not the same password either.
+            Cost::Bcrypt { .. } | Cost::Md5Crypt => !password.contains(&0),
             Cost::Argon2 { .. } => true,
         }
     }

@@ -5,27 +5,39 @@
 pub enum Scheme {
     /// {PBKDF2}, {PBKDF2-SHA1}, {PBKDF2-SHA256}, {PBKDF2-SHA512}, {PBKDF2_SHA256}.
     Pbkdf2,
+    /// {BCRYPT}, and {CRYPT} with `$2a$`, `$2b$` or `$2y$`.
+    Bcrypt,
     /// {CRYPT} with `$5$` or `$6$`.
     ShaCrypt,
     /// {SSHA}, {SSHA256}, {SSHA384}, {SSHA512}: fast, but salted.
     Ssha,
     /// {SHA}, {SHA256}, {SHA384}, {SHA512}: fast, and equal passwords look equal.
     Sha,
+    /// {CRYPT} with `$1$`: not fast, but too fast since 2012.
+    Md5Crypt,
+    /// {SMD5}: MD5 with a salt.
+    Smd5,
+    /// {MD5}.
+    Md5,
 }
 
 impl Scheme {
     /// All of them, by their names in a configuration.
-    pub const NAMES: [(&str, Scheme); 4] = [
+    pub const NAMES: [(&str, Scheme); 8] = [
         ("pbkdf2", Scheme::Pbkdf2),
+        ("bcrypt", Scheme::Bcrypt),
         ("sha-crypt", Scheme::ShaCrypt),
         ("ssha", Scheme::Ssha),
         ("sha", Scheme::Sha),
+        ("md5-crypt", Scheme::Md5Crypt),
+        ("smd5", Scheme::Smd5),
+        ("md5", Scheme::Md5),
     ];
 
     /// Those that are accepted if nobody says otherwise: what is slow, or at least salted and not
     /// MD5.
     pub fn defaults() -> Vec<Scheme> {
-        vec![Scheme::Pbkdf2, Scheme::ShaCrypt, Scheme::Ssha]
+        vec![Scheme::Pbkdf2, Scheme::Bcrypt, Scheme::ShaCrypt, Scheme::Ssha]
     }
 
     /// The one of a name.

@@ -19,6 +19,14 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
+/// bcrypt's own alphabet.
+const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::BCRYPT,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
+
 /// The shortest hash of crypt(3), in characters: DES with two of salt.
 const DES_CRYPT_CHARACTERS: usize = 13;
 
@@ -55,10 +63,18 @@ impl Stored<'_> {
         use Algorithm::*;
         match self {
             Stored::Clear(_) | Stored::Locked => None,
-            Stored::Digest { salt, .. } if salt.is_empty() => Some(Scheme::Sha),
-            Stored::Digest { .. } => Some(Scheme::Ssha),
+            Stored::Digest { algorithm, salt, .. } => {
+                Some(match (*algorithm == Md5, salt.is_empty()) {
+                    (true, true) => Scheme::Md5,
+                    (true, false) => Scheme::Smd5,
+                    (false, true) => Scheme::Sha,
+                    (false, false) => Scheme::Ssha,
+                })
+            }
             Stored::Derived { algorithm: Argon2id | Argon2i, .. } => None,
             Stored::Derived { algorithm: Sha256Crypt | Sha512Crypt, .. } => Some(Scheme::ShaCrypt),
+            Stored::Derived { algorithm: Bcrypt, .. } => Some(Scheme::Bcrypt),
+            Stored::Derived { algorithm: Md5Crypt, .. } => Some(Scheme::Md5Crypt),
             Stored::Derived { .. } => Some(Scheme::Pbkdf2),
         }
     }
@@ -95,6 +111,8 @@ pub(super) fn parse(value: &[u8]) -> Result<Stored<'_>, StoredError> {
     }
     let digest = |algorithm, salted| digest(rest, algorithm, salted);
     match name.as_str() {
+        "MD5" => digest(Md5, false),
+        "SMD5" => digest(Md5, true),
         "SHA" => digest(Sha1, false),
         "SSHA" => digest(Sha1, true),
         "SHA256" => digest(Sha256, false),
@@ -107,6 +125,7 @@ pub(super) fn parse(value: &[u8]) -> Result<Stored<'_>, StoredError> {
         "PBKDF2-SHA256" => pbkdf2(text(rest)?, Pbkdf2Sha256, 32),
         "PBKDF2-SHA512" => pbkdf2(text(rest)?, Pbkdf2Sha512, 64),
         "PBKDF2_SHA256" => pbkdf2_packed(rest),
+        "BCRYPT" => bcrypt(text(rest)?),
         "CRYPT" => crypt(text(rest)?),
         "ARGON2" | "ARGON2I" | "ARGON2ID" => argon2(text(rest)?),
         _ => Err(StoredError::UnknownScheme),
@@ -114,7 +133,9 @@ pub(super) fn parse(value: &[u8]) -> Result<Stored<'_>, StoredError> {
 }
 
 /// The schemes that are understood, apart from those of passwords as they are.
-const KNOWN: [&str; 17] = [
+const KNOWN: [&str; 20] = [
+    "MD5",
+    "SMD5",
     "SHA",
     "SSHA",
     "SHA256",
@@ -128,6 +149,7 @@ const KNOWN: [&str; 17] = [
     "PBKDF2-SHA256",
     "PBKDF2-SHA512",
     "PBKDF2_SHA256",
+    "BCRYPT",
     "CRYPT",
     "ARGON2",
     "ARGON2I",
@@ -252,13 +274,54 @@ fn derived(
     Ok(Stored::Derived { algorithm, cost, salt, expected })
 }
 
-/// `$5$[rounds=N$]salt$hash` and `$6$...` of crypt(3). What is too short for a hash of any kind
+/// `$2b$NN$` with 22 characters of salt and 31 of hash; `$2a$` and `$2y$` are the same but for what
+/// old programs did wrong.
+fn bcrypt(rest: &str) -> Result<Stored<'static>, StoredError> {
+    let wrong = StoredError::Malformed("$2b$NN$ with 53 characters was expected");
+    let Some(rest) = ["$2a$", "$2b$", "$2y$"].iter().find_map(|form| rest.strip_prefix(form))
+    else {
+        return Err(StoredError::UnknownScheme);
+    };
+    let (rounds, rest) = rest.split_once('$').ok_or(wrong)?;
+    let log_rounds = number(rounds)?;
+    if rounds.len() != 2 || log_rounds < BCRYPT_LOG_ROUNDS_MIN {
+        return Err(wrong);
+    }
+    if log_rounds > BCRYPT_LOG_ROUNDS_MAX {
+        return Err(StoredError::TooCostly);
+    }
+    let (salt, hash) = rest.split_at_checked(22).ok_or(wrong)?;
+    let decode = |text| BCRYPT_BASE64.decode(text).map_err(|_| wrong);
+    let (salt, expected) = (decode(salt)?, decode(hash)?);
+    if Some(expected.len()) != Algorithm::Bcrypt.output_bytes() {
+        return Err(wrong);
+    }
+    derived(Algorithm::Bcrypt, Cost::Bcrypt { log_rounds }, salt, expected)
+}
+
+/// `$1$salt$hash`.
+fn md5_crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
+    let (salt, hash) =
+        rest.split_once('$').ok_or(StoredError::Malformed("salt$hash was expected"))?;
+    if Some(hash.len()) != Algorithm::Md5Crypt.output_bytes() {
+        return Err(StoredError::Malformed("its hash has the wrong length"));
+    }
+    // crypt(3) looks at 8 characters of salt at most.
+    let salt = salt.as_bytes().iter().copied().take(8).collect();
+    derived(Algorithm::Md5Crypt, Cost::Md5Crypt, salt, hash.as_bytes().to_vec())
+}
+
+/// `$5$[rounds=N$]salt$hash` and `$6$...` of crypt(3), and the older ones. What is too short for a hash of any kind
 /// (`x`, `NP`, nothing) locks an account. DES is not done.
 fn crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
     let (algorithm, rest) = if let Some(rest) = rest.strip_prefix("$5$") {
         (Algorithm::Sha256Crypt, rest)
     } else if let Some(rest) = rest.strip_prefix("$6$") {
         (Algorithm::Sha512Crypt, rest)
+    } else if let Some(rest) = rest.strip_prefix("$1$") {
+        return md5_crypt(rest);
+    } else if rest.starts_with("$2") {
+        return bcrypt(rest);
     } else if rest.len() < DES_CRYPT_CHARACTERS && !rest.starts_with(['$', '_']) {
         return Ok(Stored::Locked);
     } else {
@@ -354,8 +417,17 @@ mod tests {
     fn what_does_not_fit_its_scheme_is_named() {
         use StoredError::*;
         let cases: &[(&[u8], StoredError)] = &[
-            (b"{MD5}X03MO1qnZdYdgyfeuILPmQ==", UnknownScheme),
-            (b"{CRYPT}$2y$10$abcdefghijklmnopqrstuv", UnknownScheme),
+            (b"{NTLM}X03MO1qnZdYdgyfeuILPmQ==", UnknownScheme),
+            (b"{CRYPT}ab0123456789.", UnknownScheme),
+            (b"{CRYPT}$y$j9T$saltsalt$hash", UnknownScheme),
+            (b"{CRYPT}$2x$05$abcdefghijklmnopqrstuu", UnknownScheme),
+            (
+                b"{CRYPT}$2y$10$abcdefghijklmnopqrstuv",
+                Malformed("$2b$NN$ with 53 characters was expected"),
+            ),
+            (b"{BCRYPT}$2b$16$abcdefghijklmnopqrstuu", TooCostly),
+            (b"{CRYPT}$1$saltsalt$short", Malformed("its hash has the wrong length")),
+            (b"{SMD5}c2hvcnQ=", Malformed("its digest has the wrong length")),
             (b"{SSHA}???", Malformed("its base64 does not decode")),
             (b"{SSHA}c2hvcnQ=", Malformed("its digest has the wrong length")),
             (

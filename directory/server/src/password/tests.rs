@@ -57,9 +57,43 @@ const FOREIGN: &[&str] = &[
      yeAxu4oFxlG5ws9iTgSyPl94xPFBy6itHteAyQa5y4CX0JZdi59lsZlE9IiSz+Tcro9z9Sg84qeZLWivR2NnQVblkwn0mfn\
      Co41X5OhYImn3Dr+6cBEIQbKQ/6aKK6/6y8DkV8FmgC3ka3TPdYpKEyvaR6KyHL3mNJvZcDWFE6OfBy/93EyeputR7TKMQu\
      LE8hwPgAKFSqnhZxXoSUmjSJSHG0ipGE3R8rb3vwrdjzTEVxnOgM+J7hyaZ/eiYEn04",
+    // crypt(3) of libxcrypt.
+    "{CRYPT}$2y$05$abcdefghijklmnopqrstuuCk8jkoqETEiNj.yXXza3UhEkEmCpaNe",
+    "{BCRYPT}$2b$06$abcdefghijklmnopqrstuut3rfpz77WyoqCa6tLzI8yUtmHpAisU.",
+    "{CRYPT}$2a$04$......................BJzfNinRVfaSDmcuRqvng80XDHW/AjO",
+    "{CRYPT}$1$saltsalt$ysiaJOefMBJXicKvul5ww/",
+    "{CRYPT}$1$x$TemHKIOTlx3k59gXMpee.1",
+    // OpenSSL's MD5.
+    "{MD5}pYTvr6j56n/lzxhELzKwew==",
+    "{SMD5}BZ9FE5HQV4WBqmKR7B+KI3NhbHQ=",
     "secret password",
     "{CLEARTEXT}secret password",
 ];
+
+#[tokio::test]
+async fn bcrypt_looks_at_72_bytes_and_such_a_password_is_not_stored_again() {
+    let passwords = passwords();
+    // crypt(3) of libxcrypt, of 80 times p.
+    let value = b"{CRYPT}$2b$04$abcdefghijklmnopqrstuuNt.0ah97gHY3F7JC1Z6EXmQc0bQBhIO";
+    for (length, right) in [(71, None), (72, Some(Some(0))), (73, Some(None)), (80, Some(None))] {
+        let password = Zeroizing::new(vec![b'p'; length]);
+        let check = passwords.check(somebody(&passwords), password, &[value.to_vec()]).unwrap();
+        let Check::Pending(pending) = check else { panic!("it is slow") };
+        let verdict = right.map_or(Verdict::Wrong, |outdated| Verdict::Right { outdated });
+        assert_eq!(pending.await, Ok(verdict), "{length}");
+    }
+}
+
+#[tokio::test]
+async fn md5_crypt_of_every_shape() {
+    let passwords = passwords();
+    for (password, hash) in
+        [(vec![], "5Jhcit4zN9UlGiA0txPkO0"), (vec![b'p'; 40], "NjuPcf/pXMrUv37P8d/qv.")]
+    {
+        let value = format!("{{CRYPT}}$1$saltsalt${hash}");
+        assert!(checks(&passwords, &password, &[value.as_bytes()]).await, "{value}");
+    }
+}
 
 #[tokio::test]
 async fn values_of_other_programs_verify() {
@@ -90,7 +124,7 @@ async fn any_value_of_several_will_do() {
     let all: Vec<_> =
         FOREIGN.iter().map(|value| value.as_bytes()).take(STORED_VALUES_MAX).collect();
     assert!(checks(&passwords, b"secret password", &all).await);
-    let mixed: [&[u8]; 3] = [b"{MD5}X03MO1qnZdYdgyfeuILPmQ==", FOREIGN[5].as_bytes(), b"other"];
+    let mixed: [&[u8]; 3] = [b"{NTLM}X03MO1qnZdYdgyfeuILPmQ==", FOREIGN[5].as_bytes(), b"other"];
     assert!(checks(&passwords, b"secret password", &mixed).await);
     assert!(checks(&passwords, b"other", &mixed).await);
     assert!(!checks(&passwords, b"third", &mixed).await);
@@ -132,7 +166,7 @@ async fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
     let passwords = passwords();
     let hash = "a".repeat(86);
     let costly = format!("{{CRYPT}}$6$rounds=100000$salt${hash}");
-    let mut stored = vec!["{MD5}X03MO1qnZdYdgyfeuILPmQ==", "{SSHA}!!!", "", &costly];
+    let mut stored = vec!["{NTLM}X03MO1qnZdYdgyfeuILPmQ==", "{SSHA}!!!", "", &costly];
     stored.extend(FOREIGN);
     let values = stored.iter().map(|value| vec![value.as_bytes().to_vec()]);
     let all = stored.iter().take(STORED_VALUES_MAX).map(|value| value.as_bytes().to_vec());
