@@ -16,6 +16,8 @@ thread_local! {
 
 /// Whole lines, of each log.
 pub type Lines = [Vec<u8>; BOOKS.len()];
+/// How many, of each log.
+pub type Counts = [u64; BOOKS.len()];
 
 pub struct Queue {
     state: Mutex<State>,
@@ -31,7 +33,7 @@ struct State {
     when_full: WhenFull,
     lines: Lines,
     /// Lines that found no room.
-    lost: u64,
+    lost: Counts,
     /// Something is not to wait until more has come together.
     urgent: bool,
     /// The writer waits to be woken.
@@ -47,7 +49,7 @@ struct State {
 /// What the writer gets to do.
 pub struct Work {
     pub lines: Lines,
-    pub lost: u64,
+    pub lost: Counts,
     pub form: Form,
     pub successor: Option<Writer>,
     /// There will be no more.
@@ -61,7 +63,7 @@ impl State {
     }
 
     fn has_work(&self) -> bool {
-        self.must_hurry() || self.lost > 0 || self.bytes() > 0
+        self.must_hurry() || self.lost.iter().any(|lost| *lost > 0) || self.bytes() > 0
     }
 
     fn must_hurry(&self) -> bool {
@@ -97,7 +99,7 @@ impl Queue {
         let mut state = self.lock();
         while state.bytes() + line.len() > LOG_QUEUE_BYTES_MAX {
             if state.when_full == WhenFull::Drop || state.closed {
-                state.lost += 1;
+                state.lost[place(book)] += 1;
                 return;
             }
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -110,10 +112,7 @@ impl Queue {
 
     /// Wakes the writer if it sleeps: nobody else pays for it.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
-        if mem::take(&mut state.idle) {
-            drop(state);
-            self.filled.notify_one();
-        } else if state.must_hurry() {
+        if mem::take(&mut state.idle) || state.must_hurry() {
             drop(state);
             self.filled.notify_one();
         }

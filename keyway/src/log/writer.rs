@@ -1,7 +1,7 @@
 //! The thread that writes: it takes what has come together, and never gives up.
 
 use super::file::{Rotating, Sizes};
-use super::queue::{Lines, Queue};
+use super::queue::{Counts, Lines, Queue};
 use super::{BOOKS, Form, Settings, To, format, place};
 use crate::failure::{Failure, plain};
 use crate::output;
@@ -13,8 +13,8 @@ use std::time::SystemTime;
 /// Where lines go, and what became of those before.
 pub struct Writer {
     target: Target,
-    /// Lines that could not be written since the last one that could.
-    lost: u64,
+    /// Lines of each log that were lost and not told of yet.
+    lost: Counts,
 }
 
 enum Target {
@@ -48,7 +48,7 @@ impl Writer {
                 Target::Files(files)
             }
         };
-        Ok(Writer { target, lost: 0 })
+        Ok(Writer { target, lost: Counts::default() })
     }
 
     /// Writes until the queue is closed and empty.
@@ -58,10 +58,10 @@ impl Writer {
             let mut work = queue.next(used);
             for (book, lines) in work.lines.iter().enumerate() {
                 self.put(book, lines, work.form);
-            }
-            if work.lost > 0 {
-                self.lost += work.lost;
-                self.put(place(ERRORS), b"", work.form);
+                self.lost[book] += work.lost[book];
+                if work.lost[book] > 0 || work.last {
+                    self.tell_of_lost(book, work.form);
+                }
             }
             if let Some(mut successor) = work.successor.take() {
                 successor.lost = self.lost;
@@ -76,33 +76,33 @@ impl Writer {
         }
     }
 
-    /// Writes lines of one log. Before them stands how many could not be written.
+    /// Writes lines of one log. When it can be written again, a line says how many could not be.
     fn put(&mut self, book: usize, lines: &[u8], form: Form) {
-        if lines.is_empty() && self.lost == 0 {
+        if let Err((left, why)) = self.target.put(book, lines) {
+            if self.lost[book] == 0 {
+                output::note(format_args!(
+                    "the {} log cannot be written ({}); lines are counted until it can be",
+                    BOOKS[book],
+                    plain(&why)
+                ));
+            }
+            self.lost[book] += count(left);
+        } else if !lines.is_empty() {
+            self.tell_of_lost(book, form);
+        }
+    }
+
+    fn tell_of_lost(&mut self, book: usize, form: Form) {
+        if self.lost[book] == 0 {
             return;
         }
-        if self.lost > 0 {
-            let mut line = Vec::new();
-            let fields = [("lines", Value::Number(self.lost))];
-            let at = SystemTime::now();
-            format::line(
-                &mut line,
-                &Record { at, book: ERRORS, event: "lost", fields: &fields },
-                form,
-            );
-            if self.target.put(place(ERRORS), &line).is_err() {
-                self.lost += count(lines);
-                return;
-            }
-            self.lost = 0;
-        }
-        if let Err((left, why)) = self.target.put(book, lines) {
-            self.lost += count(left);
-            output::note(format_args!(
-                "the {} log cannot be written ({}); lines are counted until it can be",
-                BOOKS[book],
-                plain(&why)
-            ));
+        let fields =
+            [("name", Value::Text(BOOKS[book])), ("lines", Value::Number(self.lost[book]))];
+        let record = Record { at: SystemTime::now(), book: ERRORS, event: "lost", fields: &fields };
+        let mut line = Vec::new();
+        format::line(&mut line, &record, form);
+        if self.target.put(place(ERRORS), &line).is_ok() {
+            self.lost[book] = 0;
         }
     }
 }

@@ -150,7 +150,12 @@ impl Journal {
             ("name", Value::Text(code.name())),
             ("text", Value::Text(why)),
         ];
-        self.origin.connection(Access::Refused, "disconnect", &fields);
+        // A peer that was idle, or a server that goes down, is nothing that was refused.
+        let wanted = match code {
+            ResultCode::Unavailable => Access::Everything,
+            _ => Access::Refused,
+        };
+        self.origin.connection(wanted, "disconnect", &fields);
     }
 }
 

@@ -150,7 +150,7 @@ pub struct Passwords {
 impl Passwords {
     /// New values are Argon2id of this cost. Values of the default schemes are verified.
     pub fn new(engine: Engine, cost: Argon2Cost) -> Self {
-        let policy = Policy { cost, accepted: Scheme::defaults().into() };
+        let policy = Policy { cost, accepted: Scheme::defaults() };
         let admission = Admission::new(engine.slow_threads());
         Passwords { engine, policy: Arc::new(RwLock::new(policy)), admission }
     }

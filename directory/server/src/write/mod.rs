@@ -343,7 +343,7 @@ impl Directory {
                 Started::Submitted(answer) => answer,
                 Started::Hashing(mut operation, secrets, audit) => {
                     secrets.put_hashed(&mut operation).await?;
-                    submit(&store, &core, *operation, audit)?
+                    submit(&store, &core, *operation, audit.map(|audit| *audit))?
                 }
             };
             answered(answer).await
@@ -362,7 +362,7 @@ impl Directory {
         // Submitted at once if it can be, so that a client's writes are done in their order.
         match secrets.is_empty() {
             true => Ok(Started::Submitted(submit(&self.store, &self.core, operation, audit)?)),
-            false => Ok(Started::Hashing(Box::new(operation), secrets, audit)),
+            false => Ok(Started::Hashing(Box::new(operation), secrets, audit.map(Box::new))),
         }
     }
 }
@@ -375,7 +375,7 @@ async fn answered(answer: oneshot::Receiver<Result<WriteDone>>) -> Result<WriteD
 /// How far a write has got before it is waited for.
 enum Started {
     Submitted(oneshot::Receiver<Result<WriteDone>>),
-    Hashing(Box<Operation>, Secrets, Option<Audit>),
+    Hashing(Box<Operation>, Secrets, Option<Box<Audit>>),
 }
 
 fn submit(
