@@ -338,10 +338,9 @@ fn lock(folder: &Path) -> Result<File, Failure> {
     // The id is for people. A full disk, which may have no room for it, is no reason not to start.
     let id = std::process::id().to_string();
     match file.write_all(id.as_bytes()).and_then(|()| file.set_len(id.len() as u64)) {
-        Err(why) if is_disk_full(&why) => file.set_len(0).map_err(refused)?,
-        other => other.map_err(refused)?,
+        Err(why) if !is_disk_full(&why) => Err(refused(why)),
+        _ => Ok(file),
     }
-    Ok(file)
 }
 
 /// Which process uses the folder, in words; `None` if none does.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::error::is_disk_full;
 use crate::{OpenError, disk};
 
 /// First line of the file: says that the folder is a store of ours.
@@ -60,9 +61,12 @@ fn is_signed(file: &mut File) -> bool {
 fn sign(file: &mut File, signed: bool) -> io::Result<()> {
     let text = format!("{SIGNATURE}\n{}\n", std::process::id());
     file.rewind()?;
-    file.write_all(text.as_bytes())?;
-    file.set_len(text.len() as u64)?;
-    if signed { Ok(()) } else { file.sync_all() }
+    match file.write_all(text.as_bytes()).and_then(|()| file.set_len(text.len() as u64)) {
+        // The process id is for people, and a full disk is no reason not to open.
+        Err(error) if signed && is_disk_full(&error) => Ok(()),
+        Ok(()) if !signed => file.sync_all(),
+        other => other,
+    }
 }
 
 fn holder(file: &mut File) -> u32 {
