@@ -213,3 +213,27 @@ fn controls_assert_and_read_around_a_write() {
     let mut modify = server.admin_tool("ldapmodify");
     finish(modify.args(["-e", "!assert=(title=two)"]), &change("three")).expect(0);
 }
+
+/// A hash of his own making could cost a guesser nothing, or be matched by many passwords.
+#[test]
+fn a_user_stores_no_hash_of_his_own() {
+    if !available(&["ldapmodify", "ldappasswd", "ldapwhoami"]) {
+        return;
+    }
+    let (_folder, server) = sample(1);
+    add(&server, &person("eve", "userPassword: first secret\n")).expect(0);
+    let eve = format!("uid=eve,{PEOPLE}");
+    let hash = "{SSHA}rXRAgYm9GAhAdEmNcfET0e07O0LT+WHV";
+    let change =
+        format!("dn: {eve}\nchangetype: modify\nreplace: userPassword\nuserPassword: {hash}\n");
+    let refused = finish(&mut user(&server, "ldapmodify", &eve, "first secret"), &change);
+    assert!(refused.err.contains("hashed already"), "{}", refused.err);
+    refused.expect(19);
+    let mut passwd = user(&server, "ldappasswd", &eve, "first secret");
+    let refused = finish(passwd.args(["-s", hash]), "");
+    assert!(refused.err.contains("hashed already") && refused.code != 0, "{}", refused.err);
+    finish(&mut user(&server, "ldapwhoami", &eve, "first secret"), "").expect(0);
+    // The administrator may bring what another server stored.
+    finish(&mut server.admin_tool("ldapmodify"), &change).expect(0);
+    finish(&mut user(&server, "ldapwhoami", &eve, "secret password"), "").expect(0);
+}
