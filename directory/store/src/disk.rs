@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, IFlags, fallocate, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 
 use crate::OpenError;
@@ -97,7 +97,15 @@ pub(crate) fn sync_folder(dir: &Path) -> Result<(), OpenError> {
 /// file that LMDB has open.
 pub(crate) fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
     let file = create(path)?;
-    let bytes = file.metadata()?.len().max(bytes);
+    let held = file.metadata()?.len();
+    // Where a file system copies on write, every change would need room again. That can be switched
+    // off while the file is empty; other file systems refuse the flag, and need it not.
+    if held == 0
+        && let Ok(flags) = ioctl_getflags(&file)
+    {
+        let _ = ioctl_setflags(&file, flags | IFlags::NOCOW);
+    }
+    let bytes = held.max(bytes);
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         // A file system that cannot promise room; all that is lost is the promise.
         Err(Errno::OPNOTSUPP) => Ok(()),
