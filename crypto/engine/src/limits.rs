@@ -52,8 +52,8 @@ pub const CARRIED_MAX: usize = 4_096;
 /// How deep the stack is overwritten on which a key was opened, in bytes: half as much again as any
 /// driver's way to its keys takes. What is not optimised has larger frames.
 pub const STACK_OPENED_BYTES: usize = if cfg!(debug_assertions) { 96 << 10 } else { 48 << 10 };
-/// How deep it is overwritten when a key is dropped that was used there, in bytes.
-pub const STACK_USED_BYTES: usize = if cfg!(debug_assertions) { 32 << 10 } else { 16 << 10 };
+/// How deep it is overwritten when a key is dropped that was used there, in bytes: batches go deepest.
+pub const STACK_USED_BYTES: usize = 48 << 10;
 /// Longest name of a driver or a client, in bytes.
 pub const NAME_BYTES_MAX: usize = 32;
 /// QUIC's packet numbers end before this (RFC 9000 § 12.3).
