@@ -356,10 +356,7 @@ impl Passwords {
     }
 
     /// What is to be done when the turn for a derivation has come, and what that comes to.
-    fn derive(
-        &self,
-        derivation: Derivation,
-    ) -> (Box<dyn FnOnce(Result<Turn, Error>) + Send>, Derived) {
+    fn derive(&self, derivation: Derivation) -> (Derive, Derived) {
         let ((started, start), (finished, end)) = (oneshot::channel(), oneshot::channel());
         let engine = self.engine.clone();
         let derive = move |turn: Result<Turn, Error>| {
@@ -376,6 +373,12 @@ impl Passwords {
         (Box::new(derive), Derived { start, end })
     }
 }
+
+/// What is called when the turn for a derivation has come, or it is known that it never will.
+type Derive = Box<dyn FnOnce(Result<Turn, Error>) + Send>;
+
+/// What the engine makes of a derivation.
+type Key = Result<Zeroizing<Vec<u8>>, keyway_engine::Error>;
 
 /// A check that has not ended.
 struct Checking {
@@ -522,7 +525,7 @@ pub type Pending = Pin<Box<dyn Future<Output = Result<Verdict, Error>> + Send>>;
 /// A derivation that waits for its turn or is under way.
 struct Derived {
     start: oneshot::Receiver<Result<(), Error>>,
-    end: oneshot::Receiver<(Result<Zeroizing<Vec<u8>>, keyway_engine::Error>, Option<Begun>)>,
+    end: oneshot::Receiver<(Key, Option<Begun>)>,
 }
 
 /// What it came to.
