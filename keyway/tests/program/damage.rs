@@ -69,14 +69,15 @@ fn up(data: &Path) -> Finished {
     command.arg(
         ": > \"$2/said\"; \"$1\" up --json --listen 127.0.0.1:0 --listen-tls off --data \"$2\" > \"$2/said\" & \
          until grep -q ready \"$2/said\" || ! kill -0 $! 2> /dev/null; do :; done; \
-         kill $! 2> /dev/null; wait $!",
+         kill $! 2> /dev/null; wait $!; code=$?; grep '\"failed\"' \"$2/said\" >&2; exit $code",
     );
     finish(command.arg("sh").arg(KEYWAY).arg(data), "")
 }
 
 /// Nothing was killed: an exit status of its own, and a word about it if it is not 0.
 fn is_an_answer(done: &Finished) -> bool {
-    done.code == Some(0) || (done.code == Some(1) && done.err.contains("keyway: "))
+    let says_so = done.err.contains("keyway: ") || done.err.contains("\"event\":\"failed\"");
+    done.code == Some(0) || (done.code == Some(1) && says_so)
 }
 
 /// Spoils a store at so many places, one at a time. Returns how many of them are told by `check`
