@@ -245,6 +245,7 @@ fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
         message_bytes_before_bind_max: positive(&raw.message_bytes_before_bind_max)?,
         requests_in_flight_max: positive(&raw.requests_in_flight_max)?,
         unread_answer_bytes_max: positive(&raw.unread_answer_bytes_max)?,
+        unfinished_bytes_max: unfinished_bytes_max(raw)?,
         password_checks_waiting_max: positive(&raw.password_checks_waiting_max)?,
         idle_max: seconds(&raw.idle_max_s)?,
         idle_before_bind_max: seconds(&raw.idle_before_bind_max_s)?,
@@ -290,6 +291,15 @@ fn choice<T: Copy>(at: &Spanned<String>, choices: &[(&str, T)]) -> Result<T, Wro
         let words: Vec<_> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
         wrong(at, format!("\"{}\" is not one of {}", at.get_ref(), words.join(", ")))
     })
+}
+
+fn unfinished_bytes_max(raw: &raw::Limits) -> Result<usize, Wrong> {
+    let bytes = positive(&raw.unfinished_bytes_max)?;
+    if bytes < positive(&raw.message_bytes_max)? {
+        let why = "it must not be less than message_bytes_max, or no such request could come in";
+        return Err(wrong(&raw.unfinished_bytes_max, why));
+    }
+    Ok(bytes)
 }
 
 /// A year: nothing here is meant to wait longer, and clocks can add it.

@@ -80,6 +80,14 @@ impl Header {
 /// beyond `message_bytes_max` octets, `UnexpectedTag` if this is no SEQUENCE, `Malformed` if its
 /// length is not definite.
 pub fn frame(bytes: &[u8], message_bytes_max: usize) -> Result<Option<usize>, DecodeError> {
+    Ok(announced(bytes, message_bytes_max)?.filter(|total| *total <= bytes.len()))
+}
+
+/// The same as soon as the header is there, although the rest may not be.
+///
+/// # Errors
+/// As [`frame`].
+pub fn announced(bytes: &[u8], message_bytes_max: usize) -> Result<Option<usize>, DecodeError> {
     match bytes.first() {
         None => return Ok(None),
         Some(&SEQUENCE) => {}
@@ -90,7 +98,7 @@ pub fn frame(bytes: &[u8], message_bytes_max: usize) -> Result<Option<usize>, De
     if total > message_bytes_max {
         return Err(DecodeError::TooLong { bytes: total, max: message_bytes_max });
     }
-    Ok((total <= bytes.len()).then_some(total))
+    Ok(Some(total))
 }
 
 /// Reads one element after another from borrowed bytes.

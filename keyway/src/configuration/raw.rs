@@ -57,6 +57,7 @@ pub struct Limits {
     pub message_bytes_before_bind_max: Spanned<u64>,
     pub requests_in_flight_max: Spanned<u64>,
     pub unread_answer_bytes_max: Spanned<u64>,
+    pub unfinished_bytes_max: Spanned<u64>,
     pub password_checks_waiting_max: Spanned<u64>,
     pub idle_max_s: Spanned<u64>,
     pub idle_before_bind_max_s: Spanned<u64>,

@@ -8,7 +8,7 @@ use super::Shared;
 use super::certificate::{self, FINGERPRINT_BYTES};
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
-use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES};
+use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX};
 use super::stream::{Stream, drain};
 use crate::Subject;
 use crate::log::{Access, Value};
@@ -147,6 +147,8 @@ struct Connection {
     idle: Pin<Box<Sleep>>,
     /// Bytes moved since the idle timer was set.
     active: bool,
+    /// The request whose end the idle timer waits for.
+    unfinished: Option<u64>,
 }
 
 impl Connection {
@@ -163,6 +165,7 @@ impl Connection {
             stop,
             idle,
             active: false,
+            unfinished: None,
         }
     }
 
@@ -274,7 +277,9 @@ impl Connection {
     fn keep(&mut self, bytes: &[u8]) {
         let wanted = self.input.len() + bytes.len();
         if wanted > self.input.capacity() {
-            let mut larger = Vec::with_capacity(wanted.max(2 * self.input.capacity()));
+            // No more than the request needs, if that is known.
+            let doubled = (2 * self.input.capacity()).min(self.conversation.unread_bytes());
+            let mut larger = Vec::with_capacity(wanted.max(doubled));
             larger.extend_from_slice(&self.input);
             self.input = Zeroizing::new(larger);
         }
@@ -331,8 +336,20 @@ impl Connection {
 
     /// Waits for what wakes us, and closes what has been idle for too long.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        let unfinished = self.conversation.unfinished().filter(|_| self.may_read());
+        if unfinished != self.unfinished {
+            let idle_max = idle_max(&self.conversation);
+            let max = if unfinished.is_some() { UNFINISHED_MAX.min(idle_max) } else { idle_max };
+            self.idle.as_mut().reset(Instant::now() + max);
+            self.unfinished = unfinished;
+        }
         loop {
             ready!(self.idle.as_mut().poll(context));
+            if self.unfinished.is_some() {
+                let why = "a request takes too long to come in";
+                self.conversation.disconnect(ResultCode::Busy, why);
+                return Poll::Ready(Next::Close);
+            }
             let unsent = !self.conversation.outbox.unsent().is_empty();
             let busy = !unsent && self.conversation.in_flight() > 0;
             if !self.active && !busy {

@@ -6,11 +6,13 @@
 //! ready. A request that cannot be taken yet stays unread, and with it all that follow.
 
 use super::answer::Outbox;
+use super::budget::Share;
 use super::certificate::FINGERPRINT_BYTES;
 use super::extended;
 use super::journal::{Journal, Origin};
 use super::limits::{
-    REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX, WORK_BYTES,
+    REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX,
+    UNFINISHED_FREE_BYTES, WORK_BYTES,
 };
 use super::{Settings, Shared};
 use crate::controls::{RequestControls, ResponseControl};
@@ -20,7 +22,7 @@ use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteD
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use keyway_codec::DecodeError;
-use keyway_codec::ber::frame;
+use keyway_codec::ber::announced;
 use keyway_codec::message::{
     BindResponse, ExtendedResponse, LdapResult, Message, Op, ResultCode, tag,
 };
@@ -32,6 +34,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::task::block_in_place;
 use zeroize::Zeroizing;
+
+/// What is said where [`Limits::unfinished_bytes_max`](super::Limits) is reached.
+const UNFINISHED_FULL: &str =
+    "the server holds as many unfinished requests as it may; try again later";
 
 /// What the transport has to say for itself.
 #[derive(Clone, Debug, Default)]
@@ -97,6 +103,12 @@ pub(super) struct Conversation {
     /// Length of the requests in `waiting`, and of the one being taken, in bytes.
     waiting_bytes: usize,
     request_bytes: usize,
+    /// Length of what was read and not taken, or of the request that it begins, in bytes.
+    unread_bytes: usize,
+    /// How many requests were taken.
+    taken: u64,
+    /// What it holds for unfinished requests.
+    share: Share,
     /// Work left to do in this turn.
     work_left: usize,
 }
@@ -129,6 +141,7 @@ pub(super) enum Answer {
 impl Conversation {
     pub fn new(shared: Arc<Shared>, channel: Channel, origin: Origin) -> Self {
         let settings = shared.settings();
+        let share = Share::of(&shared.unfinished);
         Conversation {
             shared,
             settings,
@@ -147,6 +160,9 @@ impl Conversation {
             trying: None,
             waiting_bytes: 0,
             request_bytes: 0,
+            unread_bytes: 0,
+            taken: 0,
+            share,
             work_left: 0,
         }
     }
@@ -167,12 +183,40 @@ impl Conversation {
     /// they were and why it stopped.
     pub fn receive(&mut self, input: &[u8]) -> (usize, Stop) {
         let mut rest = input;
-        loop {
+        self.unread_bytes = 0;
+        let stop = loop {
             match self.receive_one(rest) {
                 Ok(left) => rest = left,
-                Err(stop) => return (input.len() - rest.len(), stop),
+                Err(stop) => break stop,
             }
+        };
+        let taken = input.len() - rest.len();
+        self.unread_bytes = self.unread_bytes.max(rest.len());
+        if stop == Stop::Ended || self.hold(self.unread_bytes) {
+            return (taken, stop);
         }
+        self.disconnect(ResultCode::Busy, UNFINISHED_FULL);
+        (taken, Stop::Ended)
+    }
+
+    /// Holds memory for so many bytes beside the requests that wait; false if there is none.
+    fn hold(&mut self, bytes: usize) -> bool {
+        let limits = &self.settings.limits;
+        let max = match self.subject {
+            Subject::Anonymous => limits.unfinished_bytes_max / 4,
+            _ => limits.unfinished_bytes_max,
+        };
+        self.share.hold(self.waiting_bytes + bytes, max)
+    }
+
+    /// Length of the request that is coming in, as far as it is known, in bytes.
+    pub fn unread_bytes(&self) -> usize {
+        self.unread_bytes
+    }
+
+    /// The number of the request that is coming in, if others have less room because of it.
+    pub fn unfinished(&self) -> Option<u64> {
+        (self.unread_bytes > UNFINISHED_FREE_BYTES).then_some(self.taken)
     }
 
     /// Takes one request and returns what follows it.
@@ -180,7 +224,7 @@ impl Conversation {
         if self.ending.is_some() {
             return Err(Stop::Ended);
         }
-        let length = match frame(input, self.message_bytes_max()) {
+        let length = match announced(input, self.message_bytes_max()) {
             Ok(Some(length)) => length,
             Ok(None) => return Err(Stop::Incomplete),
             Err(error) => {
@@ -188,7 +232,10 @@ impl Conversation {
                 return Err(Stop::Ended);
             }
         };
-        let (bytes, rest) = input.split_at_checked(length).ok_or(Stop::Incomplete)?;
+        let Some((bytes, rest)) = input.split_at_checked(length) else {
+            self.unread_bytes = length;
+            return Err(Stop::Incomplete);
+        };
         if self.must_wait(bytes) {
             return Err(Stop::Blocked);
         }
@@ -197,6 +244,11 @@ impl Conversation {
         }
         self.work_left = self.work_left.saturating_sub(length / WORK_BYTES);
         self.request_bytes = length;
+        self.taken += 1;
+        if !self.hold(length) {
+            self.refuse(bytes);
+            return Ok(rest);
+        }
         match Message::decode(bytes) {
             Ok(message) if length > REQUEST_BESIDE_OTHERS_BYTES_MAX => {
                 // The thread's other connections are taken over by another thread meanwhile.
@@ -242,6 +294,16 @@ impl Conversation {
     fn room(&self) -> usize {
         let max = self.settings.limits.unread_answer_bytes_max;
         max.saturating_sub(self.outbox.unsent().len())
+    }
+
+    /// Answers a request for which there is no memory.
+    fn refuse(&mut self, bytes: &[u8]) {
+        let result = LdapResult::new(ResultCode::Busy, UNFINISHED_FULL);
+        let answer = Message::peek_tag(bytes).and_then(|tag| Op::answer(tag, result));
+        match (Message::peek_id(bytes).filter(|id| *id != 0), answer) {
+            (Some(id), Some(answer)) => self.put(id, answer, &[]),
+            _ => self.disconnect(ResultCode::Busy, UNFINISHED_FULL),
+        }
     }
 
     /// RFC 4511 § 4.1.1: what is not built as a request ends the session; what is, and has a value
@@ -437,6 +499,8 @@ impl Conversation {
     fn finish(&mut self, finished: Finished) {
         let Finished { ticket, request_bytes, answer } = finished;
         self.waiting_bytes -= request_bytes;
+        // It becomes less.
+        self.hold(self.unread_bytes);
         if let Answer::Bind { .. } = &answer {
             self.binding = false;
         }

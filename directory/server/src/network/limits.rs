@@ -18,6 +18,11 @@ pub struct Limits {
     /// Most answers that are held for a connection that does not read them, in bytes, at least 1.
     /// A search stops here and goes on when there is room; one entry may overshoot.
     pub unread_answer_bytes_max: usize,
+    /// Most memory that all requests together take which are still coming in or wait for something,
+    /// in bytes. Who has not bound finds a quarter of it. The first
+    /// `UNFINISHED_FREE_BYTES` of each connection (4 KiB) do not count, so that small requests
+    /// always go on.
+    pub unfinished_bytes_max: usize,
     /// Most password checks that wait for their turn; beyond that the source with the most of them
     /// is told that the server is busy. At least 1.
     pub password_checks_waiting_max: usize,
@@ -39,6 +44,7 @@ impl Default for Limits {
             message_bytes_before_bind_max: 64 << 10,
             requests_in_flight_max: 64,
             unread_answer_bytes_max: 256 << 10,
+            unfinished_bytes_max: 128 << 20,
             password_checks_waiting_max: crate::admission::limits::WAITING_MAX,
             idle_max: Duration::from_secs(3600),
             idle_before_bind_max: Duration::from_secs(300),
@@ -48,6 +54,11 @@ impl Default for Limits {
     }
 }
 
+/// What a connection may hold of unfinished requests without a share of
+/// [`Limits::unfinished_bytes_max`], in bytes.
+pub(super) const UNFINISHED_FREE_BYTES: usize = 4 << 10;
+/// How long a request that has such a share may take to come in.
+pub(super) const UNFINISHED_MAX: Duration = Duration::from_secs(60);
 /// Work that one connection does before others get a turn. A request and a round of reading and
 /// writing each count as one.
 pub(super) const TURN_WORK_MAX: usize = 128;

@@ -12,6 +12,7 @@
 mod administrator;
 mod answer;
 mod bind;
+mod budget;
 mod certificate;
 mod connection;
 mod conversation;
@@ -26,6 +27,7 @@ mod tls;
 
 use crate::Directory;
 pub use administrator::Administrator;
+use budget::Budget;
 use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
@@ -92,6 +94,7 @@ struct Shared {
     directory: Arc<Directory>,
     settings: RwLock<Arc<Settings>>,
     meters: Meters,
+    unfinished: Arc<Budget>,
 }
 
 impl Shared {
@@ -132,7 +135,8 @@ impl Server {
         let waiting_max = settings.limits.password_checks_waiting_max;
         directory.core.passwords.set_waiting_max(waiting_max);
         let settings = RwLock::new(Arc::new(settings));
-        let shared = Shared { directory, settings, meters: Meters::new() };
+        let unfinished = Arc::default();
+        let shared = Shared { directory, settings, meters: Meters::new(), unfinished };
         let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
         let sockets: Vec<_> = listeners
             .into_iter()

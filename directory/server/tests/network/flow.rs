@@ -8,6 +8,7 @@ use keyway_codec::message::{
     Attribute, Change, ChangeOperation, ModifyRequest, Op, ResultCode, Scope, tag,
 };
 use keyway_server::network::{Limits, Mode, Settings};
+use std::sync::Arc;
 
 async fn bound(server: &Running) -> Client {
     let mut client = Client::connect(server.address).await;
@@ -266,8 +267,9 @@ async fn a_shutdown_answers_what_it_accepted_and_says_goodbye() {
     let mut idle = Client::connect(server.address).await;
     assert_eq!(idle.ask(who_am_i()).await.code(), ResultCode::Success);
     let mut client = bound(&server).await;
-    let change = client.request(extended(PASSWORD_MODIFY, None)).await;
-    server.gate.arrived().await;
+    let change = client.request_all(vec![extended(PASSWORD_MODIFY, None), who_am_i()]).await;
+    // What came behind it is answered, so it has been taken.
+    assert_eq!(client.receive().await.id(), change + 1);
     let shutdown = tokio::spawn(server.server.shutdown());
     idle.expect_disconnection(ResultCode::Unavailable).await;
     server.gate.open();
@@ -275,4 +277,55 @@ async fn a_shutdown_answers_what_it_accepted_and_says_goodbye() {
     assert_eq!((answer.id(), answer.code()), (change, ResultCode::Success));
     client.expect_disconnection(ResultCode::Unavailable).await;
     shutdown.await.unwrap();
+}
+
+/// The head of an add request of so many bytes, and a part of what follows.
+fn part_of_a_request(bytes: u32, sent: usize) -> Vec<u8> {
+    let mut head = vec![0x30, 0x84];
+    head.extend(bytes.to_be_bytes());
+    head.extend([0x02, 0x01, 0x07, 0x68, 0x84]);
+    head.extend((bytes - 9).to_be_bytes());
+    head.resize(sent, b'x');
+    head
+}
+
+/// 60 users made the server hold 500 MB, once.
+#[tokio::test]
+async fn all_unfinished_requests_together_are_bounded_and_small_ones_go_on() {
+    let limits =
+        Limits { message_bytes_max: 512 << 10, unfinished_bytes_max: 1 << 20, ..Limits::default() };
+    let server = start(Mode::Plain, Settings { limits, ..Settings::default() }).await;
+    let request = Arc::new(part_of_a_request(400 << 10, 300 << 10));
+    let (sender, mut refused) = tokio::sync::mpsc::unbounded_channel();
+    let mut holding = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let (mut client, request, sender) = (bound(&server).await, request.clone(), sender.clone());
+        holding.spawn(async move {
+            client.try_send(&request).await;
+            client.expect_disconnection(ResultCode::Busy).await;
+            sender.send(()).unwrap();
+        });
+    }
+    // There is room for two of the six.
+    for _ in 0..4 {
+        refused.recv().await.unwrap();
+    }
+    // Who has not bound finds less, and what is small finds room.
+    let mut stranger = Client::connect(server.address).await;
+    stranger.try_send(&part_of_a_request(60 << 10, 5 << 10)).await;
+    stranger.expect_disconnection(ResultCode::Busy).await;
+    let mut client = bound(&server).await;
+    assert_eq!(client.ask(compare(BASE, "dc", "example")).await.code(), ResultCode::CompareTrue);
+    // What is given up is free for others, soon.
+    holding.shutdown().await;
+    for _ in 0..10_000 {
+        let mut client = bound(&server).await;
+        client.try_send(&part_of_a_request(400 << 10, 6 + (400 << 10))).await;
+        match client.receive().await.code() {
+            ResultCode::Busy => {}
+            // It was taken, and is no add request.
+            code => return assert_eq!(code, ResultCode::ProtocolError),
+        }
+    }
+    panic!("what was given up is not free");
 }
