@@ -142,11 +142,15 @@ impl Recorded {
     }
 
     /// kill -9: what it would still have written is not in the record.
-    fn kill(mut self) {
-        let pid = self.ready["pid"].as_i64().unwrap() as i32;
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-        self.output.read_to_end(&mut Vec::new()).unwrap();
-        self.child.wait().unwrap();
+    fn kill(self) {}
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        let pid = self.ready["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32));
+        pid.map(|pid| kill_process(pid, Signal::KILL));
+        let _ = self.output.read_to_end(&mut Vec::new());
+        let _ = self.child.wait();
     }
 }
 
@@ -207,7 +211,7 @@ fn try_states(states: &[State]) {
         }
         let is_first = !state.said.iter().any(|done| matches!(done, Done::Ready(_)));
         let server = Server::start(&data, if is_first { &["--sample", "2"] } else { &[] });
-        look_for(&state.said, &server);
+        look_for(&state.said, &server, &data);
         drop(server);
         let mut check = Command::new(keyway());
         finish(check.args(["directory", "check", "--data"]).arg(&data), "").expect(0);
@@ -215,9 +219,10 @@ fn try_states(states: &[State]) {
     }
 }
 
-fn look_for(said: &[Done], server: &Server) {
+fn look_for(said: &[Done], server: &Server, data: &Path) {
     let mut client = connect(server.ldap());
-    let old = client.bind(ADMINISTRATOR, &server.password());
+    let password = fs::read_to_string(data.join("admin-password")).unwrap();
+    let old = client.bind(ADMINISTRATOR, &password);
     if old.is_err() || said.contains(&Done::NewPassword) {
         old.unwrap_err();
         client.bind(ADMINISTRATOR, NEW_PASSWORD).unwrap();
@@ -255,10 +260,17 @@ fn a_first_start_a_renewal_and_a_new_password_survive_power_cuts() {
     let states = first.states();
     try_states(&states);
 
-    // Another address, for which the certificate has to be made anew.
+    // Another name, for which the certificate has to be made anew.
     let mut second = Recording::new(states.last().map(|state| &state.left));
     let old = fs::read(second.data().join("server.pem")).unwrap();
-    let server = second.start(&["--listen", "127.0.0.2:0", "--listen-tls", "off"]);
+    let server = second.start(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--listen-tls",
+        "off",
+        "--name",
+        "ldap.example.com",
+    ]);
     assert_ne!(fs::read(second.data().join("server.pem")).unwrap(), old);
     let mut change = Command::new("ldappasswd");
     change.args(["-x", "-ZZ", "-H", server.ready["ldap"].as_str().unwrap()]);
