@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, IFlags, fallocate, ioctl_getflags, ioctl_setflags};
+use rustix::fs::{FallocateFlags, IFlags, fallocate, fstatfs, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 
 use crate::OpenError;
@@ -96,21 +96,36 @@ pub(crate) fn sync_folder(dir: &Path) -> Result<(), OpenError> {
 /// length if that is more. Writing to a mapped file that has none would kill the process. Not for a
 /// file that LMDB has open.
 pub(crate) fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
-    let file = create(path)?;
-    let held = file.metadata()?.len();
-    // Where a file system copies on write, every change would need room again. That can be switched
-    // off while the file is empty; other file systems refuse the flag, and need it not.
-    if held == 0
-        && let Ok(flags) = ioctl_getflags(&file)
-    {
-        let _ = ioctl_setflags(&file, flags | IFlags::NOCOW);
+    let mut file = create(path)?;
+    if copies_on_write(&file)? {
+        // Every change would need room again. That can be switched off while a file is empty: one
+        // that is not was made by an earlier version, and holds nothing that outlives its users.
+        if file.metadata()?.len() > 0 {
+            fs::remove_file(path)?;
+            file = create(path)?;
+        }
+        ioctl_setflags(&file, ioctl_getflags(&file)? | IFlags::NOCOW)?;
+        if copies_on_write(&file)? {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "copy-on-write cannot be switched off for it, and on a full disk its next change \
+                 would kill the process; keep the data on another file system",
+            ));
+        }
     }
-    let bytes = held.max(bytes);
+    let bytes = file.metadata()?.len().max(bytes);
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         // A file system that cannot promise room; all that is lost is the promise.
         Err(Errno::OPNOTSUPP) => Ok(()),
         other => Ok(other?),
     }
+}
+
+/// Whether a change of the file's bytes takes new blocks, so that reserved ones are of no use.
+fn copies_on_write(file: &File) -> io::Result<bool> {
+    /// `BTRFS_SUPER_MAGIC` of Linux' `magic.h`.
+    const BTRFS: i64 = 0x9123_683e;
+    Ok(fstatfs(file)?.f_type as i64 == BTRFS && !ioctl_getflags(file)?.contains(IFlags::NOCOW))
 }
 
 /// Opens a file to be written, and creates it for its owner alone if there is none.

@@ -1,6 +1,6 @@
 //! Disks that are full or cannot be written.
 //!
-//! Two ways: a small file system of our own, which takes root, and a limit on the size of files in
+//! Two ways: small file systems of our own, which take root, and a limit on the size of files in
 //! a child process, which everybody can have.
 
 use std::env;
@@ -11,6 +11,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 
 use keyway_store::{Entry, EntryId, Error, Key, OpenError, Options, Store, Write};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn options() -> Options {
@@ -64,7 +65,7 @@ fn assert_holds(store: &Store, expected: &[(u64, EntryId)]) {
     }
 }
 
-/// A file system in memory, gone with this.
+/// A small file system, gone with this.
 struct Mount {
     dir: PathBuf,
 }
@@ -82,6 +83,22 @@ impl Mount {
             return None;
         }
         Some(Mount { dir })
+    }
+
+    /// One that copies on write, in a file beside `dir`.
+    fn btrfs(dir: &Path) -> Option<Mount> {
+        let dir = dir.to_owned();
+        let image = dir.with_extension("image");
+        fs::create_dir(&dir).unwrap();
+        File::create(&image).unwrap().set_len(128 << 20).unwrap();
+        let run = |command: &mut Command| command.output().is_ok_and(|done| done.status.success());
+        if run(Command::new("mkfs.btrfs").arg("-q").arg(&image))
+            && run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&dir))
+        {
+            return Some(Mount { dir });
+        }
+        eprintln!("skipped: a small btrfs takes root, loop devices and Debian's btrfs-progs");
+        None
     }
 
     fn remount(&self, option: &str) {
@@ -149,6 +166,43 @@ fn a_full_disk_loses_nothing_and_still_deletes() {
     assert_holds(&store, &expected);
     mount.remount("size=32m");
     expected.push((20_000, add(&store, 20_000).unwrap()));
+    assert_holds(&store, &expected);
+}
+
+/// Writing to a mapped page takes new blocks where a file system copies on write: with none left, the
+/// first reader would die by SIGBUS.
+#[test]
+fn a_full_btrfs_kills_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mount) = Mount::btrfs(&dir.path().join("small")) else { return };
+    let path = mount.dir.join("store");
+    let store = open(&path);
+    let mut expected = vec![(1, add(&store, 1).unwrap()), (2, add(&store, 2).unwrap())];
+    store.close().unwrap();
+    // As an earlier version left it.
+    let locks = path.join("lock.mdb");
+    let bytes = fs::read(&locks).unwrap();
+    fs::remove_file(&locks).unwrap();
+    fs::write(&locks, bytes).unwrap();
+
+    let store = open(&path);
+    let filler = File::create(mount.dir.join("filler")).unwrap();
+    let mut filled = 0;
+    for bytes in [1 << 20, 4 << 10] {
+        while fallocate(&filler, FallocateFlags::empty(), filled, bytes).is_ok() {
+            filled += bytes;
+        }
+    }
+    filler.sync_all().unwrap();
+    let reads: Vec<_> = (0..2000).map(|_| store.read().unwrap()).collect();
+    drop(reads);
+    assert_holds(&store, &expected);
+    store.close().unwrap();
+
+    let store = open(&path);
+    assert_holds(&store, &expected);
+    let (n, id) = expected.pop().unwrap();
+    delete(&store, n, id).unwrap();
     assert_holds(&store, &expected);
 }
 
