@@ -231,7 +231,7 @@ fn a_user_stores_no_hash_of_his_own() {
     refused.expect(19);
     let mut passwd = user(&server, "ldappasswd", &eve, "first secret");
     let refused = finish(passwd.args(["-s", hash]), "");
-    assert!(refused.err.contains("hashed already") && refused.code != 0, "{}", refused.err);
+    assert!(refused.out.contains("hashed already") && refused.code != 0, "{}", refused.err);
     finish(&mut user(&server, "ldapwhoami", &eve, "first secret"), "").expect(0);
     // The administrator may bring what another server stored.
     finish(&mut server.admin_tool("ldapmodify"), &change).expect(0);

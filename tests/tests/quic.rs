@@ -257,9 +257,10 @@ fn an_end_is_told_to_both() {
     let stopped: Value = serde_json::from_str(&served.line()).unwrap();
     assert_eq!(stopped["event"], "stopped");
     assert_eq!(client.wait().unwrap().code(), Some(1));
-    let mut nothing = String::new();
-    output.read_line(&mut nothing).unwrap();
-    assert_eq!(nothing, "");
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let failed: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&failed["event"], &failed["status"]), (&"failed".into(), &1.into()));
 }
 
 #[test]

@@ -101,6 +101,20 @@ impl Syntax {
         (self.facts().check)(value)
     }
 
+    /// Checks a value that another server took: the same, but that a telephone or fax number may be
+    /// any text. Some servers ask for no more, and nobody's numbers are to be lost on the way here.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn validate_imported(self, value: &[u8]) -> Result<(), &'static str> {
+        match self {
+            Syntax::TelephoneNumber | Syntax::FacsimileTelephoneNumber => {
+                check::directory_string(value)
+            }
+            _ => self.validate(value),
+        }
+    }
+
     /// Its description for the subschema (RFC 4512 § 4.1.5).
     #[must_use]
     pub fn description(self) -> String {

@@ -111,6 +111,7 @@ cn: Ada
 cn;lang-FR: Ad\u{e8}le
 sn: Lovelace
 telephonenumber: +1 408 555 4798
+homephone: Z\u{fc}rich 17
 facsimiletelephonenumber: +1 408 555 9751
 roomnumber: 4612
 nsSizeLimit: -1
@@ -127,6 +128,8 @@ nsSizeLimit: -1
         1
     );
     assert_eq!(everywhere("(telephoneNumber=+14085554798)"), ["ada"]);
+    // Other servers take any text for one; a client may not.
+    assert_eq!(everywhere("(homePhone=z\u{fc}rich17)"), ["ada"]);
 }
 
 #[test]

@@ -128,11 +128,13 @@ fn take(
     let description = edit::describe(&core.schema, given)?;
     let attribute = description.attribute;
     match source {
-        Source::Client => edit::require_writable(attribute)?,
+        Source::Client => {
+            edit::require_writable(attribute)?;
+            edit::check_syntax(&core.schema, attribute, values)?;
+        }
         Source::Export if Computed::from_name(attribute.name()).is_some() => return Ok(()),
-        Source::Export => {}
+        Source::Export => edit::check_imported_syntax(&core.schema, attribute, values)?,
     }
-    edit::check_syntax(&core.schema, attribute, values)?;
     // A second list for one description belongs to the first.
     let values = values.iter().map(|value| value.to_vec()).collect();
     edit::extend(&core.schema, attributes, &description, values)

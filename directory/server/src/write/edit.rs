@@ -41,8 +41,29 @@ pub fn check_syntax<V: AsRef<[u8]>>(
     attribute: &AttributeType,
     values: &[V],
 ) -> Result<()> {
+    check_values(schema, attribute, values, Syntax::validate)
+}
+
+/// The same for values that another server took.
+///
+/// # Errors
+/// As [`check_syntax`].
+pub fn check_imported_syntax<V: AsRef<[u8]>>(
+    schema: &Schema,
+    attribute: &AttributeType,
+    values: &[V],
+) -> Result<()> {
+    check_values(schema, attribute, values, Syntax::validate_imported)
+}
+
+fn check_values<V: AsRef<[u8]>>(
+    schema: &Schema,
+    attribute: &AttributeType,
+    values: &[V],
+    validate: fn(Syntax, &[u8]) -> std::result::Result<(), &'static str>,
+) -> Result<()> {
     for (index, value) in values.iter().enumerate() {
-        let checked = attribute.syntax().validate(value.as_ref());
+        let checked = validate(attribute.syntax(), value.as_ref());
         // Unknown object classes are the business of those who check the whole entry.
         let rule = attribute.equality().filter(|_| attribute.name() != OBJECT_CLASS);
         let normal = rule.map(|rule| schema.normalize(rule, value.as_ref()));
