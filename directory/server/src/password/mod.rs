@@ -1,7 +1,7 @@
 //! Password values: what is stored, how one is made, how one is checked.
 //!
 //! Every primitive is an engine request. Plain digests run on the caller's stack; slow derivations
-//! wait for their turn ([`Admission`]) and go to the engine's bounded pool, and whoever gets no turn
+//! wait for their turn (`Admission`) and go to the engine's bounded pool, and whoever gets no turn
 //! is told [`Error::Busy`]. What is stored names its scheme and its cost; both are bounded by
 //! [`limits`], so that a hostile value cannot buy minutes or gigabytes of ours.
 
