@@ -55,6 +55,8 @@ fn a_line_of_json_each_and_a_count() {
     }
     // Its end is the server's.
     running.stop();
+    // Lines that nobody takes fill the pipe, and it would wait for somebody for ever.
+    lines.for_each(|line| drop(line.unwrap()));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(String::from_utf8(output.stderr).unwrap().contains("the server has stopped"));
