@@ -5,7 +5,7 @@
 //! Both classes have the same buffer and the same places for keys, and what goes before a measurement
 //! differs in bytes, not in steps. It is a weak test all the same: how buffers lie, and memory that is
 //! read soon after it was written, move times by fractions of a nanosecond, which many measurements
-//! make significant. A |t| above 4.5 is a reason to look, one below it no proof. The portable kernel is
+//! make significant. A |t| above 4.5 is a reason to look, one below it no proof. The portable backend is
 //! aws-lc, which is known to be good, so its rows say what this machine does by itself, and so do the
 //! rows of two classes that do not differ; the control stops at the first difference and has to be
 //! found.
@@ -14,7 +14,7 @@ use crate::packet::{Algorithm, Case, HEADER_BYTES, Keyway, Secrets, Side, TAG_BY
 use crate::random::Random;
 use crate::report::{Report, Table};
 use indicatif::{ProgressBar, ProgressStyle};
-use keyway_kernel::packet::PacketKernel;
+use keyway_simd::packet::PacketBackend;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -77,14 +77,14 @@ const CHECKS: [(&str, Way, bool, Differ); 9] = [
 pub fn run(arguments: &Arguments) -> Result<(), String> {
     let mut table = Table::new(
         "Welch's t of the times of two classes, 16 packets a call; a look is worth where |t| > 4.5",
-        &["kernel", "algorithm", "", "ns a packet", "second less first", "|t|", ""],
+        &["backend", "algorithm", "", "ns a packet", "second less first", "|t|", ""],
     );
-    let kernels: Vec<_> = PacketKernel::available().collect();
-    let progress = ProgressBar::new((kernels.len() * ALGORITHMS.len() * CHECKS.len()) as u64);
+    let backends: Vec<_> = PacketBackend::available().collect();
+    let progress = ProgressBar::new((backends.len() * ALGORITHMS.len() * CHECKS.len()) as u64);
     let style = "{elapsed:>4} {bar:24} {pos}/{len} {eta} left";
     progress.set_style(ProgressStyle::with_template(style).map_err(|why| why.to_string())?);
     let mut row =
-        |kernel: &str, algorithm: &str, what: &str, seen: Seen, differ: Option<Differ>| {
+        |backend: &str, algorithm: &str, what: &str, seen: Seen, differ: Option<Differ>| {
             let look = match (seen.t.abs() > T_MAX, differ) {
                 (true, None) => "found, as it must be",
                 (false, None) => "NOT FOUND: measure more",
@@ -97,21 +97,21 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
                 format!("{:+.3}", (seen.second - seen.first) / PACKETS as f64),
                 format!("{:.1}", seen.t.abs()),
             ];
-            let names = [kernel, algorithm, what].map(str::to_owned);
+            let names = [backend, algorithm, what].map(str::to_owned);
             table.rows.push([&names[..], &figures, &[look.to_owned()]].concat());
         };
     row("control", "", "a comparison that stops early", control(arguments.measurements)?, None);
-    for kernel in kernels {
+    for backend in backends {
         for (name, algorithm, key_bytes) in ALGORITHMS {
             for (what, way, header, differ) in CHECKS {
                 let key = (algorithm, key_bytes);
                 let bytes = arguments.bytes.max(4);
-                let mut subject = Subject::new(kernel, key, (way, header), differ, bytes)?;
+                let mut subject = Subject::new(backend, key, (way, header), differ, bytes)?;
                 let seen = compare(arguments.measurements, |second, random| {
                     subject.prepare(second, random)?;
                     Ok(subject.time())
                 })?;
-                row(kernel.name(), name, what, seen, Some(differ));
+                row(backend.name(), name, what, seen, Some(differ));
                 progress.inc(1);
             }
         }
@@ -120,7 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let settings = serde_json::json!({
         "measurements": arguments.measurements, "bytes": arguments.bytes,
     });
-    let peers = vec!["the portable kernel is aws-lc-rs".to_owned()];
+    let peers = vec!["the portable backend is aws-lc-rs".to_owned()];
     Report::new("constant-time", peers, settings, Vec::new(), vec![table])
         .finish(arguments.json.as_deref())?;
     println!(
@@ -131,9 +131,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// One kernel, one pair of classes.
+/// One backend, one pair of classes.
 struct Subject {
-    kernel: PacketKernel,
+    backend: PacketBackend,
     side: Keyway,
     case: Case,
     differ: Differ,
@@ -143,7 +143,7 @@ struct Subject {
 
 impl Subject {
     fn new(
-        kernel: PacketKernel,
+        backend: PacketBackend,
         (algorithm, key_bytes): (Algorithm, usize),
         (way, header): (Way, bool),
         differ: Differ,
@@ -151,9 +151,9 @@ impl Subject {
     ) -> Result<Self, String> {
         let secrets: Vec<_> = (0..PACKETS).map(|_| Secrets::new(0, key_bytes)).collect();
         let case = Case { algorithm, way, header, bytes, batch: PACKETS, keys: PACKETS };
-        let side = Keyway::new(kernel, algorithm, &secrets)?;
+        let side = Keyway::new(backend, algorithm, &secrets)?;
         let packets = vec![0; PACKETS * case.packet_bytes()];
-        Ok(Subject { kernel, side, case, differ, secrets, packets })
+        Ok(Subject { backend, side, case, differ, secrets, packets })
     }
 
     fn prepare(&mut self, second: bool, random: &mut Random) -> Result<(), String> {
@@ -164,7 +164,7 @@ impl Subject {
             random.choose(&mut secrets.header_key, differs(Differ::HeaderKey));
         }
         if matches!(self.differ, Differ::Key | Differ::HeaderKey) {
-            self.side = Keyway::new(self.kernel, self.case.algorithm, &self.secrets)?;
+            self.side = Keyway::new(self.backend, self.case.algorithm, &self.secrets)?;
         }
         if self.case.way == Way::Open {
             let sealing = Case { way: Way::Seal, ..self.case };

@@ -1,8 +1,8 @@
-//! QUIC packets and sealed messages, in every kernel: what one makes of them, all make of them.
+//! QUIC packets and sealed messages, in every backend: what one makes of them, all make of them.
 
-use keyway_kernel::Fault;
-use keyway_kernel::packet::{
-    Aead, HeaderKey, NONCE_BYTES, Open, Opened, PacketKernel, PacketKey, Phases, Protect, Refusal,
+use keyway_simd::Fault;
+use keyway_simd::packet::{
+    Aead, HeaderKey, NONCE_BYTES, Open, Opened, PacketBackend, PacketKey, Phases, Protect, Refusal,
     Seal, TAG_BYTES, Unprotect, Used,
 };
 use std::array;
@@ -11,10 +11,10 @@ use std::sync::LazyLock;
 
 const AEADS: [Aead; 3] = [Aead::Aes128Gcm, Aead::Aes256Gcm, Aead::ChaCha20Poly1305];
 
-/// A kernel and its keys, one pair for each AEAD. The key of AES-128 is that of RFC 9001 appendix A.3,
+/// A backend and its keys, one pair for each AEAD. The key of AES-128 is that of RFC 9001 appendix A.3,
 /// that of ChaCha20 of A.5, so that a seed may be a packet that is right.
 struct Kit {
-    kernel: PacketKernel,
+    backend: PacketBackend,
     keys: [(PacketKey, HeaderKey); 3],
 }
 
@@ -38,16 +38,16 @@ static KITS: LazyLock<Vec<Kit>> = LazyLock::new(|| {
             ),
         ),
     ];
-    let kit = |kernel: PacketKernel| {
+    let kit = |backend: PacketBackend| {
         let keys = array::from_fn(|at| {
             let (aead, (key, iv, header_key)) = (AEADS[at], keys[at]);
-            let key = kernel.aead_key(aead, key).expect("its length is right");
+            let key = backend.aead_key(aead, key).expect("its length is right");
             let iv = *iv.to_be_bytes().last_chunk::<NONCE_BYTES>().expect("it is shorter");
-            (PacketKey::new(key, iv), kernel.header_key(aead, header_key).expect("as above"))
+            (PacketKey::new(key, iv), backend.header_key(aead, header_key).expect("as above"))
         });
-        Kit { kernel, keys }
+        Kit { backend, keys }
     };
-    PacketKernel::available().map(kit).collect()
+    PacketBackend::available().map(kit).collect()
 });
 
 fn wide(high: u128, low: u128) -> [u8; 32] {
@@ -88,10 +88,10 @@ pub fn packet(data: &[u8]) {
     sent(&shape, &packets);
 }
 
-/// Does the same in every kernel and compares what comes out.
+/// Does the same in every backend and compares what comes out.
 fn in_all<T: PartialEq + Debug>(run: impl Fn(&Kit) -> T) -> T {
-    let mut results = KITS.iter().map(|kit| (kit.kernel.name(), run(kit)));
-    let (name, first) = results.next().expect("there is a kernel everywhere");
+    let mut results = KITS.iter().map(|kit| (kit.backend.name(), run(kit)));
+    let (name, first) = results.next().expect("there is a backend everywhere");
     for (other, result) in results {
         assert_eq!(result, first, "{other}, then {name}");
     }
@@ -117,7 +117,7 @@ fn unprotected(
                 Unprotect::new(phases, header_key, largest, number_at, packet)
             })
             .collect();
-        kit.kernel.unprotect(&mut unprotects);
+        kit.backend.unprotect(&mut unprotects);
         let verdicts = unprotects.iter().map(|unprotect| unprotect.verdict).collect();
         (packets, verdicts)
     })
@@ -149,7 +149,7 @@ fn opened(shape: &Shape, packets: &Packets) {
             let (key, nonce) = (key.key(), key.nonce(shape.number));
             opens.push(Open { key, nonce, aad, data, tag: *tag, authentic: true });
         }
-        kit.kernel.open(&mut opens).expect("they are short");
+        kit.backend.open(&mut opens).expect("they are short");
         let verdicts: Vec<bool> = opens.iter().map(|open| open.authentic).collect();
         (packets, verdicts)
     });
@@ -164,9 +164,9 @@ fn opened(shape: &Shape, packets: &Packets) {
             let (aad, data) = rest.split_at_mut(shape.at.min(rest.len()));
             let (key, nonce) = (key.key(), key.nonce(shape.number));
             let before = data.to_vec();
-            kit.kernel.seal(&mut [Seal { key, nonce, aad, data, tag }]).expect("they are short");
+            kit.backend.seal(&mut [Seal { key, nonce, aad, data, tag }]).expect("they are short");
             let mut open = [Open { key, nonce, aad, data, tag: *tag, authentic: false }];
-            kit.kernel.open(&mut open).expect("they are short");
+            kit.backend.open(&mut open).expect("they are short");
             assert!(open[0].authentic && *open[0].data == before);
         }
     }
@@ -190,7 +190,7 @@ fn sent(shape: &Shape, packets: &Packets) {
                 packet,
             })
             .collect();
-        let result = kit.kernel.protect(&mut protects);
+        let result = kit.backend.protect(&mut protects);
         (packets, result)
     });
     if let Err(Fault { job, .. }) = result {

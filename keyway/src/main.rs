@@ -66,7 +66,7 @@ fn run() -> Result<bool, Failure> {
     if let Some(debugging) = command.holds_secrets() {
         harden::process(debugging);
     }
-    keyway_drivers::chosen_kernel().map_err(|why| Failure::usage(why.to_string()))?;
+    keyway_drivers::chosen_backend().map_err(|why| Failure::usage(why.to_string()))?;
     match command {
         Command::Up(arguments) => up::run(&arguments).map(|()| true),
         Command::Top(arguments) => top::run(&arguments).map(|()| true),

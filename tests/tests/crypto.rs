@@ -233,10 +233,10 @@ fn bad_arguments_are_told_before_anything_is_measured() {
         assert!(stdout.is_empty(), "{arguments}");
     }
     let mut command = Command::new(keyway());
-    command.args(["crypto", "list"]).env("KEYWAY_KERNEL", "abacus");
+    command.args(["crypto", "list"]).env("KEYWAY_SIMD", "abacus");
     let Output { status, stderr, .. } = command.output().unwrap();
     let err = String::from_utf8(stderr).unwrap();
-    assert!(status.code() == Some(2) && err.contains("KEYWAY_KERNEL=abacus"), "{err}");
+    assert!(status.code() == Some(2) && err.contains("KEYWAY_SIMD=abacus"), "{err}");
     assert!(err.contains("there are portable"), "{err}");
     assert!(!text("test --algorithm 3des-cbc", 1).is_empty());
     text("test --algorithm 3des-cbc --legacy --count 5 --size 64", 0);

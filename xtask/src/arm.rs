@@ -1,4 +1,4 @@
-//! `cargo xtask arm`: the kernel's tests on 64-bit ARM, in QEMU.
+//! `cargo xtask arm`: simd's tests on 64-bit ARM, in QEMU.
 
 use crate::peers::{self, Peer, peer};
 use crate::shell::{cargo, run as sh};
@@ -23,5 +23,5 @@ pub fn run() -> Result<(), String> {
             "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER",
             "qemu-aarch64 -L /usr/aarch64-linux-gnu",
         )
-        .args(["test", "--target", TARGET, "--package", "keyway-kernel", "--no-fail-fast"]))
+        .args(["test", "--target", TARGET, "--package", "keyway-simd", "--no-fail-fast"]))
 }

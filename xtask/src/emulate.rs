@@ -1,19 +1,19 @@
-//! `cargo xtask emulate`: the kernel's tests in its AVX-512 rooms, on a processor without AVX-512.
+//! `cargo xtask emulate`: simd's tests with its AVX-512 backends, on a processor without AVX-512.
 //!
-//! A copy of the kernel calls functions for that processor's instructions, and asks for features that others have as
+//! A copy of simd calls functions for that processor's instructions, and asks for features that others have as
 //! well. This shows that the rooms compute what they should; not what the compiler makes of them, nor how fast it is.
 
 use crate::shell::{cargo, root, run as sh, strict};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A workspace of its own, and the copy in it. In a folder of the same name as the kernel's, Cargo would take the one for
+/// A workspace of its own, and the copy in it. In a folder of the same name as simd's, Cargo would take the one for
 /// the other.
 const WORKSPACE: &str = "target/emulated";
-const COPY: &str = "emulated-kernel";
-const KERNEL: &str = "crypto/kernel";
+const COPY: &str = "emulated-simd";
+const SIMD: &str = "crypto/simd";
 /// The functions.
-pub const EMULATED: &str = "crypto/kernel/tests/emulated/avx512.rs";
+pub const EMULATED: &str = "crypto/simd/tests/emulated/avx512.rs";
 /// A test that is about instructions.
 const NOT_RUN: &str = "secrets";
 
@@ -56,7 +56,7 @@ pub fn run() -> Result<(), String> {
         .arg(root().join(WORKSPACE).join("Cargo.toml"));
     // With the libraries that other tests were built with.
     tests.args(["--target-dir", "target", "--lib"]);
-    for path in files(&root().join(KERNEL).join("tests"))? {
+    for path in files(&root().join(SIMD).join("tests"))? {
         let name = path.file_stem().unwrap_or_default();
         if path.parent() == Some(Path::new("")) && name != NOT_RUN {
             tests.arg("--test").arg(name);
@@ -80,15 +80,15 @@ fn able() -> bool {
 /// Makes the copy. Where a source is no longer as it is rewritten here, the copy does not compile, or the functions'
 /// own test fails.
 fn copy() -> Result<(), String> {
-    let (kernel, workspace) = (root().join(KERNEL), root().join(WORKSPACE));
+    let (simd, workspace) = (root().join(SIMD), root().join(WORKSPACE));
     let copy = workspace.join(COPY);
     let manifest = read(&root().join("Cargo.toml"))?;
     let (_, rest) = manifest.split_once("[workspace.package]").ok_or("no [workspace.package]")?;
     let members = format!("[workspace]\nresolver = \"3\"\nmembers = [\"{COPY}\"]\n\n");
     write(&workspace.join("Cargo.toml"), &format!("{members}[workspace.package]{rest}"))?;
     write(&workspace.join("Cargo.lock"), &read(&root().join("Cargo.lock"))?)?;
-    for path in files(&kernel)? {
-        write(&copy.join(&path), &rewritten(read(&kernel.join(&path))?))?;
+    for path in files(&simd)? {
+        write(&copy.join(&path), &rewritten(read(&simd.join(&path))?))?;
     }
     write(&copy.join("src/x86/emulated.rs"), &read(&root().join(EMULATED))?)
 }

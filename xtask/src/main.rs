@@ -27,8 +27,8 @@ Commands:
   check            formatting, clippy without warnings, documentation, dependencies
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
-  emulate          the kernel's tests in its AVX-512 rooms, whose instructions are done in software
-  arm              the kernel's tests on 64-bit ARM, in QEMU; needs rustup
+  emulate          simd's tests with its AVX-512 backends, whose instructions are done in software
+  arm              simd's tests on 64-bit ARM, in QEMU; needs rustup
   race             the tests of the engine and its drivers under ThreadSanitizer; needs rust-src
   peers            install or build what the benchmarks are measured against
 

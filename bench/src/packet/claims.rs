@@ -52,13 +52,13 @@ impl Figures {
         Some(median(&self.of(side, case)?))
     }
 
-    fn kernels(&self) -> usize {
+    fn backends(&self) -> usize {
         self.names.iter().filter(|name| name.starts_with("Keyway")).count()
     }
 
-    /// The kernel that Keyway chooses.
+    /// The backend that Keyway chooses.
     fn ours(&self, case: Case) -> Option<Vec<f64>> {
-        self.of(self.kernels() - 1, case)
+        self.of(self.backends() - 1, case)
     }
 
     /// The best of the peers, with any of these batches: its name and figures.
@@ -67,7 +67,7 @@ impl Figures {
             let figures = self.of(side, Case { batch, ..case })?;
             Some((self.label(side, batch), figures))
         };
-        let all = (self.kernels()..self.names.len())
+        let all = (self.backends()..self.names.len())
             .flat_map(|side| batches.iter().filter_map(move |batch| of(side, *batch)));
         all.min_by(|(_, one), (_, other)| median(one).total_cmp(&median(other)))
     }
@@ -265,7 +265,7 @@ fn connections(figures: &Figures, found: &mut Findings) {
             };
             let ratio = median(&cold) / median(&hot);
             row.extend([show(median(&hot)), show(median(&cold)), format!("{ratio:.2}")]);
-            if side + 1 == figures.kernels() && batch == BATCH_MAX {
+            if side + 1 == figures.backends() && batch == BATCH_MAX {
                 let most: Vec<_> = hot.iter().map(|hot| hot * COLD_MAX).collect();
                 let what = if header { "with header" } else { "AEAD" };
                 let name = format!("3 {CONNECTIONS} keys in turn, {CONNECTION_BYTES} B, {what}");
@@ -326,7 +326,7 @@ fn bulk(figures: &Figures, found: &mut Findings) {
 /// The question's own table, with the way it was done then beside Keyway's.
 fn seed(figures: &Figures, found: &mut Findings) {
     let of = |name: &str| figures.names.iter().position(|one| one == name);
-    let ours = Some(figures.kernels() - 1);
+    let ours = Some(figures.backends() - 1);
     let sides = [
         ("Keyway, batch 64", ours, BATCH_MAX),
         ("Keyway, one a call", ours, 1),
@@ -404,8 +404,8 @@ pub fn draw(figures: &Figures, folder: &Path) -> Result<(), String> {
     for way in WAYS {
         let case = |bytes, batch| Case { bytes, batch, way, ..SEAL };
         let shown = figures.lines().filter(|(side, batch)| {
-            // Of Keyway, the kernel that it chooses; batches of 16 are close to those of 64.
-            *side + 1 >= figures.kernels() && *batch != 16
+            // Of Keyway, the backend that it chooses; batches of 16 are close to those of 64.
+            *side + 1 >= figures.backends() && *batch != 16
         });
         let mut series = Vec::new();
         for (side, batch) in shown {
@@ -413,7 +413,7 @@ pub fn draw(figures: &Figures, folder: &Path) -> Result<(), String> {
             let points: Vec<_> = SIZES.into_iter().filter_map(point).collect();
             if !points.is_empty() {
                 let (name, dashed) = (figures.label(side, batch), batch == 1);
-                let colour = side + 1 - figures.kernels();
+                let colour = side + 1 - figures.backends();
                 series.push(Series { name, points, dashed, colour });
             }
         }

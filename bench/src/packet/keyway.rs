@@ -1,12 +1,12 @@
-//! Keyway's own side: each kernel that can run here, one call a batch.
+//! Keyway's own side: each backend that can run here, one call a batch.
 
 use super::sample::{
     Algorithm, BATCH_MAX, Case, HEADER_BYTES, NUMBER_AT, Side, TAG_BYTES, Way, read_number,
     write_header,
 };
 use super::secrets::Secrets;
-use keyway_kernel::packet::{
-    Aead, HeaderKey, Open, PacketKernel, PacketKey, Phases, Protect, Refusal, Seal, Unprotect,
+use keyway_simd::packet::{
+    Aead, HeaderKey, Open, PacketBackend, PacketKey, Phases, Protect, Refusal, Seal, Unprotect,
 };
 use smallvec::SmallVec;
 
@@ -14,13 +14,13 @@ use smallvec::SmallVec;
 type Batch<T> = SmallVec<[T; BATCH_MAX]>;
 
 pub struct Keyway {
-    kernel: PacketKernel,
+    backend: PacketBackend,
     keys: Vec<(PacketKey, HeaderKey)>,
 }
 
 impl Keyway {
     pub fn new(
-        kernel: PacketKernel,
+        backend: PacketBackend,
         algorithm: Algorithm,
         secrets: &[Secrets],
     ) -> Result<Self, String> {
@@ -29,21 +29,21 @@ impl Keyway {
             Algorithm::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
         };
         let key = |one: &Secrets| {
-            let key = PacketKey::new(kernel.aead_key(aead, &one.key)?, one.iv);
-            Ok((key, kernel.header_key(aead, &one.header_key)?))
+            let key = PacketKey::new(backend.aead_key(aead, &one.key)?, one.iv);
+            Ok((key, backend.header_key(aead, &one.header_key)?))
         };
-        let keys: Result<_, keyway_kernel::packet::KeyLength> = secrets.iter().map(key).collect();
-        Ok(Keyway { kernel, keys: keys.map_err(|why| why.to_string())? })
+        let keys: Result<_, keyway_simd::packet::KeyLength> = secrets.iter().map(key).collect();
+        Ok(Keyway { backend, keys: keys.map_err(|why| why.to_string())? })
     }
 
-    pub fn name_of(kernel: PacketKernel) -> String {
-        format!("Keyway {}", kernel.name())
+    pub fn name_of(backend: PacketBackend) -> String {
+        format!("Keyway {}", backend.name())
     }
 }
 
 impl Side for Keyway {
     fn name(&self) -> String {
-        Self::name_of(self.kernel)
+        Self::name_of(self.backend)
     }
 
     fn does(&self, case: &Case) -> bool {
@@ -74,7 +74,7 @@ impl Side for Keyway {
                     let nonce = key.nonce(number);
                     batch.push(Seal { key: key.key(), nonce, aad, data, tag });
                 }
-                self.kernel.seal(&mut batch).is_ok()
+                self.backend.seal(&mut batch).is_ok()
             }
             (Way::Seal, true) => {
                 let mut batch = Batch::new();
@@ -83,7 +83,7 @@ impl Side for Keyway {
                     let header_bytes = HEADER_BYTES;
                     batch.push(Protect { key, header_key, number, header_bytes, packet });
                 }
-                self.kernel.protect(&mut batch).is_ok()
+                self.backend.protect(&mut batch).is_ok()
             }
             (Way::Open, false) => {
                 let mut batch = Batch::new();
@@ -94,7 +94,7 @@ impl Side for Keyway {
                     let (key, tag) = (key.key(), *tag);
                     batch.push(Open { key, nonce, aad, data, tag, authentic: false });
                 }
-                self.kernel.open(&mut batch).is_ok() && batch.iter().all(|open| open.authentic)
+                self.backend.open(&mut batch).is_ok() && batch.iter().all(|open| open.authentic)
             }
             (Way::Open, true) => {
                 let mut batch = Batch::new();
@@ -108,7 +108,7 @@ impl Side for Keyway {
                         verdict: Err(Refusal::Waiting),
                     });
                 }
-                self.kernel.unprotect(&mut batch);
+                self.backend.unprotect(&mut batch);
                 batch.iter().all(|packet| packet.verdict.is_ok())
             }
         }

@@ -1,4 +1,4 @@
-//! QUIC's packet protection (RFC 9001): what a packet costs Keyway's kernels, the libraries that
+//! QUIC's packet protection (RFC 9001): what a packet costs Keyway's backends, the libraries that
 //! QUIC stacks use, and the processor at best.
 //!
 //! Every side seals the same packets under the same keys: their bytes are compared, and opened
@@ -20,7 +20,7 @@ pub use secrets::Secrets;
 
 use crate::report::Report;
 use indicatif::{ProgressBar, ProgressStyle};
-use keyway_kernel::packet::PacketKernel;
+use keyway_simd::packet::PacketBackend;
 use program::Program;
 use sample::{BATCH_MAX, Sampler, Turn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -160,7 +160,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// All sides that can be had here; what they are, and why others cannot be had, goes to `peers`.
-/// The last of Keyway's kernels, which come first, is the one that it chooses.
+/// The last of Keyway's backends, which come first, is the one that it chooses.
 fn contestants(
     folder: &Path,
     connections: usize,
@@ -171,8 +171,8 @@ fn contestants(
         vec![Secrets::new(0, 32)],
     ];
     let mut all = Vec::new();
-    for kernel in PacketKernel::available() {
-        let make = |algorithm, secrets: &[Secrets]| Keyway::new(kernel, algorithm, secrets);
+    for backend in PacketBackend::available() {
+        let make = |algorithm, secrets: &[Secrets]| Keyway::new(backend, algorithm, secrets);
         all.push(Contestant::here(&secrets, make)?);
     }
     all.push(Contestant::here(&secrets, libraries::Ring::new)?);
@@ -256,11 +256,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder for programs");
         let mut peers = Vec::new();
         let mut all = contestants(folder.path(), 3, &mut peers).expect("sides that start");
-        let kernels = PacketKernel::available().count();
+        let backends = PacketBackend::available().count();
         for mut case in cases(|_| true) {
             case.keys = case.keys.min(3);
             let those = agree(&mut all, &case).expect("sides that agree");
-            assert!(those.iter().filter(|side| **side < kernels).count() == kernels, "{case:?}");
+            assert!(those.iter().filter(|side| **side < backends).count() == backends, "{case:?}");
         }
     }
 

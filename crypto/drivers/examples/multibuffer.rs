@@ -17,7 +17,7 @@ const RUN_BYTES: usize = 1 << 19;
 
 fn main() {
     let Some(multibuffer) = keyway_drivers::multibuffer() else {
-        println!("This processor has no kernel that is worth a batch.");
+        println!("This processor has no backend that is worth a batch.");
         return;
     };
     let software = keyway_drivers::software();

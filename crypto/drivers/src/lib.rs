@@ -1,7 +1,7 @@
 //! What executes requests.
 //!
 //! [`software`] does every algorithm of the engine, with AWS-LC and, for what that has not,
-//! RustCrypto's libraries. [`kernel`] does AES-GCM and QUIC's packets with kernels of our own, many at
+//! RustCrypto's libraries. [`simd`] does AES-GCM and QUIC's packets with backends of our own, many at
 //! a time. [`multibuffer`] does AES-CBC with HMAC for many requests at a time, where
 //! the processor is wide enough. [`null`] does nothing at all, quickly: it is there to measure what
 //! everything around the cryptography costs, and only those who name it get it.
@@ -19,36 +19,36 @@
 
 mod fault;
 mod handover;
-mod kernel;
 mod multibuffer;
 mod null;
 mod owned;
 mod pool;
 mod queued2003;
+mod simd;
 mod simulated;
 mod software;
 
 pub use fault::{FaultHandle, Plan, fault};
-pub use kernel::{KERNEL_VARIABLE, NoSuchKernel, chosen_kernel, kernel, kernel_on};
 pub use multibuffer::{multibuffer, multibuffer_on};
 pub use null::null;
 pub use pool::{Pool, pool};
 pub use queued2003::queued2003;
+pub use simd::{NoSuchBackend, SIMD_VARIABLE, chosen_backend, simd, simd_on};
 pub use simulated::{Card, Counters, Simulated, simulated};
 pub use software::software;
 
 use keyway_engine::{Builder, Driver, Engine, Task};
-use keyway_kernel::packet::PacketKernel;
+use keyway_simd::packet::PacketBackend;
 use std::mem;
 use std::sync::Arc;
 
-/// The drivers that most want: [`kernel`] and [`multibuffer`] where the processor has them,
-/// [`software`], and for those who name it [`null`]. Which kernel it is, [`KERNEL_VARIABLE`] in the
+/// The drivers that most want: [`simd`] and [`multibuffer`] where the processor has them,
+/// [`software`], and for those who name it [`null`]. Which backend it is, [`SIMD_VARIABLE`] in the
 /// environment may say; one that is not the widest leaves [`multibuffer`] out as well.
 pub fn drivers() -> Vec<Arc<dyn Driver>> {
-    let widest = chosen_kernel().is_ok_and(|kernel| kernel == PacketKernel::detect());
+    let widest = chosen_backend().is_ok_and(|backend| backend == PacketBackend::detect());
     let multibuffer = if widest { multibuffer() } else { None };
-    let drivers = [kernel(), Some(software()), multibuffer, Some(null())];
+    let drivers = [simd(), Some(software()), multibuffer, Some(null())];
     drivers.into_iter().flatten().collect()
 }
 

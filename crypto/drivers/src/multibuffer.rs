@@ -1,16 +1,16 @@
 //! AES-CBC and HMAC of many requests at a time.
 //!
 //! CBC encryption and hashing are chains of steps that wait for each other, so one request leaves
-//! most of a wide processor idle; the kernel fills it with requests of other lanes. That pays from
+//! most of a wide processor idle; the backend fills it with requests of other lanes. That pays from
 //! about four requests of one kind on. What comes alone, what decrypts, and what is laid out as the
-//! kernel cannot take it, is done as the `software` driver does it, step by step.
+//! backend cannot take it, is done as the `software` driver does it, step by step.
 
 use crate::{pass_on, software};
 use keyway_engine::{
     Algorithm, Bell, Direction, Driver, DriverQueue, DriverSession, Error, Flow, Iv, Key,
     Operation, Part, Request, Step, Task, run_chain,
 };
-use keyway_kernel::{CbcKey, Cipher, Hash, HmacKey, Job, Kernel, Mac};
+use keyway_simd::{CbcBackend, CbcKey, Cipher, Hash, HmacKey, Job, Mac};
 use std::array;
 use std::sync::Arc;
 
@@ -31,16 +31,16 @@ const FIXED_BYTES: usize = 128;
 /// It computes on the submitting thread, and keeps what was submitted with `more` until there are
 /// 32 requests or the queue is polled.
 pub fn multibuffer() -> Option<Arc<dyn Driver>> {
-    Kernel::detect().map(multibuffer_on)
+    CbcBackend::detect().map(multibuffer_on)
 }
 
-/// The same with this kernel, be it worth it or not: for tests.
-pub fn multibuffer_on(kernel: Kernel) -> Arc<dyn Driver> {
-    Arc::new(Multibuffer { kernel, software: software() })
+/// The same with this backend, be it worth it or not: for tests.
+pub fn multibuffer_on(backend: CbcBackend) -> Arc<dyn Driver> {
+    Arc::new(Multibuffer { backend, software: software() })
 }
 
 struct Multibuffer {
-    kernel: Kernel,
+    backend: CbcBackend,
     software: Arc<dyn Driver>,
 }
 
@@ -72,7 +72,7 @@ impl Driver for Multibuffer {
 
     fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
         let (waiting, finished) = (Vec::with_capacity(GROUP), Vec::new());
-        Some(Box::new(Queue { kernel: self.kernel, waiting, finished }))
+        Some(Box::new(Queue { backend: self.backend, waiting, finished }))
     }
 }
 
@@ -135,7 +135,7 @@ impl DriverSession for Session {
 }
 
 impl Session {
-    /// Makes of an operation that fits (see [`Waiting::new`]) a job for the kernel, with the bytes it
+    /// Makes of an operation that fits (see [`Waiting::new`]) a job for the backend, with the bytes it
     /// will have put out.
     #[inline]
     fn job<'t>(&'t self, operation: &'t mut Operation) -> Option<(usize, Job<'t>)> {
@@ -176,13 +176,13 @@ fn nothing<'t>() -> Job<'t> {
 
 /// A consumer's queue: what waits for company, and what is done.
 struct Queue {
-    kernel: Kernel,
+    backend: CbcBackend,
     waiting: Vec<Waiting>,
     finished: Vec<Box<Task>>,
 }
 
 struct Waiting {
-    /// `None` for one that is not for the kernel.
+    /// `None` for one that is not for the backend.
     kind: Option<Kind>,
     /// Bytes of the message.
     bytes: usize,
@@ -225,7 +225,7 @@ impl Queue {
         for alike in self.waiting.chunk_by_mut(|one, other| one.kind == other.kind) {
             let (together, alone) = alike.split_at_mut(company(alike));
             if !together.is_empty() {
-                seal(self.kernel, together);
+                seal(self.backend, together);
             }
             alone.iter_mut().for_each(|waiting| waiting.task.run());
         }
@@ -237,7 +237,7 @@ impl Waiting {
     fn new(task: Box<Task>) -> Self {
         let fits = match &task.operation {
             Operation::Chain { direction: Direction::Protect, parts, .. } => match &**parts {
-                // The kernel wants the tag apart from the message.
+                // The backend wants the tag apart from the message.
                 [Part::Cipher { text, .. }, Part::Mac { over, tag }] => {
                     text.len().is_multiple_of(16) && text.end.max(over.end) <= tag.start
                 }
@@ -274,8 +274,8 @@ fn company(alike: &[Waiting]) -> usize {
     number
 }
 
-/// Takes at most [`GROUP`] of one kind through the kernel.
-fn seal(kernel: Kernel, together: &mut [Waiting]) {
+/// Takes at most [`GROUP`] of one kind through the backend.
+fn seal(backend: CbcBackend, together: &mut [Waiting]) {
     let number = together.len();
     let mut results = [None; GROUP];
     let mut tasks = together.iter_mut().zip(&mut results);
@@ -290,11 +290,11 @@ fn seal(kernel: Kernel, together: &mut [Waiting]) {
         *result = Some(bytes);
         job
     });
-    let sealed = jobs.get_mut(..number).is_some_and(|jobs| kernel.seal(jobs).is_ok());
+    let sealed = jobs.get_mut(..number).is_some_and(|jobs| backend.seal(jobs).is_ok());
     for (Waiting { task, .. }, result) in together.iter_mut().zip(results) {
         match result {
             Some(bytes) if sealed => task.complete(Ok(bytes)),
-            // The kernel did not touch it.
+            // The backend did not touch it.
             _ => task.run(),
         }
     }

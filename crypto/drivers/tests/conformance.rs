@@ -3,10 +3,10 @@
 
 use keyway_conformance::{Outcome, Plan, Report, run};
 use keyway_drivers::{
-    Card, Pool, fault, kernel_on, multibuffer, pool, queued2003, simulated, software,
+    Card, Pool, fault, multibuffer, pool, queued2003, simd_on, simulated, software,
 };
 use keyway_engine::{Algorithm, Driver};
-use keyway_kernel::packet::PacketKernel;
+use keyway_simd::packet::PacketBackend;
 use std::sync::Arc;
 
 /// Runs the suite, with software as the reference, and shows what failed.
@@ -63,8 +63,8 @@ fn multibuffer_conforms() {
 
 #[test]
 fn every_packet_kernel_conforms() {
-    for kernel in PacketKernel::available() {
-        passes(kernel_on(kernel), &Plan::default());
+    for backend in PacketBackend::available() {
+        passes(simd_on(backend), &Plan::default());
     }
 }
 

@@ -4,7 +4,7 @@ use keyway_engine::{
     Algorithm, Demand, Direction, Engine, Error, Iv, Key, Operation, Parameters, Part, Session,
     Step, Task,
 };
-use keyway_kernel::Kernel;
+use keyway_simd::CbcBackend;
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ const KINDS: [&[Algorithm]; 9] = [
     &[Algorithm::HmacSha256],
 ];
 
-fn engine(kernel: Kernel) -> Engine {
-    let multibuffer = keyway_drivers::multibuffer_on(kernel);
+fn engine(backend: CbcBackend) -> Engine {
+    let multibuffer = keyway_drivers::multibuffer_on(backend);
     Engine::builder().driver(keyway_drivers::software()).driver(multibuffer).build()
 }
 
@@ -138,8 +138,8 @@ fn left(operation: &Operation) -> (&[u8], &[u8]) {
 }
 
 /// Runs shapes through a queue, so many at a time and with or without a hint of more, and compares.
-fn compare(kernel: Kernel, shapes: &[Shape], bursts: &[(usize, bool, bool)]) {
-    let engine = engine(kernel);
+fn compare(backend: CbcBackend, shapes: &[Shape], bursts: &[(usize, bool, bool)]) {
+    let engine = engine(backend);
     let sessions = |driver| [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|kind| open(&engine, driver, kind));
     let (software, multibuffer) = (sessions("software"), sessions("multibuffer"));
     let mut tasks = Vec::new();
@@ -185,8 +185,8 @@ proptest! {
         shapes in proptest::collection::vec(shape(), 1..=70),
         bursts in proptest::collection::vec((1_usize..=70, any::<bool>(), any::<bool>()), 1..=5),
     ) {
-        for kernel in Kernel::available() {
-            compare(kernel, &shapes, &bursts);
+        for backend in CbcBackend::available() {
+            compare(backend, &shapes, &bursts);
         }
     }
 }
@@ -210,19 +210,19 @@ fn packets(lengths: impl Iterator<Item = usize>) -> Vec<Shape> {
 
 #[test]
 fn every_number_of_packets_comes_out_as_from_software() {
-    for kernel in Kernel::available() {
+    for backend in CbcBackend::available() {
         for number in 1..=70 {
-            compare(kernel, &packets((0..number).map(|_| 512)), &[(number, false, true)]);
+            compare(backend, &packets((0..number).map(|_| 512)), &[(number, false, true)]);
         }
-        compare(kernel, &packets((1..=64).map(|blocks| 16 * blocks)), &[(64, false, true)]);
-        compare(kernel, &packets([64; 31].into_iter().chain([1 << 16])), &[(32, false, true)]);
+        compare(backend, &packets((1..=64).map(|blocks| 16 * blocks)), &[(64, false, true)]);
+        compare(backend, &packets([64; 31].into_iter().chain([1 << 16])), &[(32, false, true)]);
     }
 }
 
 #[test]
 fn what_was_protected_together_is_what_it_was_and_a_wrong_tag_is_found() {
-    for kernel in Kernel::available() {
-        let engine = engine(kernel);
+    for backend in CbcBackend::available() {
+        let engine = engine(backend);
         let session = open(&engine, "multibuffer", 4);
         let plain: Vec<_> = packets((0..40).map(|count| 16 * count))
             .iter()
@@ -271,12 +271,12 @@ fn what_was_protected_together_is_what_it_was_and_a_wrong_tag_is_found() {
 
 #[test]
 fn what_it_does_not_do_it_declines() {
-    let engine = engine(Kernel::portable());
+    let engine = engine(CbcBackend::portable());
     let cipher = Step { algorithm: Algorithm::Aes128Cbc, key: Key::Secret(&[1; 16]) };
     let mac = Step { algorithm: Algorithm::HmacSha1, key: Key::Secret(&[1; 20]) };
     let other = Step { algorithm: Algorithm::HmacSha512, key: Key::Secret(&[1; 20]) };
     let open = |steps: &[Step<'_>]| {
-        let driver = keyway_drivers::multibuffer_on(Kernel::portable());
+        let driver = keyway_drivers::multibuffer_on(CbcBackend::portable());
         let algorithms: Vec<_> = steps.iter().map(|step| step.algorithm).collect();
         (driver.supports(&algorithms), driver.open(steps).is_ok())
     };

@@ -7,12 +7,12 @@ use aws_lc_rs::encoding::AsBigEndian;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair,
 };
-use keyway_drivers::{kernel_on, multibuffer, software};
+use keyway_drivers::{multibuffer, simd_on, software};
 use keyway_engine::{
     Algorithm, Driver, Engine, IV_BYTES_MAX, Key, Kind, NONCE_BYTES, Opened, Operation, PacketKey,
     PacketKeys, Parameters, Request, TAG_BYTES, Task,
 };
-use keyway_kernel::packet::PacketKernel;
+use keyway_simd::packet::PacketBackend;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -135,8 +135,8 @@ fn random(bytes: usize) -> Vec<u8> {
 
 /// Every driver that keeps keys in its own way.
 fn drivers() -> Vec<Arc<dyn Driver>> {
-    let kernels = PacketKernel::available().map(kernel_on);
-    kernels.chain([software()]).chain(multibuffer()).collect()
+    let backends = PacketBackend::available().map(simd_on);
+    backends.chain([software()]).chain(multibuffer()).collect()
 }
 
 /// What a session of this algorithm is asked.

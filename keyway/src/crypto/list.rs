@@ -65,10 +65,10 @@ struct Shown {
 
 fn features(driver: &Arc<dyn Driver>) -> Vec<String> {
     let mut features = Vec::new();
-    if driver.name() == "kernel"
-        && let Ok(kernel) = keyway_drivers::chosen_kernel()
+    if driver.name() == "simd"
+        && let Ok(backend) = keyway_drivers::chosen_backend()
     {
-        features.push(format!("instructions: {}", kernel.name()));
+        features.push(format!("instructions: {}", backend.name()));
     }
     if driver.queue(&keyway_engine::Bell::new()).is_some() {
         features.push("queues of its own".to_owned());

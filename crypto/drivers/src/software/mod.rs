@@ -32,7 +32,7 @@ use absent as password;
 #[cfg(not(feature = "xts"))]
 use absent as xts;
 
-use crate::kernel::{is_packet, open_portable};
+use crate::simd::{is_packet, open_portable};
 use keyway_engine::{
     Algorithm, Driver, DriverSession, DriverStream, Error, Field, Kind, Request, Step, Wanted,
 };

@@ -1,0 +1,231 @@
+//! Packets: AEADs over batches of messages, and QUIC's protection of whole packets (RFC 9001 § 5),
+//! header included.
+//!
+//! A batch may mix keys, lengths and algorithms. What a packet needs more than the AEAD, QUIC's
+//! header mask, is computed for all packets of a batch together, so that it costs next to nothing.
+
+mod aead;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+mod gcm;
+mod key;
+mod message;
+mod quic;
+
+pub use aead::{Open, Seal};
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+pub(crate) use gcm::{GcmKey, MANY, MaskKey, POWERS, Powers};
+pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
+pub(crate) use key::{AeadForm, HeaderForm};
+pub(crate) use message::{Message, Parts};
+pub(crate) use quic::{Mask, ShortHeader, mask};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use quic::{NUMBER_END, PHASE, apart, unmask};
+pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
+
+use crate::job::Fault;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+use crate::narrow::Narrow;
+use crate::portable::Library;
+#[cfg(target_arch = "x86_64")]
+use crate::x86::{Aesni, Avx2, Gcm512};
+use core::slice;
+
+/// Length of every nonce, in bytes.
+pub const NONCE_BYTES: usize = 12;
+/// Length of every tag, in bytes.
+pub const TAG_BYTES: usize = 16;
+/// Length of what a header mask is computed from, in bytes (RFC 9001 § 5.4.2).
+pub const SAMPLE_BYTES: usize = 16;
+/// Bytes of a header mask that count (RFC 9001 § 5.4.1).
+pub const MASK_BYTES: usize = 5;
+
+/// What a room must offer. All messages have been checked. Keys are of any form: a room hands what
+/// it has no use for to the [`Library`].
+pub(crate) trait Room: Copy {
+    /// Encrypts each message in place and writes its tag.
+    fn seal(self, messages: &mut [Seal<'_>]);
+    /// Decrypts each message in place, compares its tag and says whether it is right. What is not
+    /// is wiped.
+    fn open(self, messages: &mut [Open<'_>]);
+    /// A mask for each sample: it comes back in the sample's place, 5 bytes of it count.
+    fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
+    /// Writes the number of each packet, seals its payload and masks its header.
+    fn protect(self, packets: &mut [Protect<'_>]) {
+        for packet in &mut *packets {
+            packet.put_number();
+            self.seal(slice::from_mut(&mut packet.seal()));
+        }
+        quic::mask(self, packets, |_| true);
+    }
+    /// Takes the protection off packets.
+    fn unprotect(self, packets: &mut [Unprotect<'_>]) {
+        quic::apart(self, packets);
+    }
+    /// Takes the masks off the headers of packets.
+    fn unmask(self, packets: &mut [Unprotect<'_>]) {
+        quic::unmask(self, packets);
+    }
+    /// Opens the payload of each packet, of which none is refused: its verdict says how, and afterwards
+    /// whether it was authentic.
+    fn open_packets(self, packets: &mut [Unprotect<'_>]) {
+        for packet in packets {
+            let mut open = packet.open();
+            self.open(slice::from_mut(&mut open));
+            let Open { authentic, .. } = open;
+            packet.judge(authentic);
+        }
+    }
+}
+
+/// A way to protect packets. Cheap to copy, and as good in any thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacketBackend(Which);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Portable,
+    #[cfg(target_arch = "aarch64")]
+    Neon(Narrow),
+    #[cfg(target_arch = "x86_64")]
+    Aesni(Aesni),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Gcm512),
+}
+
+/// Does the same in whichever room it is.
+macro_rules! in_room {
+    ($which:expr, $room:ident => $do:expr) => {
+        match $which {
+            Which::Portable => {
+                let $room = Library;
+                $do
+            }
+            #[cfg(target_arch = "aarch64")]
+            Which::Neon($room) => $do,
+            #[cfg(target_arch = "x86_64")]
+            Which::Aesni($room) => $do,
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx2($room) => $do,
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx512($room) => $do,
+        }
+    };
+}
+
+impl PacketBackend {
+    /// The fastest backend of this processor. Asks the processor only.
+    pub fn detect() -> Self {
+        Self::available().last().unwrap_or(Self(Which::Portable))
+    }
+
+    /// The backend of this name, if there is one and it can run here.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::available().find(|backend| backend.name() == name)
+    }
+
+    /// Every backend that can run here, the fastest last.
+    pub fn available() -> impl Iterator<Item = Self> {
+        let portable = Some(Self(Which::Portable));
+        #[cfg(target_arch = "x86_64")]
+        let backends = [
+            portable,
+            Aesni::detect().map(|room| Self(Which::Aesni(room))),
+            Avx2::detect().map(|room| Self(Which::Avx2(room))),
+            Gcm512::detect().map(|room| Self(Which::Avx512(room))),
+        ];
+        #[cfg(target_arch = "aarch64")]
+        let backends = [portable, Narrow::detect().map(|room| Self(Which::Neon(room)))];
+        #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+        let backends = [portable];
+        backends.into_iter().flatten()
+    }
+
+    /// A short name for tables, logs and flags.
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Which::Portable => "portable",
+            #[cfg(target_arch = "aarch64")]
+            Which::Neon(_) => "neon",
+            #[cfg(target_arch = "x86_64")]
+            Which::Aesni(_) => "aesni",
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Which::Avx512(_) => "avx512",
+        }
+    }
+
+    /// Prepares a key of this AEAD. Keys are for the backend that made them and for every other;
+    /// theirs is only the fastest.
+    ///
+    /// # Errors
+    /// The key does not have [`Aead::key_bytes`].
+    pub fn aead_key(self, aead: Aead, key: &[u8]) -> Result<AeadKey, KeyLength> {
+        #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+        if self.0 != Which::Portable
+            && let Some(room) = Narrow::detect()
+            && let Some(schedule) = key::schedule(room, aead, key)
+        {
+            return Ok(AeadKey(AeadForm::Gcm(GcmKey::new(room, schedule?))));
+        }
+        AeadKey::library(aead, key)
+    }
+
+    /// Prepares a key for QUIC's header masks beside this AEAD (RFC 9001 § 5.4.3, § 5.4.4).
+    ///
+    /// # Errors
+    /// The key does not have [`Aead::key_bytes`].
+    pub fn header_key(self, aead: Aead, key: &[u8]) -> Result<HeaderKey, KeyLength> {
+        #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+        if self.0 != Which::Portable
+            && let Some(room) = Narrow::detect()
+        {
+            return HeaderKey::own(room, aead, key);
+        }
+        HeaderKey::library(aead, key)
+    }
+
+    /// Encrypts and authenticates every message of the batch, in the caller's thread.
+    ///
+    /// # Errors
+    /// The first message that is too long; then nothing was touched.
+    pub fn seal(self, messages: &mut [Seal<'_>]) -> Result<(), Fault> {
+        aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
+        in_room!(self.0, room => room.seal(messages));
+        Ok(())
+    }
+
+    /// Checks and decrypts every message of the batch, each with its own verdict. A message that is
+    /// not what was sealed leaves nothing but zeros.
+    ///
+    /// # Errors
+    /// The first message that is too long; then nothing was touched.
+    pub fn open(self, messages: &mut [Open<'_>]) -> Result<(), Fault> {
+        aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
+        in_room!(self.0, room => room.open(messages));
+        Ok(())
+    }
+
+    /// Protects every packet of the batch: packet number written, payload sealed, header masked.
+    ///
+    /// # Errors
+    /// The first packet that cannot be right; then nothing was touched.
+    pub fn protect(self, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
+        in_room!(self.0, room => quic::protect(room, packets))
+    }
+
+    /// Takes the protection off every packet of the batch, each with its own verdict.
+    pub fn unprotect(self, packets: &mut [Unprotect<'_>]) {
+        in_room!(self.0, room => quic::unprotect(room, packets))
+    }
+
+    /// One header mask, for those who apply it themselves.
+    pub fn mask(self, key: &HeaderKey, sample: &[u8; SAMPLE_BYTES]) -> [u8; MASK_BYTES] {
+        let mut samples = [(key, *sample)];
+        in_room!(self.0, room => room.masks(&mut samples));
+        let [(_, [a, b, c, d, e, ..])] = samples;
+        [a, b, c, d, e]
+    }
+}
