@@ -49,11 +49,12 @@ pub const SPIN: Duration = Duration::from_micros(20);
 pub const CLOSE: Duration = Duration::from_secs(5);
 /// Most requests that are awaited at a time beside those of the slow class.
 pub const CARRIED_MAX: usize = 4_096;
-/// How deep the stack is overwritten on which a key was opened, in bytes: half as much again as any
-/// driver's way to its keys takes. What is not optimised has larger frames.
-pub const STACK_OPENED_BYTES: usize = if cfg!(debug_assertions) { 96 << 10 } else { 48 << 10 };
-/// How deep it is overwritten when a key is dropped that was used there, in bytes: batches go deepest.
-pub const STACK_USED_BYTES: usize = 48 << 10;
+/// How deep the stack is overwritten on which a key was opened or used, in bytes: half as much again
+/// as any driver's way with a key takes. What is not optimised has larger frames.
+pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 96 << 10 } else { 48 << 10 };
+/// The same where drivers are known to stay far above. Handshakes open such keys by the dozen, and to
+/// overwrite more would empty the processor's nearest cache each time.
+pub const STACK_SHALLOW_BYTES: usize = if cfg!(debug_assertions) { STACK_BYTES } else { 16 << 10 };
 /// Longest name of a driver or a client, in bytes.
 pub const NAME_BYTES_MAX: usize = 32;
 /// QUIC's packet numbers end before this (RFC 9000 § 12.3).

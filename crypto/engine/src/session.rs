@@ -13,9 +13,10 @@ use crate::costs::Company;
 use crate::lane::{Client, Lane, Stage, Work};
 use crate::parameters::{Nonces, OwnedKey, Parameters, Usage};
 use crate::registry::{Lanes, Registry};
+use crate::wipe::{self, Depth};
 use crate::{
     Algorithm, Demand, DriverSession, DriverStream, Error, Field, Key, Kind, NONCE_BYTES,
-    PacketKeys, Request, Step, TAG_BYTES, Wanted, clock, learn, sampling, scheduler, wipe,
+    PacketKeys, Request, Step, TAG_BYTES, Wanted, clock, learn, sampling, scheduler,
 };
 use smallvec::SmallVec;
 use std::fmt;
@@ -405,7 +406,7 @@ impl Drop for Session {
     #[inline]
     fn drop(&mut self) {
         if Arc::strong_count(&self.inner) == 1 && self.inner.has_key() {
-            wipe::used();
+            wipe::used(Depth::used(&self.inner.algorithms));
         }
     }
 }
@@ -956,7 +957,10 @@ impl Inner {
                 None => Stepwise::open(&self.registry, &steps, self.demand.view())
                     .map(|steps| Box::new(steps) as Box<dyn DriverSession>),
             };
-            let state = if self.has_key() { wipe::after(open) } else { open() };
+            let state = match self.has_key() {
+                true => wipe::after(Depth::opened(&self.algorithms), open),
+                false => open(),
+            };
             if let [Step { key: Key::Generate | Key::Extract { .. }, .. }] = steps[..] {
                 // Opening such a session is cryptographic work, so it counts as an operation.
                 binding.work.count(0, &state);

@@ -3,7 +3,8 @@
 //! Submitting never waits. A full queue answers *busy*, and what was accepted is completed exactly
 //! once: with its result, or with [`Error::Closed`] when the pool shuts down first.
 
-use crate::{Error, Task, wipe};
+use crate::wipe::{self, Depth};
+use crate::{Error, Task};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -87,7 +88,7 @@ impl Shared {
         while let Some(Job { mut task, deliver }) = self.next() {
             task.begin();
             // Passwords and private keys are worked on here, and a worker's stack lives long.
-            let result = wipe::after(|| {
+            let result = wipe::after(Depth::Deep, || {
                 catch_unwind(AssertUnwindSafe(|| {
                     let Task { session, operation, .. } = &mut *task;
                     operation.with(|request| session.run(request))
