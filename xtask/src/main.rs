@@ -9,6 +9,7 @@ mod check;
 mod emulate;
 mod fuzz;
 mod peers;
+mod processes;
 mod race;
 mod shell;
 mod test;
@@ -32,7 +33,8 @@ Commands:
   race             the tests of the engine and its drivers under ThreadSanitizer; needs rust-src
   peers            install or build what the benchmarks are measured against
 
-With CI=true in the environment nothing may be skipped.
+Each step prints its seconds. With CI=true in the environment nothing may be skipped, and a step
+that takes more than 20 minutes (`test` more than 50 in all, `check` 25) is killed.
 ";
 
 fn main() -> ExitCode {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         [] => Err(format!("a command is missing\n\n{HELP}")),
         [other, ..] => Err(format!("there is no command '{other}' like this\n\n{HELP}")),
     };
+    shell::report();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
