@@ -1,5 +1,6 @@
 //! `cargo xtask check`: what a reviewer should not have to say.
 
+use crate::arrows;
 use crate::emulate::EMULATED;
 use crate::shell::{cargo, end_within, root, run as sh, succeeds};
 use std::process::Command;
@@ -15,6 +16,8 @@ pub fn run() -> Result<(), String> {
         .current_dir(root())
         .args(["--check", "--edition", "2024"])
         .arg(EMULATED))?;
+    arrows::check()?;
+
     sh(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     // The drivers without what one may leave out.
     sh(cargo().args(["check", "--package", "keyway-drivers", "--no-default-features"]))?;

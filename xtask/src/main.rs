@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arm;
+mod arrows;
 mod check;
 mod emulate;
 mod fuzz;
@@ -25,7 +26,8 @@ Commands:
   test             everything that can fail: unit, property and documentation tests, the fuzz
                    corpus, `emulate`, and the end-to-end tests with foreign clients (installed if
                    possible, else the tests that need them say that they were skipped)
-  check            formatting, clippy without warnings, documentation, dependencies
+  check            formatting, ARCHITECTURE.md's arrows, clippy without warnings, documentation,
+                   dependencies
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
   emulate          simd's tests with its AVX-512 backends, whose instructions are done in software
