@@ -10,8 +10,8 @@ use crate::report::{Claim, Table};
 use indicatif::ProgressBar;
 use keyway_drivers::{Card, Plan, Pool};
 use keyway_engine::{
-    Algorithm, Bell, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow, Key,
-    Kind, NONCE_BYTES, Operation, Parameters, Place, Selection, Session, Step, TAG_BYTES, Task,
+    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow, Key, Kind,
+    NONCE_BYTES, Operation, Parameters, Place, Selection, Session, Step, TAG_BYTES, Task, Waker,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -316,8 +316,8 @@ impl Driver for Watched {
         self.driver.stream(algorithm)
     }
 
-    fn queue(&self, bell: &Bell) -> Option<Box<dyn DriverQueue>> {
-        let (queue, moved) = (self.driver.queue(bell)?, self.moved.clone());
+    fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
+        let (queue, moved) = (self.driver.queue(waker)?, self.moved.clone());
         Some(Box::new(WatchedQueue { queue, moved }))
     }
 }

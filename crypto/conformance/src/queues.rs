@@ -5,8 +5,8 @@ use crate::jobs::{Job, Pair, Work, mixture};
 use crate::{Bench, Checked, Stop, all_once, panicked};
 use fastrand::Rng;
 use keyway_engine::{
-    Bell, Class, Demand, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow,
-    Kind, Linear, Operation, Parameters, Place, Queue, Selection, Session, Step, Task,
+    Class, Demand, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow, Kind,
+    Linear, Operation, Parameters, Place, Queue, Selection, Session, Step, Task, Waker,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -218,8 +218,8 @@ fn ordered(bench: &Bench, work: &Work, rng: &mut Rng) -> Checked {
 /// Fills the driver's own queue until it says busy, and empties it.
 pub(crate) fn busy(bench: &Bench, work: &Work) -> Checked {
     bench.loses_nothing()?;
-    let bell = Bell::new();
-    let Some(mut queue) = bench.driver.queue(&bell) else {
+    let waker = Waker::new();
+    let Some(mut queue) = bench.driver.queue(&waker) else {
         return Err(Stop::Skip("it computes on the caller's stack".into()));
     };
     if !bench.driver.supports(&work.steps) {
@@ -356,8 +356,8 @@ impl Driver for Alias {
         self.driver.stream(algorithm)
     }
 
-    fn queue(&self, bell: &Bell) -> Option<Box<dyn DriverQueue>> {
-        self.driver.queue(bell)
+    fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
+        self.driver.queue(waker)
     }
 }
 

@@ -5,7 +5,7 @@
 use keyway_conformance::{Outcome, Plan, Report, run};
 use keyway_drivers::software;
 use keyway_engine::{
-    Algorithm, Bell, Driver, DriverQueue, DriverSession, Error, Flow, Place, Request, Step, Task,
+    Algorithm, Driver, DriverQueue, DriverSession, Error, Flow, Place, Request, Step, Task, Waker,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,7 +59,7 @@ impl Driver for Liar {
         Ok(Box::new(State { lie: self.lie, inner, count: AtomicU64::new(0) }))
     }
 
-    fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
+    fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
         Some(Box::new(Backlog { lie: self.lie, tasks: Vec::new(), count: 0 }))
     }
 }

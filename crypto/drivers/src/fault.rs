@@ -4,8 +4,8 @@
 //! queues work when they are polled, on the poller's stack.
 
 use keyway_engine::{
-    Algorithm, Bell, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation,
-    Place, Request, Selection, Step, Task,
+    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation, Place,
+    Request, Selection, Step, Task, Waker,
 };
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -167,7 +167,7 @@ impl Driver for Faulty {
         if self.shared.is_dead() { Err(Error::Gone) } else { self.inner.stream(algorithm) }
     }
 
-    fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
+    fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
         let shared = self.shared.clone();
         // Not the seed plus a number: such sequences would be one, shifted.
         let number = shared.queues.fetch_add(1, Ordering::Relaxed) + 1;

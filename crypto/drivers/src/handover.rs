@@ -1,7 +1,7 @@
 //! How work goes to other threads of the host and comes back.
 //!
 //! ```text
-//! End::submit ─┐                                        ┌─▶ Back ── bell ──▶ End::poll
+//! End::submit ─┐                                        ┌─▶ Back ── waker ──▶ End::poll
 //!              ├─ jobs ─▶ Line ─▶ Line::take ─ Job::run ┤
 //! State::run ──┘                                        └─▶ Reply ─▶ State::run returns
 //! ```
@@ -10,7 +10,7 @@
 //! itself may go.
 
 use crate::owned;
-use keyway_engine::{Bell, DriverQueue, DriverSession, Error, Flow, Operation, Request, Task};
+use keyway_engine::{DriverQueue, DriverSession, Error, Flow, Operation, Request, Task, Waker};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -141,7 +141,7 @@ pub(crate) fn deliver(jobs: &mut Vec<Job>) {
                 }
                 back.any.store(true, Ordering::Release);
                 drop(done);
-                back.bell.ring();
+                back.waker.wake();
             }
         }
     }
@@ -198,7 +198,7 @@ pub(crate) struct Back {
     /// Whether there are any, to be looked at without the lock.
     any: AtomicBool,
     abandoned: AtomicBool,
-    bell: Bell,
+    waker: Waker,
 }
 
 impl Back {
@@ -214,12 +214,12 @@ pub(crate) struct End {
 }
 
 impl End {
-    pub fn new(line: &Arc<Line>, bell: &Bell) -> Self {
+    pub fn new(line: &Arc<Line>, waker: &Waker) -> Self {
         let back = Back {
             done: Mutex::default(),
             any: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
-            bell: bell.clone(),
+            waker: waker.clone(),
         };
         End { line: line.clone(), back: Arc::new(back) }
     }
@@ -350,7 +350,7 @@ impl Line {
         let rest = waiting.jobs.len();
         self.wake(waiting, rest.min(1));
         for back in refused {
-            back.bell.ring();
+            back.waker.wake();
         }
         true
     }
@@ -364,7 +364,7 @@ impl Line {
         drop(waiting);
         self.arrived.notify_all();
         for back in refused {
-            back.bell.ring();
+            back.waker.wake();
         }
         left.into()
     }

@@ -7,8 +7,8 @@
 
 use crate::{pass_on, software};
 use keyway_engine::{
-    Algorithm, Bell, Direction, Driver, DriverQueue, DriverSession, Error, Flow, Iv, Key,
-    Operation, Part, Request, Step, Task, run_chain,
+    Algorithm, Direction, Driver, DriverQueue, DriverSession, Error, Flow, Iv, Key, Operation,
+    Part, Request, Step, Task, Waker, run_chain,
 };
 use keyway_simd::{CbcBackend, CbcKey, Cipher, Hash, HmacKey, Job, Mac};
 use std::array;
@@ -70,7 +70,7 @@ impl Driver for Multibuffer {
         Ok(Box::new(session))
     }
 
-    fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
+    fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
         let (waiting, finished) = (Vec::with_capacity(GROUP), Vec::new());
         Some(Box::new(Queue { backend: self.backend, waiting, finished }))
     }

@@ -2,8 +2,8 @@
 
 use crate::pass_on;
 use keyway_engine::{
-    Algorithm, Bell, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation,
-    Request, Selection, Step, TAG_BYTES, Task,
+    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation, Request,
+    Selection, Step, TAG_BYTES, Task, Waker,
 };
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Driver for Null {
         Ok(Box::new(Stream))
     }
 
-    fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
+    fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
         Some(Box::new(Queue { finished: Vec::new() }))
     }
 }

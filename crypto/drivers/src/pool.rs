@@ -3,7 +3,7 @@
 
 use crate::handover::{End, Line, State, TAKE_MAX, deliver, join};
 use keyway_engine::{
-    Algorithm, Bell, Driver, DriverQueue, DriverSession, DriverStream, Error, Place, Step,
+    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Place, Step, Waker,
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
@@ -139,8 +139,8 @@ impl Driver for Threads {
         self.inner.stream(algorithm)
     }
 
-    fn queue(&self, bell: &Bell) -> Option<Box<dyn DriverQueue>> {
-        Some(Box::new(End::new(&self.line, bell)))
+    fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
+        Some(Box::new(End::new(&self.line, waker)))
     }
 }
 

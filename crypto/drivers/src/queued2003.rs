@@ -4,8 +4,8 @@
 
 use crate::handover::{End, Line, State, deliver, join};
 use keyway_engine::{
-    Algorithm, Bell, Driver, DriverQueue, DriverSession, DriverStream, Error, Place, Selection,
-    Step, limits,
+    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Place, Selection, Step,
+    Waker, limits,
 };
 use std::io;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use std::time::Duration;
 const NAME: &str = "queued2003";
 
 /// A driver, `queued2003`, that has `inner`'s requests run by one dispatch thread and delivered by
-/// one return thread, in the order in which they came: a lone caller is woken by the return thread,
-/// a queue's bell is rung by it. A thread that is woken takes what waits. A hash that is fed in
+/// one return thread, in the order in which they came: the return thread
+/// wakes lone callers and the threads of queues. A thread that is woken takes what waits. A hash that is fed in
 /// pieces is `inner`'s.
 ///
 /// The scheduler never chooses it; it serves those who name it.
@@ -95,8 +95,8 @@ impl Driver for Queued2003 {
         self.inner.stream(algorithm)
     }
 
-    fn queue(&self, bell: &Bell) -> Option<Box<dyn DriverQueue>> {
-        Some(Box::new(End::new(&self.requests, bell)))
+    fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
+        Some(Box::new(End::new(&self.requests, waker)))
     }
 }
 

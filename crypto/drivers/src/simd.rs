@@ -5,8 +5,8 @@
 
 use crate::pass_on;
 use keyway_engine::{
-    Algorithm, Bell, Driver, DriverQueue, DriverSession, Error, Flow, Key, Kind, MASK_BYTES,
-    NONCE_BYTES, Opened, Operation, Phase, Request, Step, TAG_BYTES, Task,
+    Algorithm, Driver, DriverQueue, DriverSession, Error, Flow, Key, Kind, MASK_BYTES, NONCE_BYTES,
+    Opened, Operation, Phase, Request, Step, TAG_BYTES, Task, Waker,
 };
 use keyway_simd::packet::{
     Aead, AeadKey, HeaderKey, KeyLength, Open, PacketBackend, PacketKey, Phases, Protect, Seal,
@@ -96,7 +96,7 @@ impl Driver for Simd {
         open(self.backend, algorithm, key)
     }
 
-    fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
+    fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
         let (waiting, finished) = (Vec::with_capacity(GROUP), Vec::new());
         Some(Box::new(Queue { backend: self.backend, waiting, finished }))
     }

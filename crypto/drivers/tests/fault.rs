@@ -4,8 +4,8 @@ mod work;
 
 use keyway_drivers::{FaultHandle, Plan, fault, software};
 use keyway_engine::{
-    Algorithm, Bell, Demand, Driver, Engine, Error, Flow, Key, Linear, Operation, Parameters,
-    Place, Request, Selection, Step, Task,
+    Algorithm, Demand, Driver, Engine, Error, Flow, Key, Linear, Operation, Parameters, Place,
+    Request, Selection, Step, Task, Waker,
 };
 use keyway_meter::counter;
 use proptest::prelude::*;
@@ -92,7 +92,7 @@ fn transcript(seed: u64) -> (Vec<String>, FaultHandle) {
     let (driver, handle) = fault("fault", software(), plan);
     let engine = engine(driver.clone());
     let [.., session] = sessions(&engine, "fault", false);
-    let mut queue = driver.queue(&Bell::new()).unwrap();
+    let mut queue = driver.queue(&Waker::new()).unwrap();
     let (mut tasks, mut lines) = (Vec::new(), Vec::new());
     for number in 0..200 {
         tasks.push(digest(&session, b"text", number));
@@ -126,7 +126,7 @@ fn a_busy_queue_takes_a_part_and_is_free_after_a_poll() {
     let (driver, _) = fault("fault", software(), plan);
     let engine = engine(driver.clone());
     let [.., session] = sessions(&engine, "fault", false);
-    let mut queue = driver.queue(&Bell::new()).unwrap();
+    let mut queue = driver.queue(&Waker::new()).unwrap();
     let mut tasks: Vec<_> = (0..100).map(|number| digest(&session, b"text", number)).collect();
     assert_eq!(queue.submit(&mut tasks, false), Flow::Busy);
     let left = tasks.len();
@@ -165,7 +165,7 @@ fn a_delayed_task_takes_some_polls() {
     let (driver, _) = fault("fault", software(), plan);
     let engine = engine(driver.clone());
     let [.., session] = sessions(&engine, "fault", false);
-    let mut queue = driver.queue(&Bell::new()).unwrap();
+    let mut queue = driver.queue(&Waker::new()).unwrap();
     let mut tasks: Vec<_> = (0..100).map(|number| digest(&session, b"text", number)).collect();
     assert_eq!(queue.submit(&mut tasks, false), Flow::Open);
     let (mut done, mut found) = (Vec::new(), Vec::new());
@@ -183,7 +183,7 @@ fn a_killed_driver_finishes_gives_back_and_breaks() {
     let (driver, handle) = fault("fault", software(), Plan::default());
     let engine = engine(driver.clone());
     let [aead, ..] = sessions(&engine, "fault", false);
-    let mut queue = driver.queue(&Bell::new()).unwrap();
+    let mut queue = driver.queue(&Waker::new()).unwrap();
     let seal = |number| {
         let data = vec![0x55; 40];
         let operation = Operation::Seal { nonce: [0; 12], aad: vec![], data, tag: [0; 16] };

@@ -4,8 +4,8 @@ mod work;
 
 use keyway_drivers::{Plan, Pool, fault, pool, software};
 use keyway_engine::{
-    Algorithm, Bell, Cost, Demand, Driver, DriverSession, Engine, Error, Flow, Key, Operation,
-    Parameters, Place, Request, Session, Step, Task,
+    Algorithm, Cost, Demand, Driver, DriverSession, Engine, Error, Flow, Key, Operation,
+    Parameters, Place, Request, Session, Step, Task, Waker,
 };
 use keyway_meter::counter;
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ fn it_takes_exactly_what_there_is_room_for() {
     let pool = made("pool", told, 1, 3);
     let engine = engine(pool.clone());
     let [.., session] = sessions(&engine, "pool", false);
-    let mut queue = pool.queue(&Bell::new()).unwrap();
+    let mut queue = pool.queue(&Waker::new()).unwrap();
     let mut tasks = vec![digest(&session, b"hold", 0)];
     assert_eq!(queue.submit(&mut tasks, false), Flow::Open);
     gate.wait();
@@ -208,7 +208,7 @@ fn a_dropped_driver_gives_back_what_waits_and_finishes_what_runs() {
     let [.., session] = sessions(&other, "other", false);
     let pool = made("pool", told, 1, 8);
     let alone = pool.open(&[Step { algorithm: Algorithm::Sha256, key: Key::None }]).unwrap();
-    let mut queue = pool.queue(&Bell::new()).unwrap();
+    let mut queue = pool.queue(&Waker::new()).unwrap();
     // Tasks of another pool's session: they do not keep this one alive.
     assert_eq!(queue.submit(&mut vec![digest(&session, b"hold", 0)], false), Flow::Open);
     gate.wait();

@@ -3,7 +3,7 @@
 mod work;
 
 use keyway_drivers::{queued2003, software};
-use keyway_engine::{Algorithm, Bell, Engine, Error, Flow, Key, Parameters, Request};
+use keyway_engine::{Algorithm, Engine, Error, Flow, Key, Parameters, Request, Waker};
 use proptest::prelude::*;
 use std::thread;
 use work::{FOREVER, acts, check, digest, drive, engine, finish, sessions, told};
@@ -86,7 +86,7 @@ fn a_dropped_driver_gives_back_what_waits_and_finishes_what_runs() {
     let other = engine(queued2003(told.clone()).unwrap());
     let [.., session] = sessions(&other, NAME, false);
     let driver = queued2003(told).unwrap();
-    let mut queue = driver.queue(&Bell::new()).unwrap();
+    let mut queue = driver.queue(&Waker::new()).unwrap();
     // Tasks of another driver's session: they do not keep this one alive.
     assert_eq!(queue.submit(&mut vec![digest(&session, b"hold", 0)], false), Flow::Open);
     gate.wait();

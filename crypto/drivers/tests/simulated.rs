@@ -2,8 +2,8 @@
 
 use keyway_drivers::{Card, Simulated, null, simulated, software};
 use keyway_engine::{
-    Algorithm, Bell, Demand, Direction, Driver, DriverQueue, Engine, Error, Flow, Iv, Key,
-    Operation, Parameters, Part, Request, Session, Step, Task,
+    Algorithm, Demand, Direction, Driver, DriverQueue, Engine, Error, Flow, Iv, Key, Operation,
+    Parameters, Part, Request, Session, Step, Task, Waker,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,9 +140,9 @@ fn a_ring_takes_exactly_what_it_has_room_for() {
     let tasks = |numbers: std::ops::Range<u64>| -> Vec<_> {
         numbers.map(|number| mac(&session, number, 64)).collect()
     };
-    let mut first = card.queue(&Bell::new()).unwrap();
-    let mut second = card.queue(&Bell::new()).unwrap();
-    let mut third = card.queue(&Bell::new()).unwrap();
+    let mut first = card.queue(&Waker::new()).unwrap();
+    let mut second = card.queue(&Waker::new()).unwrap();
+    let mut third = card.queue(&Waker::new()).unwrap();
     // So that nothing leaves the ring meanwhile.
     card.hang();
     assert_eq!(first.submit(&mut tasks(0..10), false), Flow::Open);
@@ -171,7 +171,7 @@ fn all_that_found_the_ring_full_gets_in_later_and_in_order() {
     let card = simulated("card", Card::hifn_7751().also(&[MAC]), null());
     let engine = engine(&[&card]);
     let session = session(&engine, "card");
-    let mut queue = card.queue(&Bell::new()).unwrap();
+    let mut queue = card.queue(&Waker::new()).unwrap();
     let mut offered: Vec<_> = (0..100).map(|number| mac(&session, number, 64)).collect();
     assert_eq!(queue.submit(&mut offered, false), Flow::Busy);
     assert_eq!(offered.len(), 76);
@@ -192,7 +192,7 @@ fn a_batch_is_announced_by_few_interrupts_and_does_not_wait_for_ever() {
     let card = simulated("card", Card::broadcom_5820().also(&[MAC]), null());
     let engine = engine(&[&card]);
     let session = session(&engine, "card");
-    let mut queue = card.queue(&Bell::new()).unwrap();
+    let mut queue = card.queue(&Waker::new()).unwrap();
     let mut tasks: Vec<_> = (0..50).map(|number| mac(&session, number, 16)).collect();
     assert_eq!(queue.submit(&mut tasks, false), Flow::Open);
     collect(&mut *queue, 50);
@@ -209,7 +209,7 @@ fn due_is_not_past_while_there_is_nothing_to_find() {
     let card = simulated("card", Card::broadcom_5820().also(&[MAC]), null());
     let engine = engine(&[&card]);
     let session = session(&engine, "card");
-    let mut queue = card.queue(&Bell::new()).unwrap();
+    let mut queue = card.queue(&Waker::new()).unwrap();
     let mut free: Vec<_> = (0..30).map(|number| mac(&session, number, 256)).collect();
     let (mut in_flight, mut done, mut returned) = (0, Vec::new(), 0);
     while returned < 3_000 {
@@ -256,7 +256,7 @@ fn a_dead_card_leaves_everything_as_it_was() {
     let card = simulated("card", Card::hifn_7751().also(&[MAC]), software());
     let engine = engine(&[&card]);
     let session = session(&engine, "card");
-    let mut queue = card.queue(&Bell::new()).unwrap();
+    let mut queue = card.queue(&Waker::new()).unwrap();
     let mut tasks: Vec<_> = (0..20).map(|number| mac(&session, number, 4_096)).collect();
     card.kill_after(5);
     assert_eq!(queue.submit(&mut tasks, false), Flow::Open);

@@ -6,13 +6,13 @@
 
 use crate::registry::Registry;
 use crate::slow::SlowPool;
-use crate::{Bell, Error, Queue, Task, limits};
+use crate::{Error, Queue, Task, Waker, limits};
 use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{self, Context, Poll};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ pub(crate) struct Slot {
 #[derive(Default)]
 struct Inside {
     task: Option<Box<Task>>,
-    waker: Option<Waker>,
+    waker: Option<task::Waker>,
 }
 
 impl Slot {
@@ -111,7 +111,7 @@ pub(crate) struct Carrier {
 
 struct Shared {
     inbox: Mutex<Inbox>,
-    bell: Bell,
+    waker: Waker,
 }
 
 #[derive(Default)]
@@ -125,7 +125,7 @@ struct Inbox {
 impl Carrier {
     pub fn new(registry: &Arc<Registry>, slow: &Arc<SlowPool>) -> Self {
         let queue = Queue::on(registry, slow, limits::CARRIED_MAX);
-        let shared = Arc::new(Shared { inbox: Mutex::default(), bell: queue.bell().clone() });
+        let shared = Arc::new(Shared { inbox: Mutex::default(), waker: queue.waker().clone() });
         let carried = shared.clone();
         let thread = thread::Builder::new().name("carrier".into());
         // Without a thread every task is refused as if the engine were closed.
@@ -148,7 +148,7 @@ impl Carrier {
                 inbox.in_flight += 1;
                 inbox.tasks.push(task);
                 drop(inbox);
-                self.shared.bell.ring();
+                self.shared.waker.wake();
                 return Ok(());
             }
         };
@@ -207,7 +207,7 @@ impl Drop for Carrier {
     /// What was handed over is finished first.
     fn drop(&mut self) {
         lock(&self.shared.inbox).closed = true;
-        self.shared.bell.ring();
+        self.shared.waker.wake();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {

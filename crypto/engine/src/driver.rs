@@ -6,7 +6,7 @@
 //! [`Queue`](crate::Queue): it takes tasks as long as it has room and hands them back when they are
 //! done.
 
-use crate::{Algorithm, Bell, Error, Request, Step, Task};
+use crate::{Algorithm, Error, Request, Step, Task, Waker};
 use std::any::Any;
 
 /// Whether the scheduler may choose a driver by itself.
@@ -70,10 +70,10 @@ pub trait Driver: Send + Sync {
     }
 
     /// Makes a queue for one consumer's thread. `None`, for drivers that compute on the caller's
-    /// stack: then the engine runs each task as it is submitted. `bell` is rung when something was
-    /// finished that nobody polled for.
-    fn queue(&self, bell: &Bell) -> Option<Box<dyn DriverQueue>> {
-        let _ = bell;
+    /// stack: then the engine runs each task as it is submitted. The driver calls `waker`
+    /// when it has finished something that nobody polled for.
+    fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
+        let _ = waker;
         None
     }
 }
@@ -121,8 +121,8 @@ pub trait DriverQueue: Send {
     /// `more` held back is begun.
     fn poll(&mut self, done: &mut Vec<Box<Task>>);
 
-    /// Nanoseconds until the next poll can find something, where that is known and nobody will
-    /// ring the bell.
+    /// Nanoseconds until the next poll can find something, where that is known and the waker
+    /// will not be called.
     fn due(&self) -> Option<u64> {
         None
     }

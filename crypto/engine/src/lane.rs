@@ -33,7 +33,7 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub fn new(driver: Arc<dyn Driver>) -> Self {
-        let queued = driver.queue(&crate::Bell::new()).is_some();
+        let queued = driver.queue(&crate::Waker::new()).is_some();
         let (name, place) = (driver.name().to_owned(), driver.place());
         let lane = Self::bare(name, Some(driver.clone()), place, driver.selection());
         let parallel = driver.parallel().max(1) as u64;

@@ -10,8 +10,8 @@ use crate::parameters::Parameters;
 use crate::registry::Registry;
 use crate::session::{Binding, Session};
 use crate::{
-    Algorithm, Bell, Direction, Flow, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES, NONCE_BYTES,
-    Operation, PacketKey, PacketKeys, Part, SAMPLE_BYTES, Step, TAG_BYTES, Task, clock,
+    Algorithm, Direction, Flow, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES, NONCE_BYTES, Operation,
+    PacketKey, PacketKeys, Part, SAMPLE_BYTES, Step, TAG_BYTES, Task, Waker, clock,
 };
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -94,8 +94,8 @@ fn measure(
 
 /// Nanoseconds a request when many are under way.
 fn company(session: &Session, binding: &Binding, bytes: usize) -> Option<f64> {
-    let bell = Bell::new();
-    let mut queue = binding.lane.driver.as_ref()?.queue(&bell)?;
+    let waker = Waker::new();
+    let mut queue = binding.lane.driver.as_ref()?.queue(&waker)?;
     let mut best = None::<f64>;
     // Once to warm up.
     for _ in 0..2 {
@@ -118,7 +118,7 @@ fn company(session: &Session, binding: &Binding, bytes: usize) -> Option<f64> {
                 && let Some(due) = queue.due()
                 && due > 100_000
             {
-                bell.listen(Duration::from_nanos(due.min(PATIENCE)), || false);
+                waker.sleep(Duration::from_nanos(due.min(PATIENCE)), || false);
             }
         }
         let took = (clock::now() - begun) as f64 / expected as f64;

@@ -111,7 +111,6 @@
 
 mod algorithm;
 mod append;
-mod bell;
 mod carrier;
 mod chain;
 mod clock;
@@ -133,10 +132,10 @@ mod session;
 mod slow;
 mod spread;
 mod task;
+mod waker;
 mod wipe;
 
 pub use algorithm::{Algorithm, Class, Kind, Unknown};
-pub use bell::Bell;
 pub use carrier::{Pending, Refused};
 pub use chain::run_chain;
 pub use costs::Linear;
@@ -154,5 +153,6 @@ pub use session::{Session, Stream};
 pub use slow::Done;
 pub use spread::Spread;
 pub use task::Task;
+pub use waker::Waker;
 /// What secrets of [`Operation`]s lie in: wiped when it is dropped.
 pub use zeroize::Zeroizing;

@@ -14,7 +14,7 @@ use crate::session::Binding;
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
 use crate::{
-    Algorithm, Bell, Class, DriverQueue, Error, Flow, Kind, Operation, TAG_BYTES, Task, clock,
+    Algorithm, Class, DriverQueue, Error, Flow, Kind, Operation, TAG_BYTES, Task, Waker, clock,
     limits, sampling,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -23,7 +23,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest sleep without a look, in nanoseconds, should a driver forget the bell.
+/// Longest sleep without a look, in nanoseconds, should a driver forget the waker.
 const NAP: u64 = 50_000_000;
 
 /// Requests that go together at least for them to be reckoned as many.
@@ -49,7 +49,7 @@ pub struct Queue {
     each: Option<Each>,
     /// Nanoseconds of work placed on this thread and not yet done.
     ahead: f64,
-    bell: Bell,
+    waker: Waker,
     last: Last,
     /// The epoch at which all ends were last seen to be alive.
     epoch: u64,
@@ -166,7 +166,7 @@ impl Queue {
             orders: HashMap::new(),
             each: None,
             ahead: 0.0,
-            bell: Bell::new(),
+            waker: Waker::new(),
             last: Last::NONE,
             epoch: 0,
         }
@@ -338,7 +338,7 @@ impl Queue {
         self.wait_while_idle(done, most, || false)
     }
 
-    /// The same, ended also by `news`, which is asked again when the bell rings; with nothing in
+    /// The same, ended also by `news`, which is asked again after each wake-up; with nothing in
     /// flight it waits for news alone.
     pub(crate) fn wait_or(
         &mut self,
@@ -349,8 +349,8 @@ impl Queue {
         if self.in_flight > 0 {
             self.wait_while_idle(done, most, news);
         } else if !news() {
-            let bell = self.bell.clone();
-            bell.listen(most, news);
+            let waker = self.waker.clone();
+            waker.sleep(most, news);
         }
     }
 
@@ -382,16 +382,16 @@ impl Queue {
                 std::hint::spin_loop();
                 continue;
             }
-            let bell = self.bell.clone();
-            bell.listen(Duration::from_nanos(nap), || {
+            let waker = self.waker.clone();
+            waker.sleep(Duration::from_nanos(nap), || {
                 self.gather();
                 !self.done.is_empty() || self.in_flight < before || news()
             });
         }
     }
 
-    pub(crate) fn bell(&self) -> &Bell {
-        &self.bell
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
     }
 
     /// Accepted tasks that have not been handed back.
@@ -455,7 +455,7 @@ impl Queue {
         if let Some(end) = self.ends.iter().position(|end| Arc::ptr_eq(&end.lane, lane)) {
             return end;
         }
-        let queue = lane.driver.as_ref().and_then(|driver| driver.queue(&self.bell));
+        let queue = lane.driver.as_ref().and_then(|driver| driver.queue(&self.waker));
         let lane = lane.clone();
         self.ends.push(End { lane, queue, batch: Vec::new(), in_flight: 0, load: 0 });
         self.ends.len() - 1
@@ -511,10 +511,10 @@ impl Queue {
 
     fn push_slow(&mut self) {
         while let Some(task) = self.slow_waiting.pop_front() {
-            let (finished, bell) = (self.slow_done.clone(), self.bell.clone());
+            let (finished, waker) = (self.slow_done.clone(), self.waker.clone());
             let deliver = Box::new(move |task| {
                 finished.lock().unwrap_or_else(PoisonError::into_inner).push(task);
-                bell.ring();
+                waker.wake();
             });
             match self.slow.submit(task, deliver) {
                 Ok(()) => self.slow_in_flight += 1,

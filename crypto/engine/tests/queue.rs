@@ -2,8 +2,8 @@
 //! finishes requests when it is told to, in whatever order, and can die.
 
 use keyway_engine::{
-    Algorithm, Bell, Demand, Driver, DriverQueue, DriverSession, Engine, Error, Flow, Key, Linear,
-    Nonces, Operation, Parameters, Place, Queue, Request, Step, TAG_BYTES, Task, Usage,
+    Algorithm, Demand, Driver, DriverQueue, DriverSession, Engine, Error, Flow, Key, Linear,
+    Nonces, Operation, Parameters, Place, Queue, Request, Step, TAG_BYTES, Task, Usage, Waker,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -112,7 +112,7 @@ impl Driver for Device {
         Ok(Box::new(State { dead: self.dead.clone() }))
     }
 
-    fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
+    fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
         let (ring, dead) = (self.ring.clone(), self.dead.clone());
         Some(Box::new(End { ring, dead, held: VecDeque::new() }))
     }

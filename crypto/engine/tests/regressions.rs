@@ -411,7 +411,7 @@ impl Driver for Hung {
     fn open(&self, _: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         Ok(Box::new(S(Arc::new(fine))))
     }
-    fn queue(&self, _: &Bell) -> Option<Box<dyn DriverQueue>> {
+    fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
         Some(Box::new(HungQueue { held: vec![], panics: self.panics }))
     }
 }

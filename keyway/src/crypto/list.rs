@@ -70,7 +70,7 @@ fn features(driver: &Arc<dyn Driver>) -> Vec<String> {
     {
         features.push(format!("instructions: {}", backend.name()));
     }
-    if driver.queue(&keyway_engine::Bell::new()).is_some() {
+    if driver.queue(&keyway_engine::Waker::new()).is_some() {
         features.push("queues of its own".to_owned());
     }
     if driver.stream(Algorithm::Sha256).is_ok() {

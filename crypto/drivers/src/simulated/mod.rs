@@ -14,8 +14,8 @@ pub use card::Card;
 
 use device::{Device, HALVES, Half, Slot};
 use keyway_engine::{
-    Algorithm, Bell, Driver, DriverQueue, DriverSession, Error, Flow, Key, Kind, Place, Request,
-    Step, Task, run_chain,
+    Algorithm, Driver, DriverQueue, DriverSession, Error, Flow, Key, Kind, Place, Request, Step,
+    Task, Waker, run_chain,
 };
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -134,8 +134,8 @@ struct Shared {
 
 struct State {
     device: Device,
-    /// Queues, by number, that found a ring full; rung when there is room.
-    waiting: Vec<(u64, Bell)>,
+    /// Queues, by number, that found a ring full; woken when there is room.
+    waiting: Vec<(u64, Waker)>,
 }
 
 impl Shared {
@@ -148,8 +148,8 @@ impl Shared {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Asked under the lock: so no thread brings an older time than the one before.
         if state.device.advance(self.now()) {
-            for (_, bell) in state.waiting.drain(..) {
-                bell.ring();
+            for (_, waker) in state.waiting.drain(..) {
+                waker.wake();
             }
         }
         state
@@ -233,11 +233,11 @@ impl Driver for Simulated {
         Ok(Box::new(Session { shared, half, signature_ns, algorithms, arithmetic }))
     }
 
-    fn queue(&self, bell: &Bell) -> Option<Box<dyn DriverQueue>> {
+    fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
         let shared = self.shared.clone();
         Some(Box::new(Queue {
             number: shared.queues.fetch_add(1, Ordering::Relaxed),
-            bell: bell.clone(),
+            waker: waker.clone(),
             pending: [VecDeque::new(), VecDeque::new()],
             accepted: Vec::new(),
             refused: None,
@@ -317,7 +317,7 @@ impl DriverSession for Session {
 struct Queue {
     shared: Arc<Shared>,
     number: u64,
-    bell: Bell,
+    waker: Waker,
     /// Accepted by each half and not yet handed back, in order.
     pending: [VecDeque<(Slot, Box<Task>)>; 2],
     /// Empty between calls, kept for its room.
@@ -348,7 +348,7 @@ impl DriverQueue for Queue {
                 None => {
                     self.refused = Some(half);
                     if waiting.iter().all(|(number, _)| *number != self.number) {
-                        waiting.push((self.number, self.bell.clone()));
+                        waiting.push((self.number, self.waker.clone()));
                     }
                     break;
                 }
