@@ -8,10 +8,10 @@ use super::{Arguments, Findings, time};
 use crate::plot::{self, Series};
 use crate::report::{Claim, Table, median};
 use indicatif::ProgressBar;
-use keyway_drivers::{Card, Simulated};
 use keyway_engine::{
     Algorithm, Demand, Engine, IV_BYTES_MAX, Key, Operation, Parameters, Request, Session, Task,
 };
+use keyway_test_drivers::{Card, Simulated};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -71,7 +71,8 @@ fn cards(label: &'static str, kinds: &[(&str, Card)], paper: Option<[[f64; 6]; 2
     for (name, card) in kinds {
         for number in 0..4 {
             let name = format!("{name}-{number}");
-            let card = keyway_drivers::simulated(&name, card.clone(), keyway_drivers::null());
+            let card =
+                keyway_test_drivers::simulated(&name, card.clone(), keyway_test_drivers::null());
             builder = builder.driver(Arc::new(card.clone()));
             cards.push(card);
         }
@@ -261,7 +262,7 @@ impl Lone {
     fn new(label: &'static str, card: Card) -> Result<Self, String> {
         let fixed = (card.operation_ns + card.latency_ns) as f64;
         let per_byte = 8e3 / card.cipher_mbit as f64;
-        let card = keyway_drivers::simulated("card", card, keyway_drivers::null());
+        let card = keyway_test_drivers::simulated("card", card, keyway_test_drivers::null());
         let builder = Engine::builder().legacy(true).driver(keyway_drivers::software());
         let engine = builder.driver(Arc::new(card.clone())).build();
         let software = session(&engine, Demand::Named("software"))?;

@@ -21,7 +21,7 @@ const ROUNDS_MAX: usize = 5;
 
 pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings, String> {
     let kinds: [(&str, Algorithm, Arc<dyn Driver>); 3] = [
-        ("null", Algorithm::Aes128Ctr, keyway_drivers::null()),
+        ("null", Algorithm::Aes128Ctr, keyway_test_drivers::null()),
         ("3DES-CBC", Algorithm::TripleDesCbc, keyway_drivers::software()),
         ("AES-128-GCM", Algorithm::Aes128Gcm, keyway_drivers::software()),
     ];
@@ -35,7 +35,7 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
     progress.inc_length((kinds.len() * SIZES.len()) as u64);
     for (colour, (label, algorithm, driver)) in kinds.into_iter().enumerate() {
         let queued =
-            keyway_drivers::queued2003(driver.clone()).map_err(|error| error.to_string())?;
+            keyway_test_drivers::queued2003(driver.clone()).map_err(|error| error.to_string())?;
         let names = [driver.name().to_owned(), queued.name().to_owned()];
         let engine = Engine::builder().legacy(true).driver(driver).driver(queued).build();
         let key = vec![7; algorithm.key_bytes().unwrap_or(16)];

@@ -7,7 +7,7 @@ use super::{Arguments, Findings, best, column, dpdk, time};
 use crate::gauge::Gauge;
 use crate::report::{Claim, Table, median};
 use indicatif::ProgressBar;
-use keyway_engine::{Algorithm, Demand, IV_BYTES_MAX, Key, Operation, Parameters, Queue};
+use keyway_engine::{Algorithm, Demand, Engine, IV_BYTES_MAX, Key, Operation, Parameters, Queue};
 use keyway_engine::{Request, Session, Task};
 use std::hint::black_box;
 
@@ -25,7 +25,7 @@ const QUEUED_NS_MAX: f64 = 4.0;
 const DIRECT_GAIN: f64 = 1.7;
 
 pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings, String> {
-    let engine = keyway_drivers::engine();
+    let engine = Engine::builder().driver(keyway_test_drivers::null()).build();
     let parameters = Parameters::new(Algorithm::Aes128Ctr, Key::Secret(&[7; 16]));
     let session = engine.session(parameters.on(Demand::Named("null"))).map_err(text)?;
     let mut queues: Vec<_> =

@@ -6,9 +6,9 @@
 use super::{Arguments, Findings};
 use crate::report::{Claim, Table};
 use indicatif::ProgressBar;
-use keyway_drivers::Card;
 use keyway_engine::{Algorithm, Engine, IV_BYTES_MAX, Key, Operation, Parameters, Session, Task};
 use keyway_meter::counter;
+use keyway_test_drivers::Card;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -33,7 +33,7 @@ pub fn measure(_: &Arguments, progress: &ProgressBar) -> Result<Findings, String
     let card = Card { ring: RING, ..Card::hifn_7951() };
     let service_ns = card.operation_ns as f64 + BYTES as f64 * 8e3 / card.cipher_mbit as f64;
     let most = BYTES as f64 * 8e3 / service_ns;
-    let card = keyway_drivers::simulated("hifn-7951", card, keyway_drivers::null());
+    let card = keyway_test_drivers::simulated("hifn-7951", card, keyway_test_drivers::null());
     let engine = Engine::builder().legacy(true).driver(Arc::new(card.clone())).build();
     let key: [u8; 24] = std::array::from_fn(|at| at as u8 * 7);
     let parameters = Parameters::new(Algorithm::TripleDesCbc, Key::Secret(&key));

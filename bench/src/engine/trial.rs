@@ -8,11 +8,12 @@ use super::{Arguments, Findings};
 use crate::random::Random;
 use crate::report::{Claim, Table};
 use indicatif::ProgressBar;
-use keyway_drivers::{Card, Plan, Pool};
+use keyway_drivers::Pool;
 use keyway_engine::{
     Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow, Key, Kind,
     NONCE_BYTES, Operation, Parameters, Place, Selection, Session, Step, TAG_BYTES, Task, Waker,
 };
+use keyway_test_drivers::{Card, Plan};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -268,14 +269,14 @@ fn driver(random: &mut Random) -> Result<(Arc<dyn Driver>, Option<Kill>), String
         }
         1 => {
             let card = Card::broadcom_5820().also(&ALGORITHMS);
-            let card = keyway_drivers::simulated(&name, card, software);
+            let card = keyway_test_drivers::simulated(&name, card, software);
             (Arc::new(card.clone()), Some(Box::new(move || card.kill())))
         }
         _ => {
             let place = if kind == 2 { Place::Caller } else { Place::Device };
             let (seed, busy, delay, shuffle) = (random.next(), 0.2, 3, true);
             let plan = Plan { seed, busy, delay, shuffle, place, ..Plan::default() };
-            let (driver, handle) = keyway_drivers::fault(&name, software, plan);
+            let (driver, handle) = keyway_test_drivers::fault(&name, software, plan);
             (driver, Some(Box::new(move || handle.kill())))
         }
     })

@@ -14,6 +14,7 @@ const RUN_SEALS: u32 = 2_000;
 
 fn main() {
     let engine = keyway_drivers::engine();
+    engine.register(keyway_test_drivers::null()).expect("there is no other of that name");
     let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&KEY));
     let open = |driver| engine.session(parameters.on(driver)).expect("it is there");
     let (session, null) = (open(Demand::Any), open(Demand::Named("null")));

@@ -1,14 +1,15 @@
 //! AES-CBC and HMAC of many requests at a time.
 //!
 //! CBC encryption and hashing are chains of steps that wait for each other, so one request leaves
-//! most of a wide processor idle; the backend fills it with requests of other lanes. That pays from
-//! about four requests of one kind on. What comes alone, what decrypts, and what is laid out as the
-//! backend cannot take it, is done as the `software` driver does it, step by step.
+//! most of a wide processor idle. The backend fills it with more requests, one in each lane. That
+//! pays from about four requests of one kind on. The `software` driver's code runs the others:
+//! single requests, decryption, and layouts that the backend does not know.
 
-use crate::{pass_on, software};
+use crate::batch_queue::{BatchQueue, BatchRunner};
+use crate::software;
 use keyway_engine::{
-    Algorithm, Direction, Driver, DriverQueue, DriverSession, Error, Flow, Iv, Key, Operation,
-    Part, Request, Step, Task, Waker, run_chain,
+    Algorithm, Direction, Driver, DriverQueue, DriverSession, Error, Iv, Key, Operation, Part,
+    Request, Step, Task, Waker, run_chain,
 };
 use keyway_simd::{CbcBackend, CbcKey, Cipher, Hash, HmacKey, Job, Mac};
 use std::array;
@@ -16,17 +17,17 @@ use std::sync::Arc;
 
 const NAME: &str = "multibuffer";
 
-/// Most requests that are gathered before they are worked on.
-const GROUP: usize = 32;
-/// Fewest requests, of whatever kind, that are done sooner together than one after another.
-const COMPANY_MIN: usize = 3;
+/// Most requests that are gathered before they are run.
+const BATCH_MAX: usize = 32;
+/// Fewest requests, of whatever kind, that are faster in a batch than one after another.
+const BATCH_MIN: usize = 3;
 /// What a request costs beside its message, in bytes: keys, padding, the outer hash.
 const FIXED_BYTES: usize = 128;
 
 /// A driver, `multibuffer`, for AES-128/256-CBC, for HMAC with SHA-1 or SHA-256, and for chains of
 /// the first and the second (encrypt-then-MAC: RFC 4303, RFC 7366), that works on up to 16 requests
-/// of a queue at the same time; [`Direction::Unprotect`] and lone requests are done like the
-/// `software` driver does them. `None` where the processor has nothing to gain from it.
+/// of a queue at the same time. [`Direction::Unprotect`] and single requests go the way of the
+/// `software` driver. `None` where the processor has nothing to gain from it.
 ///
 /// It computes on the submitting thread, and keeps what was submitted with `more` until there are
 /// 32 requests or the queue is polled.
@@ -34,7 +35,7 @@ pub fn multibuffer() -> Option<Arc<dyn Driver>> {
     CbcBackend::detect().map(multibuffer_on)
 }
 
-/// The same with this backend, be it worth it or not: for tests.
+/// The same with this backend, whether it is faster or not: for tests.
 pub fn multibuffer_on(backend: CbcBackend) -> Arc<dyn Driver> {
     Arc::new(Multibuffer { backend, software: software() })
 }
@@ -71,8 +72,8 @@ impl Driver for Multibuffer {
     }
 
     fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
-        let (waiting, finished) = (Vec::with_capacity(GROUP), Vec::new());
-        Some(Box::new(Queue { backend: self.backend, waiting, finished }))
+        let sorted = Vec::with_capacity(BATCH_MAX);
+        Some(Box::new(BatchQueue::new(Runner { backend: self.backend, sorted })))
     }
 }
 
@@ -135,8 +136,8 @@ impl DriverSession for Session {
 }
 
 impl Session {
-    /// Makes of an operation that fits (see [`Waiting::new`]) a job for the backend, with the bytes it
-    /// will have put out.
+    /// Makes a job for the backend of an operation that fits (see [`Classified::new`]). Also returns
+    /// the length of its output in bytes.
     #[inline]
     fn job<'t>(&'t self, operation: &'t mut Operation) -> Option<(usize, Job<'t>)> {
         match operation {
@@ -169,19 +170,18 @@ impl Session {
     }
 }
 
-/// A job of nothing.
-fn nothing<'t>() -> Job<'t> {
+/// A job without work.
+fn no_job<'t>() -> Job<'t> {
     Job { message: &mut [], cipher: None, mac: None }
 }
 
-/// A consumer's queue: what waits for company, and what is done.
-struct Queue {
+struct Runner {
     backend: CbcBackend,
-    waiting: Vec<Waiting>,
-    finished: Vec<Box<Task>>,
+    /// Empty between two batches.
+    sorted: Vec<Classified>,
 }
 
-struct Waiting {
+struct Classified {
     /// `None` for one that is not for the backend.
     kind: Option<Kind>,
     /// Bytes of the message.
@@ -189,51 +189,29 @@ struct Waiting {
     task: Box<Task>,
 }
 
-impl DriverQueue for Queue {
-    fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow {
-        if !more && self.waiting.len() + tasks.len() < COMPANY_MIN {
+impl BatchRunner for Runner {
+    const BATCH_MAX: usize = BATCH_MAX;
+
+    fn run(&mut self, tasks: &mut Vec<Box<Task>>) {
+        if tasks.len() < BATCH_MIN {
             tasks.iter_mut().for_each(|task| task.run());
-            pass_on(tasks, &mut self.finished);
-        }
-        while !tasks.is_empty() {
-            let room = GROUP - self.waiting.len();
-            self.waiting.extend(tasks.drain(..room.min(tasks.len())).map(Waiting::new));
-            if self.waiting.len() == GROUP {
-                self.work();
-            }
-        }
-        if !more {
-            self.work();
-        }
-        Flow::Open
-    }
-
-    fn poll(&mut self, done: &mut Vec<Box<Task>>) {
-        self.work();
-        pass_on(&mut self.finished, done);
-    }
-}
-
-impl Queue {
-    /// Does all that waits.
-    fn work(&mut self) {
-        if self.waiting.is_empty() {
             return;
         }
-        // Lanes are of one kind, and all go as far as the shortest.
-        self.waiting.sort_unstable_by_key(|waiting| (waiting.kind, waiting.bytes));
-        for alike in self.waiting.chunk_by_mut(|one, other| one.kind == other.kind) {
-            let (together, alone) = alike.split_at_mut(company(alike));
-            if !together.is_empty() {
-                seal(self.backend, together);
+        self.sorted.extend(tasks.drain(..).map(Classified::new));
+        // The lanes of a batch are of one kind, and take as long as the longest.
+        self.sorted.sort_unstable_by_key(|entry| (entry.kind, entry.bytes));
+        for same_kind in self.sorted.chunk_by_mut(|one, other| one.kind == other.kind) {
+            let (batch, singles) = same_kind.split_at_mut(batch_len(same_kind));
+            if !batch.is_empty() {
+                seal(self.backend, batch);
             }
-            alone.iter_mut().for_each(|waiting| waiting.task.run());
+            singles.iter_mut().for_each(|entry| entry.task.run());
         }
-        self.finished.extend(self.waiting.drain(..).map(|waiting| waiting.task));
+        tasks.extend(self.sorted.drain(..).map(|entry| entry.task));
     }
 }
 
-impl Waiting {
+impl Classified {
     fn new(task: Box<Task>) -> Self {
         let fits = match &task.operation {
             Operation::Chain { direction: Direction::Protect, parts, .. } => match &**parts {
@@ -247,24 +225,24 @@ impl Waiting {
             _ => false,
         };
         let kind = if fits { Kind::of(task.session().algorithms()) } else { None };
-        Waiting { kind, bytes: task.operation.bytes(), task }
+        Classified { kind, bytes: task.operation.bytes(), task }
     }
 }
 
-/// How many from the front are done sooner together than one after another. Lanes take as long as
-/// the longest of them does, and that takes as long as so many of its length one after another.
-fn company(alike: &[Waiting]) -> usize {
-    let enough = match alike.first().and_then(|first| first.kind) {
+/// How many from the front are faster in a batch than one after another. A batch takes as long as its
+/// longest request in a lane, and that as long as `enough` of its length one after another.
+fn batch_len(same_kind: &[Classified]) -> usize {
+    let enough = match same_kind.first().and_then(|first| first.kind) {
         None => return 0,
-        Some(Kind::Aes128 | Kind::Aes256) => COMPANY_MIN,
+        Some(Kind::Aes128 | Kind::Aes256) => BATCH_MIN,
         Some(Kind::Aes128Sha1 | Kind::Aes256Sha1) => 4,
         Some(Kind::Sha256) => 9,
         Some(Kind::Sha1 | Kind::Aes128Sha256 | Kind::Aes256Sha256) => 5,
     };
-    let work = |waiting: &Waiting| waiting.bytes + FIXED_BYTES;
-    let mut all: usize = alike.iter().map(work).sum();
-    let mut number = alike.len();
-    for longest in alike.iter().rev().map(work) {
+    let work = |entry: &Classified| entry.bytes + FIXED_BYTES;
+    let mut all: usize = same_kind.iter().map(work).sum();
+    let mut number = same_kind.len();
+    for longest in same_kind.iter().rev().map(work) {
         if all >= enough * longest {
             break;
         }
@@ -274,24 +252,24 @@ fn company(alike: &[Waiting]) -> usize {
     number
 }
 
-/// Takes at most [`GROUP`] of one kind through the backend.
-fn seal(backend: CbcBackend, together: &mut [Waiting]) {
-    let number = together.len();
-    let mut results = [None; GROUP];
-    let mut tasks = together.iter_mut().zip(&mut results);
-    let mut jobs: [Job<'_>; GROUP] = array::from_fn(|_| {
-        let Some((Waiting { task, .. }, result)) = tasks.next() else { return nothing() };
+/// Takes at most [`BATCH_MAX`] of one kind through the backend.
+fn seal(backend: CbcBackend, batch: &mut [Classified]) {
+    let number = batch.len();
+    let mut results = [None; BATCH_MAX];
+    let mut tasks = batch.iter_mut().zip(&mut results);
+    let mut jobs: [Job<'_>; BATCH_MAX] = array::from_fn(|_| {
+        let Some((Classified { task, .. }, result)) = tasks.next() else { return no_job() };
         task.begin();
         let parts = task.parts_as::<Session>();
         let Some((bytes, job)) = parts.and_then(|(session, operation)| session.job(operation))
         else {
-            return nothing();
+            return no_job();
         };
         *result = Some(bytes);
         job
     });
     let sealed = jobs.get_mut(..number).is_some_and(|jobs| backend.seal(jobs).is_ok());
-    for (Waiting { task, .. }, result) in together.iter_mut().zip(results) {
+    for (Classified { task, .. }, result) in batch.iter_mut().zip(results) {
         match result {
             Some(bytes) if sealed => task.complete(Ok(bytes)),
             // The backend did not touch it.

@@ -1,7 +1,7 @@
 //! The processor as an accelerator: threads, pinned to processors of their own, that run another
 //! driver's requests beside the caller.
 
-use crate::handover::{End, Line, State, TAKE_MAX, deliver, join};
+use crate::worker_queue::{ConsumerQueue, TAKE_MAX, WorkerQueue, WorkerSession, deliver, join};
 use keyway_engine::{
     Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Place, Step, Waker,
 };
@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long an idle thread, or the caller of a lone request, looks on before it sleeps; about what
+/// How long an idle thread, or the caller of a single request, spins before it sleeps; about what
 /// going to sleep and being woken costs.
 const SPIN: Duration = Duration::from_micros(10);
 /// Most threads of one pool.
@@ -27,16 +27,16 @@ pub struct Pool {
     /// the choice to the system.
     pub cores: Option<Vec<usize>>,
     /// Most tasks, of all queues together, that wait for a thread; at least 1. Those that are being
-    /// run or wait to be collected do not count, nor do lone requests, whose callers wait for them.
+    /// run or wait to be collected do not count, nor do single requests, whose callers wait for them.
     pub depth: usize,
 }
 
 /// A driver that has `inner`'s requests run by threads of its own. Several tasks of one session may
 /// be run at the same time, and come back in any order.
 ///
-/// A lone request is copied there and back, and its caller sleeps until it is done: it costs some
-/// microseconds more than on his own stack. A hash that is fed in pieces is `inner`'s, on the
-/// caller's stack. If `inner` panics the request is answered with [`Error::Driver`].
+/// A single request is copied there and back, and its caller sleeps until it is done: it costs some
+/// microseconds more than on the caller's own stack. A hash that is fed in pieces is `inner`'s, on
+/// the caller's stack. If `inner` panics the request is answered with [`Error::Driver`].
 ///
 /// When the driver is dropped, what waits is given back, what runs is finished, and the threads
 /// end.
@@ -51,25 +51,25 @@ pub fn pool(name: &str, inner: Arc<dyn Driver>, pool: Pool) -> io::Result<Arc<dy
         return Err(invalid("a pool has 1 to 1024 threads"));
     }
     if depth == 0 {
-        return Err(invalid("a pool has room for at least one waiting task"));
+        return Err(invalid("a pool has capacity for at least one waiting task"));
     }
     if cores.as_ref().is_some_and(Vec::is_empty) {
         return Err(invalid("a pinned pool has at least one processor"));
     }
-    let line = Line::new(depth, threads, SPIN);
+    let queue = WorkerQueue::new(depth, threads, SPIN);
     // From here on its drop ends what has been started.
-    let mut driver = Threads { name: name.to_owned(), inner, line, threads: Vec::new() };
+    let mut driver = Threads { name: name.to_owned(), inner, queue, threads: Vec::new() };
     let (started, starts) = mpsc::channel();
     for index in 0..threads {
         let core = cores.as_ref().map(|cores| cores[index % cores.len()]);
-        let (line, started) = (driver.line.clone(), started.clone());
+        let (queue, started) = (driver.queue.clone(), started.clone());
         let work = move || {
             let pinned = core.map_or(Ok(()), pin);
             let ready = pinned.is_ok();
             let _ = started.send(pinned);
             drop(started);
             if ready {
-                work(&line);
+                work(&queue);
             }
         };
         let thread = thread::Builder::new().name(format!("{name}-{index}"));
@@ -97,9 +97,9 @@ fn pin(core: usize) -> io::Result<()> {
     })
 }
 
-fn work(line: &Line) {
+fn work(queue: &WorkerQueue) {
     let mut jobs = Vec::with_capacity(TAKE_MAX);
-    while line.take(&mut jobs) {
+    while queue.take(&mut jobs) {
         for job in &mut jobs {
             job.run("pool");
         }
@@ -110,7 +110,7 @@ fn work(line: &Line) {
 struct Threads {
     name: String,
     inner: Arc<dyn Driver>,
-    line: Arc<Line>,
+    queue: Arc<WorkerQueue>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -132,7 +132,7 @@ impl Driver for Threads {
     }
 
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
-        Ok(Box::new(State::new(self.inner.open(steps)?, &self.line)))
+        Ok(Box::new(WorkerSession::new(self.inner.open(steps)?, &self.queue)))
     }
 
     fn stream(&self, algorithm: Algorithm) -> Result<Box<dyn DriverStream>, Error> {
@@ -140,13 +140,13 @@ impl Driver for Threads {
     }
 
     fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
-        Some(Box::new(End::new(&self.line, waker)))
+        Some(Box::new(ConsumerQueue::new(&self.queue, waker)))
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        let mut left = self.line.close();
+        let mut left = self.queue.close();
         left.iter_mut().for_each(|job| job.give_back());
         deliver(&mut left);
         join(&mut self.threads);

@@ -1,11 +1,11 @@
 //! AES-GCM and whole QUIC packets in the packet backends.
 //!
-//! A backend takes many packets at a time, of whatever keys and lengths: the tasks of a queue go
-//! through it together, a lone request goes alone.
+//! A backend takes many packets at a time, of whatever keys and lengths. The tasks of a queue go
+//! through it in batches, a single request goes by itself.
 
-use crate::pass_on;
+use crate::batch_queue::{BatchQueue, BatchRunner};
 use keyway_engine::{
-    Algorithm, Driver, DriverQueue, DriverSession, Error, Flow, Key, Kind, MASK_BYTES, NONCE_BYTES,
+    Algorithm, Driver, DriverQueue, DriverSession, Error, Key, Kind, MASK_BYTES, NONCE_BYTES,
     Opened, Operation, Phase, Request, Step, TAG_BYTES, Task, Waker,
 };
 use keyway_simd::packet::{
@@ -18,12 +18,8 @@ use std::{env, fmt};
 
 const NAME: &str = "simd";
 
-/// Most tasks that go through the backend together: as many as a buffer has segments that the system
-/// sends at once, and few enough to stay in the cache.
-const GROUP: usize = 64;
-
-/// The variable of the environment that names the packet backend to be used, to compare or to avoid
-/// one: one of those that can run here, or `portable` for none but the library's.
+/// The environment variable that names the packet backend, to compare or to avoid one: one of those
+/// that can run here, or `portable` for none but the library's.
 pub const SIMD_VARIABLE: &str = "KEYWAY_SIMD";
 
 /// No backend of the name that [`SIMD_VARIABLE`] has can run here.
@@ -64,7 +60,7 @@ pub fn simd() -> Option<Arc<dyn Driver>> {
     (backend.name() != PORTABLE).then(|| simd_on(backend))
 }
 
-/// The same with this backend, be it worth it or not.
+/// The same with this backend, whether it is faster or not.
 pub fn simd_on(backend: PacketBackend) -> Arc<dyn Driver> {
     Arc::new(Simd { backend })
 }
@@ -97,8 +93,7 @@ impl Driver for Simd {
     }
 
     fn queue(&self, _: &Waker) -> Option<Box<dyn DriverQueue>> {
-        let (waiting, finished) = (Vec::with_capacity(GROUP), Vec::new());
-        Some(Box::new(Queue { backend: self.backend, waiting, finished }))
+        Some(Box::new(BatchQueue::new(Runner { backend: self.backend })))
     }
 }
 
@@ -163,8 +158,8 @@ fn open(
     })
 }
 
-/// Keys lie where their session does, so that one miss less stands between a packet and them; and
-/// each kind has a session of its own size, as a connection has dozens of them.
+/// The keys lie in the session itself, which saves a cache miss for each packet. Each kind of keys
+/// has a session of its own size, as a connection has dozens of them.
 struct Session<K> {
     backend: PacketBackend,
     keys: K,
@@ -286,80 +281,60 @@ fn found(packet: &Unprotect<'_>, opened: &mut Opened) -> Result<usize, Error> {
     Ok(packet.packet.len().saturating_sub(header_bytes + TAG_BYTES))
 }
 
-/// A consumer's queue: what waits for company, and what is done.
-struct Queue {
+struct Runner {
     backend: PacketBackend,
-    waiting: Vec<Box<Task>>,
-    finished: Vec<Box<Task>>,
 }
 
-impl DriverQueue for Queue {
-    fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow {
-        while !tasks.is_empty() {
-            let room = GROUP - self.waiting.len();
-            self.waiting.extend(tasks.drain(..room.min(tasks.len())));
-            if self.waiting.len() == GROUP {
-                self.work();
-            }
-        }
-        if !more {
-            self.work();
-        }
-        Flow::Open
-    }
+impl BatchRunner for Runner {
+    /// As many as a buffer has segments that the system sends at once, and few enough to stay in the
+    /// cache.
+    const BATCH_MAX: usize = 64;
 
-    fn poll(&mut self, done: &mut Vec<Box<Task>>) {
-        self.work();
-        pass_on(&mut self.finished, done);
-    }
-}
-
-impl Queue {
-    /// Does all that waits, in the order in which it came: neighbours of one kind go together.
-    fn work(&mut self) {
+    /// Runs them in the order in which they came: neighbours of one kind go together.
+    fn run(&mut self, tasks: &mut Vec<Box<Task>>) {
         let backend = self.backend;
-        for alike in self.waiting.chunk_by_mut(|one, other| kind(one) == kind(other)) {
-            alike.iter_mut().for_each(|task| task.begin());
-            let results = match alike.first().map(|first| kind(first)) {
-                Some(Some(Together::Seal)) => seal(backend, alike),
-                Some(Some(Together::Open)) => open_all(backend, alike),
-                Some(Some(Together::Protect)) => protect(backend, alike),
-                Some(Some(Together::Unprotect)) => unprotect(backend, alike),
+        for neighbours in tasks.chunk_by_mut(|one, other| batched(one) == batched(other)) {
+            neighbours.iter_mut().for_each(|task| task.begin());
+            let results = match neighbours.first().map(|first| batched(first)) {
+                Some(Some(Batched::Seal)) => seal(backend, neighbours),
+                Some(Some(Batched::Open)) => open_all(backend, neighbours),
+                Some(Some(Batched::Protect)) => protect(backend, neighbours),
+                Some(Some(Batched::Unprotect)) => unprotect(backend, neighbours),
                 _ => None,
             };
             match results {
                 Some(results) => {
-                    alike.iter_mut().zip(results).for_each(|(task, result)| task.complete(result));
+                    let results = neighbours.iter_mut().zip(results);
+                    results.for_each(|(task, result)| task.complete(result));
                 }
                 // The backend did not touch them.
-                None => alike.iter_mut().for_each(|task| task.run()),
+                None => neighbours.iter_mut().for_each(|task| task.run()),
             }
         }
-        pass_on(&mut self.waiting, &mut self.finished);
     }
 }
 
 /// What the backend does for many at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Together {
+enum Batched {
     Seal,
     Open,
     Protect,
     Unprotect,
 }
 
-fn kind(task: &Task) -> Option<Together> {
+fn batched(task: &Task) -> Option<Batched> {
     match task.operation {
-        Operation::Seal { .. } => Some(Together::Seal),
-        Operation::Open { .. } => Some(Together::Open),
-        Operation::Protect { .. } => Some(Together::Protect),
-        Operation::Unprotect { .. } => Some(Together::Unprotect),
+        Operation::Seal { .. } => Some(Batched::Seal),
+        Operation::Open { .. } => Some(Batched::Open),
+        Operation::Protect { .. } => Some(Batched::Protect),
+        Operation::Unprotect { .. } => Some(Batched::Unprotect),
         _ => None,
     }
 }
 
-/// How each of some tasks ended; `None` if there is one among them that cannot go with the others.
-/// Then none was begun.
+/// The result of each task. `None` if one of them cannot go through the backend with the others;
+/// then the backend has touched none.
 type Results = Option<Vec<Result<usize, Error>>>;
 
 fn seal(backend: PacketBackend, tasks: &mut [Box<Task>]) -> Results {

@@ -1,12 +1,11 @@
-//! Every driver of this crate against the suite that every driver has to pass. The null driver is
-//! left out: it never puts out the right bytes, and is not meant to.
+//! Every driver, also those of `keyway-test-drivers`, against the suite that every driver has to
+//! pass. The null driver is left out: its outputs are never right, and are not meant to be.
 
 use keyway_conformance::{Outcome, Plan, Report, run};
-use keyway_drivers::{
-    Card, Pool, fault, multibuffer, pool, queued2003, simd_on, simulated, software,
-};
+use keyway_drivers::{Pool, multibuffer, pool, simd_on, software};
 use keyway_engine::{Algorithm, Driver};
 use keyway_simd::packet::PacketBackend;
+use keyway_test_drivers::{Card, fault, queued2003, simulated};
 use std::sync::Arc;
 
 /// Runs the suite, with software as the reference, and shows what failed.
@@ -80,7 +79,7 @@ fn queued2003_conforms() {
 
 #[test]
 fn a_fault_driver_without_faults_conforms() {
-    passes(fault("fault", software(), keyway_drivers::Plan::default()).0, &some());
+    passes(fault("fault", software(), keyway_test_drivers::Plan::default()).0, &some());
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 mod work;
 
-use keyway_drivers::{Plan, Pool, fault, pool, software};
+use keyway_drivers::{Pool, pool, software};
 use keyway_engine::{
     Algorithm, Cost, Demand, Driver, DriverSession, Engine, Error, Flow, Key, Operation,
     Parameters, Place, Request, Session, Step, Task, Waker,
 };
 use keyway_meter::counter;
+use keyway_test_drivers::{Plan, fault};
 use proptest::prelude::*;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::sync::{Arc, Mutex, mpsc};

@@ -2,8 +2,8 @@
 
 use super::work::Work;
 use clap::{Args, Subcommand, ValueEnum};
-use keyway_drivers::Card;
 use keyway_engine::{Algorithm, limits};
+use keyway_test_drivers::Card;
 use std::path::PathBuf;
 
 /// Look at the drivers that do the cryptography, verify them, and measure them

@@ -17,8 +17,9 @@ use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
 use arguments::{CARDS, Drivers, Spec};
-use keyway_drivers::{Plan, Pool};
+use keyway_drivers::Pool;
 use keyway_engine::{Driver, Engine};
+use keyway_test_drivers::Plan;
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt::Display;
@@ -45,11 +46,14 @@ pub fn run(command: &Crypto) -> Result<bool, Failure> {
 
 /// The drivers of a command, in order of registration.
 fn drivers(arguments: &Drivers) -> Result<Vec<Arc<dyn Driver>>, Failure> {
-    use keyway_drivers::{fault, pool, queued2003, simulated, software};
+    use keyway_drivers::{pool, software};
+    use keyway_test_drivers::{fault, null, queued2003, simulated};
     let refused = |what: &str, why: &io::Error| {
         Failure::new(format!("cannot make the driver {what}: {}", crate::failure::plain(why)))
     };
     let mut drivers = keyway_drivers::drivers();
+    // To measure what is around the cryptography is a purpose of these commands.
+    drivers.push(null());
     for spec in &arguments.with {
         match spec {
             Spec::Pool { threads, cores } => {

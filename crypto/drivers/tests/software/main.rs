@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 /// With the null driver, which must not be chosen, and with what is off unless enabled.
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     let engine = Engine::builder().legacy(true);
-    engine.driver(keyway_drivers::software()).driver(keyway_drivers::null()).build()
+    engine.driver(keyway_drivers::software()).driver(keyway_test_drivers::null()).build()
 });
 
 fn open(algorithm: Algorithm, key: Key<'_>) -> Result<Session, Error> {

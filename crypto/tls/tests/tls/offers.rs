@@ -95,7 +95,7 @@ fn a_key_signs_with_what_is_left() {
 /// The null driver does every algorithm, wrongly, for those who name it; TLS does not.
 #[test]
 fn drivers_that_must_be_named_are_not_counted_on() {
-    let engine = Engine::builder().driver(keyway_drivers::null()).slow_pool(0, 0).build();
+    let engine = Engine::builder().driver(keyway_test_drivers::null()).slow_pool(0, 0).build();
     let provider = provider(&engine);
     assert_eq!((suites(&provider).len(), groups(&provider).len()), (0, 0));
     assert!(provider.signature_verification_algorithms.all.is_empty());

@@ -1,13 +1,15 @@
 //! A driver that fails as planned: what it breaks, and that nothing is lost.
 
+#[path = "../../drivers/tests/work/mod.rs"]
 mod work;
 
-use keyway_drivers::{FaultHandle, Plan, fault, software};
+use keyway_drivers::software;
 use keyway_engine::{
     Algorithm, Demand, Driver, Engine, Error, Flow, Key, Linear, Operation, Parameters, Place,
     Request, Selection, Step, Task, Waker,
 };
 use keyway_meter::counter;
+use keyway_test_drivers::{FaultHandle, Plan, fault};
 use proptest::prelude::*;
 use std::sync::Arc;
 use work::{acts, check, digest, drive, engine, finish, in_order, sessions, sessions_on};

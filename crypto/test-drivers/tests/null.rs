@@ -8,7 +8,7 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 fn engine() -> Engine {
-    Engine::builder().driver(keyway_drivers::null()).legacy(true).slow_pool(1, 8).build()
+    Engine::builder().driver(keyway_test_drivers::null()).legacy(true).slow_pool(1, 8).build()
 }
 
 fn open(engine: &Engine, algorithm: Algorithm) -> Session {

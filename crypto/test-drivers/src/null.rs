@@ -1,20 +1,20 @@
 //! The driver that does nothing: what remains is the cost of everything around the cryptography.
 
-use crate::pass_on;
 use keyway_engine::{
     Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation, Request,
     Selection, Step, TAG_BYTES, Task, Waker,
 };
+use std::mem;
 use std::sync::Arc;
 
-/// What it says a signature needs, in bytes; an Ed25519 one does.
+/// The length that it gives for a signature, in bytes: that of Ed25519.
 const SIGNATURE_BYTES: usize = 64;
 
-/// A driver, `null`, that takes every request and every key, leaves data as it is, puts out zeros
-/// where something is to be put out, and finds every tag and signature good.
+/// A driver, `null`, that takes every request and every key, leaves data as it is, fills outputs
+/// with zeros, and accepts every tag and signature.
 ///
-/// The scheduler never chooses it; it serves those who name it. It has queues of its own, which
-/// finish whatever they take at once, so that what the way through a queue costs can be seen too.
+/// The scheduler never chooses it; only sessions that name it use it. It has queues of its own, which
+/// finish whatever they take at once, so that the cost of a queue can be measured too.
 pub fn null() -> Arc<dyn Driver> {
     Arc::new(Null)
 }
@@ -57,7 +57,7 @@ impl DriverQueue for Queue {
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, _: bool) -> Flow {
         for task in tasks.iter_mut() {
             match &mut task.operation {
-                // What is measured most does without the way over a request.
+                // These are measured most: they save the conversion to a request.
                 Operation::Seal { data, tag, .. } => {
                     *tag = [0; TAG_BYTES];
                     let length = data.len();
@@ -70,12 +70,21 @@ impl DriverQueue for Queue {
                 _ => task.run(),
             }
         }
-        pass_on(tasks, &mut self.finished);
+        move_all(tasks, &mut self.finished);
         Flow::Open
     }
 
     fn poll(&mut self, done: &mut Vec<Box<Task>>) {
-        pass_on(&mut self.finished, done);
+        move_all(&mut self.finished, done);
+    }
+}
+
+/// Moves all of `from` to the end of `to`: without a copy, if that is empty.
+fn move_all(from: &mut Vec<Box<Task>>, to: &mut Vec<Box<Task>>) {
+    if to.is_empty() {
+        mem::swap(from, to);
+    } else {
+        to.append(from);
     }
 }
 
@@ -122,7 +131,7 @@ impl DriverSession for Session {
     }
 }
 
-/// Puts out zeros, at most `most`.
+/// Fills an output with zeros, at most `most`.
 fn zeros(out: &mut [u8], most: usize) -> usize {
     let used = out.len().min(most);
     out.iter_mut().take(used).for_each(|byte| *byte = 0);

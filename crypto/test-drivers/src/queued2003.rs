@@ -1,8 +1,8 @@
-//! How the systems of 2003 dispatched, as a baseline to measure against: every request is put on a
-//! queue, a thread takes it from there and has it done, a second thread delivers it. Two thread
-//! switches for a request, and nobody looks on: who has nothing to do sleeps at once.
+//! How the systems of 2003 dispatched, as a baseline to measure against. Every request is put on a
+//! queue; one thread takes it from there and runs it, a second one delivers it. That is two thread
+//! switches for a request. Nothing spins: a thread without work sleeps at once.
 
-use crate::handover::{End, Line, State, deliver, join};
+use keyway_drivers::worker_queue::{ConsumerQueue, WorkerQueue, WorkerSession, deliver, join};
 use keyway_engine::{
     Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Place, Selection, Step,
     Waker, limits,
@@ -15,18 +15,18 @@ use std::time::Duration;
 const NAME: &str = "queued2003";
 
 /// A driver, `queued2003`, that has `inner`'s requests run by one dispatch thread and delivered by
-/// one return thread, in the order in which they came: the return thread
-/// wakes lone callers and the threads of queues. A thread that is woken takes what waits. A hash that is fed in
+/// one return thread, in the order in which they came. The return thread wakes the caller of a single
+/// request and the owner of a queue. A thread that is woken takes what waits. A hash that is fed in
 /// pieces is `inner`'s.
 ///
-/// The scheduler never chooses it; it serves those who name it.
+/// The scheduler never chooses it; only sessions that name it use it.
 ///
 /// # Errors
 /// The system starts no more threads.
 pub fn queued2003(inner: Arc<dyn Driver>) -> io::Result<Arc<dyn Driver>> {
-    let line = || Line::new(limits::QUEUE_DEPTH_MAX, 1, Duration::ZERO);
-    let (requests, returns) = (line(), line());
-    // From here on its drop ends what has been started.
+    let queue = || WorkerQueue::new(limits::QUEUE_DEPTH_MAX, 1, Duration::ZERO);
+    let (requests, returns) = (queue(), queue());
+    // From here on its drop ends the threads that were started.
     let mut driver = Queued2003 {
         inner,
         requests: requests.clone(),
@@ -41,7 +41,7 @@ pub fn queued2003(inner: Arc<dyn Driver>) -> io::Result<Arc<dyn Driver>> {
     Ok(Arc::new(driver))
 }
 
-fn dispatch_all(requests: &Line, returns: &Line) {
+fn dispatch_all(requests: &WorkerQueue, returns: &WorkerQueue) {
     let mut jobs = Vec::new();
     while requests.take(&mut jobs) {
         for mut job in jobs.drain(..) {
@@ -53,7 +53,7 @@ fn dispatch_all(requests: &Line, returns: &Line) {
     }
 }
 
-fn deliver_all(returns: &Line) {
+fn deliver_all(returns: &WorkerQueue) {
     let mut jobs = Vec::new();
     while returns.take(&mut jobs) {
         deliver(&mut jobs);
@@ -62,8 +62,8 @@ fn deliver_all(returns: &Line) {
 
 struct Queued2003 {
     inner: Arc<dyn Driver>,
-    requests: Arc<Line>,
-    returns: Arc<Line>,
+    requests: Arc<WorkerQueue>,
+    returns: Arc<WorkerQueue>,
     /// The dispatch thread.
     dispatch: Vec<JoinHandle<()>>,
     /// The return thread.
@@ -88,7 +88,7 @@ impl Driver for Queued2003 {
     }
 
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
-        Ok(Box::new(State::new(self.inner.open(steps)?, &self.requests)))
+        Ok(Box::new(WorkerSession::new(self.inner.open(steps)?, &self.requests)))
     }
 
     fn stream(&self, algorithm: Algorithm) -> Result<Box<dyn DriverStream>, Error> {
@@ -96,7 +96,7 @@ impl Driver for Queued2003 {
     }
 
     fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
-        Some(Box::new(End::new(&self.requests, waker)))
+        Some(Box::new(ConsumerQueue::new(&self.requests, waker)))
     }
 }
 

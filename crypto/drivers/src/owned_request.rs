@@ -1,9 +1,9 @@
-//! A lone request that another thread works on: its bytes are copied there and back.
+//! A single request that another thread works on: its bytes are copied there and back.
 //!
 //! A borrowed request ends with the call it was made in, and a thread that outlives the call may
-//! not look at it. The copy costs some allocations, one pass over the bytes in each direction
+//! not read it. The copy costs some allocations, one pass over the bytes in each direction
 //! and one to wipe it: about 50 ns for 64 bytes and 0.2 ns for each further one, twice what a fast
-//! cipher takes. Who minds submits tasks to a queue, which are moved.
+//! cipher takes. The tasks of a queue are moved instead.
 
 use keyway_engine::{Error, Operation, Request};
 use zeroize::{Zeroize, Zeroizing};
@@ -89,10 +89,10 @@ pub(crate) fn own(request: &Request<'_>) -> Operation {
     }
 }
 
-/// Gives what became of an owned copy to the request it was made of, as if that had been run
-/// itself: what is worked on in place whatever the result, what is put out if there is any. After
-/// [`Error::Gone`] and [`Error::Driver`] the request stays as it was.
-pub(crate) fn give(
+/// Copies the outcome of an owned copy back to its request, as if that had been run itself: data
+/// that is changed in place whatever the result, outputs where there are any. After [`Error::Gone`]
+/// and [`Error::Driver`] the request stays as it was.
+pub(crate) fn copy_back(
     operation: &mut Operation,
     request: &mut Request<'_>,
     result: Result<usize, Error>,
@@ -139,13 +139,13 @@ pub(crate) fn give(
             let used = result.unwrap_or(0).min(from.len());
             out[..used].copy_from_slice(&from[..used]);
         }
-        // A verification puts nothing out, and a copy is of its request's kind.
+        // A verification has no output, and a copy is of its request's kind.
         _ => {}
     });
 }
 
-/// Wipes the texts of a copy that its consumer does not know of; an operation wipes its passwords
-/// and shared secrets by itself.
+/// Wipes the data of a copy, which its consumer cannot reach. An operation wipes its passwords and
+/// shared secrets by itself.
 pub(crate) fn wipe(operation: &mut Operation) {
     match operation {
         Operation::Compress { data, out } | Operation::Decompress { data, out } => {

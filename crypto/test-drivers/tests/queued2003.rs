@@ -1,9 +1,11 @@
 //! The dispatch of 2003: slow, but it loses nothing and keeps the order.
 
+#[path = "../../drivers/tests/work/mod.rs"]
 mod work;
 
-use keyway_drivers::{queued2003, software};
+use keyway_drivers::software;
 use keyway_engine::{Algorithm, Engine, Error, Flow, Key, Parameters, Request, Waker};
+use keyway_test_drivers::queued2003;
 use proptest::prelude::*;
 use std::thread;
 use work::{FOREVER, acts, check, digest, drive, engine, finish, sessions, told};

@@ -1,10 +1,11 @@
 //! Simulated cards: right bytes, exact acceptance, and nothing lost when one dies.
 
-use keyway_drivers::{Card, Simulated, null, simulated, software};
+use keyway_drivers::software;
 use keyway_engine::{
     Algorithm, Demand, Direction, Driver, DriverQueue, Engine, Error, Flow, Iv, Key, Operation,
     Parameters, Part, Request, Session, Step, Task, Waker,
 };
+use keyway_test_drivers::{Card, Simulated, null, simulated};
 use std::sync::Arc;
 use std::time::Duration;
 

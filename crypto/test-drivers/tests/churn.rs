@@ -1,10 +1,11 @@
 //! Drivers come, go and die while requests run: each request completes exactly once, with right
 //! bytes. `CHURN_REQUESTS` sets how many (default 60,000; the benchmark does a million).
 
-use keyway_drivers::{FaultHandle, Plan, fault, software};
+use keyway_drivers::software;
 use keyway_engine::{
     Algorithm, Direction, Engine, Error, Iv, Key, Operation, Parameters, Part, Session, Step, Task,
 };
+use keyway_test_drivers::{FaultHandle, Plan, fault};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
