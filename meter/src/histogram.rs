@@ -1,4 +1,4 @@
-//! Histograms: how a value was spread, known to an eighth.
+//! Histograms: how a value is distributed, known to an eighth.
 
 use crate::EVENTS;
 use crate::counter::page;
@@ -7,7 +7,7 @@ use crate::limits::{HISTOGRAM_BUCKETS, HISTOGRAMS_MAX};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// A named spread of values. Cheap to copy; every method may be called by any thread.
+/// A named distribution of values. Cheap to copy; every method may be called by any thread.
 ///
 /// All threads write to the same words: it is for what is sampled, not for every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Oversized, malformed and deaf: the right answer, and the server stays up for everybody else.
+//! Oversized and malformed messages, and slow readers: the right answer, and the server stays up for everybody else.
 
 use keyway_codec::message::{Message, Op, ResultCode};
 use keyway_tests::client::Client;
@@ -74,14 +74,14 @@ fn random_bytes_and_half_messages_leave_the_server_up() {
 fn clients_that_never_read_do_not_stop_the_others() {
     let (_folder, mut server) = sample(300);
     let password = server.password();
-    let mut deaf = Vec::new();
+    let mut slow_readers = Vec::new();
     for _ in 0..20 {
         let mut client = connect(&server);
         client.bind(server.administrator(), &password).unwrap();
         for _ in 0..100 {
             client.send_search("dc=example,dc=com", "objectClass", "person").unwrap();
         }
-        deaf.push(client);
+        slow_readers.push(client);
     }
     let mut client = connect(&server);
     client.bind(server.administrator(), &password).unwrap();

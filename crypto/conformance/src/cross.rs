@@ -1,6 +1,7 @@
 //! Every operation against the reference, on random input of awkward lengths.
 
-use crate::jobs::{Work, jobs};
+use crate::jobs::jobs;
+use crate::work::{Work, bytes};
 use crate::{Bench, Checked, Stop};
 use keyway_engine::{Algorithm, Kind, Request, Session};
 
@@ -28,7 +29,7 @@ pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {
                 cases += 1;
             }
             if let [algorithm] = *work.steps {
-                let text = crate::jobs::bytes(&mut rng, *size);
+                let text = bytes(&mut rng, *size);
                 cases += in_parts(&pair.subject, &pair.reference, algorithm, &text)?;
             }
         }
@@ -36,7 +37,7 @@ pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {
     if let [algorithm] = *work.steps
         && algorithm.kind() == Kind::Hash
     {
-        cases += streamed(bench, algorithm, &crate::jobs::bytes(&mut rng, 5_000))?;
+        cases += streamed(bench, algorithm, &bytes(&mut rng, 5_000))?;
     }
     Ok(cases)
 }

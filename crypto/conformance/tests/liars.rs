@@ -161,7 +161,9 @@ fn an_honest_driver_passes_every_check() {
         let is = |outcome: &Outcome| matches!(outcome, Outcome::Passed { cases } if *cases > 0);
         report.checks.iter().any(|check| check.name == name && is(&check.outcome))
     };
-    for name in ["vectors", "cross", "misuse", "doors", "busy", "threads", "unregister", "drop"] {
+    for name in
+        ["vectors", "cross", "misuse", "entry-points", "busy", "threads", "unregister", "drop"]
+    {
         assert!(passed(name), "{name}");
     }
 }
@@ -183,7 +185,7 @@ fn progress_is_told_before_each_check() {
 fn wrong_bytes_are_caught() {
     for algorithm in [GCM, Algorithm::HmacSha256] {
         let failed = failed(Lie::FlipsABit, algorithm);
-        assert!(failed.contains(&"cross") && failed.contains(&"doors"), "{failed:?}");
+        assert!(failed.contains(&"cross") && failed.contains(&"entry-points"), "{failed:?}");
     }
 }
 
@@ -231,7 +233,7 @@ fn a_lost_task_is_caught_and_waited_for_once() {
 #[test]
 fn a_changed_number_is_caught() {
     let failed = failed(Lie::Renumbers, GCM);
-    assert!(failed.contains(&"doors"), "{failed:?}");
+    assert!(failed.contains(&"entry-points"), "{failed:?}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub struct Plan {
     pub delay: u32,
     /// Whether what one poll finds is in disorder.
     pub shuffle: bool,
-    /// After how many requests, of all queues and lone ones together, the driver dies; `None` for
+    /// After how many requests, queued and single ones together, the driver dies; `None` for
     /// never. Those with which an engine measures its costs count.
     pub dies_after: Option<u64>,
     /// Whether the scheduler may choose it.
@@ -52,7 +52,7 @@ impl Default for Plan {
 /// A driver that has `inner` do the work and fails as planned, and a handle to it. It takes tasks
 /// without end unless the plan says that it is busy.
 ///
-/// A dead driver opens nothing and takes nothing, and lone requests stay as they were. What its
+/// A dead driver opens nothing and takes nothing, and single requests stay as they were. What its
 /// queues had accepted comes out with the next poll: some finished, some given back, and some
 /// failed in the middle, with damaged data.
 pub fn fault(name: &str, inner: Arc<dyn Driver>, plan: Plan) -> (Arc<dyn Driver>, FaultHandle) {
@@ -63,7 +63,7 @@ pub fn fault(name: &str, inner: Arc<dyn Driver>, plan: Plan) -> (Arc<dyn Driver>
         accepted: AtomicU64::new(0),
         returned: AtomicU64::new(0),
         queues: AtomicU64::new(0),
-        lone: Mutex::new(Random(plan.seed)),
+        single: Mutex::new(Random(plan.seed)),
     });
     let handle = FaultHandle { shared: shared.clone() };
     (Arc::new(Faulty { name: name.to_owned(), inner, shared }), handle)
@@ -86,7 +86,7 @@ impl FaultHandle {
         self.shared.is_dead()
     }
 
-    /// Requests that it has accepted, by queues and alone.
+    /// Requests that it has accepted, queued and single ones.
     pub fn accepted(&self) -> u64 {
         self.shared.accepted.load(Ordering::Relaxed)
     }
@@ -106,8 +106,8 @@ struct Shared {
     returned: AtomicU64,
     /// Queues that were made, each of which has its own chances.
     queues: AtomicU64,
-    /// The chances of lone requests.
-    lone: Mutex<Random>,
+    /// The chances of single requests.
+    single: Mutex<Random>,
 }
 
 impl Shared {
@@ -187,7 +187,7 @@ impl DriverSession for State {
             return Err(Error::Gone);
         }
         let fails = {
-            let mut random = self.shared.lone.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut random = self.shared.single.lock().unwrap_or_else(PoisonError::into_inner);
             random.chance(self.shared.plan.errors)
         };
         let result = if fails { Err(PLANNED) } else { self.inner.run(request) };

@@ -307,7 +307,7 @@ fn a_card_that_hangs_is_found_out_and_its_work_done_elsewhere() {
     assert_eq!(queue.in_flight(), 0);
 }
 
-/// Threads on a queue each, and one on the direct door; two cards that die at different times.
+/// Threads on a queue each, and one with single requests; two cards that die at different times.
 #[test]
 fn every_request_ends_once_when_cards_die_under_load() {
     const EACH: u64 = 1_500;

@@ -1,10 +1,10 @@
 //! Records: sealed and opened in place, one engine request each.
 //!
 //! rustls has no way to hear that sealing failed: it panics on an error. So a record that the
-//! engine did not seal leaves as noise (see [`poison`]).
+//! engine did not seal leaves as noise (see [`random_fallback`]).
 
 use crate::limits::FRAGMENT_BYTES_MAX;
-use crate::poison::{self, fault};
+use crate::random_fallback::{self, fault};
 use keyway_engine::{Algorithm, Engine, Key, NONCE_BYTES, Parameters, Request, Session, TAG_BYTES};
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, InboundPlainMessage, Iv, KeyBlockShape, MessageDecrypter,
@@ -126,8 +126,8 @@ impl Cipher {
             Err(_) => false,
         };
         if !sealed {
-            poison::fill(self.engine, data);
-            poison::fill(self.engine, &mut tag);
+            random_fallback::fill(self.engine, data);
+            random_fallback::fill(self.engine, &mut tag);
         }
         tag
     }

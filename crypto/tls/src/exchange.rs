@@ -1,31 +1,12 @@
-//! Key exchange on one curve (RFC 8446 § 4.2.8.2, RFC 8422 § 5.11), and the list of groups.
+//! Key exchange on one curve (RFC 8446 § 4.2.8.2, RFC 8422 § 5.11).
 
-use crate::hybrid::Hybrid;
-use crate::poison::fault;
-use crate::{leak, offers};
+use crate::random_fallback::fault;
 use keyway_engine::{Algorithm, Engine, Key, Parameters, Request, Session};
 use rustls::crypto::{ActiveKeyExchange, SharedSecret, SupportedKxGroup};
 use rustls::ffdhe_groups::FfdheGroup;
 use rustls::{Error, NamedGroup, PeerMisbehaved};
 use std::fmt;
 use zeroize::Zeroizing;
-
-/// The groups that the engine's drivers can do, best first.
-pub(crate) fn groups(engine: &'static Engine) -> Vec<&'static dyn SupportedKxGroup> {
-    let x25519 = Curve { engine, algorithm: Algorithm::X25519, name: NamedGroup::X25519 };
-    let p256 = Curve { engine, algorithm: Algorithm::EcdhP256, name: NamedGroup::secp256r1 };
-    let p384 = Curve { engine, algorithm: Algorithm::EcdhP384, name: NamedGroup::secp384r1 };
-    let mut groups: Vec<&'static dyn SupportedKxGroup> = Vec::new();
-    if offers(engine, Algorithm::MlKem768) && offers(engine, Algorithm::X25519) {
-        groups.push(leak(Hybrid { engine, classical: x25519 }));
-    }
-    for curve in [x25519, p256, p384] {
-        if offers(engine, curve.algorithm) {
-            groups.push(leak(curve));
-        }
-    }
-    groups
-}
 
 /// An error of working with the peer's share, which may be the share's fault.
 pub(crate) fn share_fault(error: keyway_engine::Error) -> Error {
@@ -37,9 +18,9 @@ pub(crate) fn share_fault(error: keyway_engine::Error) -> Error {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Curve {
-    engine: &'static Engine,
-    algorithm: Algorithm,
-    name: NamedGroup,
+    pub engine: &'static Engine,
+    pub algorithm: Algorithm,
+    pub name: NamedGroup,
 }
 
 impl Curve {

@@ -1,7 +1,7 @@
 //! TLS 1.3's key schedule: HKDF (RFC 5869) and HMAC.
 
 use crate::hash::Function;
-use crate::poison::{self, fault};
+use crate::random_fallback::{self, fault};
 use keyway_engine::{Engine, Error, Key, Parameters, Request, Session};
 use rustls::crypto::ActiveKeyExchange;
 use rustls::crypto::hmac::Tag;
@@ -69,7 +69,7 @@ impl Hkdf for Schedule {
         let mut room = [0; Function::BYTES_MAX];
         let (out, _) = room.split_at_mut(self.function.bytes());
         if self.mac(key.as_ref(), message, out).is_err() {
-            poison::fill(self.engine, out);
+            random_fallback::fill(self.engine, out);
         }
         Tag::new(out)
     }
@@ -88,7 +88,7 @@ impl Expander {
             Err(error) => Err(*error),
         };
         if expanded.is_err() {
-            poison::fill(self.schedule.engine, out);
+            random_fallback::fill(self.schedule.engine, out);
         }
     }
 }

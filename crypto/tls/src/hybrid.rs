@@ -4,7 +4,7 @@
 //! the server's (ciphertext) and in the secret.
 
 use crate::exchange::{Curve, KeyPair, share_fault};
-use crate::poison::fault;
+use crate::random_fallback::fault;
 use keyway_engine::{Algorithm, Engine, Key, Parameters, Request, Session};
 use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
 use rustls::ffdhe_groups::FfdheGroup;

@@ -12,7 +12,7 @@
 //!
 //! rustls lets some operations fail and others not. Where it does, the engine's error is passed on.
 //! Where it does not, the answer is replaced by random bytes, so that the connection cannot
-//! continue; the module `poison` says why that is safe.
+//! continue; the module `random_fallback` says why that is safe.
 //!
 //! What may not enter: any primitive (that is a driver's), any socket, and any rustls feature that
 //! brings a provider of its own.
@@ -22,14 +22,15 @@ mod aead;
 mod clients;
 mod config;
 mod exchange;
+mod groups;
 mod hash;
 mod hkdf;
 mod hybrid;
 mod limits;
-mod poison;
 mod prf;
 mod quic;
 mod random;
+mod random_fallback;
 mod sign;
 mod suites;
 mod ticket;
@@ -72,7 +73,7 @@ pub fn provider(engine: &Engine) -> Arc<CryptoProvider> {
     let engine = kept.unwrap_or_else(|| leak(engine.clone()));
     let provider = Arc::new(CryptoProvider {
         cipher_suites: suites::suites(engine),
-        kx_groups: exchange::groups(engine),
+        kx_groups: groups::groups(engine),
         signature_verification_algorithms: verify::algorithms(engine),
         secure_random: leak(random::Random { engine }),
         key_provider: leak(sign::Keys { engine }),

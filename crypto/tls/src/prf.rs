@@ -1,7 +1,7 @@
 //! TLS 1.2's pseudo-random function (RFC 5246 § 5) on HMAC requests.
 
 use crate::hash::Function;
-use crate::poison::{self, fault};
+use crate::random_fallback::{self, fault};
 use keyway_engine::{Engine, Error, Key, Parameters, Request};
 use rustls::crypto::ActiveKeyExchange;
 use rustls::crypto::tls12::Prf;
@@ -59,7 +59,7 @@ impl Prf for Tls12Prf {
 
     fn for_secret(&self, output: &mut [u8], secret: &[u8], label: &[u8], seed: &[u8]) {
         if self.expand(secret, label, seed, output).is_err() {
-            poison::fill(self.engine, output);
+            random_fallback::fill(self.engine, output);
         }
     }
 }

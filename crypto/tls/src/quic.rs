@@ -3,14 +3,14 @@
 //!
 //! Who uses these keys takes a failure to seal or to mask for impossible, and panics (quinn does).
 //! So a packet that the engine did not seal leaves as noise, and a header that it has no mask for
-//! gets one that nobody can predict (see [`poison`]): at either end the packet then fails to open,
+//! gets one that nobody can predict (see [`random_fallback`]): at either end the packet then fails to open,
 //! and is dropped like one that the network damaged.
 
 use crate::aead::Cipher;
 use crate::limits::{
     CHACHA20_PACKETS_FORGED_MAX, CHACHA20_PACKETS_MAX, GCM_PACKETS_FORGED_MAX, GCM_PACKETS_MAX,
 };
-use crate::{leak, offers, poison};
+use crate::{leak, offers, random_fallback};
 use keyway_engine::{
     Algorithm, Engine, Key, MASK_BYTES, Parameters, Request, SAMPLE_BYTES, Session, TAG_BYTES,
 };
@@ -147,7 +147,7 @@ impl HeaderKey {
             Err(_) => false,
         };
         if !made {
-            poison::fill(self.engine, mask);
+            random_fallback::fill(self.engine, mask);
         }
         Ok(())
     }

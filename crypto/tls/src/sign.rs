@@ -3,7 +3,7 @@
 //! A key is handed to the engine when it is loaded, once for each scheme it may sign with; after
 //! that this side only holds sessions.
 
-use crate::poison::fault;
+use crate::random_fallback::fault;
 use keyway_engine::{Algorithm, Engine, Key, Parameters, Session};
 use rustls::crypto::KeyProvider;
 use rustls::pki_types::{AlgorithmIdentifier, PrivateKeyDer, SubjectPublicKeyInfoDer, alg_id};

@@ -1,4 +1,4 @@
-//! The store through its public door: one of everything.
+//! The store through its public interface: one of everything.
 
 use keyway_store::{Entry, EntryId, Error, Key, KeyRange, Names, Options, Store};
 

@@ -1,6 +1,6 @@
 //! Ciphers without authentication.
 
-use super::{Opened, failed, misfit, opened, xts};
+use super::{Opened, WRONG_LENGTH, failed, misfit, opened, xts};
 use aws_lc_rs::cipher::{self, DecryptingKey, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use keyway_engine::{Algorithm, DriverSession, Error, IV_BYTES_MAX, Key, Request};
@@ -47,9 +47,6 @@ pub(super) fn key(algorithm: Algorithm, secret: &[u8]) -> Result<UnboundCipherKe
     };
     UnboundCipherKey::new(named, secret).map_err(|_| WRONG_LENGTH)
 }
-
-pub(super) const WRONG_LENGTH: Error =
-    Error::InvalidKey("it is not as long as the algorithm's keys are");
 const NOT_WHOLE: Error = Error::invalid_request("the text is not whole blocks");
 
 /// Cipher block chaining, AES or Triple DES.

@@ -151,3 +151,5 @@ fn put(bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     room.copy_from_slice(bytes);
     Ok(bytes.len())
 }
+
+const WRONG_LENGTH: Error = Error::InvalidKey("it is not as long as the algorithm's keys are");

@@ -1,7 +1,6 @@
 //! XTS (IEEE 1619 § 5).
 
-use super::cipher::WRONG_LENGTH;
-use super::{Opened, misfit, opened};
+use super::{Opened, WRONG_LENGTH, misfit, opened};
 use aes::cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
 };

@@ -39,7 +39,7 @@ pub struct Card {
     pub rsa_1024_per_second: u64,
     /// Most completions that one interrupt announces; 1 where each request has its own.
     pub coalesce: u64,
-    /// Nanoseconds after which a completion is announced even if it stayed alone.
+    /// Nanoseconds after which a completion is announced even if it is the only one.
     pub coalesce_ns: u64,
     /// Nanoseconds after which a card that hangs is taken for dead.
     pub watchdog_ns: u64,

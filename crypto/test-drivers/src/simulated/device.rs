@@ -5,11 +5,11 @@
 //! host looked or not.
 //!
 //! ```text
-//! accepted ── waits ──▶ begin ── occupies the unit ──▶ end ── for company, bus, interrupt ──▶ announced
+//! accepted ── waits ──▶ begin ── occupies the unit ──▶ end ── coalescing, bus, interrupt ──▶ announced
 //! ```
 //!
 //! All of a request's times are known when it is accepted, but for one: an interrupt may come
-//! earlier than the timer would raise it, because company came or the batch was closed.
+//! earlier than the timer would raise it, because the batch was filled or closed.
 
 use super::card::Card;
 use std::collections::VecDeque;
@@ -122,7 +122,7 @@ impl Device {
         Some(Slot { half, number, begin })
     }
 
-    /// Ends a batch: what was accepted waits for no company any more.
+    /// Ends a batch: what was accepted waits for no further requests.
     pub fn close(&mut self) {
         if self.now < self.stops_at {
             for unit in &mut self.units {
@@ -156,7 +156,7 @@ impl Device {
         }
     }
 
-    /// When there is room, or nobody to wait for any more; in the past if that is so now.
+    /// When the ring has capacity, or the card's death; in the past if that is over.
     pub fn room_at(&self, half: Half) -> u64 {
         let unit = &self.units[half as usize];
         if unit.ring.len() < unit.capacity { 0 } else { self.or_death(unit.ring.front()) }
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_comes_with_company_or_with_the_timer_or_with_the_end_of_a_batch() {
+    fn an_interrupt_comes_with_a_full_batch_or_the_timer_or_the_end_of_a_batch() {
         let mut device = Device::new(&card());
         // Ends at 30, 60, 90: the first two go together with the second.
         let slots = [0, 1, 2].map(|_| put(&mut device, 30));
@@ -321,28 +321,28 @@ mod tests {
         assert!(!device.advance(69));
         assert!(device.advance(70));
         assert_eq!((device.announced(Symmetric), device.interrupts()), (2, 1));
-        // The third waits for company, and the timer, which runs from 90 to 190, is before it.
+        // The third waits for a full batch, and the timer, which runs from 90 to 190, is before it.
         let late = put(&mut device, 101);
         assert_eq!(late.begin, 90);
         assert_eq!([slots[2], late].map(|slot| device.announces_at(&slot)), [200, 301]);
-        // A closed batch waits for nobody.
+        // A closed batch does not wait.
         device.close();
         assert_eq!(device.announces_at(&late), 201);
         device.advance(200);
         assert_eq!((device.announced(Symmetric), device.interrupts()), (3, 2));
         device.advance(201);
         assert_eq!((device.announced(Symmetric), device.interrupts()), (4, 3));
-        // Company that comes in time brings the interrupt forward.
+        // A batch that is filled in time brings the interrupt forward.
         let first = put(&mut device, 9);
         assert_eq!(device.announces_at(&first), 210 + 100 + 10);
         put(&mut device, 11);
         assert_eq!(device.announces_at(&first), 221 + 10);
         // What ended before its batch was closed is announced from then on.
         device.advance(231);
-        let alone = put(&mut device, 9);
+        let single = put(&mut device, 9);
         device.advance(250);
         device.close();
-        assert_eq!(device.announces_at(&alone), 260);
+        assert_eq!(device.announces_at(&single), 260);
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Shared {
 
     fn change(&self, change: impl FnOnce(&mut Device)) {
         change(&mut self.look().device);
-        // Whoever waits learns of it.
+        // Wakes every thread that waits for the card.
         drop(self.look());
     }
 

@@ -84,6 +84,6 @@ pub(super) const LINGER_MAX: Duration = Duration::from_secs(1);
 pub(super) const LINGER_BYTES_MAX: usize = 1 << 20;
 /// How long accepting pauses when the system has no more descriptors.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Send buffer that the system keeps for each connection, in bytes. What a deaf client makes us
+/// Send buffer that the system keeps for each connection, in bytes. What a slow reader makes us
 /// hold is this and [`Limits::unread_answer_bytes_max`].
 pub(super) const SEND_BUFFER_BYTES: usize = 256 << 10;

@@ -147,7 +147,7 @@ async fn searches_take_turns_and_all_their_answers_arrive() {
 }
 
 /// A peer that has asked for far more than it reads.
-async fn deaf(server: &Running) -> Client {
+async fn slow_reader(server: &Running) -> Client {
     let mut client = Client::connect_narrow(server.address).await;
     assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
     client.request_all((0..FLOOD).map(|_| everything()).collect()).await;
@@ -157,9 +157,9 @@ async fn deaf(server: &Running) -> Client {
 #[tokio::test]
 async fn peers_that_do_not_read_stop_nobody_else() {
     let server = plain().await;
-    let mut deaf_clients = Vec::new();
+    let mut slow_readers = Vec::new();
     for _ in 0..8 {
-        deaf_clients.push(deaf(&server).await);
+        slow_readers.push(slow_reader(&server).await);
     }
     let mut client = Client::connect(server.address).await;
     for _ in 0..20 {
@@ -169,7 +169,7 @@ async fn peers_that_do_not_read_stop_nobody_else() {
         assert_eq!(client.receive().await.id(), id);
     }
     // And when they read again, they get the rest.
-    for client in &mut deaf_clients {
+    for client in &mut slow_readers {
         let mut done = 0;
         while done < FLOOD {
             done += usize::from(!client.receive().await.is_entry());
@@ -180,7 +180,7 @@ async fn peers_that_do_not_read_stop_nobody_else() {
 #[tokio::test]
 async fn abandon_and_unbind_reach_searches_whose_answers_are_not_read() {
     let server = plain().await;
-    let mut client = deaf(&server).await;
+    let mut client = slow_reader(&server).await;
     let first = 2;
     let abandons = (first..first + FLOOD as u32).map(Op::AbandonRequest);
     client.request_all(abandons.collect()).await;
@@ -196,7 +196,7 @@ async fn abandon_and_unbind_reach_searches_whose_answers_are_not_read() {
     // What was abandoned did not all come.
     assert!(entries < FLOOD * BIG_ENTRIES, "{entries}");
 
-    let mut client = deaf(&server).await;
+    let mut client = slow_reader(&server).await;
     client.request(Op::UnbindRequest).await;
     while client.receive_or_end().await.is_some() {}
 }
@@ -204,7 +204,7 @@ async fn abandon_and_unbind_reach_searches_whose_answers_are_not_read() {
 #[tokio::test]
 async fn a_cancelled_search_says_so() {
     let server = plain().await;
-    let mut client = deaf(&server).await;
+    let mut client = slow_reader(&server).await;
     let target = 1 + FLOOD as u32;
     let mut value = Vec::new();
     keyway_codec::extended::CancelRequest { id: target }.encode(&mut value);

@@ -2,8 +2,8 @@
 //!
 //! Most of rustls' traits return a `Result`; there the engine's error is passed on ([`fault`]).
 //! Hashing, HKDF's expansion, TLS 1.2's PRF and HMAC cannot fail in rustls' eyes, and an error from
-//! sealing a record makes rustls panic. There the answer is replaced by bytes that nobody can
-//! predict ([`fill`]), fresh ones each time:
+//! sealing a record makes rustls panic. There the answer is replaced by unpredictable bytes
+//! ([`fill`]), fresh ones each time:
 //!
 //! - a digest of a transcript then differs from the peer's, so no Finished, no signature and no
 //!   binder over it checks, on either side;
