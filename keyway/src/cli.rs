@@ -104,8 +104,9 @@ The server's certificate:
 Hardening:
   The process cannot be traced by others of its user, leaves no core file, gains no rights and
   makes files for its owner only (--allow-debugging leaves out the first two). Its keys are wiped
-  after use, but the system may swap them out: have no swap, or an encrypted one. A systemd unit
-  can add:
+  after use. Where it may lock memory without a limit (root, LimitMEMLOCK=infinity), all but the
+  store's pages is locked, and nothing of that gets to swap; what it once used it then keeps.
+  A systemd unit can add:
     User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
     ProtectSystem=strict            ReadWritePaths=DIR
     ProtectHome=yes                 PrivateTmp=yes
@@ -113,6 +114,7 @@ Hardening:
     NoNewPrivileges=yes             CapabilityBoundingSet=CAP_NET_BIND_SERVICE
     MemoryDenyWriteExecute=yes      SystemCallFilter=@system-service
     MemorySwapMax=0                 LimitCORE=0
+    LimitMEMLOCK=infinity
     RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK")]
 pub struct Up {
     #[command(flatten)]

@@ -3,6 +3,7 @@
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::{Failure, describe};
+use crate::harden;
 use crate::output;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
@@ -38,7 +39,8 @@ impl Instance {
         let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
         let options =
             Options { map_bytes_max: configuration.store_bytes_max, ..Options::default() };
-        let store = Store::open(&path, options).map_err(|why| cannot_open(folder, &why))?;
+        let store = harden::beside_locked_memory(|| Store::open(&path, options))
+            .map_err(|why| cannot_open(folder, &why))?;
         let opened = Directory::open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(why) => {

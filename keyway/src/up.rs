@@ -6,6 +6,7 @@ use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
 use crate::failure::{Failure, is_disk_full, plain};
 use crate::fill::{self, Manner};
+use crate::harden;
 use crate::instance::Instance;
 use crate::limits;
 use crate::listeners;
@@ -43,6 +44,7 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
     open_meter(&folder);
+    harden::lock_memory().into_iter().for_each(output::note);
     let engine = keyway_drivers::engine();
     let mut tls = Tls::new(&engine)?;
     let listen = doors.addresses()?;

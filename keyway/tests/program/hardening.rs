@@ -61,6 +61,60 @@ fn a_server_leaves_no_core_and_gains_no_rights() {
     running.stop();
 }
 
+/// The flags (proc(5), smaps) of what a server has mapped, with the first line of each.
+fn mappings(running: &Running) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut of = String::new();
+    for line in process(running, "smaps").lines() {
+        match line.strip_prefix("VmFlags:") {
+            Some(flags) => found.push((std::mem::take(&mut of), flags.to_owned())),
+            None if of.is_empty() => line.clone_into(&mut of),
+            None => {}
+        }
+    }
+    found
+}
+
+/// Keys lie wherever libraries allocate: all of that is locked, and the store, which may be larger
+/// than memory, is not.
+#[test]
+fn memory_is_locked_and_the_stores_is_not() {
+    if !rustix::process::geteuid().is_root() {
+        let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+        assert!(!ci, "nothing may be skipped in CI, but to lift the limit takes root");
+        eprintln!("skipped: to lift the limit on locked memory takes root");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let running = Running::start(&data, &["--sample", "10"]);
+    let mappings = mappings(&running);
+    let locked = |flags: &str| flags.split_whitespace().any(|flag| flag == "lo");
+    let of = |name: &str| -> Vec<bool> {
+        let of = mappings.iter().filter(|(line, _)| line.contains(name));
+        of.map(|(_, flags)| locked(flags)).collect()
+    };
+    assert_eq!((of("[heap]"), of("data.mdb")), (vec![true], vec![false]));
+    // Private memory without a file, that can be written: allocators' and stacks.
+    let private = mappings.iter().filter(|(line, _)| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        words[1] == "rw-p" && words[4] == "0"
+    });
+    let open: Vec<_> = private.filter(|(_, flags)| !locked(flags)).collect();
+    assert!(open.is_empty(), "{open:?}");
+    running.stop();
+}
+
+/// One that may not lock everything locks nothing: at a limit, allocations would fail.
+#[test]
+fn a_limit_on_locked_memory_is_no_reason_not_to_start() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let Some(running) = as_nobody(&data, &[]) else { return };
+    assert_eq!(status(&running, "VmLck:"), "0");
+    running.stop();
+}
+
 /// What of a process that cannot be traced is in `/proc` belongs to root, and nobody else of its
 /// user can look into its memory.
 #[test]
