@@ -1,6 +1,7 @@
 //! What a process that holds keys and passwords gives away: nothing to others of its user, nothing
 //! to a core file or to swap, and no rights that it could gain.
 
+use crate::output;
 use rustix::fs::Mode;
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use rustix::process::{
@@ -8,10 +9,6 @@ use rustix::process::{
 };
 use rustix::thread::set_no_new_privs;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Whether memory is locked, which the system does not tell.
-static LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Hardens this process; to be called before it starts a thread or reads a secret. With
 /// `debugging` it can still be traced, and leaves a core file where the system says so.
@@ -29,26 +26,29 @@ pub fn process(debugging: bool) {
 }
 
 /// Locks this process's memory, that of now and of later, so that the system never writes keys and
-/// passwords to swap: also those that libraries keep. Pages count from their first use. They stay
+/// passwords to swap: also those that libraries keep, but not the store's pages. Pages are locked
+/// when they are first used. They stay
 /// with the process then, since an allocator cannot hand back parts of what is locked.
 ///
-/// Returns a warning if that is forbidden and the system has swap.
-pub fn lock_memory() -> Option<String> {
+/// Returns whether it is so. If not, and the system has swap, it warns.
+pub fn lock_memory() -> bool {
     let unlimited = Rlimit { current: None, maximum: None };
     // Root may lift the limit; others have what they were given.
     let _ = setrlimit(Resource::Memlock, unlimited);
     let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
-    let locked = mlockall(all).is_ok();
+    let mut locked = mlockall(all).is_ok();
     if locked && !may_lock_more() {
         let _ = munlockall();
-    } else {
-        LOCKED.store(locked, Ordering::Relaxed);
+        locked = false;
     }
-    (!LOCKED.load(Ordering::Relaxed) && has_swap()).then(|| {
-        "warning: the system may write keys to swap: let the process lock its memory (ulimit -Hl \
-         unlimited, LimitMEMLOCK=infinity of a systemd unit), or keep it from swap (MemorySwapMax=0)"
-            .to_owned()
-    })
+    if !locked && has_swap() {
+        output::note(
+            "warning: the system may write keys to swap: let the process lock its memory (ulimit \
+             -Hl unlimited, LimitMEMLOCK=infinity of a systemd unit), or keep it from swap \
+             (MemorySwapMax=0)",
+        );
+    }
+    locked
 }
 
 /// Whether no limit will end what was begun: at a limit, allocations would fail. Who could lock more
@@ -64,18 +64,4 @@ fn may_lock_more() -> bool {
 fn has_swap() -> bool {
     // The first line is a header.
     fs::read_to_string("/proc/swaps").is_ok_and(|swaps| swaps.lines().nth(1).is_some())
-}
-
-/// Calls what maps a store, whose pages are to be the system's to keep or to drop.
-pub fn beside_locked_memory<R>(map: impl FnOnce() -> R) -> R {
-    let locked = LOCKED.load(Ordering::Relaxed);
-    if locked {
-        // What is locked stays so; what comes is not.
-        let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT);
-    }
-    let result = map();
-    if locked {
-        let _ = mlockall(MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
-    }
-    result
 }

@@ -24,7 +24,7 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
     let folder = Folder::open(&arguments.data.folder, Moment::now())?;
     let configuration = Configuration::load(&folder)?;
     let engine = keyway_drivers::engine();
-    let instance = Instance::open(&folder, &configuration, &engine)?;
+    let instance = Instance::open(&folder, &configuration, &engine, false)?;
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();
     let filled =

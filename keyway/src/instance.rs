@@ -3,7 +3,6 @@
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::{Failure, describe};
-use crate::harden;
 use crate::output;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
@@ -26,7 +25,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Opens the directory of a data folder, which is made if there is none.
+    /// Opens the directory of a data folder, which is made if there is none; `locked_memory` is the
+    /// process's.
     ///
     /// # Errors
     /// Whatever keeps the store from being opened.
@@ -34,13 +34,16 @@ impl Instance {
         folder: &Folder,
         configuration: &Configuration,
         engine: &Engine,
+        locked_memory: bool,
     ) -> Result<Instance, Failure> {
         let path = folder.file(name::STORE);
         let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
-        let options =
-            Options { map_bytes_max: configuration.store_bytes_max, ..Options::default() };
-        let store = harden::beside_locked_memory(|| Store::open(&path, options))
-            .map_err(|why| cannot_open(folder, &why))?;
+        let options = Options {
+            map_bytes_max: configuration.store_bytes_max,
+            locked_memory,
+            ..Options::default()
+        };
+        let store = Store::open(&path, options).map_err(|why| cannot_open(folder, &why))?;
         let opened = Directory::open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(why) => {

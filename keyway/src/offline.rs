@@ -54,7 +54,7 @@ pub fn folder(path: &Path) -> Result<Folder, Failure> {
 pub fn open_in(folder: Folder) -> Result<Offline, Failure> {
     let configuration = Configuration::load(&folder)?;
     let engine = keyway_drivers::engine();
-    let instance = Instance::open(&folder, &configuration, &engine)?;
+    let instance = Instance::open(&folder, &configuration, &engine, false)?;
     Ok(Offline { instance, engine, configuration, folder })
 }
 

@@ -44,14 +44,14 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
     open_meter(&folder);
-    harden::lock_memory().into_iter().for_each(output::note);
+    let locked_memory = harden::lock_memory();
     let engine = keyway_drivers::engine();
     let mut tls = Tls::new(&engine)?;
     let listen = doors.addresses()?;
     let made = tls.make(&folder, &configuration.tls, &listen, Moment::now())?;
     let runtime = runtime()?;
     let passwords = Passwords::new(engine.clone(), configuration.directory.password_cost);
-    let instance = Instance::open(&folder, &configuration, &engine)?;
+    let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
     admin::ensure(&folder, &instance, &passwords, &runtime)?;
     let password = || admin::stored_password(&folder, name::SAMPLE_PASSWORD, &passwords, &runtime);
     let first_start = fill(arguments, source, &folder, &instance, &password)?;

@@ -2,6 +2,7 @@
 
 use heed::types::Bytes;
 use heed::{AnyTls, CommitOrAbort, Database, Env, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
+use rustix::mm::{MlockAllFlags, mlockall};
 use std::io;
 use std::path::Path;
 
@@ -64,6 +65,16 @@ pub(crate) fn open_environment(
     // but the leaves of a large store), and the file is as long as they say, so that no page lies
     // beyond its end.
     unsafe { options.open(dir) }
+}
+
+/// Calls what maps a file in a process that locks its memory, so that the file's pages stay the
+/// system's to keep or to drop.
+pub(crate) fn beside_locked_memory<R>(map: impl FnOnce() -> R) -> R {
+    // What is locked stays so; what comes now is not. A refusal leaves more locked than need be.
+    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT);
+    let result = map();
+    let _ = mlockall(MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
+    result
 }
 
 /// Opens the tables; creates those that are missing.

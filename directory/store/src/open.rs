@@ -31,11 +31,18 @@ pub struct Options {
     pub sync: bool,
     /// Jobs that may wait for the committer.
     pub queue_jobs_max: usize,
+    /// Whether this process locks all memory that it will use (`mlockall`): the map is left out then.
+    pub locked_memory: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { map_bytes_max: MAP_BYTES_DEFAULT, sync: true, queue_jobs_max: QUEUE_JOBS_MAX }
+        Options {
+            map_bytes_max: MAP_BYTES_DEFAULT,
+            sync: true,
+            queue_jobs_max: QUEUE_JOBS_MAX,
+            locked_memory: false,
+        }
     }
 }
 
@@ -56,7 +63,9 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     // fcntl), and the next tool that looks at the store would make its mutexes anew.
     disk::allocate(&dir.join(LMDB_LOCK), lmdb::LOCK_BYTES)
         .map_err(|e| OpenError::system("making room for the lock file", e))?;
-    let (env, map_bytes) = open_environment(dir, options)?;
+    let map = || open_environment(dir, options);
+    let (env, map_bytes) =
+        if options.locked_memory { lmdb::beside_locked_memory(map)? } else { map()? };
     if !fresh {
         check_format(&env)?;
     }
