@@ -820,6 +820,7 @@ mod tests {
     #[test]
     fn a_wrong_result_is_seen() {
         let engine = keyway_drivers::engine();
+        engine.register(keyway_test_drivers::null()).unwrap();
         let interrupt = Interrupt(Arc::default());
         for name in ["aes-128-gcm", "aes-128-cbc+hmac-sha-1", "sha-256", "ed25519", "deflate"] {
             let work: Work = name.parse().unwrap();

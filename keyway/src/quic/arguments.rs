@@ -1,7 +1,7 @@
 //! What `keyway quic` can be asked.
 
-use super::target::{Target, target};
 use clap::{Args, Subcommand, ValueEnum};
+use keyway_quic::{Target, target};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -168,7 +168,7 @@ Examples:
       eight connections with sixteen requests under way on each, as one line of JSON")]
 pub struct Perf {
     /// The server, as HOST:PORT [default: one of its own, on loopback]
-    #[arg(value_name = "ADDRESS", value_parser = super::target::address)]
+    #[arg(value_name = "ADDRESS", value_parser = keyway_quic::address)]
     pub address: Option<Target>,
     /// What to measure (repeatable) [default: all four]
     #[arg(long = "test", value_enum, value_name = "TEST")]
@@ -213,6 +213,17 @@ pub enum Test {
     Requests,
     /// Connections, each with a full handshake and one request
     Connections,
+}
+
+impl From<Test> for keyway_quic::Test {
+    fn from(test: Test) -> keyway_quic::Test {
+        match test {
+            Test::Upload => keyway_quic::Test::Upload,
+            Test::Download => keyway_quic::Test::Download,
+            Test::Requests => keyway_quic::Test::Requests,
+            Test::Connections => keyway_quic::Test::Connections,
+        }
+    }
 }
 
 const SECONDS_MIN: f64 = 0.1;

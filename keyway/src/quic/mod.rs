@@ -1,20 +1,19 @@
-//! `keyway quic`: files and measurements over QUIC, protected by the engine.
+//! `keyway quic`: files and measurements over QUIC, protected by the engine. The work is that of
+//! `keyway-quic`; here are its flags and its words.
 //!
-//! QUIC itself is quinn's and TLS is rustls'; here they are given the engine's keys, sockets, and
-//! something to do. Results go to standard output, progress and remarks to standard error.
+//! Results go to standard output, progress and remarks to standard error.
 
 mod arguments;
-mod endpoint;
 mod get;
+mod host;
 mod perf;
 mod serve;
-mod stages;
-mod target;
 
 pub use arguments::Quic;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, plain};
 use arguments::Transport;
+use keyway_quic::Error;
 use tokio::runtime::Runtime;
 
 /// Where the server's certificate and its authority are, unless told otherwise. Not the directory's
@@ -40,4 +39,31 @@ fn runtime(transport: &Transport) -> Result<Runtime, Failure> {
     }
     let runtime = builder.enable_all().thread_name("quic").build();
     runtime.map_err(|why| Failure::new(format!("cannot start threads: {why}")))
+}
+
+/// What went wrong, and with which flag it would not.
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Failure {
+        match error {
+            Error::NoSuchGroup => Failure::usage(format!("{error} (--group)")),
+            Error::Mtu(mtu, why) => Failure::new(format!("--mtu {mtu}: {why}")),
+            Error::Socket(why) => Failure::new(format!("cannot open a socket: {}", plain(why))),
+            Error::NobodyListens(_) => {
+                Failure::new(format!("{error}; keyway quic serve starts a server"))
+            }
+            Error::File { path, why } => Failure::system("write", path, why),
+            Error::Output(why) => Failure::output(why),
+            _ if error.is_distrust() => Failure::new(format!(
+                "{error}; name its certificate authority with --ca FILE, or take any certificate \
+                 with --insecure"
+            )),
+            _ => Failure::new(error),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::from(&error)
+    }
 }

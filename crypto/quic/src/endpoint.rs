@@ -1,12 +1,8 @@
-//! Endpoints: quinn, with our keys, our sockets, and words for what goes wrong.
+//! Endpoints: quinn, with the cryptography it is given and sockets that are timed.
 
-use super::DATA;
-use super::arguments::{Cipher, Crypto, Group, Transport, Trust};
-use super::stages::{Stages, TimedSocket, timed_suites};
-use super::target::Target;
-use crate::data::name;
-use crate::failure::{Failure, plain};
-use crate::listeners;
+use crate::error::Error;
+use crate::stages::{Stages, TimedSocket, timed_suites};
+use crate::target::Target;
 use quinn::crypto::rustls::{HandshakeData, QuicClientConfig, QuicServerConfig};
 use quinn::{
     Connection, ConnectionError, Endpoint, EndpointConfig, MtuDiscoveryConfig, Runtime,
@@ -15,17 +11,16 @@ use quinn::{
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, ring};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{
-    AlertDescription, CipherSuite, ClientConfig, DigitallySignedStruct, NamedGroup, RootCertStore,
-    ServerConfig, SignatureScheme,
+    CipherSuite, ClientConfig, DigitallySignedStruct, NamedGroup, RootCertStore, ServerConfig,
+    SignatureScheme,
 };
-use rustls_pki_types::pem::PemObject;
 use std::fmt::Display;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -43,11 +38,20 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 /// What the system is asked to keep of datagrams for us, in bytes; it may allow less.
 const SOCKET_BYTES: usize = 2 << 20;
-/// Where Debian, Fedora and their kin keep the authorities that the system trusts.
-const SYSTEM_AUTHORITIES: [&str; 2] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+/// How packets are made and sent.
+pub struct Options {
+    /// Whose cryptography: its suites of TLS 1.3 that have QUIC keys are used.
+    pub provider: CryptoProvider,
+    /// The only suite, if one is demanded.
+    pub cipher: Option<CipherSuite>,
+    /// The only key exchange, if one is demanded.
+    pub group: Option<NamedGroup>,
+    /// Largest UDP payload, in bytes, taken to fit from the start; 1,200 or more. Without it quinn
+    /// begins with 1,200, and takes up to 1,452 as probes get through.
+    pub mtu: Option<u16>,
+}
 
-/// What all endpoints of a command have in common.
+/// What all endpoints of one purpose have in common.
 pub struct Host {
     provider: Arc<CryptoProvider>,
     /// The suite that every connection begins with (RFC 9001 § 5.2).
@@ -62,45 +66,26 @@ impl Host {
     /// With this cryptography; if a cipher or a key exchange is demanded, with no other.
     ///
     /// # Errors
-    /// If the cryptography cannot do QUIC, or not what is demanded.
-    pub fn new(
-        arguments: &Transport,
-        cipher: Option<Cipher>,
-        group: Option<Group>,
-    ) -> Result<Host, Failure> {
+    /// [`Error::NoQuicKeys`] and [`Error::NoSuchGroup`].
+    pub fn new(options: Options) -> Result<Host, Error> {
+        let Options { mut provider, cipher, group, mtu } = options;
         let stages = Stages::new();
-        let mut provider = match arguments.crypto {
-            Crypto::Keyway => (*keyway_tls::provider(&keyway_drivers::engine())).clone(),
-            Crypto::Ring => ring::default_provider(),
-            Crypto::AwsLc => aws_lc_rs::default_provider(),
-        };
         provider.cipher_suites = timed_suites(&provider.cipher_suites, &stages);
         let with = |wanted| provider.cipher_suites.iter().find(|suite| suite.suite() == wanted);
         let initial = with(CipherSuite::TLS13_AES_128_GCM_SHA256)
             .and_then(|suite| suite.tls13()?.quic_suite())
-            .ok_or_else(|| Failure::new("this cryptography has no keys for QUIC"))?;
+            .ok_or(Error::NoQuicKeys)?;
         if let Some(cipher) = cipher {
-            let suite = match cipher {
-                Cipher::Aes128Gcm => CipherSuite::TLS13_AES_128_GCM_SHA256,
-                Cipher::Aes256Gcm => CipherSuite::TLS13_AES_256_GCM_SHA384,
-                Cipher::ChaCha20Poly1305 => CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
-            };
-            provider.cipher_suites.retain(|other| other.suite() == suite);
+            provider.cipher_suites.retain(|other| other.suite() == cipher);
         }
         if let Some(group) = group {
-            let name = match group {
-                Group::X25519MlKem768 => NamedGroup::X25519MLKEM768,
-                Group::X25519 => NamedGroup::X25519,
-                Group::Secp256r1 => NamedGroup::secp256r1,
-                Group::Secp384r1 => NamedGroup::secp384r1,
-            };
-            provider.kx_groups.retain(|other| other.name() == name);
+            provider.kx_groups.retain(|other| other.name() == group);
             if provider.kx_groups.is_empty() {
-                return Err(Failure::usage("this cryptography has no such key exchange (--group)"));
+                return Err(Error::NoSuchGroup);
             }
         }
         let mut transport = TransportConfig::default();
-        if let Some(mtu) = arguments.mtu {
+        if let Some(mtu) = mtu {
             let mut discovery = MtuDiscoveryConfig::default();
             discovery.upper_bound(mtu);
             transport.initial_mtu(mtu).mtu_discovery_config(Some(discovery));
@@ -109,7 +94,7 @@ impl Host {
             provider: Arc::new(provider),
             initial,
             transport: Arc::new(transport),
-            mtu: arguments.mtu,
+            mtu,
             stages,
         })
     }
@@ -124,17 +109,17 @@ impl Host {
         key: PrivateKeyDer<'static>,
         protocols: &[&[u8]],
         socket: UdpSocket,
-    ) -> Result<Endpoint, Failure> {
-        let bad = |why: &dyn Display| Failure::new(format!("cannot serve: {why}"));
+    ) -> Result<Endpoint, Error> {
+        let bad = |why: rustls::Error| Error::Serve(why.to_string());
         let mut tls = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13])
-            .map_err(|why| bad(&why))?
+            .map_err(bad)?
             .with_no_client_auth()
             .with_single_cert(chain, key)
-            .map_err(|why| bad(&why))?;
+            .map_err(bad)?;
         tls.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        let tls =
-            QuicServerConfig::with_initial(Arc::new(tls), self.initial).map_err(|why| bad(&why))?;
+        let tls = QuicServerConfig::with_initial(Arc::new(tls), self.initial)
+            .map_err(|why| Error::Serve(why.to_string()))?;
         let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
         config.transport_config(self.transport.clone());
         self.endpoint(Some(config), socket)
@@ -144,11 +129,11 @@ impl Host {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn client(&self) -> Result<Endpoint, Failure> {
+    pub fn client(&self) -> Result<Endpoint, Error> {
         // A socket of IPv6 reaches IPv4 too, where there is IPv6 at all.
         let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
             .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
-            .map_err(|why| Failure::new(format!("cannot open a socket: {}", plain(&why))))?;
+            .map_err(socket_refused)?;
         self.endpoint(None, socket)
     }
 
@@ -156,15 +141,13 @@ impl Host {
         &self,
         server: Option<quinn::ServerConfig>,
         socket: UdpSocket,
-    ) -> Result<Endpoint, Failure> {
+    ) -> Result<Endpoint, Error> {
         // With less it is slower; that is no reason not to start.
         let _ = set_socket_recv_buffer_size(&socket, SOCKET_BYTES);
         let _ = set_socket_send_buffer_size(&socket, SOCKET_BYTES);
         let mut config = EndpointConfig::default();
         if let Some(mtu) = self.mtu {
-            config
-                .max_udp_payload_size(mtu)
-                .map_err(|why| Failure::new(format!("--mtu {mtu}: {why}")))?;
+            config.max_udp_payload_size(mtu).map_err(|why| Error::Mtu(mtu, why.to_string()))?;
         }
         let runtime = Arc::new(TokioRuntime);
         let socket = runtime
@@ -172,7 +155,7 @@ impl Host {
             .map(|socket| TimedSocket::new(socket, self.stages.clone()));
         socket
             .and_then(|socket| Endpoint::new_with_abstract_socket(config, server, socket, runtime))
-            .map_err(|why| Failure::new(format!("cannot open a socket: {}", plain(&why))))
+            .map_err(socket_refused)
     }
 
     /// What a client is configured with. Each of its connections has a full handshake.
@@ -183,8 +166,8 @@ impl Host {
         &self,
         authorities: Option<Arc<RootCertStore>>,
         protocol: &[u8],
-    ) -> Result<quinn::ClientConfig, Failure> {
-        let bad = |why: &dyn Display| Failure::new(format!("cannot connect: {why}"));
+    ) -> Result<quinn::ClientConfig, Error> {
+        let bad = |why: &dyn Display| Error::Connect(why.to_string());
         let algorithms = self.provider.signature_verification_algorithms;
         let verifier: Arc<dyn ServerCertVerifier> = match authorities {
             Some(roots) => {
@@ -210,54 +193,8 @@ impl Host {
     }
 }
 
-/// Binds a server's socket.
-///
-/// # Errors
-/// As for the sockets of the directory.
-pub fn bind(address: SocketAddr, flag: &str) -> Result<UdpSocket, Failure> {
-    UdpSocket::bind(address).map_err(|why| listeners::refused(address, flag, &why))
-}
-
-/// Who is trusted to say who the server is; `None` is anybody.
-///
-/// # Errors
-/// If there is nobody, or the file is not what it should be.
-pub fn authorities(trust: &Trust) -> Result<Option<Arc<RootCertStore>>, Failure> {
-    if trust.insecure {
-        return Ok(None);
-    }
-    let mut roots = RootCertStore::empty();
-    if let Some(path) = &trust.ca {
-        let pem = std::fs::read(path).map_err(|why| Failure::system("read", path, &why))?;
-        add(&mut roots, &pem);
-        if roots.is_empty() {
-            let path = path.display();
-            return Err(Failure::new(format!(
-                "there is no certificate of an authority in {path}; it should be a PEM file"
-            )));
-        }
-        return Ok(Some(Arc::new(roots)));
-    }
-    let own = Path::new(DATA).join(name::CA_CERTIFICATE);
-    let usual = SYSTEM_AUTHORITIES.iter().map(Path::new);
-    for path in usual.chain([own.as_path()]) {
-        // One that is not there is not trusted.
-        add(&mut roots, &std::fs::read(path).unwrap_or_default());
-    }
-    if roots.is_empty() {
-        return Err(Failure::usage(
-            "no certificate authority is known on this machine; name one with --ca FILE, or take \
-             any certificate with --insecure",
-        ));
-    }
-    Ok(Some(Arc::new(roots)))
-}
-
-/// Adds those that can be used: systems also trust some that cannot.
-fn add(roots: &mut RootCertStore, pem: &[u8]) {
-    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
-        let _ = roots.add(certificate);
-    }
+fn socket_refused(why: io::Error) -> Error {
+    Error::Socket(Arc::new(why))
 }
 
 /// Takes any certificate, but no wrong signature under it.
@@ -307,25 +244,23 @@ pub async fn connect(
     endpoint: &Endpoint,
     config: &quinn::ClientConfig,
     to: &Target,
-) -> Result<Connection, Failure> {
-    let (host, authority) = (&to.host, to.authority());
-    let unknown =
-        || Failure::new(format!("there is no host {host}; look at the address's spelling"));
+) -> Result<Connection, Error> {
+    let (host, peer) = (&to.host, to.authority());
+    let unknown = || Error::UnknownHost(host.clone());
     let addresses = tokio::net::lookup_host((host.as_str(), to.port)).await;
     let mut last = None;
     for address in addresses.map_err(|_| unknown())? {
+        let failed = |why| Error::Connection { peer: peer.clone(), why };
         let attempt = async {
             let connecting = endpoint
                 .connect_with(config.clone(), address, host)
-                .map_err(|why| Failure::new(format!("cannot connect to {authority}: {why}")))?;
-            connecting.await.map_err(|why| describe(&authority, &why))
+                .map_err(|why| Error::Address { peer: peer.clone(), why })?;
+            connecting.await.map_err(failed)
         };
-        let silent = || describe(&authority, &ConnectionError::TimedOut);
+        let silent = || failed(ConnectionError::TimedOut);
         last = Some(tokio::select! {
             result = timeout(CONNECT_TIME, attempt) => result.unwrap_or_else(|_| Err(silent())),
-            () = is_closed(address) => Err(Failure::new(format!(
-                "nobody listens at {authority} (UDP); keyway quic serve starts a server"
-            ))),
+            () = is_closed(address) => Err(Error::NobodyListens(peer.clone())),
         });
         if matches!(last, Some(Ok(_))) {
             break;
@@ -354,56 +289,13 @@ async fn is_closed(address: SocketAddr) {
     }
 }
 
-/// Why there is no connection, or none any more.
-pub fn describe(peer: &str, why: &ConnectionError) -> Failure {
-    let is = |code: quinn::TransportErrorCode, alert: AlertDescription| {
-        code == quinn::TransportErrorCode::crypto(u8::from(alert))
-    };
-    let wrong_protocol = || {
-        format!("{peer} speaks QUIC, but not this protocol (ALPN); is it another kind of server?")
-    };
-    Failure::new(match why {
-        ConnectionError::TimedOut => {
-            format!("{peer} does not answer; is a QUIC server there, and does UDP get through?")
-        }
-        ConnectionError::VersionMismatch => format!("{peer} does not speak QUIC version 1"),
-        ConnectionError::TransportError(error)
-            if is(error.code, AlertDescription::NoApplicationProtocol) =>
-        {
-            wrong_protocol()
-        }
-        ConnectionError::ConnectionClosed(close)
-            if is(close.error_code, AlertDescription::NoApplicationProtocol) =>
-        {
-            wrong_protocol()
-        }
-        ConnectionError::TransportError(error) if error.reason.contains("certificate") => {
-            format!(
-                "{peer} is not believed: {}; name its certificate authority with --ca FILE, or \
-                 take any certificate with --insecure",
-                error.reason
-            )
-        }
-        ConnectionError::ConnectionClosed(close)
-            if is(close.error_code, AlertDescription::HandshakeFailure) =>
-        {
-            format!("{peer} has no cipher or no key exchange in common with us")
-        }
-        ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
-            format!("{peer} closed the connection: {why}")
-        }
-        ConnectionError::Reset => format!("{peer} has forgotten the connection; was it restarted?"),
-        _ => format!("the connection to {peer} failed: {why}"),
-    })
-}
-
 /// What both sides agreed to speak.
 pub fn protocol(connection: &Connection) -> Vec<u8> {
     let data = connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
     data.and_then(|data| data.protocol).unwrap_or_default()
 }
 
-/// Tells all peers that it is over, and gives them a moment to hear it.
+/// Tells all peers that it is over, and gives them up to a second to hear it.
 pub async fn close(endpoint: &Endpoint) {
     endpoint.close(NO_ERROR, b"");
     let _ = timeout(CLOSE_TIME, endpoint.wait_idle()).await;

@@ -1,0 +1,87 @@
+//! Whose cryptography endpoints have, and whom they trust.
+
+use super::DATA;
+use super::arguments::{Cipher, Crypto, Group, Transport, Trust};
+use crate::data::name;
+use crate::failure::Failure;
+use keyway_quic::{Host, Options};
+use rustls::crypto::{aws_lc_rs, ring};
+use rustls::{CipherSuite, NamedGroup, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where Debian, Fedora and their kin keep the authorities that the system trusts.
+const SYSTEM_AUTHORITIES: [&str; 2] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// What all endpoints of a command have in common.
+///
+/// # Errors
+/// If the cryptography cannot do QUIC, or not what is demanded.
+pub fn host(
+    transport: &Transport,
+    cipher: Option<Cipher>,
+    group: Option<Group>,
+) -> Result<Host, Failure> {
+    let provider = match transport.crypto {
+        Crypto::Keyway => (*keyway_tls::provider(&keyway_drivers::engine())).clone(),
+        Crypto::Ring => ring::default_provider(),
+        Crypto::AwsLc => aws_lc_rs::default_provider(),
+    };
+    let cipher = cipher.map(|cipher| match cipher {
+        Cipher::Aes128Gcm => CipherSuite::TLS13_AES_128_GCM_SHA256,
+        Cipher::Aes256Gcm => CipherSuite::TLS13_AES_256_GCM_SHA384,
+        Cipher::ChaCha20Poly1305 => CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+    });
+    let group = group.map(|group| match group {
+        Group::X25519MlKem768 => NamedGroup::X25519MLKEM768,
+        Group::X25519 => NamedGroup::X25519,
+        Group::Secp256r1 => NamedGroup::secp256r1,
+        Group::Secp384r1 => NamedGroup::secp384r1,
+    });
+    Ok(Host::new(Options { provider, cipher, group, mtu: transport.mtu })?)
+}
+
+/// Who is trusted to say who the server is; `None` is anybody.
+///
+/// # Errors
+/// If there is nobody, or the file is not what it should be.
+pub fn authorities(trust: &Trust) -> Result<Option<Arc<RootCertStore>>, Failure> {
+    if trust.insecure {
+        return Ok(None);
+    }
+    let mut roots = RootCertStore::empty();
+    if let Some(path) = &trust.ca {
+        let pem = std::fs::read(path).map_err(|why| Failure::system("read", path, &why))?;
+        add(&mut roots, &pem);
+        if roots.is_empty() {
+            let path = path.display();
+            return Err(Failure::new(format!(
+                "there is no certificate of an authority in {path}; it should be a PEM file"
+            )));
+        }
+        return Ok(Some(Arc::new(roots)));
+    }
+    let own = Path::new(DATA).join(name::CA_CERTIFICATE);
+    let usual = SYSTEM_AUTHORITIES.iter().map(Path::new);
+    for path in usual.chain([own.as_path()]) {
+        // One that is not there is not trusted.
+        add(&mut roots, &std::fs::read(path).unwrap_or_default());
+    }
+    if roots.is_empty() {
+        return Err(Failure::usage(
+            "no certificate authority is known on this machine; name one with --ca FILE, or take \
+             any certificate with --insecure",
+        ));
+    }
+    Ok(Some(Arc::new(roots)))
+}
+
+/// Adds those that can be used: systems also trust some that cannot.
+fn add(roots: &mut RootCertStore, pem: &[u8]) {
+    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
+        let _ = roots.add(certificate);
+    }
+}
