@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use keyway_store::{Entry, EntryId, Error, Options, Read, Store, Write};
 
 fn open(dir: &Path, queue_jobs_max: usize) -> Store {
-    let options = Options { sync: false, map_bytes_max: 64 << 20, queue_jobs_max };
+    let options =
+        Options { sync: false, map_bytes_max: 64 << 20, queue_jobs_max, ..Options::default() };
     Store::open(dir, options).unwrap()
 }
 
