@@ -1,8 +1,6 @@
 //! The list of algorithms: what each is called, what it is for, which class it runs in.
 
-use crate::{Wanted, limits};
 use std::fmt;
-use std::ops::RangeInclusive;
 
 /// What an algorithm does, which decides the [`Request`](crate::Request)s that fit it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,17 +241,6 @@ impl Algorithm {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Which texts it seals or encrypts.
-    pub(crate) const fn texts(self) -> Texts {
-        let (kind, whole) = (self.kind(), self.block_bytes() - 1);
-        let (least, most) = match self {
-            Algorithm::Aes128Gmac | Algorithm::Aes256Gmac => (0, 0),
-            Algorithm::Aes128Xts | Algorithm::Aes256Xts => (16, limits::REQUEST_BYTES_MAX),
-            _ => (0, limits::REQUEST_BYTES_MAX),
-        };
-        Texts { kind, least, most, whole }
-    }
-
     /// Whether an engine refuses it unless it was enabled.
     pub const fn is_legacy(self) -> bool {
         matches!(self, Algorithm::TripleDesCbc)
@@ -343,51 +330,6 @@ impl Algorithm {
             Algorithm::MlKem1024 => 1568,
             _ => return None,
         })
-    }
-}
-
-/// Lengths that fit an AEAD or a cipher, ready to be compared with.
-#[derive(Clone, Copy)]
-pub(crate) struct Texts {
-    kind: Kind,
-    least: usize,
-    most: usize,
-    /// Of whole blocks, these bits of the length are 0.
-    whole: usize,
-}
-
-impl Texts {
-    /// What they are for.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// What a length lacks that is none of these.
-    pub fn wanted(&self, bytes: usize) -> Wanted {
-        match bytes {
-            _ if self.least == self.most => Wanted::Exactly(self.least),
-            less if less < self.least => Wanted::AtLeast(self.least),
-            more if more > self.most => Wanted::AtMost(self.most),
-            _ => Wanted::MultipleOf(self.whole + 1),
-        }
-    }
-
-    /// Only those of such lengths.
-    pub fn within(self, bytes: RangeInclusive<usize>) -> Self {
-        let (least, most) = (self.least.max(*bytes.start()), self.most.min(*bytes.end()));
-        Texts { least, most, ..self }
-    }
-
-    /// Whether there is a text of this length, of whatever kind.
-    #[inline]
-    pub fn have(&self, bytes: usize) -> bool {
-        // One comparison where two would do: a queue asks this of every task.
-        bytes.wrapping_sub(self.least) <= self.most - self.least && bytes & self.whole == 0
-    }
-
-    #[inline]
-    pub fn take(&self, kind: Kind, bytes: usize) -> bool {
-        self.kind == kind && self.have(bytes)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A chain, step by step.
 
-use crate::lane::CHAIN;
 use crate::parameters::Parameters;
+use crate::registered::CHAIN;
 use crate::registry::Registry;
 use crate::session::Session;
 use crate::{Algorithm, Demand, Direction, DriverSession, Error, Iv, Kind, Part, Request, Step};
@@ -31,12 +31,12 @@ pub fn run_chain(
         return Err(Error::invalid_request("this session takes chains only"));
     };
     let mut message = Message { data, length: *length, moves: Vec::new() };
-    // What was begun here cannot be begun elsewhere.
+    // A chain that was begun here cannot be begun elsewhere.
     let mut begun = false;
     let mut run = |index, request: &mut Request<'_>| {
         let result = run(index, request);
         begun |= result.is_ok();
-        if begun && result == Err(Error::Gone) { Err(NOBODY) } else { result }
+        if begun && result == Err(Error::Gone) { Err(NO_DRIVER_LEFT) } else { result }
     };
     match direction {
         Direction::Protect => {
@@ -65,7 +65,7 @@ pub fn run_chain(
 struct Message<'a> {
     data: &'a mut [u8],
     length: usize,
-    /// Texts that changed their length, and by how much.
+    /// LengthLimits that changed their length, and by how much.
     moves: Vec<(Range<usize>, isize)>,
 }
 
@@ -174,36 +174,35 @@ impl Message<'_> {
 
 const OUTSIDE: Error = Error::invalid_request("a part reaches out of the message");
 
-const NOBODY: Error = Error::Driver { driver: CHAIN, why: "nobody is left for a step" };
+const NO_DRIVER_LEFT: Error = Error::Driver { driver: CHAIN, why: "no driver is left for a step" };
 
-/// A session whose steps are sessions of their own, each wherever the scheduler likes it best.
-pub(crate) struct Stepwise {
+/// A session whose steps are sessions of their own, each on the driver that suits it best.
+struct Stepwise {
     algorithms: Vec<Algorithm>,
     sessions: Vec<Session>,
 }
 
-impl Stepwise {
-    pub fn open(
-        registry: &Arc<Registry>,
-        steps: &[Step<'_>],
-        demand: Demand<'_>,
-    ) -> Result<Self, Error> {
-        let open = |step: &Step<'_>| {
-            Session::open(registry, Parameters::new(step.algorithm, step.key).on(demand))
-        };
-        Ok(Stepwise {
-            algorithms: steps.iter().map(|step| step.algorithm).collect(),
-            sessions: steps.iter().map(open).collect::<Result<_, _>>()?,
-        })
-    }
+/// Opens a session for each step.
+pub(crate) fn open(
+    registry: &Arc<Registry>,
+    steps: &[Step<'_>],
+    demand: Demand<'_>,
+) -> Result<Box<dyn DriverSession>, Error> {
+    let open = |step: &Step<'_>| {
+        Session::open(registry, Parameters::new(step.algorithm, step.key).on(demand))
+    };
+    Ok(Box::new(Stepwise {
+        algorithms: steps.iter().map(|step| step.algorithm).collect(),
+        sessions: steps.iter().map(open).collect::<Result<_, _>>()?,
+    }))
 }
 
 impl DriverSession for Stepwise {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         run_chain(request, &self.algorithms, |index, request| match self.sessions.get(index) {
-            // The engine's own runner does not die: to say so would have it asked for ever.
+            // `Gone` would mark the engine's own way to run chains as dead, and have it asked again.
             Some(session) => session.run(request).map_err(|error| match error {
-                Error::Gone => NOBODY,
+                Error::Gone => NO_DRIVER_LEFT,
                 error => error,
             }),
             None => Err(OUTSIDE),

@@ -4,8 +4,11 @@
 //! nanoseconds(bytes) = (fixed + per_byte · bytes) · correction[size class]
 //! ```
 //!
-//! Twice: for a request that is alone, and for one of many. The first is the time until its result
-//! is there, hop and wake-up included; the second the time it occupies the driver.
+//! There are two such lines. *Single*: the time until the result of a lone request is there, with the
+//! way to the driver and the wake-up. *Batched*: the time that one of many requests occupies the
+//! driver.
+//!
+//! [`finish`] is all the arithmetic of the scheduler: costs in, a time out.
 
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
@@ -15,27 +18,27 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 pub(crate) const CLASSES: usize = 7;
 /// Weight of a new sample in the exponential average.
 const WEIGHT: f32 = 1.0 / 8.0;
-/// A sample moves the correction as if it were within these factors of what was expected: one that
-/// a page fault or a busy host stretched a thousandfold says nothing about the driver.
+/// A sample is clamped to within this factor of what was expected. A page fault or a busy host can
+/// stretch one a thousandfold, which says nothing about the driver.
 const SAMPLE_FACTOR: f32 = 4.0;
 /// A correction stays within this factor of the measured line, both ways.
 const CORRECTION_FACTOR: f32 = 64.0;
 
-/// Whether a request has company.
+/// How a request goes to its driver: by itself, or as one of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
-    Alone,
-    Together,
+pub(crate) enum Mode {
+    Single,
+    Batched,
 }
 
 /// Costs of one driver for one algorithm or chain. All threads read and correct them at once.
 #[derive(Default)]
 pub(crate) struct Costs {
     lines: [Line; 2],
-    learned: AtomicBool,
-    /// Held by who measures.
+    calibrated: AtomicBool,
+    /// Held during a measurement.
     pub measuring: Mutex<()>,
-    /// Set by hand: then nothing is corrected.
+    /// Whether they were set by hand. Then nothing is corrected.
     fixed: AtomicBool,
 }
 
@@ -89,28 +92,54 @@ pub(crate) fn sizes(class: usize) -> RangeInclusive<usize> {
     least..=if class + 1 < CLASSES { end(class) } else { usize::MAX }
 }
 
+/// What the scheduler must know of a driver besides its costs.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    /// Whether the work takes the caller's own time.
+    pub on_caller: bool,
+    /// Nanoseconds until the driver has done what it has accepted.
+    pub wait: f64,
+}
+
+/// Nanoseconds from now until a driver of these costs has finished a request.
+///
+/// A driver that works beside the caller first does what it has accepted. One that works in the
+/// caller's own time waits for `ahead`, what the caller has to do first; in a batch it takes what one
+/// of many takes.
+#[inline]
+pub(crate) fn finish(load: Load, single: f64, batched: f64, mode: Mode, ahead: f64) -> f64 {
+    if !load.on_caller {
+        return load.wait + single.max(batched);
+    }
+    ahead
+        + match mode {
+            Mode::Single => single,
+            Mode::Batched => batched.min(single),
+        }
+}
+
 impl Costs {
-    pub fn is_learned(&self) -> bool {
-        self.learned.load(Relaxed)
+    pub fn is_calibrated(&self) -> bool {
+        self.calibrated.load(Relaxed)
     }
 
-    /// Takes over what was measured, unless costs were set by hand.
-    pub fn learn(&self, alone: Linear, together: Linear) {
+    /// Sets what was measured, unless costs were set by hand.
+    pub fn calibrate(&self, single: Linear, batched: Linear) {
         if !self.fixed.load(Relaxed) {
-            self.set(alone, together);
-            self.learned.store(true, Relaxed);
+            self.set(single, batched);
+            self.calibrated.store(true, Relaxed);
         }
     }
 
     /// Sets costs by hand: from now on nothing changes them.
-    pub fn fix(&self, alone: Linear, together: Linear) {
+    pub fn fix(&self, single: Linear, batched: Linear) {
         self.fixed.store(true, Relaxed);
-        self.set(alone, together);
-        self.learned.store(true, Relaxed);
+        self.set(single, batched);
+        self.calibrated.store(true, Relaxed);
     }
 
-    fn set(&self, alone: Linear, together: Linear) {
-        for (line, cost) in self.lines.iter().zip([alone, together]) {
+    fn set(&self, single: Linear, batched: Linear) {
+        for (line, cost) in self.lines.iter().zip([single, batched]) {
             line.fixed.store(cost.fixed.to_bits(), Relaxed);
             line.per_byte.store(cost.per_byte.to_bits(), Relaxed);
             for correction in &line.correction {
@@ -119,24 +148,24 @@ impl Costs {
         }
     }
 
-    /// Nanoseconds that a request of so many bytes is expected to take; 0 while nothing is known,
-    /// so that a driver nobody knows is tried.
+    /// Nanoseconds that a request of so many bytes is expected to take. It is 0 while nothing is
+    /// known, so that an unknown driver is tried.
     #[inline]
-    pub fn predict(&self, company: Company, bytes: usize) -> f64 {
-        let line = &self.lines[company as usize];
+    pub fn predict(&self, mode: Mode, bytes: usize) -> f64 {
+        let line = &self.lines[mode as usize];
         let correction = f32::from_bits(line.correction[class(bytes)].load(Relaxed));
         line.cost().nanoseconds(bytes) * f64::from(correction)
     }
 
     /// Takes a sample into the average.
-    pub fn observe(&self, company: Company, bytes: usize, nanoseconds: u64) {
+    pub fn observe(&self, mode: Mode, bytes: usize, nanoseconds: u64) {
         if self.fixed.load(Relaxed) {
             return;
         }
-        let line = &self.lines[company as usize];
+        let line = &self.lines[mode as usize];
         let expected = line.cost().nanoseconds(bytes);
         if expected <= 0.0 {
-            // Until it is measured, or where it cannot be, the first request says something.
+            // Nothing was measured yet, or nothing can be: the first request is the measurement.
             let cost = Linear { fixed: nanoseconds as f64, per_byte: 0.0 };
             return self.set(cost, cost);
         }
@@ -149,7 +178,7 @@ impl Costs {
         cell.store(new.to_bits(), Relaxed);
     }
 
-    /// The measured lines (alone, together) and the corrections of each.
+    /// The measured lines (single, batched) and the corrections of each.
     pub fn show(&self) -> [(Linear, [f32; CLASSES]); 2] {
         self.lines.each_ref().map(|line| {
             (line.cost(), line.correction.each_ref().map(|cell| f32::from_bits(cell.load(Relaxed))))
@@ -189,20 +218,20 @@ mod tests {
         let cost = Linear::through((64, 164.0), (1064, 1164.0));
         assert_eq!(cost, Linear { fixed: 100.0, per_byte: 1.0 });
         let costs = Costs::default();
-        assert_eq!(costs.predict(Company::Alone, 100), 0.0);
-        costs.observe(Company::Alone, 1, 50);
-        assert_eq!(costs.predict(Company::Alone, 100), 50.0);
-        assert!(!costs.is_learned());
-        costs.learn(cost, cost);
-        assert_eq!(costs.predict(Company::Alone, 100), 200.0);
+        assert_eq!(costs.predict(Mode::Single, 100), 0.0);
+        costs.observe(Mode::Single, 1, 50);
+        assert_eq!(costs.predict(Mode::Single, 100), 50.0);
+        assert!(!costs.is_calibrated());
+        costs.calibrate(cost, cost);
+        assert_eq!(costs.predict(Mode::Single, 100), 200.0);
         for _ in 0..100 {
-            costs.observe(Company::Alone, 100, 400);
+            costs.observe(Mode::Single, 100, 400);
         }
-        assert!((costs.predict(Company::Alone, 100) - 400.0).abs() < 5.0);
-        assert_eq!(costs.predict(Company::Alone, 10_000), 10_100.0);
-        assert_eq!(costs.predict(Company::Together, 100), 200.0);
+        assert!((costs.predict(Mode::Single, 100) - 400.0).abs() < 5.0);
+        assert_eq!(costs.predict(Mode::Single, 10_000), 10_100.0);
+        assert_eq!(costs.predict(Mode::Batched, 100), 200.0);
         costs.fix(cost, cost);
-        costs.observe(Company::Alone, 100, 4_000);
-        assert_eq!(costs.predict(Company::Alone, 100), 200.0);
+        costs.observe(Mode::Single, 100, 4_000);
+        assert_eq!(costs.predict(Mode::Single, 100), 200.0);
     }
 }

@@ -1,13 +1,14 @@
 //! The engine: drivers, a scheduler and the slow pool behind one cheap handle.
 
-use crate::carrier::{Carrier, Pending, Refused};
 use crate::costs::Linear;
-use crate::lane::{Lane, Work};
-use crate::registry::Registry;
+use crate::executor::{ExecutorThread, Pending, Refused};
+use crate::metrics::Work;
+use crate::registered::RegisteredDriver;
+use crate::registry::{Hooks, Registry};
 use crate::slow::SlowPool;
 use crate::{
     Algorithm, Class, Demand, Derivation, Done, Driver, Error, Key, Operation, Parameters, Place,
-    Queue, Request, Selection, Session, Stream, Task, learn, limits,
+    Queue, Request, Selection, Session, Stream, Task, calibrate, chain, limits,
 };
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +23,7 @@ pub struct Engine {
 pub(crate) struct Inner {
     registry: Arc<Registry>,
     /// Before the pool, which it hands tasks to: fields are dropped in this order.
-    carrier: OnceLock<Carrier>,
+    executor: OnceLock<ExecutorThread>,
     slow: Arc<SlowPool>,
     /// Sessions without a key, one an algorithm, opened when first used.
     keyless: [OnceLock<Session>; Algorithm::COUNT],
@@ -39,6 +40,8 @@ pub struct Builder {
 
 /// One request in so many is timed, unless the builder is told otherwise.
 const SAMPLE: u32 = 1024;
+
+const HOOKS: Hooks = Hooks { open_chain: chain::open, calibrate: calibrate::once };
 
 impl Builder {
     /// Registers a driver. Among drivers of the same cost the first registered is preferred.
@@ -74,14 +77,14 @@ impl Builder {
     /// Starts the pool and hands out the engine. Of two drivers of one name the second is left
     /// out, and so are those beyond [`DRIVERS_MAX`](limits::DRIVERS_MAX).
     pub fn build(self) -> Engine {
-        let registry = Arc::new(Registry::new(self.legacy, self.sample));
+        let registry = Arc::new(Registry::new(self.legacy, self.sample, HOOKS));
         for driver in self.drivers {
             let _ = registry.register(driver);
         }
         Engine {
             inner: Arc::new(Inner {
                 registry,
-                carrier: OnceLock::new(),
+                executor: OnceLock::new(),
                 slow: Arc::new(SlowPool::new(self.slow_threads, self.slow_depth)),
                 keyless: [const { OnceLock::new() }; Algorithm::COUNT],
             }),
@@ -95,8 +98,8 @@ fn rounded(every: u32) -> u32 {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lanes = self.inner.registry.lanes();
-        let names: Vec<_> = lanes.iter().map(|lane| &*lane.name).collect();
+        let drivers = self.inner.registry.drivers();
+        let names: Vec<_> = drivers.iter().map(|driver| &*driver.name).collect();
         f.debug_struct("Engine").field("drivers", &names).finish_non_exhaustive()
     }
 }
@@ -243,7 +246,7 @@ impl Engine {
     ///
     /// # Errors
     /// The task with [`Error::Busy`] if as many as
-    /// [`CARRIED_MAX`](limits::CARRIED_MAX) are under way or the slow pool is full.
+    /// [`EXECUTOR_IN_FLIGHT_MAX`](limits::EXECUTOR_IN_FLIGHT_MAX) are under way or the slow pool is full.
     pub fn start(&self, mut task: Box<Task>) -> Result<Pending, Refused> {
         let (pending, slot) = Pending::new();
         let algorithm = task.session.algorithm();
@@ -258,7 +261,7 @@ impl Engine {
             };
         }
         let Task { session, operation, .. } = &*task;
-        if session.inner().runs_here(operation.bytes()) {
+        if session.inner().placement.runs_here(operation.bytes()) {
             let admitted = task.admit();
             let Task { session, operation, .. } = &mut *task;
             let result = match admitted {
@@ -273,8 +276,8 @@ impl Engine {
             return Ok(pending);
         }
         task.slot = Some(slot);
-        let carrier = || Carrier::new(&self.inner.registry, &self.inner.slow);
-        self.inner.carrier.get_or_init(carrier).submit(task)?;
+        let executor = || ExecutorThread::new(&self.inner.registry, &self.inner.slow);
+        self.inner.executor.get_or_init(executor).submit(task)?;
         Ok(pending)
     }
 
@@ -293,28 +296,28 @@ impl Engine {
 
     /// What is registered, in order of registration.
     pub fn drivers(&self) -> Vec<DriverReport> {
-        self.inner.registry.lanes().iter().map(|lane| DriverReport::new(lane)).collect()
+        self.inner.registry.drivers().iter().map(|driver| DriverReport::new(driver)).collect()
     }
 
     /// What is known of every driver's costs: of all that was in use where there was a choice, and
     /// with `all` of everything that can be measured, which takes a moment.
     pub fn costs(&self, all: bool) -> Vec<CostReport> {
-        let lanes = self.inner.registry.lanes();
+        let drivers = self.inner.registry.drivers();
         if all {
-            for lane in &lanes {
+            for driver in &drivers {
                 for algorithm in Algorithm::ALL {
-                    if lane.supports(&[*algorithm]) {
-                        learn::show(&self.inner.registry, lane, *algorithm);
+                    if driver.supports(&[*algorithm]) {
+                        calibrate::to_show(&self.inner.registry, driver, *algorithm);
                     }
                 }
             }
         }
-        let report = |lane: &Arc<Lane>| {
-            let works = lane.works();
-            let known = works.into_iter().filter(|work| work.costs.is_learned());
-            known.map(|work| CostReport::new(lane, &work)).collect::<Vec<_>>()
+        let report = |driver: &Arc<RegisteredDriver>| {
+            let works = driver.works();
+            let known = works.into_iter().filter(|work| work.costs.is_calibrated());
+            known.map(|work| CostReport::new(driver, &work)).collect::<Vec<_>>()
         };
-        lanes.iter().chain([&self.inner.registry.chain]).flat_map(report).collect()
+        drivers.iter().chain([&self.inner.registry.chain]).flat_map(report).collect()
     }
 
     /// Sets by hand what a driver's work is taken to cost; measurements no longer change it.
@@ -325,11 +328,11 @@ impl Engine {
         &self,
         driver: &str,
         steps: &[Algorithm],
-        alone: Linear,
-        together: Linear,
+        single: Linear,
+        batched: Linear,
     ) -> Result<(), Error> {
-        let lane = self.inner.registry.named(driver).ok_or(Error::NoSuchDriver)?;
-        lane.work(steps).costs.fix(alone, together);
+        let driver = self.inner.registry.named(driver).ok_or(Error::NoSuchDriver)?;
+        driver.work(steps).costs.fix(single, batched);
         Ok(())
     }
 
@@ -363,16 +366,16 @@ pub struct DriverReport {
 }
 
 impl DriverReport {
-    fn new(lane: &Lane) -> Self {
-        let does = |algorithm: &Algorithm| lane.supports(&[*algorithm]);
+    fn new(driver: &RegisteredDriver) -> Self {
+        let does = |algorithm: &Algorithm| driver.supports(&[*algorithm]);
         DriverReport {
-            name: lane.name.clone(),
-            place: lane.place,
-            selection: lane.selection,
-            queued: lane.queued,
-            parallel: lane.parallel,
+            name: driver.name.clone(),
+            place: driver.place,
+            selection: driver.selection,
+            queued: driver.queued,
+            parallel: driver.parallel,
             algorithms: Algorithm::ALL.iter().copied().filter(does).collect(),
-            backlog: lane.backlog.load(std::sync::atomic::Ordering::Relaxed),
+            backlog: driver.backlog.load(std::sync::atomic::Ordering::Relaxed),
         }
     }
 }
@@ -385,22 +388,22 @@ pub struct CostReport {
     /// The algorithm, or the steps of a chain joined by `+`.
     pub work: String,
     /// A lone request, until its result is there.
-    pub alone: Linear,
+    pub single: Linear,
     /// One of many.
-    pub together: Linear,
+    pub batched: Linear,
     /// By what factor later measurements differ, for each size class: up to 64 bytes, each next
     /// one four times as long, the last without end. First of lone requests, then of many.
     pub corrections: [Vec<f32>; 2],
 }
 
 impl CostReport {
-    fn new(lane: &Lane, work: &Work) -> Self {
-        let [(alone, first), (together, second)] = work.costs.show();
+    fn new(driver: &RegisteredDriver, work: &Work) -> Self {
+        let [(single, first), (batched, second)] = work.costs.show();
         CostReport {
-            driver: lane.name.clone(),
+            driver: driver.name.clone(),
             work: work.label.clone(),
-            alone,
-            together,
+            single,
+            batched,
             corrections: [first.to_vec(), second.to_vec()],
         }
     }

@@ -11,7 +11,7 @@
 //!          ── Request ─────▶ Session::run ──── scheduler ──▶ DriverSession::run
 //!          ── Task ────────▶ Queue::submit ─── scheduler ──▶ DriverQueue::submit
 //!          ◀─ Task ───────── Queue::poll ◀──── settle ────── DriverQueue::poll
-//!          ── Task ────────▶ Engine::start ──▶ here, the slow pool, or the carrier's queue
+//!          ── Task ────────▶ Engine::start ──▶ here, the slow pool, or the executor's queue
 //! ```
 //!
 //! # For consumers
@@ -111,37 +111,43 @@
 
 mod algorithm;
 mod append;
-mod carrier;
+mod calibrate;
 mod chain;
 mod clock;
 mod costs;
 mod driver;
 mod engine;
 mod error;
-mod lane;
-mod learn;
+mod executor;
+mod iovec;
+mod lengths;
 pub mod limits;
+mod metrics;
 mod operation;
 mod parameters;
+mod placement;
 mod queue;
+mod registered;
 mod registry;
 mod request;
 mod sampling;
-mod scheduler;
 mod session;
+mod slot;
 mod slow;
-mod spread;
+mod stream;
 mod task;
+mod usage;
 mod waker;
 mod wipe;
 
 pub use algorithm::{Algorithm, Class, Kind, Unknown};
-pub use carrier::{Pending, Refused};
 pub use chain::run_chain;
 pub use costs::Linear;
 pub use driver::{Driver, DriverQueue, DriverSession, DriverStream, Flow, Place, Selection};
 pub use engine::{Builder, CostReport, DriverReport, Engine};
 pub use error::{Blame, Error, Field, Misfit, Wanted};
+pub use executor::{Pending, Refused};
+pub use iovec::Iovec;
 pub use operation::Operation;
 pub use parameters::{Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage};
 pub use queue::Queue;
@@ -149,9 +155,9 @@ pub use request::{
     Cost, Derivation, Direction, IV_BYTES_MAX, Iv, MASK_BYTES, NONCE_BYTES, Opened, Part, Phase,
     Request, SAMPLE_BYTES, TAG_BYTES,
 };
-pub use session::{Session, Stream};
+pub use session::Session;
 pub use slow::Done;
-pub use spread::Spread;
+pub use stream::Stream;
 pub use task::Task;
 pub use waker::Waker;
 /// What secrets of [`Operation`]s lie in: wiped when it is dropped.

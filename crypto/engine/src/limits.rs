@@ -47,14 +47,16 @@ pub const QUEUE_DEPTH_MAX: usize = 65_536;
 pub const SPIN: Duration = Duration::from_micros(20);
 /// How long a queue that is dropped waits for what drivers have begun.
 pub const CLOSE: Duration = Duration::from_secs(5);
-/// Most requests that are awaited at a time beside those of the slow class.
-pub const CARRIED_MAX: usize = 4_096;
+/// Most requests that the executor thread has in flight: awaited, and not of the slow class.
+pub const EXECUTOR_IN_FLIGHT_MAX: usize = 4_096;
 /// How deep the stack is overwritten on which a key was opened or used, in bytes: half as much again
 /// as any driver's way with a key takes. What is not optimised has larger frames.
 pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 96 << 10 } else { 48 << 10 };
 /// The same where drivers are known to stay far above. Handshakes open such keys by the dozen, and to
 /// overwrite more would empty the processor's nearest cache each time.
 pub const STACK_SHALLOW_BYTES: usize = if cfg!(debug_assertions) { STACK_BYTES } else { 16 << 10 };
+/// Longest public key of a signature algorithm, in bytes: ML-DSA-87, in its encoding.
+pub const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
 /// Longest name of a driver or a client, in bytes.
 pub const NAME_BYTES_MAX: usize = 32;
 /// QUIC's packet numbers end before this (RFC 9000 § 12.3).

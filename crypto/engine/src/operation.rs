@@ -1,10 +1,10 @@
 //! A request that owns its bytes, for work that outlives the call it is submitted with.
 
+use crate::limits::PUBLIC_KEY_BYTES_MAX;
 use crate::request::name_of;
-use crate::session::PUBLIC_KEY_BYTES_MAX;
 use crate::{
     Algorithm, Class, Cost, Direction, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES, Opened, Part,
-    Request, SAMPLE_BYTES, Session, TAG_BYTES,
+    Request, SAMPLE_BYTES, TAG_BYTES,
 };
 use std::fmt;
 use zeroize::Zeroizing;
@@ -143,11 +143,6 @@ impl Operation {
     pub fn decapsulate(algorithm: Algorithm, ciphertext: impl Into<Vec<u8>>) -> Self {
         let (ciphertext, secret) = (ciphertext.into(), put_out(algorithm).into());
         Operation::Decapsulate { ciphertext, secret }
-    }
-
-    /// For this session, whose key says how long a signature can be.
-    pub fn sign(session: &Session, message: impl Into<Vec<u8>>) -> Self {
-        Operation::Sign { message: message.into(), out: vec![0; session.signature_bytes_max()] }
     }
 
     pub fn verify(

@@ -197,7 +197,7 @@ pub enum Nonces {
     Counter {
         /// Comes with the key.
         iv: [u8; NONCE_BYTES],
-        /// Texts that were sealed under the key before: 0 for a new one. They count for
+        /// LengthLimits that were sealed under the key before: 0 for a new one. They count for
         /// [`Usage::seals_max`].
         from: u64,
     },

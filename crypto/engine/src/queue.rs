@@ -1,16 +1,21 @@
 //! A queue: one thread submits many requests and collects them as they are done.
 //!
-//! No lock and no counter that another thread touches lies on its path, until a task goes to a
-//! driver that works beside the caller. A task is *accepted* as long as fewer than `depth` are, and
-//! an accepted one comes back exactly once, whatever becomes of its driver. One that finds its
-//! driver full stays here, in order, and is offered again; one whose driver died before it began is
-//! placed anew.
+//! A task takes no lock and touches no counter of another thread, until it goes to a driver that works
+//! beside the caller. A task is *accepted* while fewer than `depth` are in flight. An accepted task
+//! comes back exactly once, whatever becomes of its driver. If its driver is full, it stays here, in
+//! order, and is offered again. If its driver dies before it began, it is placed anew.
+//!
+//! [`Queue::submit`] admits tasks, places each in the batch of a [`DriverEnd`], and pushes the batches
+//! to their drivers. [`Queue::poll`] gathers what the drivers have done, settles it, and hands it back.
+//! Tasks of one session that go where the last one went take the [`CachedRoute`], and skip most of
+//! this.
 
-use crate::algorithm::Texts;
-use crate::costs::{self, Company};
-use crate::lane::{Lane, Stage, Work};
+use crate::costs::{self, Mode};
+use crate::lengths::LengthLimits;
+use crate::metrics::{Stage, Work};
+use crate::placement::Binding;
+use crate::registered::RegisteredDriver;
 use crate::registry::Registry;
-use crate::session::Binding;
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
 use crate::{
@@ -23,11 +28,11 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest sleep without a look, in nanoseconds, should a driver forget the waker.
-const NAP: u64 = 50_000_000;
+/// Longest sleep without a poll, in nanoseconds, in case a driver forgets the waker.
+const SLEEP_NS_MAX: u64 = 50_000_000;
 
-/// Requests that go together at least for them to be reckoned as many.
-const COMPANY_MIN: usize = 4;
+/// At least so many requests that are submitted at once count as a batch.
+const BATCH_MIN: usize = 4;
 
 /// Submits and collects. It belongs to one thread at a time.
 pub struct Queue {
@@ -36,74 +41,74 @@ pub struct Queue {
     depth: usize,
     /// Accepted and not handed back.
     in_flight: usize,
-    ends: Vec<End>,
+    ends: Vec<DriverEnd>,
     /// Slow tasks that found the pool full.
     slow_waiting: VecDeque<Box<Task>>,
     slow_in_flight: usize,
     slow_done: Arc<Mutex<Vec<Box<Task>>>>,
     /// Finished, and not yet collected.
     done: Vec<Box<Task>>,
-    /// What a driver handed over last; empty between calls, kept for its room.
+    /// What a driver handed back last. Empty between calls, kept for its capacity.
     found: Vec<Box<Task>>,
     orders: HashMap<u64, Order>,
     each: Option<Each>,
     /// Nanoseconds of work placed on this thread and not yet done.
     ahead: f64,
     waker: Waker,
-    last: Last,
-    /// The epoch at which all ends were last seen to be alive.
+    route: CachedRoute,
+    /// The epoch at which the drivers of all ends were last seen to be alive.
     epoch: u64,
 }
 
 type Each = Box<dyn FnMut(Box<Task>) + Send>;
 
-/// This queue's way to one lane.
-struct End {
-    lane: Arc<Lane>,
+/// This queue's end of one driver.
+struct DriverEnd {
+    driver: Arc<RegisteredDriver>,
     /// `None` where the tasks run as they are pushed.
     queue: Option<Box<dyn DriverQueue>>,
     /// Placed there and not yet taken.
     batch: Vec<Box<Task>>,
     /// Taken and not yet back.
     in_flight: usize,
-    /// Nanoseconds that the lane reckons with for tasks of this end.
+    /// Nanoseconds of the driver's backlog that are tasks of this end.
     load: u64,
 }
 
-impl End {
+impl DriverEnd {
     fn load(&mut self, nanoseconds: u32) {
         self.load += u64::from(nanoseconds);
-        self.lane.load(u64::from(nanoseconds));
+        self.driver.load(u64::from(nanoseconds));
     }
 
     fn unload(&mut self, nanoseconds: u32) {
         self.load -= u64::from(nanoseconds);
-        self.lane.unload(u64::from(nanoseconds));
+        self.driver.unload(u64::from(nanoseconds));
     }
 }
 
-impl Drop for End {
-    /// What is never collected is not reckoned with for ever.
+impl Drop for DriverEnd {
+    /// Tasks that are never collected do not stay in the backlog for ever.
     fn drop(&mut self) {
-        self.lane.unload(self.load);
+        self.driver.unload(self.load);
     }
 }
 
-/// Where the last task went, for the next that is of the same session and has no choice.
-struct Last {
+/// Where the last task went. The next one of the same session goes there without a choice.
+struct CachedRoute {
     session: u64,
     epoch: u64,
     end: usize,
-    texts: Texts,
+    limits: LengthLimits,
     binding: u32,
     work: Option<Arc<Work>>,
-    /// Where there was a choice: in which company it was made. Then the texts are of its size class.
-    chosen_in: Option<Company>,
+    /// Where there was a choice, the mode in which it was made. Then the limits are its size class.
+    mode: Option<Mode>,
     /// Whether what it protects is numbered upwards.
     numbered: bool,
 }
 
-/// Takes the packet numbers of tasks of one session, if they go up.
+/// Takes the packet numbers of tasks of one session, if they ascend.
 fn take_numbers(tasks: &[Box<Task>]) -> bool {
     let number = |task: &Task| match task.operation {
         Operation::Protect { number, .. } => Some(number),
@@ -118,27 +123,33 @@ fn take_numbers(tasks: &[Box<Task>]) -> bool {
         }
         last = number;
     }
-    task.session().inner().take_numbers(first, last).is_ok()
+    task.session().inner().usage.take_numbers(first, last).is_ok()
 }
 
-impl Last {
-    const NONE: Last = Last {
+impl CachedRoute {
+    const NONE: CachedRoute = CachedRoute {
         session: 0,
         epoch: 0,
         end: 0,
-        texts: Algorithm::Random.texts(),
+        limits: Algorithm::Random.length_limits(),
         binding: 0,
         work: None,
-        chosen_in: None,
+        mode: None,
         numbered: false,
     };
 }
 
-/// The order of one session.
+const NOT_PLACED: &str = "a task in a queue is bound to a driver";
+const NOT_ENTERED: &str = "a task of an ordered session has its place from when it was accepted";
+
+/// The order of one session's tasks.
 #[derive(Default)]
 struct Order {
+    /// How many were accepted.
     entered: u64,
+    /// How many were handed back.
     left: u64,
+    /// Finished, but after one that is not.
     parked: BTreeMap<u64, Box<Task>>,
 }
 
@@ -167,13 +178,13 @@ impl Queue {
             each: None,
             ahead: 0.0,
             waker: Waker::new(),
-            last: Last::NONE,
+            route: CachedRoute::NONE,
             epoch: 0,
         }
     }
 
-    /// Has every finished task handed to `each` at once, within `submit`, `poll` or `wait`, rather
-    /// than collected.
+    /// From now on, every finished task goes to `each` at once, within `submit`, `poll` or `wait`,
+    /// rather than being collected.
     pub fn on_completion(&mut self, each: impl FnMut(Box<Task>) + Send + 'static) {
         self.each = Some(Box::new(each));
         for task in mem::take(&mut self.done) {
@@ -193,31 +204,29 @@ impl Queue {
         }
         self.in_flight += accepted;
         let sampled = sampling::due(self.registry.sample(), accepted);
-        let company =
-            if more || accepted >= COMPANY_MIN { Company::Together } else { Company::Alone };
-        if sampled == 0 && accepted == tasks.len() && self.follow_all(tasks, company) {
+        let mode = if more || accepted >= BATCH_MIN { Mode::Batched } else { Mode::Single };
+        if sampled == 0 && accepted == tasks.len() && self.follow_all(tasks, mode) {
             if self.push_all(tasks, more) {
                 return accepted;
             }
         } else {
-            self.submit_mixed(tasks.drain(..accepted), company, sampled);
+            self.submit_mixed(tasks.drain(..accepted), mode, sampled);
         }
         self.push(more);
         accepted
     }
 
-    /// Whether all of these go the way of the last one, without further thought. Then they are
-    /// counted.
+    /// Whether all of these take the cached route. If so, they are admitted and counted.
     #[inline]
-    fn follow_all(&self, tasks: &mut [Box<Task>], company: Company) -> bool {
-        let Last { epoch, texts, work: Some(work), chosen_in, .. } = &self.last else {
+    fn follow_all(&self, tasks: &mut [Box<Task>], mode: Mode) -> bool {
+        let CachedRoute { epoch, limits, work: Some(work), mode: chosen, .. } = &self.route else {
             return false;
         };
-        if *epoch != self.registry.epoch() || chosen_in.is_some_and(|chosen| chosen != company) {
+        if *epoch != self.registry.epoch() || chosen.is_some_and(|chosen| chosen != mode) {
             return false;
         }
-        // What there is most of does without the way over a request.
-        let bytes = match texts.kind() {
+        // The commonest kinds are checked without making a request of them.
+        let bytes = match limits.kind() {
             Kind::Cipher => self.follow_each(tasks, |task| match &task.operation {
                 Operation::Encrypt { data, .. } | Operation::Decrypt { data, .. } => {
                     Some(data.len())
@@ -232,7 +241,7 @@ impl Queue {
             _ => self.follow_each(tasks, Task::fits),
         };
         let Some(bytes) = bytes else { return false };
-        if self.last.numbered && !take_numbers(tasks) {
+        if self.route.numbered && !take_numbers(tasks) {
             return false;
         }
         work.operations.add(tasks.len() as u64);
@@ -240,25 +249,25 @@ impl Queue {
         true
     }
 
-    /// The bytes of them all, if every one goes the way of the last.
+    /// The bytes of them all, if every one takes the cached route.
     #[inline(always)]
     fn follow_each(
         &self,
         tasks: &mut [Box<Task>],
         bytes: impl Fn(&mut Task) -> Option<usize> + Copy,
     ) -> Option<usize> {
-        let Last { session, texts, binding, .. } = self.last;
+        let CachedRoute { session, limits, binding, .. } = self.route;
         let mut sum = 0;
         for task in tasks {
-            sum += task.follow(session, &texts, binding, bytes)?;
+            sum += task.follow(session, &limits, binding, bytes)?;
         }
         Some(sum)
     }
 
-    /// Hands tasks that follow the last one straight to its driver; says whether it took them.
+    /// Hands tasks that take the cached route to its driver. Returns whether the driver took them all.
     #[inline]
     fn push_all(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> bool {
-        let end = &mut self.ends[self.last.end];
+        let end = &mut self.ends[self.route.end];
         if let Some(queue) = &mut end.queue
             && end.batch.is_empty()
         {
@@ -276,12 +285,12 @@ impl Queue {
     fn submit_mixed(
         &mut self,
         tasks: impl Iterator<Item = Box<Task>>,
-        company: Company,
+        mode: Mode,
         mut sampled: usize,
     ) {
         for mut task in tasks {
-            if sampled == 0 && self.follow_all(std::slice::from_mut(&mut task), company) {
-                self.ends[self.last.end].batch.push(task);
+            if sampled == 0 && self.follow_all(std::slice::from_mut(&mut task), mode) {
+                self.ends[self.route.end].batch.push(task);
                 continue;
             }
             if task.session.inner().ordered {
@@ -294,13 +303,13 @@ impl Queue {
                 task.stamps = Stamps { submitted: clock::now(), ..Stamps::default() };
             }
             match admitted {
-                Ok(()) => self.place(task, company),
+                Ok(()) => self.place(task, mode),
                 Err(error) => self.refuse(task, error),
             }
         }
     }
 
-    /// Hands back a task that no driver saw.
+    /// Hands back a task that no driver has seen.
     fn refuse(&mut self, mut task: Box<Task>, error: Error) {
         task.session.inner().count_refusal(task.bytes, error);
         task.result = Err(error);
@@ -339,7 +348,7 @@ impl Queue {
     }
 
     /// The same, ended also by `news`, which is asked again after each wake-up; with nothing in
-    /// flight it waits for news alone.
+    /// flight it waits for `news` only.
     pub(crate) fn wait_or(
         &mut self,
         done: &mut Vec<Box<Task>>,
@@ -376,14 +385,14 @@ impl Queue {
             }
             let dues = self.ends.iter().filter(|end| end.in_flight > 0 || !end.batch.is_empty());
             let due = dues.filter_map(|end| end.queue.as_ref()?.due()).min().unwrap_or(u64::MAX);
-            // To wake up takes a while, which is polled away rather than overslept.
-            let nap = due.min(NAP).saturating_sub(spin).min(most - passed);
-            if nap == 0 {
+            // To wake up takes a while: that time is spent polling, so that nothing is done late.
+            let sleep = due.min(SLEEP_NS_MAX).saturating_sub(spin).min(most - passed);
+            if sleep == 0 {
                 std::hint::spin_loop();
                 continue;
             }
             let waker = self.waker.clone();
-            waker.sleep(Duration::from_nanos(nap), || {
+            waker.sleep(Duration::from_nanos(sleep), || {
                 self.gather();
                 !self.done.is_empty() || self.in_flight < before || news()
             });
@@ -406,13 +415,13 @@ impl Queue {
 
     /// Gives a task its place in its session's order.
     fn enter(&mut self, task: &mut Task) {
-        let line = self.orders.entry(task.session.inner().id).or_default();
-        task.order = line.entered;
-        line.entered += 1;
+        let order = self.orders.entry(task.session.inner().id).or_default();
+        task.order = order.entered;
+        order.entered += 1;
     }
 
     /// Puts an admitted task where it will be finished first.
-    fn place(&mut self, mut task: Box<Task>, company: Company) {
+    fn place(&mut self, mut task: Box<Task>, mode: Mode) {
         let Task { session, operation, bytes, marks, .. } = &mut *task;
         let (inner, algorithm) = (session.inner(), session.algorithm());
         if operation.class(algorithm) == Class::Slow {
@@ -421,28 +430,29 @@ impl Queue {
         }
         let epoch = self.registry.epoch();
         let timed = *marks & mark::SAMPLED != 0;
-        let picked = inner.pick(*bytes, company, self.ahead, timed).and_then(|picked| {
-            let binding = inner.binding(picked.binding).ok_or(Error::Gone)?;
-            Ok((picked, binding.lane.clone(), binding.work.clone()))
+        let picked = inner.placement.pick(*bytes, mode, self.ahead, timed).and_then(|picked| {
+            let binding = inner.placement.binding(picked.binding).ok_or(Error::Gone)?;
+            Ok((picked, binding.driver.clone(), binding.work.clone()))
         });
-        let (picked, lane, work) = match picked {
+        let (picked, driver, work) = match picked {
             Ok(picked) => picked,
             Err(error) => return self.refuse(task, error),
         };
         let plain = picked.local && inner.is_plain() && algorithm.kind().is_fast();
         let sizes = costs::sizes(costs::class(*bytes));
-        let (session, numbered, texts) = (inner.id, inner.is_numbered(), inner.texts());
+        let (session, numbered, limits) =
+            (inner.id, inner.usage.is_numbered(), inner.placement.fast_path.limits);
         task.binding = picked.binding;
         task.predicted = picked.service;
-        let end = self.end(&lane);
+        let end = self.end(&driver);
         if plain {
             let (binding, work) = (picked.binding, Some(work));
-            let (texts, chosen_in) = match picked.sole {
-                true => (texts, None),
-                false => (texts.within(sizes), Some(company)),
+            let (limits, mode) = match picked.sole {
+                true => (limits, None),
+                false => (limits.within(sizes), Some(mode)),
             };
-            self.last = Last { session, epoch, end, texts, binding, work, chosen_in, numbered };
-        } else if lane.on_caller {
+            self.route = CachedRoute { session, epoch, end, limits, binding, work, mode, numbered };
+        } else if driver.on_caller {
             self.ahead += f64::from(picked.service);
         } else {
             self.ends[end].load(picked.service);
@@ -450,24 +460,25 @@ impl Queue {
         self.ends[end].batch.push(task);
     }
 
-    /// The index of this queue's end of that lane.
-    fn end(&mut self, lane: &Arc<Lane>) -> usize {
-        if let Some(end) = self.ends.iter().position(|end| Arc::ptr_eq(&end.lane, lane)) {
+    /// The index of this queue's end of that driver.
+    fn end(&mut self, driver: &Arc<RegisteredDriver>) -> usize {
+        if let Some(end) = self.ends.iter().position(|end| Arc::ptr_eq(&end.driver, driver)) {
             return end;
         }
-        let queue = lane.driver.as_ref().and_then(|driver| driver.queue(&self.waker));
-        let lane = lane.clone();
-        self.ends.push(End { lane, queue, batch: Vec::new(), in_flight: 0, load: 0 });
+        let queue = driver.implementation.as_ref().and_then(|driver| driver.queue(&self.waker));
+        let driver = driver.clone();
+        self.ends.push(DriverEnd { driver, queue, batch: Vec::new(), in_flight: 0, load: 0 });
         self.ends.len() - 1
     }
 
-    /// Hands what was placed to the drivers: first to those that work beside this thread, so that
-    /// they do so while it works itself.
+    /// Hands what was placed to the drivers. Those that work beside this thread come first, so that they
+    /// work while it does.
     fn push(&mut self, more: bool) {
         self.ahead = 0.0;
         for beside in [true, false] {
             for index in 0..self.ends.len() {
-                if self.ends[index].lane.on_caller != beside && !self.ends[index].batch.is_empty() {
+                if self.ends[index].driver.on_caller != beside && !self.ends[index].batch.is_empty()
+                {
                     self.push_end(index, more);
                 }
             }
@@ -496,7 +507,8 @@ impl Queue {
             Flow::Busy => {
                 for task in end.batch.iter_mut().filter(|task| !task.is_marked(mark::WAITED)) {
                     task.marks |= mark::WAITED;
-                    task.session.inner().count_busy_at(task.binding);
+                    let placement = &task.session.inner().placement;
+                    placement.binding(task.binding).expect(NOT_PLACED).work.busy.increment();
                 }
             }
             Flow::Gone => {
@@ -582,22 +594,23 @@ impl Queue {
         }
     }
 
-    /// Takes tasks out of ends whose lanes were unregistered, and lets go of those that are empty.
+    /// Takes tasks out of the ends of drivers that were unregistered, and drops the ends that are empty.
     #[cold]
     fn forget_the_dead(&mut self) {
         self.epoch = self.registry.epoch();
-        // Once whoever changed it has let go of the lock, he has ended the lane too.
-        self.registry.lanes();
+        // The epoch changes under the registry's lock, and so does what is alive. To take the lock is to
+        // wait for both.
+        self.registry.drivers();
         for index in (0..self.ends.len()).rev() {
-            if self.ends[index].lane.is_alive() {
+            if self.ends[index].driver.is_alive() {
                 continue;
             }
             let mut batch = mem::take(&mut self.ends[index].batch);
             if self.ends[index].in_flight == 0 {
                 self.ends.swap_remove(index);
-                self.last = Last::NONE;
+                self.route = CachedRoute::NONE;
             } else {
-                // It is looked at again when it has finished what it has.
+                // It is looked at again when its driver has finished what it has.
                 self.epoch = 0;
             }
             for task in &mut batch {
@@ -612,10 +625,11 @@ impl Queue {
         let mut again = Vec::new();
         for mut task in tasks.drain(..) {
             let inner = task.session.inner();
-            let Some(binding) = inner.binding(task.binding) else { continue };
+            // A task that is dropped here would never come back to its consumer.
+            let binding = inner.placement.binding(task.binding).expect(NOT_PLACED);
             // An end that is gone has taken its load with it.
-            let is_its = |end: &&mut End| Arc::ptr_eq(&end.lane, &binding.lane);
-            if !binding.lane.on_caller
+            let is_its = |end: &&mut DriverEnd| Arc::ptr_eq(&end.driver, &binding.driver);
+            if !binding.driver.on_caller
                 && let Some(end) = self.ends.iter_mut().find(is_its)
             {
                 end.unload(task.predicted);
@@ -625,7 +639,8 @@ impl Queue {
                 if task.is_marked(mark::COUNTED) {
                     binding.work.uncount(bytes);
                 }
-                inner.bury(&binding.lane);
+                // The session may be of another engine than this queue.
+                inner.placement.registry.mark_dead(&binding.driver);
                 task.bytes = bytes;
                 again.push(task);
                 continue;
@@ -648,7 +663,7 @@ impl Queue {
         if !again.is_empty() {
             for mut task in again {
                 task.marks &= !(mark::GIVEN_BACK | mark::COUNTED);
-                self.place(task, Company::Alone);
+                self.place(task, Mode::Single);
             }
             self.push(false);
         }
@@ -666,14 +681,15 @@ impl Queue {
 
     fn deliver_in_order(&mut self, task: Box<Task>) {
         let id = task.session.inner().id;
-        let Some(line) = self.orders.get_mut(&id) else { return self.hand_over(task) };
-        line.parked.insert(task.order, task);
+        let order = self.orders.get_mut(&id).expect(NOT_ENTERED);
+        let other = order.parked.insert(task.order, task);
+        assert!(other.is_none(), "two tasks have one place in their session's order");
         let mut ready = Vec::new();
-        while let Some(task) = line.parked.remove(&line.left) {
-            line.left += 1;
+        while let Some(task) = order.parked.remove(&order.left) {
+            order.left += 1;
             ready.push(task);
         }
-        if line.left == line.entered {
+        if order.left == order.entered {
             self.orders.remove(&id);
         }
         for task in ready {
@@ -683,7 +699,7 @@ impl Queue {
 
     #[inline]
     fn hand_over(&mut self, mut task: Box<Task>) {
-        task.displace();
+        task.end_admission();
         match &mut self.each {
             Some(each) => {
                 self.in_flight -= 1;
@@ -699,14 +715,14 @@ impl Queue {
 fn record(binding: &Binding, task: &Task) {
     let Stamps { submitted, started, finished } = task.stamps;
     let work = &binding.work;
-    // Who does several at a time in the caller's own time cannot say what each took.
-    let several = binding.lane.on_caller && binding.lane.queued;
+    // A driver that does several at a time in the caller's own time does not know what each took.
+    let several = binding.driver.on_caller && binding.driver.queued;
     if started != 0 && finished != 0 && !several {
         work.record(Stage::Queue, started.saturating_sub(submitted));
         work.record(Stage::Run, finished.saturating_sub(started));
         if task.result.is_ok() {
             let took = finished.saturating_sub(started);
-            work.costs.observe(Company::Together, task.bytes, took);
+            work.costs.observe(Mode::Batched, task.bytes, took);
         }
     }
     if finished != 0 {
@@ -729,7 +745,7 @@ impl Drop for Queue {
         let mut waiting: Vec<_> = self.slow_waiting.drain(..).collect();
         for end in &mut self.ends {
             for task in mem::take(&mut end.batch) {
-                if !end.lane.on_caller {
+                if !end.driver.on_caller {
                     end.unload(task.predicted);
                 }
                 waiting.push(task);
@@ -745,9 +761,9 @@ impl Drop for Queue {
         while self.in_flight > 0 && clock::now() - begun < most {
             self.wait(&mut none, limits::CLOSE);
         }
-        // What is done, but stood behind what is not.
-        for (_, line) in mem::take(&mut self.orders) {
-            for (_, task) in line.parked {
+        // Tasks that are done, but come after one that is not.
+        for (_, order) in mem::take(&mut self.orders) {
+            for (_, task) in order.parked {
                 self.hand_over(task);
             }
         }

@@ -1,35 +1,48 @@
 //! The drivers there are at this moment.
 
-use crate::lane::Lane;
+use crate::metrics::Work;
 use crate::parameters::is_name;
-use crate::{Algorithm, Demand, Driver, Error, Place, Selection, limits};
+use crate::registered::RegisteredDriver;
+use crate::{Algorithm, Demand, Driver, DriverSession, Error, Place, Selection, Step, limits};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Lanes to choose from, as a rule so few that they need no allocation: a TLS connection opens dozens of
+/// Drivers to choose from, as a rule so few that they need no allocation: a TLS connection opens dozens of
 /// sessions.
-pub(crate) type Lanes = SmallVec<[Arc<Lane>; 4]>;
+pub(crate) type Drivers = SmallVec<[Arc<RegisteredDriver>; 4]>;
 
 pub(crate) struct Registry {
-    /// Changes whenever a lane comes or goes, so that sessions look again.
+    /// Changes whenever a driver comes or goes, so that sessions look again.
     epoch: AtomicU64,
     /// One in so many requests is timed; 0 for none. A power of two.
     sample: AtomicU32,
     legacy: AtomicBool,
-    lanes: RwLock<Vec<Arc<Lane>>>,
+    drivers: RwLock<Vec<Arc<RegisteredDriver>>>,
     /// Where chains go that no driver does whole.
-    pub chain: Arc<Lane>,
+    pub chain: Arc<RegisteredDriver>,
+    pub hooks: Hooks,
+}
+
+/// What the scheduler calls although it opens sessions itself. The engine passes these in, so that
+/// the scheduler does not import what is built on it.
+pub(crate) struct Hooks {
+    /// Opens a chain that no driver does whole.
+    pub open_chain:
+        fn(&Arc<Registry>, &[Step<'_>], Demand<'_>) -> Result<Box<dyn DriverSession>, Error>,
+    /// Measures what a driver's work costs, unless that was done.
+    pub calibrate: fn(&Arc<Registry>, &Arc<RegisteredDriver>, &Work, &[Algorithm]),
 }
 
 impl Registry {
-    pub fn new(legacy: bool, sample: u32) -> Self {
+    pub fn new(legacy: bool, sample: u32, hooks: Hooks) -> Self {
         Registry {
             epoch: AtomicU64::new(1),
             sample: AtomicU32::new(sample),
             legacy: AtomicBool::new(legacy),
-            lanes: RwLock::default(),
-            chain: Arc::new(Lane::chain()),
+            drivers: RwLock::default(),
+            chain: Arc::new(RegisteredDriver::chain()),
+            hooks,
         }
     }
 
@@ -60,79 +73,83 @@ impl Registry {
                 "a driver's name has lower-case letters, digits and dashes, 32 at most",
             ));
         }
-        let lane = Arc::new(Lane::new(driver));
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        if lanes.iter().any(|other| other.name == lane.name) || lane.name == crate::lane::CHAIN {
+        let driver = Arc::new(RegisteredDriver::new(driver));
+        let mut drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
+        if drivers.iter().any(|other| other.name == driver.name)
+            || driver.name == crate::registered::CHAIN
+        {
             return Err(Error::invalid_request("a driver of that name is registered"));
         }
-        if lanes.len() >= limits::DRIVERS_MAX {
+        if drivers.len() >= limits::DRIVERS_MAX {
             return Err(Error::invalid_request("there are as many drivers as an engine holds"));
         }
-        lanes.push(lane);
+        drivers.push(driver);
         self.changed();
         Ok(())
     }
 
     /// Says whether there was one.
     pub fn unregister(&self, name: &str) -> bool {
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(index) = lanes.iter().position(|lane| lane.name == name) else { return false };
-        let lane = lanes.remove(index);
+        let mut drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = drivers.iter().position(|driver| driver.name == name) else {
+            return false;
+        };
+        let driver = drivers.remove(index);
         self.changed();
-        lane.end();
+        driver.end();
         // A driver that is dropped here may look at the engine.
-        drop(lanes);
+        drop(drivers);
         true
     }
 
-    /// The lane's driver has died.
-    pub fn bury(&self, lane: &Arc<Lane>) {
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = lanes.iter().position(|other| Arc::ptr_eq(other, lane)) {
-            lanes.remove(index);
+    /// The driver's driver has died.
+    pub fn mark_dead(&self, driver: &Arc<RegisteredDriver>) {
+        let mut drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = drivers.iter().position(|other| Arc::ptr_eq(other, driver)) {
+            drivers.remove(index);
             self.changed();
         }
-        lane.end();
+        driver.end();
     }
 
     /// Says whether there is such a driver.
     pub fn set_algorithm(&self, name: &str, algorithm: Algorithm, registered: bool) -> bool {
-        let lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(lane) = lanes.iter().find(|lane| lane.name == name) else { return false };
+        let drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(driver) = drivers.iter().find(|driver| driver.name == name) else { return false };
         if registered {
-            lane.restore(algorithm);
+            driver.restore(algorithm);
         } else {
-            lane.withdraw(algorithm);
+            driver.withdraw(algorithm);
         }
         self.changed();
         true
     }
 
-    pub fn named(&self, name: &str) -> Option<Arc<Lane>> {
-        self.lanes().into_iter().find(|lane| lane.name == name)
+    pub fn named(&self, name: &str) -> Option<Arc<RegisteredDriver>> {
+        self.drivers().into_iter().find(|driver| driver.name == name)
     }
 
     /// In the order of registration.
-    pub fn lanes(&self) -> Vec<Arc<Lane>> {
-        self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn drivers(&self) -> Vec<Arc<RegisteredDriver>> {
+        self.drivers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Those that may do these steps, and whether the demand can be met by anybody at all.
-    pub fn fitting(&self, steps: &[Algorithm], demand: Demand<'_>) -> (Lanes, bool) {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        let fits = |lane: &&Arc<Lane>| match demand {
-            Demand::Named(name) => lane.name == name,
-            Demand::Any => lane.selection == Selection::Any,
-            Demand::Software => lane.selection == Selection::Any && lane.place != Place::Device,
-            Demand::Hardware => lane.selection == Selection::Any && lane.place == Place::Device,
+    pub fn fitting(&self, steps: &[Algorithm], demand: Demand<'_>) -> (Drivers, bool) {
+        let drivers = self.drivers.read().unwrap_or_else(PoisonError::into_inner);
+        let fits = |driver: &&Arc<RegisteredDriver>| match demand {
+            Demand::Named(name) => driver.name == name,
+            Demand::Any => driver.selection == Selection::Any,
+            Demand::Software => driver.selection == Selection::Any && driver.place != Place::Device,
+            Demand::Hardware => driver.selection == Selection::Any && driver.place == Place::Device,
         };
         let mut known = !matches!(demand, Demand::Named(_));
-        let fitting = lanes.iter().filter(fits).inspect(|_| known = true);
-        let fitting = fitting.filter(|lane| lane.supports(steps)).cloned().collect();
+        let fitting = drivers.iter().filter(fits).inspect(|_| known = true);
+        let fitting = fitting.filter(|driver| driver.supports(steps)).cloned().collect();
         (fitting, known)
     }
 
-    /// With the lanes locked, and before a lane ends: whoever sees a dead lane sees a new epoch too.
+    /// With the drivers locked, and before a driver ends: whoever sees a dead driver sees a new epoch too.
     fn changed(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }

@@ -1,6 +1,6 @@
 //! What a consumer asks for: one operation, on his own stack.
 
-use crate::algorithm::Texts;
+use crate::lengths::LengthLimits;
 use crate::{Algorithm, Class, Error, Field, Kind, Misfit, Wanted, limits};
 use std::fmt;
 use std::ops::Range;
@@ -400,17 +400,21 @@ impl Request<'_> {
     /// [`Request::bytes`] if it fits the algorithm: for the shortest way, which does without
     /// reasons. Kinds that are not worth it are left to [`Request::check`].
     #[inline(always)]
-    pub(crate) fn bytes_if_fit(&self, algorithm: Algorithm, texts: &Texts) -> Option<usize> {
+    pub(crate) fn bytes_if_fit(
+        &self,
+        algorithm: Algorithm,
+        limits: &LengthLimits,
+    ) -> Option<usize> {
         let (bytes, fits) = match self {
-            Request::Seal { data, .. } => (data.len(), texts.take(Kind::Aead, data.len())),
+            Request::Seal { data, .. } => (data.len(), limits.fit_kind(Kind::Aead, data.len())),
             Request::Open { data, .. } => {
                 let bytes = data.len().checked_sub(TAG_BYTES)?;
-                (bytes, texts.take(Kind::Aead, bytes))
+                (bytes, limits.fit_kind(Kind::Aead, bytes))
             }
             Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => {
-                (data.len(), texts.take(Kind::Cipher, data.len()))
+                (data.len(), limits.fit_kind(Kind::Cipher, data.len()))
             }
-            Request::Mask { .. } => (MASK_BYTES, texts.kind() == Kind::Mask),
+            Request::Mask { .. } => (MASK_BYTES, limits.kind() == Kind::Mask),
             _ => (self.bytes(), self.check(algorithm).is_ok()),
         };
         fits.then_some(bytes)
@@ -422,20 +426,24 @@ impl Request<'_> {
             algorithm.kind() == kind && algorithm.output_bytes() == Some(length)
         };
         let fits = match self {
-            Request::Seal { data, .. } => algorithm.texts().take(Kind::Aead, data.len()),
+            Request::Seal { data, .. } => {
+                algorithm.length_limits().fit_kind(Kind::Aead, data.len())
+            }
             Request::Open { data, .. } => {
                 let Some(bytes) = data.len().checked_sub(TAG_BYTES) else {
                     return Err(Error::Authentication);
                 };
-                algorithm.texts().take(Kind::Aead, bytes)
+                algorithm.length_limits().fit_kind(Kind::Aead, bytes)
             }
             Request::Protect { number, header_bytes, packet } => {
                 return check_packet(algorithm, *number, *header_bytes, packet);
             }
-            Request::Unprotect { packet, .. } => algorithm.texts().take(Kind::Packet, packet.len()),
+            Request::Unprotect { packet, .. } => {
+                algorithm.length_limits().fit_kind(Kind::Packet, packet.len())
+            }
             Request::Mask { .. } => algorithm.kind() == Kind::Mask,
             Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => {
-                algorithm.texts().take(Kind::Cipher, data.len())
+                algorithm.length_limits().fit_kind(Kind::Cipher, data.len())
             }
             Request::Compress { data, out } | Request::Decompress { data, out } => {
                 algorithm.kind() == Kind::Compression
@@ -475,10 +483,10 @@ impl Request<'_> {
             Request::Seal { data, .. }
             | Request::Encrypt { data, .. }
             | Request::Decrypt { data, .. } => {
-                (Field::Data, data.len(), algorithm.texts().wanted(data.len()))
+                (Field::Data, data.len(), algorithm.length_limits().wanted(data.len()))
             }
             Request::Open { data, .. } => {
-                let wanted = algorithm.texts().wanted(data.len().saturating_sub(TAG_BYTES));
+                let wanted = algorithm.length_limits().wanted(data.len().saturating_sub(TAG_BYTES));
                 (Field::Data, data.len(), wanted.and(TAG_BYTES))
             }
             Request::Protect { packet, .. } | Request::Unprotect { packet, .. } => {
@@ -588,7 +596,7 @@ fn check_packet(
     header_bytes: usize,
     packet: &[u8],
 ) -> Result<(), Error> {
-    if !algorithm.texts().take(Kind::Packet, packet.len()) {
+    if !algorithm.length_limits().fit_kind(Kind::Packet, packet.len()) {
         let mut packet = [];
         return Err(
             Request::Protect { number, header_bytes, packet: &mut packet }.misfit(algorithm)

@@ -1,8 +1,8 @@
 //! A request on its way through a queue.
 
-use crate::algorithm::Texts;
-use crate::carrier::Slot;
+use crate::lengths::LengthLimits;
 use crate::session::Session;
+use crate::slot::Slot;
 use crate::{DriverSession, Error, Operation, clock};
 use std::any::Any;
 use std::fmt;
@@ -31,7 +31,7 @@ pub struct Task {
     pub(crate) order: u64,
     pub(crate) stamps: Stamps,
     /// Where its future waits for it.
-    pub(crate) slot: Option<Arc<Slot>>,
+    pub(crate) slot: Option<Arc<Slot<Box<Task>>>>,
 }
 
 /// What is to be remembered of a task on its way.
@@ -48,9 +48,9 @@ pub(crate) mod mark {
     pub const FAILED: u8 = 16;
 }
 
-/// The binding of a task that is with its consumer, where uses of the key are counted: nobody runs
-/// it who has not admitted it.
-const NOWHERE: u32 = u32::MAX;
+/// The binding of a task that was not admitted, where uses of the key are counted. No driver can run
+/// it.
+const NOT_ADMITTED: u32 = u32::MAX;
 
 /// When a task whose stages are timed passed which, in nanoseconds of the engine's clock; 0 where
 /// its driver did not say.
@@ -85,14 +85,14 @@ impl Task {
             stamps: Stamps::default(),
             slot: None,
         });
-        task.displace();
+        task.end_admission();
         task
     }
 
-    /// The consumer has it: it counts as admitted no more.
+    /// It goes to the consumer, and does not count as admitted any more.
     #[inline]
-    pub(crate) fn displace(&mut self) {
-        self.binding = if self.session.inner().is_guarded() { NOWHERE } else { 0 };
+    pub(crate) fn end_admission(&mut self) {
+        self.binding = if self.session.inner().needs_admission() { NOT_ADMITTED } else { 0 };
     }
 
     /// The same, with a number for the consumer to know it by.
@@ -110,7 +110,7 @@ impl Task {
     /// Has it run on another session from now on.
     pub fn set_session(&mut self, session: &Session) {
         self.session = session.clone();
-        self.displace();
+        self.end_admission();
     }
 
     /// How it ended: bytes put out, as [`DriverSession::run`] says.
@@ -135,15 +135,14 @@ impl Task {
         Ok(output.get(start..).map_or(output, |rest| rest.get(..used).unwrap_or(rest)))
     }
 
-    /// Admits it to the binding that another task of its session was just placed on, provided that
-    /// the session is a plain one, and returns its bytes; `None` if it is not of that session, or is
-    /// none of these texts by the measure of `bytes`. The queue counts it at once, and takes its
-    /// packet number.
+    /// Admits it to the binding that the last task of this plain session was placed on, and returns
+    /// its bytes. `None` if it is of another session, or if what `bytes` returns is outside the
+    /// limits. The queue counts it at once, and takes its packet number.
     #[inline(always)]
     pub(crate) fn follow(
         &mut self,
         session: u64,
-        texts: &Texts,
+        limits: &LengthLimits,
         binding: u32,
         bytes: impl Fn(&mut Task) -> Option<usize>,
     ) -> Option<usize> {
@@ -151,7 +150,7 @@ impl Task {
             return None;
         }
         let bytes = bytes(self)?;
-        if !texts.have(bytes) {
+        if !limits.fit(bytes) {
             return None;
         }
         self.marks = mark::COUNTED;
@@ -173,17 +172,17 @@ impl Task {
         self.bytes = self.operation.bytes();
         let inner = self.session.inner();
         self.operation.with(|request| inner.check(request))?;
-        if inner.is_guarded() {
+        if inner.needs_admission() {
             match &mut self.operation {
-                Operation::Seal { nonce, .. } if inner.makes_nonces() => {
-                    *nonce = inner.next_nonce()?;
+                Operation::Seal { nonce, .. } if inner.usage.makes_nonces() => {
+                    *nonce = inner.usage.next_nonce()?;
                 }
-                Operation::Seal { .. } => inner.count_seal()?,
+                Operation::Seal { .. } => inner.usage.count_seal()?,
                 Operation::Protect { number, .. } => {
-                    inner.count_seal()?;
-                    inner.take_number(*number)?;
+                    inner.usage.count_seal()?;
+                    inner.usage.take_number(*number)?;
                 }
-                Operation::Open { .. } | Operation::Unprotect { .. } => inner.admit_open()?,
+                Operation::Open { .. } | Operation::Unprotect { .. } => inner.usage.admit_open()?,
                 _ => {}
             }
         }

@@ -433,7 +433,7 @@ fn an_engine_can_be_dropped_though_a_device_never_answers() {
 }
 
 #[test]
-fn after_a_driver_has_panicked_in_the_carrier_nothing_is_accepted_and_left_for_ever() {
+fn after_a_driver_has_panicked_in_the_executor_thread_nothing_is_accepted_and_left_for_ever() {
     let hung = Hung { name: "regression-18", panics: true };
     let engine = Engine::builder().driver(Arc::new(hung)).build();
     let session = engine.session(GCM).unwrap();

@@ -201,9 +201,9 @@ fn costs_text(shown: &[Shown], costs: &[CostReport]) -> String {
          {:>10}  where a size class has one",
         "DRIVER",
         "ALGORITHM",
-        "ALONE ns",
+        "SINGLE ns",
         "+ ns/byte",
-        "TOGETHER ns",
+        "BATCHED ns",
         "+ ns/byte",
         "",
         "",
@@ -213,14 +213,14 @@ fn costs_text(shown: &[Shown], costs: &[CostReport]) -> String {
         ""
     );
     for cost in costs {
-        let CostReport { driver, work, alone, together, .. } = cost;
+        let CostReport { driver, work, single, batched, .. } = cost;
         let _ = write!(
             text,
             "\n{driver:<14} {work:<22} {:>12.0} {:>10.3} {:>12.0} {:>10.3}  {}",
-            alone.fixed,
-            alone.per_byte,
-            together.fixed,
-            together.per_byte,
+            single.fixed,
+            single.per_byte,
+            batched.fixed,
+            batched.per_byte,
             corrections(cost)
         );
     }
@@ -251,7 +251,7 @@ fn winners_text(winners: &[(u64, String)]) -> String {
 /// Corrections that are not 1, by the largest size of their class.
 fn corrections(cost: &CostReport) -> String {
     let mut parts = Vec::new();
-    for (name, factors) in ["alone", "together"].iter().zip(&cost.corrections) {
+    for (name, factors) in ["single", "batched"].iter().zip(&cost.corrections) {
         for (class, factor) in factors.iter().enumerate() {
             if (factor - 1.0).abs() > 0.005 {
                 let size = match class + 1 == factors.len() {
@@ -273,7 +273,7 @@ fn crossovers(shown: &[Shown], costs: &[CostReport]) -> Vec<(String, Vec<(u64, S
     };
     let mut works: Vec<(String, Vec<(&str, Linear)>)> = Vec::new();
     for cost in costs.iter().filter(|cost| chosen(&cost.driver)) {
-        let line = (cost.driver.as_str(), cost.alone);
+        let line = (cost.driver.as_str(), cost.single);
         match works.iter_mut().find(|(work, _)| *work == cost.work) {
             Some((_, lines)) => lines.push(line),
             None => works.push((cost.work.clone(), vec![line])),
@@ -332,13 +332,13 @@ fn as_json(shown: &[Shown], costs: Option<&[CostReport]>) -> Value {
     if let (Some(costs), Some(object)) = (costs, value.as_object_mut()) {
         let linear = |line: Linear| json!({ "fixed_ns": line.fixed, "ns_per_byte": line.per_byte });
         let rows = costs.iter().map(|cost| {
-            let [alone, together] = &cost.corrections;
+            let [single, batched] = &cost.corrections;
             json!({
                 "driver": cost.driver,
                 "work": cost.work,
-                "alone": linear(cost.alone),
-                "together": linear(cost.together),
-                "corrections": { "alone": alone, "together": together },
+                "single": linear(cost.single),
+                "batched": linear(cost.batched),
+                "corrections": { "single": single, "batched": batched },
             })
         });
         object.insert("costs".to_owned(), rows.collect());

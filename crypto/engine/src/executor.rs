@@ -1,10 +1,11 @@
-//! Requests that are awaited: a future each, for any executor.
+//! Requests that are awaited: a future each, for any async executor.
 //!
 //! What would run on the caller's stack anyway does so at once, and its future is ready. Slow work
-//! goes to the slow pool. The rest is carried by one thread, started when it is first needed, that
-//! owns a [`Queue`] and sleeps while nothing happens.
+//! goes to the slow pool. The rest goes to the *executor thread*. It is started when it is first
+//! needed, owns a [`Queue`], and sleeps while nothing happens.
 
 use crate::registry::Registry;
+use crate::slot::Slot;
 use crate::slow::SlowPool;
 use crate::{Error, Queue, Task, Waker, limits};
 use std::fmt;
@@ -12,13 +13,14 @@ use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{self, Context, Poll};
+use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A task under way; resolves to it when it is done. Dropping it lets the work go on unseen.
+/// A task under way. It resolves to the task when that is done. If it is dropped, the work goes on
+/// and its result is dropped too.
 pub struct Pending {
-    slot: Arc<Slot>,
+    slot: Arc<Slot<Box<Task>>>,
 }
 
 /// A task that was not accepted, and why: [`Error::Busy`] or [`Error::Closed`].
@@ -49,41 +51,16 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// For those who do not want the task back.
+/// For callers that do not want the task back.
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Error {
         refused.error
     }
 }
 
-/// Where a task's future finds it.
-#[derive(Default)]
-pub(crate) struct Slot {
-    inside: Mutex<Inside>,
-}
-
-#[derive(Default)]
-struct Inside {
-    task: Option<Box<Task>>,
-    waker: Option<task::Waker>,
-}
-
-impl Slot {
-    /// The work is done.
-    pub fn fill(&self, task: Box<Task>) {
-        let mut inside = lock(&self.inside);
-        inside.task = Some(task);
-        let waker = inside.waker.take();
-        drop(inside);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
 impl Pending {
-    pub(crate) fn new() -> (Pending, Arc<Slot>) {
-        let slot = Arc::new(Slot::default());
+    pub(crate) fn new() -> (Pending, Arc<Slot<Box<Task>>>) {
+        let slot = Arc::new(Slot::new());
         (Pending { slot: slot.clone() }, slot)
     }
 }
@@ -92,19 +69,12 @@ impl Future for Pending {
     type Output = Box<Task>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Box<Task>> {
-        let mut inside = lock(&self.slot.inside);
-        match inside.task.take() {
-            Some(task) => Poll::Ready(task),
-            None => {
-                inside.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
+        self.slot.poll(context)
     }
 }
 
-/// The thread, and the way to it.
-pub(crate) struct Carrier {
+/// The executor thread, and the way to it.
+pub(crate) struct ExecutorThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -117,33 +87,33 @@ struct Shared {
 #[derive(Default)]
 struct Inbox {
     tasks: Vec<Box<Task>>,
-    /// Handed over and not yet done.
+    /// Submitted and not yet done.
     in_flight: usize,
     closed: bool,
 }
 
-impl Carrier {
+impl ExecutorThread {
     pub fn new(registry: &Arc<Registry>, slow: &Arc<SlowPool>) -> Self {
-        let queue = Queue::on(registry, slow, limits::CARRIED_MAX);
+        let queue = Queue::on(registry, slow, limits::EXECUTOR_IN_FLIGHT_MAX);
         let shared = Arc::new(Shared { inbox: Mutex::default(), waker: queue.waker().clone() });
-        let carried = shared.clone();
-        let thread = thread::Builder::new().name("carrier".into());
-        // Without a thread every task is refused as if the engine were closed.
+        let of_thread = shared.clone();
+        let thread = thread::Builder::new().name("executor".into());
         let thread = thread.spawn(move || {
-            let _end = End(&carried);
-            carried.carry(queue);
+            let _close = CloseAtEnd(&of_thread);
+            of_thread.execute(queue);
         });
+        // Without a thread every task is refused as if the engine were closed.
         let thread = thread.ok();
         lock(&shared.inbox).closed |= thread.is_none();
-        Carrier { shared, thread }
+        ExecutorThread { shared, thread }
     }
 
-    /// Hands over a task whose slot is set.
+    /// Submits a task whose slot is set.
     pub fn submit(&self, task: Box<Task>) -> Result<(), Refused> {
         let mut inbox = lock(&self.shared.inbox);
         let error = match inbox.closed {
             true => Error::Closed,
-            false if inbox.in_flight >= limits::CARRIED_MAX => Error::Busy,
+            false if inbox.in_flight >= limits::EXECUTOR_IN_FLIGHT_MAX => Error::Busy,
             false => {
                 inbox.in_flight += 1;
                 inbox.tasks.push(task);
@@ -156,17 +126,17 @@ impl Carrier {
     }
 }
 
-/// Has nothing more accepted once the thread has ended, should a driver make it panic.
-struct End<'a>(&'a Shared);
+/// Closes the inbox when the thread ends, also when a driver made it panic.
+struct CloseAtEnd<'a>(&'a Shared);
 
-impl Drop for End<'_> {
+impl Drop for CloseAtEnd<'_> {
     fn drop(&mut self) {
         lock(&self.0.inbox).closed = true;
     }
 }
 
 impl Shared {
-    fn carry(&self, mut queue: Queue) {
+    fn execute(&self, mut queue: Queue) {
         let mut done = Vec::new();
         let mut tasks = Vec::new();
         let mut closing = None;
@@ -197,14 +167,14 @@ impl Shared {
 }
 
 impl Inbox {
-    /// Whether the carrier has nothing new to look at.
+    /// Whether there is nothing new for the executor thread.
     fn is_idle(&self, closed_seen: bool) -> bool {
         self.tasks.is_empty() && self.closed == closed_seen
     }
 }
 
-impl Drop for Carrier {
-    /// What was handed over is finished first.
+impl Drop for ExecutorThread {
+    /// What was submitted is finished first.
     fn drop(&mut self) {
         lock(&self.shared.inbox).closed = true;
         self.shared.waker.wake();

@@ -1,14 +1,15 @@
 //! Measures what a driver's work costs, the first time that there is a choice.
 //!
-//! Two sizes, alone and in company; some hundred microseconds for a processor, some milliseconds for
-//! a slow device. What cannot be measured without a key of the consumer's (RSA) stays unknown, and
-//! an unknown driver is tried first: its first requests are the measurement.
+//! Two sizes are measured, each single and batched. That takes some hundred microseconds on a
+//! processor and some milliseconds on a slow device. What cannot be measured without the consumer's
+//! key (RSA) stays unknown. An unknown driver is tried first, and its first request is the measurement.
 
 use crate::costs::Linear;
-use crate::lane::Lane;
+use crate::metrics::Work;
 use crate::parameters::Parameters;
+use crate::registered::RegisteredDriver;
 use crate::registry::Registry;
-use crate::session::{Binding, Session};
+use crate::session::Session;
 use crate::{
     Algorithm, Direction, Flow, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES, NONCE_BYTES, Operation,
     PacketKey, PacketKeys, Part, SAMPLE_BYTES, Step, TAG_BYTES, Task, Waker, clock,
@@ -17,42 +18,63 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Sizes measured, in bytes.
+/// The sizes that are measured, in bytes.
 const SIZES: [usize; 2] = [64, 2048];
-/// Requests that are under way together.
-const COMPANY: usize = 16;
-/// Most times that a lone request is run; the fastest counts.
+/// Requests in a batch.
+const BATCH: usize = 16;
+/// A single request is run at most so many times, and the fastest counts.
 const RUNS: usize = 5;
 /// Length of a packet's header, in bytes: a connection's name of eight, a number of one.
 const PACKET_HEADER_BYTES: usize = 10;
-/// Nanoseconds after which a measurement makes do with what it has.
-const BUDGET: u64 = 3_000_000;
-/// How much more a byte may cost alone than among others, where it costs more than [`SLOW_BYTE`].
-const SLOPES: f64 = 1.5;
-/// Nanoseconds a byte; no processor's own arithmetic is as slow but 3DES.
-const SLOW_BYTE: f64 = 5.0;
+/// Nanoseconds after which no further run is begun.
+const BUDGET_NS: u64 = 3_000_000;
+/// By what factor a byte may cost more in a single request than in a batch, where it costs more than
+/// [`SLOW_BYTE_NS`].
+const SLOPE_FACTOR_MAX: f64 = 1.5;
+/// Nanoseconds a byte. On a processor only 3DES is as slow.
+const SLOW_BYTE_NS: f64 = 5.0;
 /// Nanoseconds after which a device that does not answer is given up.
-const PATIENCE: u64 = 200_000_000;
+const TIMEOUT_NS: u64 = 200_000_000;
 
-/// Measures the binding's driver for these steps, unless that was done.
-pub(crate) fn once(registry: &Arc<Registry>, binding: &Binding, steps: &[Algorithm]) {
-    let costs = &binding.work.costs;
-    if costs.is_learned() {
+/// Measures a driver for these steps, unless that was done. `work` is the driver's for them.
+pub(crate) fn once(
+    registry: &Arc<Registry>,
+    driver: &Arc<RegisteredDriver>,
+    work: &Work,
+    steps: &[Algorithm],
+) {
+    let costs = &work.costs;
+    if costs.is_calibrated() {
         return;
     }
-    // Two at once would measure each other.
+    // Two measurements at once would disturb each other.
     let _measuring = costs.measuring.lock().unwrap_or_else(PoisonError::into_inner);
-    if costs.is_learned() {
+    if costs.is_calibrated() {
         return;
     }
-    if let Some((alone, together)) = measure(registry, binding, steps) {
-        costs.learn(alone, together);
+    if let Some((single, batched)) = measure(registry, driver, steps) {
+        costs.calibrate(single, batched);
     }
 }
 
+/// Measures one algorithm of a driver because its costs are to be shown.
+pub(crate) fn to_show(
+    registry: &Arc<Registry>,
+    driver: &Arc<RegisteredDriver>,
+    algorithm: Algorithm,
+) {
+    let key = key(algorithm);
+    let step = step(algorithm, &key);
+    let parameters = Parameters::new(step.algorithm, step.key);
+    if Session::open_on(registry, parameters, driver).is_ok() {
+        once(registry, driver, &driver.work(&[algorithm]), &[algorithm]);
+    }
+}
+
+/// The costs of a single request and of one in a batch.
 fn measure(
     registry: &Arc<Registry>,
-    binding: &Binding,
+    driver: &Arc<RegisteredDriver>,
     steps: &[Algorithm],
 ) -> Option<(Linear, Linear)> {
     let keys: Vec<_> = steps.iter().map(|step| key(*step)).collect();
@@ -62,63 +84,69 @@ fn measure(
         [step] => Parameters::new(step.algorithm, step.key),
         _ => Parameters::chain(&own),
     };
-    let session = Session::open_on(registry, parameters, &binding.lane).ok()?;
-    let state = session.state(0)?;
-    let mut alone = [(0, 0.0); 2];
-    let mut together = [(0, 0.0); 2];
-    for ((alone, together), bytes) in alone.iter_mut().zip(&mut together).zip(SIZES) {
-        let mut operation = operation(&session, bytes)?;
-        let begun = clock::now();
-        let mut best = f64::MAX;
-        for run in 0..RUNS {
-            let start = clock::now();
-            operation.with(|request| state.run(request)).ok()?;
-            best = best.min((clock::now() - start) as f64);
-            // Two at least: one may have been interrupted.
-            if run > 0 && clock::now() - begun > BUDGET {
-                break;
-            }
-        }
-        *alone = (bytes, best);
-        *together = (bytes, company(&session, binding, bytes).unwrap_or(best));
+    let session = Session::open_on(registry, parameters, driver).ok()?;
+    let mut single = [(0, 0.0); 2];
+    let mut batched = [(0, 0.0); 2];
+    for ((single, batched), bytes) in single.iter_mut().zip(&mut batched).zip(SIZES) {
+        let best = single_ns(&session, bytes)?;
+        *single = (bytes, best);
+        *batched = (bytes, batched_ns(&session, driver, bytes).unwrap_or(best));
     }
-    let together = Linear::through(together[0], together[1]);
-    let mut alone = Linear::through(alone[0], alone[1]);
-    // Many together were measured for longer, and a byte alone costs hardly more than among others
-    // but for kernels that work on several requests at a time, which have no slow bytes.
-    if alone.per_byte > SLOPES * together.per_byte && alone.per_byte > SLOW_BYTE {
-        alone.per_byte = together.per_byte;
+    let batched = Linear::through(batched[0], batched[1]);
+    let mut single = Linear::through(single[0], single[1]);
+    // The batch was measured for longer. Only code that works on several requests at a time does a
+    // byte much faster in a batch, and such code is never that slow.
+    if single.per_byte > SLOPE_FACTOR_MAX * batched.per_byte && single.per_byte > SLOW_BYTE_NS {
+        single.per_byte = batched.per_byte;
     }
-    Some((alone, together))
+    Some((single, batched))
 }
 
-/// Nanoseconds a request when many are under way.
-fn company(session: &Session, binding: &Binding, bytes: usize) -> Option<f64> {
+/// Nanoseconds of a single request.
+fn single_ns(session: &Session, bytes: usize) -> Option<f64> {
+    let state = session.state(0)?;
+    let mut operation = operation(session, bytes)?;
+    let begun = clock::now();
+    let mut best = f64::MAX;
+    for run in 0..RUNS {
+        let start = clock::now();
+        operation.with(|request| state.run(request)).ok()?;
+        best = best.min((clock::now() - start) as f64);
+        // Two at least: one may have been interrupted.
+        if run > 0 && clock::now() - begun > BUDGET_NS {
+            break;
+        }
+    }
+    Some(best)
+}
+
+/// Nanoseconds a request in a batch.
+fn batched_ns(session: &Session, driver: &RegisteredDriver, bytes: usize) -> Option<f64> {
     let waker = Waker::new();
-    let mut queue = binding.lane.driver.as_ref()?.queue(&waker)?;
+    let mut queue = driver.implementation.as_ref()?.queue(&waker)?;
     let mut best = None::<f64>;
     // Once to warm up.
     for _ in 0..2 {
         let task = || {
             let mut task = Task::new(session, operation(session, bytes)?);
-            // Its own binding is the one there is; nobody admits what only measures.
+            // The session has one binding. A task that only measures is not admitted by a queue.
             task.binding = 0;
             Some(task)
         };
-        let mut tasks: Vec<_> = (0..COMPANY).map_while(|_| task()).collect();
+        let mut tasks: Vec<_> = (0..BATCH).map_while(|_| task()).collect();
         let (expected, mut done) = (tasks.len(), Vec::new());
         let begun = clock::now();
         while done.len() < expected {
             let flow = queue.submit(&mut tasks, false);
             queue.poll(&mut done);
-            if flow == Flow::Gone || clock::now() - begun > PATIENCE {
+            if flow == Flow::Gone || clock::now() - begun > TIMEOUT_NS {
                 return None;
             }
             if done.len() < expected
                 && let Some(due) = queue.due()
                 && due > 100_000
             {
-                waker.sleep(Duration::from_nanos(due.min(PATIENCE)), || false);
+                waker.sleep(Duration::from_nanos(due.min(TIMEOUT_NS)), || false);
             }
         }
         let took = (clock::now() - begun) as f64 / expected as f64;
@@ -130,7 +158,7 @@ fn company(session: &Session, binding: &Binding, bytes: usize) -> Option<f64> {
     best
 }
 
-/// A key to measure with, no two parts of which are equal, which some ciphers refuse.
+/// A key to measure with. No two parts of it are equal: some ciphers refuse that.
 fn key(algorithm: Algorithm) -> Vec<u8> {
     (0..algorithm.key_bytes().unwrap_or(32)).map(|at| 0x5a ^ at as u8).collect()
 }
@@ -146,7 +174,8 @@ fn step(algorithm: Algorithm, key: &[u8]) -> Step<'_> {
     Step { algorithm, key }
 }
 
-/// What such a session is measured with; `None` if it needs a consumer's key or is slow on purpose.
+/// The operation that a session is measured with. `None` if it needs the consumer's key or is slow on
+/// purpose.
 fn operation(session: &Session, bytes: usize) -> Option<Operation> {
     let zeros = |length| Zeroizing::new(vec![0; length]);
     let out = |algorithm: Algorithm| algorithm.output_bytes();
@@ -172,7 +201,7 @@ fn operation(session: &Session, bytes: usize) -> Option<Operation> {
         Kind::Mask => Operation::Mask { sample: [0; SAMPLE_BYTES], out: [0; MASK_BYTES] },
         Kind::Cipher => Operation::Encrypt { iv: [0; IV_BYTES_MAX], data: vec![0; bytes] },
         Kind::Compression => {
-            // Neither all alike nor all different.
+            // Neither all bytes equal nor all different.
             let data = (0..bytes).map(|at| (at * at / 64) as u8).collect();
             Operation::Compress { data, out: vec![0; 2 * bytes + 256] }
         }
@@ -195,7 +224,7 @@ fn operation(session: &Session, bytes: usize) -> Option<Operation> {
     })
 }
 
-/// Text, and room for a tag of each MAC behind it.
+/// A text, and behind it room for the tag of each MAC.
 fn chain(steps: &[Algorithm], bytes: usize) -> Operation {
     let mut length = bytes;
     let part = |algorithm: &Algorithm| match algorithm.kind() {
@@ -210,16 +239,4 @@ fn chain(steps: &[Algorithm], bytes: usize) -> Operation {
     let parts: Vec<_> = steps.iter().map(part).collect();
     let data = vec![0; length + bytes + 256];
     Operation::Chain { direction: Direction::Protect, data, length, parts }
-}
-
-/// Measures one algorithm of a lane because somebody wants to see it.
-pub(crate) fn show(registry: &Arc<Registry>, lane: &Arc<Lane>, algorithm: Algorithm) {
-    let key = key(algorithm);
-    let step = step(algorithm, &key);
-    let parameters = Parameters::new(step.algorithm, step.key);
-    if let Ok(session) = Session::open_on(registry, parameters, lane)
-        && let Some(binding) = session.inner().binding(0)
-    {
-        once(registry, binding, &[algorithm]);
-    }
 }

@@ -7,7 +7,7 @@ use crate::{Error, Request, Session, TAG_BYTES};
 use zeroize::Zeroizing;
 
 /// Where the data of a request lies, and where the result goes.
-pub enum Spread<'a, 'b> {
+pub enum Iovec<'a, 'b> {
     /// The result takes the data's place, piece by piece.
     InPlace(&'a mut [&'b mut [u8]]),
     /// The result goes to other pieces, which need not be cut alike; the data stays as it is.
@@ -28,13 +28,13 @@ impl Session {
     ///
     /// ```
     /// # fn run(engine: &keyway_engine::Engine) -> Result<(), keyway_engine::Error> {
-    /// use keyway_engine::{Algorithm, Key, Parameters, Request, Spread};
+    /// use keyway_engine::{Algorithm, Key, Parameters, Request, Iovec};
     ///
     /// let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16])))?;
     /// let (mut front, mut back, mut tag) = ([0; 3], [0; 8], [0; 16]);
-    /// session.run_spread(
+    /// session.run_iovec(
     ///     &mut Request::Seal { nonce: &[0; 12], aad: &[], data: &mut [], tag: &mut tag },
-    ///     Spread::Apart { from: &[b"two ", b"pieces"], to: &mut [&mut front, &mut back] },
+    ///     Iovec::Apart { from: &[b"two ", b"pieces"], to: &mut [&mut front, &mut back] },
     /// )?;
     /// # Ok(()) }
     /// ```
@@ -42,21 +42,21 @@ impl Session {
     /// # Errors
     /// Those of [`Session::run`], and [`Error::InvalidRequest`] if there is too little room or the
     /// request is of another kind.
-    pub fn run_spread(
+    pub fn run_iovec(
         &self,
         request: &mut Request<'_>,
-        spread: Spread<'_, '_>,
+        spread: Iovec<'_, '_>,
     ) -> Result<usize, Error> {
         let overhead = if matches!(request, Request::Open { .. }) { TAG_BYTES } else { 0 };
         match spread {
-            Spread::InPlace([only]) => self.run(&mut over(request, only)?),
-            Spread::InPlace(pieces) => {
+            Iovec::InPlace([only]) => self.run(&mut over(request, only)?),
+            Iovec::InPlace(pieces) => {
                 let mut data = gather(pieces.iter().map(|piece| &**piece));
                 let used = self.run(&mut over(request, &mut data)?)?;
                 scatter(data.get(..used).ok_or(SHORT)?, pieces);
                 Ok(used)
             }
-            Spread::Apart { from, to } => {
+            Iovec::Apart { from, to } => {
                 let length: usize = from.iter().map(|piece| piece.len()).sum();
                 let room: usize = to.iter().map(|piece| piece.len()).sum();
                 if room + overhead < length {
