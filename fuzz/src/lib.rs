@@ -3,10 +3,11 @@
 //! A target takes any bytes. It checks more than that nothing panics: what a parser accepts must
 //! be the same after it was written and read again.
 //!
-//! - `cargo test` here replays the corpus; it needs no libFuzzer and so no C++ compiler.
+//! - `cargo test -p keyway-fuzz` replays the corpus; it needs no libFuzzer and so no C++ compiler.
 //! - `cargo xtask fuzz 60 message` searches for more, for 60 seconds.
 //!
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
+#![forbid(unsafe_code)]
 
 mod dn;
 mod filter;

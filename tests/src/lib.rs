@@ -43,27 +43,39 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The program under test, built in release form once a test run.
+/// The program under test: what `KEYWAY_PROGRAM` names, else one in this library's own form (debug or release), built
+/// once a test run.
+///
+/// # Panics
+/// If it does not build.
 pub fn keyway() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
-            .args(["build", "--quiet", "--release", "--package", "keyway"])
-            .args(["--message-format", "json"])
-            .current_dir(root)
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("cargo runs");
-        assert!(output.status.success(), "keyway does not build");
-        let messages = String::from_utf8_lossy(&output.stdout);
-        messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-            .expect("cargo says where the program is")
-    })
+    PROGRAM.get_or_init(|| std::env::var_os("KEYWAY_PROGRAM").map_or_else(build, PathBuf::from))
+}
+
+fn build() -> PathBuf {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let output = Command::new(cargo)
+        .args(["build", "--quiet", "--profile", profile, "--package", "keyway"])
+        .args(["--message-format", "json"])
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "keyway does not build");
+    let messages = String::from_utf8_lossy(&output.stdout);
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .expect("cargo says where the program is")
+}
+
+/// Whether tests are as long as they can be: `cargo xtask nightly` says so by `KEYWAY_NIGHTLY`.
+pub fn nightly() -> bool {
+    std::env::var_os("KEYWAY_NIGHTLY").is_some()
 }
 
 /// A running `keyway up` on free ports of 127.0.0.1. Killed when dropped.

@@ -1,6 +1,6 @@
 //! Whether the crates use one another as ARCHITECTURE.md says, by what `cargo metadata` says.
 
-use crate::shell::{cargo, root};
+use crate::shell::{metadata, root};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,8 +9,6 @@ const PAGE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## The arrows";
 /// On the right: whatever was named before. Such an arrow need not be used.
 const ALL: &str = "all of the above";
-/// Each workspace's manifest.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
 
 /// What a crate uses, by its short name.
 type Uses = BTreeMap<String, BTreeSet<String>>;
@@ -35,24 +33,7 @@ pub fn check() -> Result<(), String> {
     let text = fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))?;
     let page = Page::read(&text)?;
     let (mut normal, mut dev) = (Uses::new(), Uses::new());
-    for manifest in MANIFESTS {
-        let mut command = cargo();
-        command.args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-            "--manifest-path",
-            manifest,
-        ]);
-        let output = command.output().map_err(|why| format!("cargo metadata: {why}"))?;
-        if !output.status.success() {
-            return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
-        }
-        let metadata: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|why| format!("cargo metadata: {why}"))?;
-        gather(&metadata, &mut normal, &mut dev);
-    }
+    gather(&metadata()?, &mut normal, &mut dev);
     let mut differences = page.normal.differences(&normal, "");
     // What the code may use, its tests may too.
     for (name, used) in &mut dev {
@@ -180,7 +161,7 @@ fn without_remarks(block: &str) -> Result<String, String> {
     Ok(text + rest)
 }
 
-/// Adds a workspace's crates, with what they use of this house.
+/// Adds the workspace's crates, with what they use of this house.
 fn gather(metadata: &Value, normal: &mut Uses, dev: &mut Uses) {
     let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
     for package in array(&metadata["packages"]) {

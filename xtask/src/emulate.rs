@@ -65,6 +65,20 @@ pub fn run() -> Result<(), String> {
     sh(&mut tests)
 }
 
+/// Whether the processor has AVX-512 itself, as simd uses it, or is one that never has.
+pub fn native() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let native = std::is_x86_feature_detected!("avx512f")
+        && std::is_x86_feature_detected!("avx512bw")
+        && std::is_x86_feature_detected!("avx512vl")
+        && std::is_x86_feature_detected!("avx512vbmi")
+        && std::is_x86_feature_detected!("vaes")
+        && std::is_x86_feature_detected!("vpclmulqdq");
+    #[cfg(not(target_arch = "x86_64"))]
+    let native = true;
+    native
+}
+
 /// Whether the processor has what takes AVX-512's place.
 fn able() -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -43,7 +43,7 @@ fn all() -> Result<Vec<String>, String> {
 
 fn fuzz(target: &str, seconds: u32) -> Result<(), String> {
     let corpus = root().join("fuzz/corpus").join(target);
-    let found = root().join("fuzz/target/found").join(target);
+    let found = root().join("target/fuzz/found").join(target);
     let artifacts = root().join("fuzz/artifacts").join(target);
     for folder in [&found, &artifacts] {
         fs::create_dir_all(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
@@ -51,8 +51,8 @@ fn fuzz(target: &str, seconds: u32) -> Result<(), String> {
     sh(cargo()
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", FLAGS)
-        .args(["run", "--release", "--manifest-path", "fuzz/Cargo.toml", "--features", "fuzz"])
-        .args(["--target", HOST, "--bin", target, "--"])
+        .args(["run", "--profile", "fuzz", "--package", "keyway-fuzz", "--features", "fuzz"])
+        .args(["--target", HOST, "--target-dir", "target/fuzz", "--bin", target, "--"])
         // What is found goes to the first folder; the seeds stay as they are.
         .args([&found, &corpus])
         .arg(format!("-max_total_time={seconds}"))

@@ -23,9 +23,14 @@ The developer's commands.
 Usage: cargo xtask COMMAND
 
 Commands:
-  test             everything that can fail: unit, property and documentation tests, the fuzz
-                   corpus, `emulate`, and the end-to-end tests with foreign clients (installed if
-                   possible, else the tests that need them say that they were skipped)
+  test             what can fail, in minutes: unit, property and documentation tests, the fuzz
+                   corpus, and the end-to-end tests with foreign clients (installed if possible,
+                   else the tests that need them say that they were skipped); `emulate` where the
+                   processor has no AVX-512
+  nightly          what takes longer and rarely fails, to be run before something large is called
+                   done: the same tests at full length (imports of 100,000 people, stores spoilt at
+                   hundreds of places, disks full at every point, more power cuts, btrfs, quic-go)
+                   with the release program, then `emulate`, `arm`, `race` and `fuzz`; an hour
   check            formatting, ARCHITECTURE.md's arrows, clippy without warnings, documentation,
                    dependencies
   fuzz [SECONDS] [TARGET...]
@@ -44,6 +49,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test"] => test::run(),
+        ["nightly"] => test::nightly(),
         ["check"] => check::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["arm"] => arm::run(),

@@ -22,10 +22,15 @@ pub const TEST: &[Peer] = &[
     peer("openssl", &["openssl", "version"]),
     peer("lmdb-utils", &["mdb_stat", "-V"]),
     peer("strace", &["strace", "-V"]),
-    peer("btrfs-progs", &["mkfs.btrfs", "--version"]),
-    peer("golang-go", &["sh", "-c", "command -v go || test -x /usr/local/go/bin/go"]),
     peer("python3-venv", &["/usr/bin/python3", "-c", "import venv, ensurepip"]),
     peer("valgrind", &["valgrind", "--version"]),
+];
+
+/// What the longer tests use beside that.
+pub const NIGHTLY: &[Peer] = &[
+    peer("btrfs-progs", &["mkfs.btrfs", "--version"]),
+    peer("golang-go", &["sh", "-c", "command -v go || test -x /usr/local/go/bin/go"]),
+    peer("g++", &["c++", "--version"]),
 ];
 
 /// What the benchmarks compare with.

@@ -1,6 +1,7 @@
 //! Running other programs from the root of the checkout: each is a step, with its seconds and its deadline.
 
 use crate::processes;
+use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -31,6 +32,17 @@ pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
+}
+
+/// What cargo says about the workspace's own packages.
+pub fn metadata() -> Result<Value, String> {
+    let mut command = cargo();
+    command.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let output = command.output().map_err(|why| format!("cargo metadata: {why}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|why| format!("cargo metadata: {why}"))
 }
 
 /// All steps from here on have to end before this time has passed, where nothing may be skipped.

@@ -1,15 +1,60 @@
-//! `cargo xtask test`: everything that can fail.
+//! `cargo xtask test`: what can fail, in minutes; `cargo xtask nightly`: what takes longer.
 
-use crate::emulate;
-use crate::peers;
-use crate::shell::{cargo, end_within, run as sh};
+use crate::shell::{cargo, end_within, metadata, run as sh};
+use crate::{arm, emulate, fuzz, peers, race};
+use std::path::PathBuf;
 
-/// The program is built in release form, as users run it; the tests around it in the quick form.
+/// Seconds for each fuzz target.
+const FUZZ_SECONDS: &str = "60";
+
+/// Program and tests are built once, in the quick form.
 pub fn run() -> Result<(), String> {
     end_within(50);
     peers::install(peers::TEST)?;
+    let tests = || {
+        let mut command = cargo();
+        command.args(["test", "--workspace"]);
+        command
+    };
+    sh(tests().arg("--no-run"))?;
+    sh(tests().arg("--no-fail-fast").env("KEYWAY_PROGRAM", program("debug")?))?;
+    // Elsewhere the tests above were on the processor itself.
+    if emulate::native() { Ok(()) } else { emulate::run() }
+}
+
+/// All tests at full length, with the program as users run it, and what looks at it with tools. Goes on where one
+/// part fails, and fails at the end.
+pub fn nightly() -> Result<(), String> {
+    peers::install(peers::TEST)?;
+    peers::install(peers::NIGHTLY)?;
+    let parts: [(&str, fn() -> Result<(), String>); 5] = [
+        ("all tests at full length, end to end with the release program", full),
+        ("simd with AVX-512 in software (emulate)", emulate::run),
+        ("simd on 64-bit ARM in QEMU (arm)", arm::run),
+        ("engine and drivers under ThreadSanitizer (race)", race::run),
+        ("every fuzz target for a minute (fuzz)", || fuzz::run(&[FUZZ_SECONDS])),
+    ];
+    let mut failed = Vec::new();
+    for (what, part) in parts {
+        eprintln!("xtask: {what}");
+        if let Err(why) = part() {
+            eprintln!("xtask: {why}");
+            failed.push(format!("{what}: {why}"));
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\nxtask: ")) }
+}
+
+fn full() -> Result<(), String> {
     sh(cargo().args(["build", "--release", "--package", "keyway"]))?;
-    sh(cargo().args(["test", "--workspace", "--no-fail-fast"]))?;
-    emulate::run()?;
-    sh(cargo().args(["test", "--manifest-path", "fuzz/Cargo.toml"]))
+    let mut tests = cargo();
+    tests.args(["test", "--workspace", "--no-fail-fast"]);
+    sh(tests.env("KEYWAY_NIGHTLY", "1").env("KEYWAY_PROGRAM", program("release")?))
+}
+
+/// Where cargo puts the program.
+fn program(form: &str) -> Result<PathBuf, String> {
+    let metadata = metadata()?;
+    let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
+    Ok(PathBuf::from(target).join(form).join("keyway"))
 }

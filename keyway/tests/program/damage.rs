@@ -1,6 +1,6 @@
 //! Stores whose data file the disk has spoilt: nothing dies of them, and what can be read is saved.
 
-use crate::support::{Finished, KEYWAY, Running, finish, installed, keyway, keyway_with};
+use crate::support::{Finished, KEYWAY, Running, finish, installed, keyway, keyway_with, nightly};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -130,12 +130,14 @@ fn whatever_is_spoilt_nothing_dies_of_it() {
     assert!(checked >= 4 && refused >= 4, "{checked} are found by a check, {refused} at a start");
 }
 
-/// The same at hundreds of places: `KEYWAY_DAMAGE_PLACES=400 cargo test -p keyway hundreds`.
+/// The same at hundreds of places, by `cargo xtask nightly`.
 #[test]
 fn whatever_is_spoilt_at_hundreds_of_places() {
-    let Ok(places) = std::env::var("KEYWAY_DAMAGE_PLACES") else { return };
+    if !nightly() {
+        return;
+    }
     let sample = Sample::new("300");
-    let places: u64 = places.parse().unwrap();
+    let places = 400;
     let (checked, refused) = spoil_and_try(&sample, places, 0xDA7A);
     eprintln!("{places} places: a check finds {checked}, a start refuses {refused}");
 }

@@ -166,6 +166,11 @@ pub fn installed(program: &str) -> bool {
     false
 }
 
+/// Whether tests are as long as they can be: `cargo xtask nightly` says so by `KEYWAY_NIGHTLY`.
+pub fn nightly() -> bool {
+    std::env::var_os("KEYWAY_NIGHTLY").is_some()
+}
+
 /// A command that runs `script` in a mount namespace of its own, where `$1` can be mounted upon;
 /// `None`, said on standard error, where the system does not let us. In CI that is a failure.
 pub fn with_mounts(script: &str, place: &Path) -> Option<Command> {

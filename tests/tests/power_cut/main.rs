@@ -12,7 +12,7 @@ mod record;
 
 use disk::{Disk, Left, Loss};
 use keyway_tests::client::Client;
-use keyway_tests::{Server, available, finish, keyway};
+use keyway_tests::{Server, available, finish, keyway, nightly};
 use record::Event;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -25,7 +25,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 /// States of one record that are tried, evenly spread over it where there are more.
-const STATES_MAX: usize = 30;
+const STATES_MAX: usize = 8;
+/// With time for more.
+const STATES_MAX_NIGHTLY: usize = 30;
 /// Where the data folder is below the root of a record; the first start makes all of them.
 const DATA: &str = "a/b/data";
 const ADMINISTRATOR: &str = "cn=admin,cn=keyway";
@@ -192,7 +194,7 @@ fn add(client: &mut Client, name: &str) -> Result<(), String> {
 
 /// Starts the program on states from all of a record, and looks for what had been said.
 fn try_states(states: &[State]) {
-    let chosen = states.len().min(STATES_MAX);
+    let chosen = states.len().min(if nightly() { STATES_MAX_NIGHTLY } else { STATES_MAX });
     for number in 1..=chosen {
         // The last is always among them.
         let state = &states[number * states.len() / chosen - 1];
