@@ -47,7 +47,7 @@ impl Kind {
 pub enum Class {
     /// Tens of microseconds at most: where the scheduler says, the caller's stack included.
     Fast,
-    /// More than that: in the bounded pool, unless the caller runs it on his own stack.
+    /// More than that: in the bounded pool, unless the caller runs it on its own stack.
     Slow,
 }
 

@@ -3,14 +3,14 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Places in the list itself; each further chunk has twice as many as the one before.
+/// Places in the list itself. Each chunk after it has twice as many as the one before.
 const FIRST: usize = 2;
 const CHUNKS: usize = 16;
 
 type Chunks<T> = [OnceLock<Box<[OnceLock<T>]>>; CHUNKS];
 
-/// Room for `FIRST * (2^17 - 1)` values at most. Values never move and are freed with the list. Pushing is for
-/// one thread at a time, which the caller sees to.
+/// Holds at most `FIRST * (2^17 - 1)` values. Values never move and are freed with the list. Only one
+/// thread may push at a time; the caller sees to it.
 pub(crate) struct Append<T> {
     first: [OnceLock<T>; FIRST],
     /// Made when the first is full, which it hardly ever is: lists are to be small and quickly freed.

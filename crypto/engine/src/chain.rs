@@ -65,7 +65,7 @@ pub fn run_chain(
 struct Message<'a> {
     data: &'a mut [u8],
     length: usize,
-    /// LengthLimits that changed their length, and by how much.
+    /// Texts that changed their length, and by how much.
     moves: Vec<(Range<usize>, isize)>,
 }
 
@@ -148,8 +148,8 @@ impl Message<'_> {
         self.moves.push((text, by));
     }
 
-    /// Where a position of the request is now. `from` says that it begins a range of text: of
-    /// those at the place of an empty text, they take in what it has become.
+    /// Where a position of the request is now. `from` says that it begins a range of text. A range that
+    /// begins where an empty text was includes what has become of that text.
     fn moved(&self, position: usize, from: bool) -> usize {
         self.moves.iter().fold(position, |at, (text, by)| {
             let within = at < text.end || (from && at == text.start);

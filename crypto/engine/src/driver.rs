@@ -1,10 +1,13 @@
-//! The contract of those who do the work.
+//! The contract of drivers.
 //!
 //! A driver that computes on the caller's stack is two small traits: [`Driver`] says what it can do
 //! and opens sessions, [`DriverSession`] runs a request. One that works beside the caller (a device,
 //! a pool of threads) adds a third, [`DriverQueue`], one of which is made for each consumer's
 //! [`Queue`](crate::Queue): it takes tasks as long as it has room and hands them back when they are
 //! done.
+//!
+//! A driver takes tasks, a task names its session, and a session keeps its drivers. This circle of
+//! types is the contract itself, and the only one between files of this crate.
 
 use crate::{Algorithm, Error, Request, Step, Task, Waker};
 use std::any::Any;
@@ -29,14 +32,14 @@ pub enum Place {
     Device,
 }
 
-/// Something that executes requests.
+/// Executes requests.
 ///
 /// One driver serves all threads at once. It says what it can do, opens sessions that hold a key
-/// in whatever form it likes best, and forgets them when they are dropped. The engine has checked
-/// before each call that the request's kind and its buffer lengths fit the algorithm, and that
-/// costs are within [`limits`](crate::limits); what only the driver can know (is this key well
-/// formed, is this point on the curve) it answers with an [`Error`]. It must not panic on any
-/// input; in the slow class a panic is caught and answered as [`Error::Driver`].
+/// in whatever form suits it, and forgets them when they are dropped. Before each call, the engine has
+/// checked that the request's kind and its buffer lengths fit the algorithm, and that costs are within
+/// [`limits`](crate::limits). What only the driver can find (a malformed key, a point that is not on
+/// the curve) it answers with an [`Error`]. It must not panic on any input. In the slow class a panic
+/// is caught and answered as [`Error::Driver`].
 pub trait Driver: Send + Sync {
     /// A short name for metrics and flags: lower-case letters, digits and dashes.
     fn name(&self) -> &str;
@@ -71,7 +74,7 @@ pub trait Driver: Send + Sync {
 
     /// Makes a queue for one consumer's thread. `None`, for drivers that compute on the caller's
     /// stack: then the engine runs each task as it is submitted. The driver calls `waker`
-    /// when it has finished something that nobody polled for.
+    /// when it has finished something since the last poll.
     fn queue(&self, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
         let _ = waker;
         None
@@ -114,10 +117,10 @@ pub enum Flow {
 pub trait DriverQueue: Send {
     /// Takes tasks from the front of `tasks`, as many as there is room for. Each is bound to a
     /// session of this driver ([`Task::parts`]). `more` says that the consumer will submit again
-    /// at once, so that a batch may wait for its rest; without it nothing may wait for company.
+    /// at once, so that a batch may wait for its rest; without it nothing may wait for more.
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> Flow;
 
-    /// Moves what has been finished to the end of `done`. A poll ends every wait for company: what
+    /// Moves what has been finished to the end of `done`. A poll ends every such wait: what
     /// `more` held back is begun.
     fn poll(&mut self, done: &mut Vec<Box<Task>>);
 

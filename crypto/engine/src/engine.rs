@@ -158,7 +158,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::InvalidKey`] if the key does not fit, [`Error::Unsupported`] or
-    /// [`Error::NoSuchDriver`] if nobody can do it, [`Error::Disabled`] for a legacy algorithm.
+    /// [`Error::NoSuchDriver`] if no driver can do it, [`Error::Disabled`] for a legacy algorithm.
     pub fn session(&self, parameters: Parameters<'_>) -> Result<Session, Error> {
         Session::open(&self.inner.registry, parameters)
     }
@@ -195,8 +195,8 @@ impl Engine {
         self.run(Algorithm::Random, &mut Request::Random { out }).map(drop)
     }
 
-    /// How many requests the slow class works on at a time: whoever submits no more than that
-    /// decides himself who is next.
+    /// How many requests the slow class works on at a time. A consumer that submits no more than that
+    /// decides the order of its requests itself.
     pub fn slow_threads(&self) -> usize {
         self.inner.slow.threads()
     }
@@ -230,8 +230,8 @@ impl Engine {
         })
     }
 
-    /// Starts a task whose end is awaited, on any executor. Work that the scheduler puts on the
-    /// caller's processor is done before this returns; nothing else waits.
+    /// Starts a task and returns a future for any async executor. Work that the scheduler puts on the
+    /// caller's processor is done before this returns. It waits for nothing else.
     ///
     /// ```
     /// # async fn run(engine: &keyway_engine::Engine) -> Result<(), keyway_engine::Error> {
@@ -387,12 +387,12 @@ pub struct CostReport {
     pub driver: String,
     /// The algorithm, or the steps of a chain joined by `+`.
     pub work: String,
-    /// A lone request, until its result is there.
+    /// A single request, until its result is there.
     pub single: Linear,
-    /// One of many.
+    /// One request of a batch.
     pub batched: Linear,
     /// By what factor later measurements differ, for each size class: up to 64 bytes, each next
-    /// one four times as long, the last without end. First of lone requests, then of many.
+    /// one four times as long, the last without end. First of single requests, then of batches.
     pub corrections: [Vec<f32>; 2],
 }
 

@@ -1,7 +1,7 @@
-//! Data that lies in pieces, or whose result goes elsewhere.
+//! Data in pieces, or with a result that goes elsewhere: scatter and gather.
 //!
-//! Drivers see one contiguous buffer and work in place. Here pieces are gathered into one and the
-//! result scattered again; where a single piece can serve as the buffer, nothing is copied twice.
+//! Drivers see one contiguous buffer and work in place. Here the pieces are gathered into one buffer,
+//! and the result is scattered again. Where one piece can serve as the buffer, nothing is copied twice.
 
 use crate::{Error, Request, Session, TAG_BYTES};
 use zeroize::Zeroizing;
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 pub enum Iovec<'a, 'b> {
     /// The result takes the data's place, piece by piece.
     InPlace(&'a mut [&'b mut [u8]]),
-    /// The result goes to other pieces, which need not be cut alike; the data stays as it is.
+    /// The result goes to other pieces, which may have other lengths. The data stays as it is.
     Apart {
         /// The data.
         from: &'a [&'b [u8]],
@@ -20,15 +20,15 @@ pub enum Iovec<'a, 'b> {
 }
 
 impl Session {
-    /// Runs a request whose data is spread: a [`Request::Seal`], [`Request::Open`],
+    /// Runs a request over data in pieces: a [`Request::Seal`], [`Request::Open`],
     /// [`Request::Encrypt`], [`Request::Decrypt`] or [`Request::Chain`] with an empty `data`, which
-    /// is taken from `spread`. What the request puts out fills the pieces from the front; bytes
-    /// behind it stay as they were. A request that fails leaves `to` undefined, and data in place
-    /// as it was, unless it is one piece: then as [`Session::run`] leaves it.
+    /// is taken from `iovec`. What the request puts out fills the pieces from the front. Bytes behind it
+    /// stay as they were. A request that fails leaves `to` undefined. Data in place it leaves as it was,
+    /// or, if that is one piece, as [`Session::run`] leaves it.
     ///
     /// ```
     /// # fn run(engine: &keyway_engine::Engine) -> Result<(), keyway_engine::Error> {
-    /// use keyway_engine::{Algorithm, Key, Parameters, Request, Iovec};
+    /// use keyway_engine::{Algorithm, Iovec, Key, Parameters, Request};
     ///
     /// let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16])))?;
     /// let (mut front, mut back, mut tag) = ([0; 3], [0; 8], [0; 16]);
@@ -45,10 +45,10 @@ impl Session {
     pub fn run_iovec(
         &self,
         request: &mut Request<'_>,
-        spread: Iovec<'_, '_>,
+        iovec: Iovec<'_, '_>,
     ) -> Result<usize, Error> {
         let overhead = if matches!(request, Request::Open { .. }) { TAG_BYTES } else { 0 };
-        match spread {
+        match iovec {
             Iovec::InPlace([only]) => self.run(&mut over(request, only)?),
             Iovec::InPlace(pieces) => {
                 let mut data = gather(pieces.iter().map(|piece| &**piece));
@@ -93,13 +93,17 @@ fn over<'s>(request: &'s mut Request<'_>, data: &'s mut [u8]) -> Result<Request<
         Request::Chain { direction, parts, .. } => {
             Request::Chain { direction: *direction, length: data.len(), data, parts }
         }
-        _ => return Err(Error::invalid_request("only requests that work in place can be spread")),
+        _ => {
+            return Err(Error::invalid_request(
+                "only requests that work in place can have their data in pieces",
+            ));
+        }
     })
 }
 
 /// All pieces, one after the other.
 fn gather<'a>(pieces: impl Iterator<Item = &'a [u8]> + Clone) -> Zeroizing<Vec<u8>> {
-    // With room for all: what a vector outgrows is not wiped.
+    // Allocated for all at once: what a growing vector leaves behind is not wiped.
     let length = pieces.clone().map(<[u8]>::len).sum();
     let mut whole = Zeroizing::new(Vec::with_capacity(length));
     for piece in pieces {

@@ -1,46 +1,31 @@
-//! The framework: one API for those who need cryptography done, one for those who do it.
+//! The framework: one API for consumers of cryptography, one for its drivers.
 //!
-//! A consumer opens a [`Session`] (keys go in, a handle comes out) and has requests done on it, in
-//! one of three ways: [`Session::run`] on his own stack; a [`Queue`] of his own, which takes many and
-//! hands them back when they are done; [`Engine::start`], which gives a future. The scheduler puts
-//! each request on the [`Driver`] that is expected to finish it first. Drivers come, go and die at
-//! any time; a session stays.
+//! A consumer opens a [`Session`]: keys go in, a handle comes out. It has requests done on it in one of
+//! three ways. [`Session::run`] works before it returns. A [`Queue`] takes many tasks and hands them back
+//! when they are done. [`Engine::start`] gives a future. The scheduler puts each request on the
+//! [`Driver`] that is expected to finish it first. Drivers come, go and die at any time; a session stays.
 //!
 //! ```text
 //! consumer ── Parameters ──▶ Engine::session ─▶ Session (steps, keys) ── bindings ─▶ DriverSession
 //!          ── Request ─────▶ Session::run ──── scheduler ──▶ DriverSession::run
 //!          ── Task ────────▶ Queue::submit ─── scheduler ──▶ DriverQueue::submit
 //!          ◀─ Task ───────── Queue::poll ◀──── settle ────── DriverQueue::poll
-//!          ── Task ────────▶ Engine::start ──▶ here, the slow pool, or the executor's queue
+//!          ── Task ────────▶ Engine::start ──▶ here, the slow pool, or the executor thread's queue
 //! ```
 //!
 //! # For consumers
 //!
+//! The three ways in one program, `examples/seal.rs`:
+//!
+//! ```
+#![doc = include_str!("../examples/seal.rs")]
+//! ```
+//!
+//! Encryption and a MAC over it in one request, IPsec's way, with the tag cut to 12 bytes:
+//!
 //! ```
 //! # use keyway_engine::*;
-//! # fn work(engine: &Engine) -> Result<(), Error> {
-//! // Directly.
-//! let key = Key::Secret(&[7; 16]);
-//! let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, key))?;
-//! let mut text = *b"attack at dawn";
-//! let tag = session.seal(&[0; 12], b"header", &mut text)?;
-//!
-//! // Many at a time, with their buffers, results and a number of the consumer's.
-//! let mut queue = engine.queue(64);
-//! let digest = engine.session(Parameters::new(Algorithm::Sha256, Key::None))?;
-//! let task = |number| {
-//!     Task::tagged(&digest, Operation::digest(Algorithm::Sha256, [0; 100]), number)
-//! };
-//! let mut tasks: Vec<_> = (0..100).map(task).collect();
-//! let accepted = queue.submit(&mut tasks, false);
-//! assert_eq!((accepted, tasks.len()), (64, 36)); // What was not accepted is still ours.
-//! let mut done = Vec::new();
-//! while queue.in_flight() > 0 {
-//!     queue.wait(&mut done, std::time::Duration::from_secs(1));
-//! }
-//! assert_eq!(done[0].output()?.len(), 32);
-//!
-//! // Encryption and a MAC over it in one request: IPsec's way, with the tag cut to 12 bytes.
+//! # let engine = keyway_drivers::engine();
 //! let steps = [
 //!     Step { algorithm: Algorithm::Aes128Cbc, key: Key::Secret(&[1; 16]) },
 //!     Step { algorithm: Algorithm::HmacSha1, key: Key::Secret(&[2; 20]) },
@@ -56,13 +41,44 @@
 //!         Part::Mac { over: 0..88, tag: 88..100 },
 //!     ],
 //! })?;
-//! # let _ = tag; Ok(()) }
+//! # Ok::<(), Error>(())
 //! ```
 //!
-//! # For those who write a driver
+//! # How a request runs
 //!
-//! Two small traits make one that computes on the caller's stack; a third, [`DriverQueue`], one that
-//! works beside it.
+//! What [`Session::run`] does, in order. The names in brackets are files of this crate.
+//!
+//! 1. **Does it fit?** The request must be of a kind that the session's algorithm does, and its buffers
+//!    must have lengths that the algorithm takes (`request`, `lengths`). If not, it ends with
+//!    [`Error::InvalidRequest`], and no driver sees it.
+//! 2. **Is the fast path open?** A session that counts nothing, and whose first driver is the only one or
+//!    the best one, skips steps 3, 4 and 6 (`placement`). To know this takes a few loads and
+//!    comparisons: drivers that come or go change the registry's *epoch*, and an epoch that changed
+//!    closes the path. Packets take their number here too.
+//! 3. **May the key be used?** A session with limited keys counts the seal, or refuses it with
+//!    [`Error::Exhausted`]. Nonces that the session makes, and packet numbers, are taken now (`usage`).
+//!    What is taken is not given back, even if the request fails: no nonce is ever used twice.
+//! 4. **On which driver?** Each candidate has a *binding* below the session: the driver's own form of the
+//!    key, and what its work has cost until now. The scheduler predicts for each when it would be
+//!    finished, and picks the earliest (`placement`, over `costs`). A driver that is picked for the
+//!    first time opens the key now. Costs are measured when a session has a choice for the first time
+//!    (`calibrate`).
+//! 5. **The work.** [`DriverSession::run`] works on the request's buffers in place and returns the bytes
+//!    it put out. A driver that has died answers [`Error::Gone`] before it touches the buffers. It is
+//!    then marked as dead, and step 4 begins again with those that are left (`session`, `registry`).
+//! 6. **What is remembered?** One request in 1,024 is timed, unless [`Builder::sample`] says otherwise. Its time corrects the costs, and
+//!    may open or close the fast path. A tag that does not check counts as a forgery.
+//! 7. **Counting.** The meters of this driver and algorithm take the request, its bytes and its error
+//!    (`metrics`); so do those of the session's client.
+//!
+//! A [`Queue`] does the same for many tasks at a time. For tasks of one session that go where the last
+//! one went, steps 1 and 4 are a comparison each. Work of some milliseconds (RSA, password hashing)
+//! leaves a queue for a bounded pool of its own (`slow`), so that it holds up nothing else.
+//!
+//! # For drivers
+//!
+//! Two small traits make a driver that computes on the caller's stack. A third, [`DriverQueue`], makes
+//! one that works beside it.
 //!
 //! ```
 //! use keyway_engine::*;

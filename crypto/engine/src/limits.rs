@@ -1,4 +1,4 @@
-//! Every bound of this room, named, with its unit.
+//! Every bound of this crate, named, with its unit.
 
 use std::time::Duration;
 

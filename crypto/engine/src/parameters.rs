@@ -14,12 +14,12 @@ pub struct Step<'a> {
     pub key: Key<'a>,
 }
 
-/// What a session is opened with. The engine keeps a copy, wiped when the session ends, so that it
-/// can open the session anew in another driver; the caller may wipe his.
+/// What a session is opened with. The engine keeps a copy, so that it can open the session anew in
+/// another driver. It wipes the copy when the session ends; the caller may wipe its own at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameters<'a> {
     steps: Steps<'a>,
-    /// Who may do the work.
+    /// Which drivers may do the work.
     pub demand: Demand<'a>,
     /// Whether the results of this session leave a [`Queue`](crate::Queue) in the order in which
     /// they went in.
@@ -69,13 +69,13 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Demands who does the work.
+    /// Demands certain drivers.
     #[must_use]
     pub const fn on(self, demand: Demand<'a>) -> Self {
         Parameters { demand, ..self }
     }
 
-    /// Has the results leave a queue in the order in which they went in.
+    /// Makes the results leave a queue in the order in which the tasks went in.
     #[must_use]
     pub const fn ordered(self) -> Self {
         Parameters { ordered: true, ..self }
@@ -162,10 +162,10 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// Who may do the work.
+/// Which drivers may do the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Demand<'a> {
-    /// Whoever the scheduler picks.
+    /// Any driver that the scheduler picks.
     #[default]
     Any,
     /// Only drivers that compute on the host's processors.
@@ -179,32 +179,30 @@ pub enum Demand<'a> {
 /// Who makes the nonces of a session for an AEAD or for packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Nonces {
-    /// The consumer, who promises that he never gives one twice under one key, in this session or
-    /// any other, in this process or after it. Nothing checks it, and it is not a formality: with
-    /// AES-GCM or ChaCha20-Poly1305, two texts under one key and nonce give away what they differ
-    /// in, and the key of the tags, with which anybody forges. Who cannot tell takes
-    /// [`Nonces::Salted`].
+    /// The consumer. It must never give the same one twice under one key: not in this session, not in
+    /// another, not in a later process. Nothing checks this. With AES-GCM or ChaCha20-Poly1305, two
+    /// texts under one key and nonce reveal where they differ, and reveal the key of the tags, so that
+    /// anybody can forge. A consumer that cannot keep count takes [`Nonces::Salted`].
     Given,
-    /// The session: a start of its own, drawn at random when it is opened, and a counter from there
-    /// on. It repeats none, nor does another session under the same key: that two of them meet is
-    /// as unlikely as that two numbers of 96 bits are drawn that lie so close together. All clones
-    /// count together. [`Session::seal_next`](crate::Session::seal_next) says which nonce it was.
+    /// The session. It draws a start at random when it is opened, and counts from there on. So it
+    /// repeats none. Two sessions under one key meet only if their starts, of 96 bits each, happen to
+    /// lie that close together. All clones share one counter. [`Session::seal_next`](crate::Session::seal_next) says which nonce it was.
     Salted,
-    /// The session: the twelve bytes of `iv`, their last eight xored with a counter, which starts at
-    /// `from` (as RFC 8446 § 5.3 does it). It repeats none, and all clones count together; but
-    /// another session under the same key and IV counts for itself. Who opens one has to begin where
-    /// this one ended ([`Session::sealed`](crate::Session::sealed)).
+    /// The session. A nonce is the twelve bytes of `iv`, the last eight of them xored with a counter
+    /// that starts at `from` (as in RFC 8446 § 5.3). It repeats none, and all clones share one counter.
+    /// Another session under the same key and IV has a counter of its own: it must begin where this
+    /// one ended ([`Session::sealed`](crate::Session::sealed)).
     Counter {
         /// Comes with the key.
         iv: [u8; NONCE_BYTES],
-        /// LengthLimits that were sealed under the key before: 0 for a new one. They count for
+        /// Texts that were sealed under the key before: 0 for a new one. They count for
         /// [`Usage::seals_max`].
         from: u64,
     },
-    /// The consumer, as numbers of the packets he protects; one that is not higher than all before
-    /// it is refused, so that none comes twice. All clones count together, and a key update goes on
-    /// where the keys before it ended ([`Session::update`](crate::Session::update)); another session
-    /// that is opened with the same keys knows nothing of these.
+    /// The consumer: they are the numbers of the packets that it protects. A number that is not higher
+    /// than all before it is refused, so none comes twice. All clones share the count, and it goes on
+    /// after a key update ([`Session::update`](crate::Session::update)). Another session that is opened
+    /// with the same keys has a count of its own.
     Ascending,
 }
 
@@ -230,7 +228,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// No limit; the consumer counts for himself.
+    /// No limit: the consumer keeps count itself.
     pub const UNLIMITED: Usage = Usage { seals_max: u64::MAX, forgeries_max: u64::MAX };
     /// AES-GCM in QUIC: 2^23 packets sealed, 2^52 failed (RFC 9001 § 6.6).
     pub const QUIC_AES_GCM: Usage = Usage { seals_max: 1 << 23, forgeries_max: 1 << 52 };
@@ -258,8 +256,8 @@ pub enum Key<'a> {
     },
     /// The keys of one direction of a QUIC connection, for packets and nothing else.
     Packet(PacketKeys<'a>),
-    /// A fresh key pair, whose private half never leaves the driver: when that driver goes, the
-    /// key goes with it.
+    /// A fresh key pair. Its private half never leaves the driver. When that driver goes, the key goes
+    /// with it.
     Generate,
     /// A private key as PKCS#8 (RFC 5208, RFC 5958), DER.
     Pkcs8(&'a [u8]),

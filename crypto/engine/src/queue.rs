@@ -108,6 +108,19 @@ struct CachedRoute {
     numbered: bool,
 }
 
+impl CachedRoute {
+    const NONE: CachedRoute = CachedRoute {
+        session: 0,
+        epoch: 0,
+        end: 0,
+        limits: Algorithm::Random.length_limits(),
+        binding: 0,
+        work: None,
+        mode: None,
+        numbered: false,
+    };
+}
+
 /// Takes the packet numbers of tasks of one session, if they ascend.
 fn take_numbers(tasks: &[Box<Task>]) -> bool {
     let number = |task: &Task| match task.operation {
@@ -124,19 +137,6 @@ fn take_numbers(tasks: &[Box<Task>]) -> bool {
         last = number;
     }
     task.session().inner().usage.take_numbers(first, last).is_ok()
-}
-
-impl CachedRoute {
-    const NONE: CachedRoute = CachedRoute {
-        session: 0,
-        epoch: 0,
-        end: 0,
-        limits: Algorithm::Random.length_limits(),
-        binding: 0,
-        work: None,
-        mode: None,
-        numbered: false,
-    };
 }
 
 const NOT_PLACED: &str = "a task in a queue is bound to a driver";
@@ -737,7 +737,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Drop for Queue {
     /// With [`Queue::on_completion`], every accepted task is still handed over: those that no driver
     /// has begun with [`Error::Closed`], the others when they are done or
-    /// [`CLOSE`](limits::CLOSE) is over. Without, nobody can collect them any more.
+    /// [`CLOSE`](limits::CLOSE) is over. Without, they are dropped: nothing can collect them any more.
     fn drop(&mut self) {
         if self.each.is_none() {
             return;

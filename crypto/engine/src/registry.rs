@@ -8,18 +8,18 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Drivers to choose from, as a rule so few that they need no allocation: a TLS connection opens dozens of
-/// sessions.
+/// Drivers to choose from. There are rarely more than four, and then nothing is allocated: a TLS
+/// connection opens dozens of sessions.
 pub(crate) type Drivers = SmallVec<[Arc<RegisteredDriver>; 4]>;
 
 pub(crate) struct Registry {
-    /// Changes whenever a driver comes or goes, so that sessions look again.
+    /// Changes whenever a driver comes or goes, so that sessions make a new table.
     epoch: AtomicU64,
     /// One in so many requests is timed; 0 for none. A power of two.
     sample: AtomicU32,
     legacy: AtomicBool,
     drivers: RwLock<Vec<Arc<RegisteredDriver>>>,
-    /// Where chains go that no driver does whole.
+    /// Runs the chains that no driver does whole.
     pub chain: Arc<RegisteredDriver>,
     pub hooks: Hooks,
 }
@@ -97,12 +97,12 @@ impl Registry {
         let driver = drivers.remove(index);
         self.changed();
         driver.end();
-        // A driver that is dropped here may look at the engine.
+        // Unlocked first: a driver that is dropped here may call the engine.
         drop(drivers);
         true
     }
 
-    /// The driver's driver has died.
+    /// The driver has died: no session is placed on it any more.
     pub fn mark_dead(&self, driver: &Arc<RegisteredDriver>) {
         let mut drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = drivers.iter().position(|other| Arc::ptr_eq(other, driver)) {
@@ -134,7 +134,7 @@ impl Registry {
         self.drivers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Those that may do these steps, and whether the demand can be met by anybody at all.
+    /// The drivers that may do these steps, and whether there is a driver that meets the demand.
     pub fn fitting(&self, steps: &[Algorithm], demand: Demand<'_>) -> (Drivers, bool) {
         let drivers = self.drivers.read().unwrap_or_else(PoisonError::into_inner);
         let fits = |driver: &&Arc<RegisteredDriver>| match demand {
@@ -149,7 +149,8 @@ impl Registry {
         (fitting, known)
     }
 
-    /// With the drivers locked, and before a driver ends: whoever sees a dead driver sees a new epoch too.
+    /// Called with the drivers locked, and before a driver ends. So a thread that sees a dead driver sees
+    /// a new epoch too.
     fn changed(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }

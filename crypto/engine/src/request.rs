@@ -1,4 +1,4 @@
-//! What a consumer asks for: one operation, on his own stack.
+//! What a consumer asks for: one operation, with borrowed buffers.
 
 use crate::lengths::LengthLimits;
 use crate::{Algorithm, Class, Error, Field, Kind, Misfit, Wanted, limits};
@@ -30,10 +30,10 @@ pub enum Direction {
 
 /// What one step of a chain works on. Positions count in the request's `data`.
 ///
-/// Compression changes the length of its text; what lies behind the text moves up or down with its
-/// end, and so do the positions of the other parts: those of the parts that come after it when
-/// protecting are given as if nothing had been compressed, those of a request that unprotects as
-/// they are before it is decompressed.
+/// Compression changes the length of its text. What lies behind the text moves with its end, and the
+/// engine moves the positions of the other parts too. So positions are always those of the data as it
+/// is when the request begins: not yet compressed when protecting, not yet decompressed when
+/// unprotecting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Encrypts or decrypts `text` in place.
@@ -382,8 +382,8 @@ impl Request<'_> {
         }
     }
 
-    /// Which class it runs in where the engine chooses; a request run on the caller's own stack is
-    /// the caller's concern.
+    /// The class that it runs in where the engine chooses. A request that the caller runs on its own
+    /// stack takes the caller's time, whatever its class.
     pub fn class(&self, algorithm: Algorithm) -> Class {
         use Algorithm::*;
         let slow = match self {
@@ -397,8 +397,8 @@ impl Request<'_> {
         if slow { Class::Slow } else { Class::Fast }
     }
 
-    /// [`Request::bytes`] if it fits the algorithm: for the shortest way, which does without
-    /// reasons. Kinds that are not worth it are left to [`Request::check`].
+    /// [`Request::bytes`] if it fits the algorithm. This is for the fast path, which needs no reason for
+    /// a refusal. Rare kinds return `None`, and [`Request::check`] decides.
     #[inline(always)]
     pub(crate) fn bytes_if_fit(
         &self,
@@ -420,7 +420,7 @@ impl Request<'_> {
         fits.then_some(bytes)
     }
 
-    /// Refuses what no driver could do, so that drivers need not each check it.
+    /// Refuses what no driver could do, so that the drivers need not check it.
     pub(crate) fn check(&self, algorithm: Algorithm) -> Result<(), Error> {
         let exact = |kind, length: usize| {
             algorithm.kind() == kind && algorithm.output_bytes() == Some(length)
@@ -620,7 +620,7 @@ fn check_packet(
 }
 
 impl fmt::Debug for Request<'_> {
-    /// Its name and its bytes; what it is about may be secret.
+    /// Its name and its bytes. Its contents may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Request({}, {} bytes)", self.name(), self.bytes())
     }

@@ -58,7 +58,7 @@ impl SlowPool {
         self.workers.len()
     }
 
-    /// Whether a task that finds it full may wait for room.
+    /// Whether a task that finds it full may wait for a place.
     pub fn may_empty(&self) -> bool {
         self.shared.depth > 0 && !self.workers.is_empty()
     }
@@ -95,7 +95,7 @@ impl Shared {
                 }))
             });
             task.complete(result.unwrap_or(Err(PANICKED)));
-            // A consumer's panic is not the pool's: the worker goes on.
+            // A panic of the consumer's must not end the worker.
             let _ = catch_unwind(AssertUnwindSafe(|| deliver(task)));
         }
     }
@@ -124,7 +124,7 @@ impl Drop for SlowPool {
         self.shared.arrived.notify_all();
         for Job { mut task, deliver } in abandoned {
             task.complete(Err(Error::Closed));
-            // A consumer's panic keeps nobody else from his answer.
+            // After a panic of one consumer, the others still get their answers.
             let _ = catch_unwind(AssertUnwindSafe(|| deliver(task)));
         }
         let this = thread::current().id();

@@ -8,9 +8,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// An operation on a session, with its buffers, its result and whatever number the consumer wants
-/// back with it. A box of it goes into a [`Queue`](crate::Queue) and comes out again, and may go in
-/// anew: nothing is allocated on the way.
+/// An operation on a session, with its buffers, its result and a number of the consumer's. A box of it
+/// goes into a [`Queue`](crate::Queue), comes out again, and may go in again. Nothing is allocated on
+/// the way.
 #[repr(C, align(64))]
 pub struct Task {
     // In this order, what every task touches on its way lies in two lines of the cache.
@@ -25,7 +25,7 @@ pub struct Task {
     pub operation: Operation,
     /// The consumer's: it comes back as it was.
     pub user: u64,
-    /// Bytes to be worked on, known once it was admitted for itself.
+    /// Bytes to be worked on. Not set on the cached route.
     pub(crate) bytes: usize,
     /// Its place in the session's order.
     pub(crate) order: u64,
@@ -34,7 +34,7 @@ pub struct Task {
     pub(crate) slot: Option<Arc<Slot<Box<Task>>>>,
 }
 
-/// What is to be remembered of a task on its way.
+/// Flags of a task in a queue.
 pub(crate) mod mark {
     /// Its stages are timed.
     pub const SAMPLED: u8 = 1;
@@ -52,8 +52,8 @@ pub(crate) mod mark {
 /// it.
 const NOT_ADMITTED: u32 = u32::MAX;
 
-/// When a task whose stages are timed passed which, in nanoseconds of the engine's clock; 0 where
-/// its driver did not say.
+/// When a timed task passed each stage, in nanoseconds of the engine's clock. 0 where its driver did not
+/// say.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Stamps {
     pub submitted: u64,
@@ -107,7 +107,7 @@ impl Task {
         &self.session
     }
 
-    /// Has it run on another session from now on.
+    /// Lets it run on another session from now on.
     pub fn set_session(&mut self, session: &Session) {
         self.session = session.clone();
         self.end_admission();
