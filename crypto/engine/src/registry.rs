@@ -24,14 +24,17 @@ pub(crate) struct Registry {
     pub hooks: Hooks,
 }
 
-/// What the scheduler calls although it opens sessions itself. The engine passes these in, so that
+/// Opens a chain that no driver does whole.
+type OpenChain =
+    fn(&Arc<Registry>, &[Step<'_>], Demand<'_>) -> Result<Box<dyn DriverSession>, Error>;
+/// Measures what a driver's work costs, unless that was done.
+type Calibrate = fn(&Arc<Registry>, &Arc<RegisteredDriver>, &Work, &[Algorithm]);
+
+/// What the scheduler calls although both open sessions. The engine passes these in, so that
 /// the scheduler does not import what is built on it.
 pub(crate) struct Hooks {
-    /// Opens a chain that no driver does whole.
-    pub open_chain:
-        fn(&Arc<Registry>, &[Step<'_>], Demand<'_>) -> Result<Box<dyn DriverSession>, Error>,
-    /// Measures what a driver's work costs, unless that was done.
-    pub calibrate: fn(&Arc<Registry>, &Arc<RegisteredDriver>, &Work, &[Algorithm]),
+    pub open_chain: OpenChain,
+    pub calibrate: Calibrate,
 }
 
 impl Registry {
