@@ -1,4 +1,4 @@
-//! libFuzzer's door to [`keyway_fuzz::dn`].
+//! libFuzzer's entry point to [`keyway_fuzz::dn`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| keyway_fuzz::dn(data));

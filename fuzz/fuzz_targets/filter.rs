@@ -1,4 +1,4 @@
-//! libFuzzer's door to [`keyway_fuzz::filter`].
+//! libFuzzer's entry point to [`keyway_fuzz::filter`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| keyway_fuzz::filter(data));

@@ -1,4 +1,4 @@
-//! libFuzzer's door to [`keyway_fuzz::message`].
+//! libFuzzer's entry point to [`keyway_fuzz::message`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| keyway_fuzz::message(data));

@@ -1,4 +1,4 @@
-//! libFuzzer's door to [`keyway_fuzz::record`].
+//! libFuzzer's entry point to [`keyway_fuzz::record`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| keyway_fuzz::record(data));

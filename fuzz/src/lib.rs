@@ -15,7 +15,9 @@ mod ldif;
 mod message;
 mod meter_page;
 mod packet;
+mod password;
 mod record;
+mod sasl;
 mod syntax;
 
 pub use dn::dn;
@@ -24,7 +26,9 @@ pub use ldif::ldif;
 pub use message::message;
 pub use meter_page::meter_page;
 pub use packet::packet;
+pub use password::password;
 pub use record::record;
+pub use sasl::sasl;
 pub use syntax::syntax;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
@@ -38,6 +42,8 @@ pub const TARGETS: &[Target] = &[
     ("message", message),
     ("meter_page", meter_page),
     ("packet", packet),
+    ("password", password),
     ("record", record),
+    ("sasl", sasl),
     ("syntax", syntax),
 ];

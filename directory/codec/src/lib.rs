@@ -16,6 +16,7 @@ pub mod filter;
 pub mod ldif;
 pub mod limits;
 pub mod message;
+pub mod sasl;
 pub mod standard;
 pub mod syntax;
 

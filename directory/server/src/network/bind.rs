@@ -6,6 +6,7 @@ use crate::names::Name;
 use crate::password::{self, Check, Verdict};
 use crate::{ADMINISTRATOR_DN, Attempt, Credentials, Directory, Subject};
 use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode};
+use keyway_codec::sasl::{Identity, Plain};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -15,24 +16,6 @@ enum Outcome {
     Known(Subject),
     /// This is who it is if the check says so.
     Checking(Check, Claim),
-}
-
-/// Whom somebody says he is, in a SASL exchange or a Password Modify.
-enum Identity<'a> {
-    Dn(&'a str),
-    Uid(&'a str),
-}
-
-impl Identity<'_> {
-    /// `dn:DN`, `u:UID`, a bare DN, or a bare uid.
-    fn parse(identity: &str) -> Identity<'_> {
-        match (identity.strip_prefix("dn:"), identity.strip_prefix("u:")) {
-            (Some(dn), _) => Identity::Dn(dn),
-            (_, Some(uid)) => Identity::Uid(uid),
-            _ if identity.contains('=') => Identity::Dn(identity),
-            _ => Identity::Uid(identity),
-        }
-    }
 }
 
 /// A password that is being checked.
@@ -140,19 +123,14 @@ impl Conversation {
     /// RFC 4616: `[authzid] NUL authcid NUL passwd`, in one step.
     fn plain(&self, credentials: Option<&[u8]>) -> Result<Outcome> {
         self.require_privacy()?;
-        let malformed = || {
-            Failure::new(ResultCode::ProtocolError, "PLAIN needs [authzid] NUL authcid NUL passwd")
-        };
-        let text = std::str::from_utf8(credentials.unwrap_or_default()).map_err(|_| malformed())?;
-        let mut parts = text.split('\0');
-        let (Some(authorization), Some(authentication), Some(password), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
+        let Some(Plain { authorization, authentication, password }) =
+            Plain::decode(credentials.unwrap_or_default())
         else {
-            return Err(malformed());
+            return Err(Failure::new(
+                ResultCode::ProtocolError,
+                "PLAIN needs [authzid] NUL authcid NUL passwd",
+            ));
         };
-        if authentication.is_empty() || password.is_empty() {
-            return Err(malformed());
-        }
         let dn = self.resolve(authentication)?;
         if !authorization.is_empty() && self.resolve(authorization)? != dn {
             return Err(not_yourself());
