@@ -6,10 +6,6 @@
 //! other cryptography of the process. [`server_config`] and [`client_config`] put it to use, as often
 //! as somebody likes: what they share ([`ServerOptions`]) is made once, and nothing is leaked twice.
 //!
-//! The [example] `handshake` is a server and a client in 40 lines.
-//!
-//! [example]: https://doc.rust-lang.org/cargo/reference/cargo-targets.html#examples
-//!
 //! The suites of TLS 1.3 have QUIC's keys, so the same two configurations put QUIC on the engine:
 //! with quinn, `quinn::crypto::rustls::QuicServerConfig::try_from(server_config)` and its client's
 //! counterpart are all there is to do (and ALPN, which QUIC asks for).
@@ -20,6 +16,14 @@
 //!
 //! What may not enter: any primitive (that is a driver's), any socket, and any rustls feature that
 //! brings a provider of its own.
+//!
+//! # A server and a client
+//!
+//! This is `examples/handshake.rs`; as a part of this page it is also run by `cargo test`.
+//!
+//! ```
+#![doc = include_str!("../examples/handshake.rs")]
+//! ```
 #![forbid(unsafe_code)]
 
 mod aead;
