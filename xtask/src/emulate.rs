@@ -20,13 +20,13 @@ const NOT_RUN: &str = "secrets";
 /// What the sources say, and the copy instead.
 const REWRITTEN: [(&str, &str); 4] = [
     ("mod gcm512;\n", "mod emulated;\nmod gcm512;\n"),
-    ("use core::arch::x86_64::*;", "use crate::x86::emulated::*;"),
+    ("use std::arch::x86_64::*;", "use crate::x86::emulated::*;"),
     (
         r#"unsafe { asm!("/* {} */", inout(zmm_reg) value, options(nomem, nostack, preserves_flags)) };"#,
-        "value = core::hint::black_box(value);",
+        "value = std::hint::black_box(value);",
     ),
     // Of imports that are not used, and what is no longer unsafe.
-    ("#![no_std]", "#![no_std]\n#![allow(warnings)]"),
+    ("#![deny(unsafe_code)]", "#![deny(unsafe_code)]\n#![allow(warnings)]"),
 ];
 
 /// Features, and what takes their place in sources that ask for AVX-512.

@@ -1,7 +1,7 @@
 //! AES keys: the key schedule of FIPS 197 § 5.2, computed without tables.
 
 use crate::portable::substitute;
-use core::fmt;
+use std::fmt;
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 /// Most round keys a key has: 14 rounds and one before them.

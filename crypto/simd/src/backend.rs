@@ -1,13 +1,12 @@
 //! Which backends there are, and a batch's way through one.
 
-use crate::alike::{Alike, Lanes};
 use crate::cbc::{self, Chains};
-use crate::hmac::{BLOCK_BYTES, Hash, WORDS_MAX};
+use crate::hmac::{Hash, WORDS_MAX};
 use crate::job::{Cipher, Fault, Job, Mac};
 use crate::limits::GROUP_JOBS_MAX;
 use crate::mac;
 use crate::portable::Portable;
-use crate::stitch::{self, Progress};
+use crate::uniform::{self, Uniform};
 use zeroize::{Zeroize, optimization_barrier};
 
 /// Requests that are worked on at the same time. A batch may be of any size; one of fewer leaves
@@ -34,7 +33,7 @@ pub(crate) trait Room: Copy {
         self,
         chains: &mut Chains,
         states: &mut States,
-        lanes: &mut [stitch::Lane<'_>; LANES],
+        lanes: &mut [uniform::Lane<'_>; LANES],
         steps: usize,
     );
     /// Takes the first `blocks` blocks of 64 bytes of each lane's input into the lane's state.
@@ -107,16 +106,16 @@ impl CbcBackend {
     }
 }
 
-/// Requests that are alike go from end to end together; where the next are not, a group of them
-/// goes from pass to pass.
+/// Requests that differ in keys and bytes only go from end to end together. Where the next are not like
+/// that, a group of them goes from pass to pass.
 fn seal_all<R: Room>(room: R, mut jobs: &mut [Job<'_>]) {
-    let mut lanes = Lanes::EMPTY;
+    let mut lanes = uniform::Lanes::EMPTY;
     while !jobs.is_empty() {
-        let alike = Alike::of(&jobs[..jobs.len().min(LANES)]);
-        let number = if alike.is_some() { LANES } else { GROUP_JOBS_MAX };
+        let uniform = Uniform::of(&jobs[..jobs.len().min(LANES)]);
+        let number = if uniform.is_some() { LANES } else { GROUP_JOBS_MAX };
         let (group, others) = jobs.split_at_mut(number.min(jobs.len()));
-        match alike {
-            Some(alike) => alike.seal(room, group, &mut lanes),
+        match uniform {
+            Some(uniform) => uniform.seal(room, group, &mut lanes),
             None => seal_group(room, group),
         }
         jobs = others;
@@ -124,51 +123,27 @@ fn seal_all<R: Room>(room: R, mut jobs: &mut [Job<'_>]) {
     lanes.zeroize();
 }
 
-/// What can go through cipher and hash together does; then one pass per cipher and per hash, since
-/// lanes do the same step at the same time.
+/// One pass per cipher and per hash, since lanes do the same step at the same time.
 fn seal_group<R: Room>(room: R, jobs: &mut [Job<'_>]) {
-    let mut progress = [Progress::NONE; GROUP_JOBS_MAX];
-    let progress = &mut progress[..jobs.len()];
-    for (jobs, progress) in jobs.chunks_mut(LANES).zip(progress.chunks_mut(LANES)) {
-        stitch::run(room, jobs, progress);
-    }
-    cbc::pass::<R, 10>(
-        room,
-        jobs.iter_mut().zip(&*progress).filter_map(|(job, at)| ciphering(job, at, 10)),
-    );
-    cbc::pass::<R, 14>(
-        room,
-        jobs.iter_mut().zip(&*progress).filter_map(|(job, at)| ciphering(job, at, 14)),
-    );
+    cbc::pass::<R, 10>(room, jobs.iter_mut().filter_map(|job| ciphering(job, 10)));
+    cbc::pass::<R, 14>(room, jobs.iter_mut().filter_map(|job| ciphering(job, 14)));
     for hash in [Hash::Sha1, Hash::Sha256] {
-        mac::pass(
-            room,
-            hash,
-            jobs.iter_mut().zip(&*progress).filter_map(|(job, at)| authenticating(job, at, hash)),
-        );
+        mac::pass(room, hash, jobs.iter_mut().filter_map(|job| authenticating(job, hash)));
     }
-    Progress::wipe(progress);
 }
 
-/// What a request still has for the pass of so many rounds.
-fn ciphering<'j>(job: &'j mut Job<'_>, at: &Progress, rounds: usize) -> Option<cbc::Lane<'j>> {
+/// What a request has for the pass of so many rounds.
+fn ciphering<'j>(job: &'j mut Job<'_>, rounds: usize) -> Option<cbc::Lane<'j>> {
     let Cipher { key, iv, range } = job.cipher.as_ref()?;
-    let (done, data) = job.message.get_mut(range.clone())?.split_at_mut_checked(at.encrypted)?;
-    let iv = *done.last_chunk().unwrap_or(iv);
-    (key.rounds() == rounds && !data.is_empty()).then_some(cbc::Lane { key, iv, data })
+    let data = job.message.get_mut(range.clone())?;
+    (key.rounds() == rounds && !data.is_empty()).then_some(cbc::Lane { key, iv: *iv, data })
 }
 
-/// What a request still has for the pass of this hash.
-fn authenticating<'j>(
-    job: &'j mut Job<'_>,
-    at: &'j Progress,
-    hash: Hash,
-) -> Option<mac::Message<'j>> {
+/// What a request has for the pass of this hash.
+fn authenticating<'j>(job: &'j mut Job<'_>, hash: Hash) -> Option<mac::Message<'j>> {
     let Mac { key, range, front, back, tag } = job.mac.as_mut()?;
-    let parts = [front, job.message.get(range.clone())?.get(at.hashed..)?, back];
-    let state = if at.hashed == 0 { key.inner() } else { &at.state };
-    let hashed = (BLOCK_BYTES + at.hashed) as u64;
-    (key.hash() == hash).then_some(mac::Message { key, state, hashed, parts, tag })
+    let parts = [front, job.message.get(range.clone())?, back];
+    (key.hash() == hash).then_some(mac::Message { key, parts, tag })
 }
 
 impl States {

@@ -2,7 +2,7 @@
 
 use crate::aes::{CbcKey, ROUND_KEYS_MAX};
 use crate::backend::{LANES, Room};
-use core::array;
+use std::array;
 use zeroize::{Zeroize, optimization_barrier};
 
 /// Bytes of an AES block.

@@ -1,7 +1,7 @@
 //! HMAC keys (RFC 2104), kept as the hash's state after the inner and the outer key block.
 
 use crate::portable;
-use core::fmt;
+use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Bytes a hash takes at a time.

@@ -2,8 +2,8 @@
 
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::{CbcKey, HmacKey};
-use core::fmt;
-use core::ops::Range;
+use std::fmt;
+use std::ops::Range;
 
 /// One request. The cipher goes first and works in place; the MAC covers what the cipher left. With
 /// neither, nothing happens.
@@ -125,4 +125,4 @@ impl fmt::Display for Fault {
     }
 }
 
-impl core::error::Error for Fault {}
+impl std::error::Error for Fault {}

@@ -35,13 +35,9 @@
 //! What may not enter: allocation (but once a key, for powers that an AES-GCM key keeps elsewhere; the
 //! crate is `no_std` but for asking the processor what it has),
 //! key management, policy (who waits for whom), and anything else of this house.
-#![no_std]
 #![deny(unsafe_code)]
 
-extern crate alloc;
-
 mod aes;
-mod alike;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)]
 mod arm;
@@ -58,7 +54,7 @@ mod mac;
 mod narrow;
 pub mod packet;
 mod portable;
-mod stitch;
+mod uniform;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86;

@@ -2,18 +2,14 @@
 //! outer hashes, a block each, wait until there is one for every lane.
 
 use crate::backend::{LANES, Room, States};
-use crate::hmac::{BLOCK_BYTES, Hash, HmacKey, PADDING_BYTES_MIN, WORDS_MAX, pad};
-use core::ops::Range;
-use core::{array, mem};
+use crate::hmac::{BLOCK_BYTES, Hash, HmacKey, PADDING_BYTES_MIN, pad};
+use std::ops::Range;
+use std::{array, mem};
 use zeroize::{Zeroize, optimization_barrier};
 
 /// A request on its way into a lane.
 pub(crate) struct Message<'j> {
     pub(crate) key: &'j HmacKey,
-    /// What the inner hash has come to, and how many bytes of whole blocks it took, the key's
-    /// included.
-    pub(crate) state: &'j [u32; WORDS_MAX],
-    pub(crate) hashed: u64,
     /// Hashed one after another.
     pub(crate) parts: [&'j [u8]; 3],
     /// Not longer than the digest.
@@ -109,7 +105,7 @@ fn settle<'j>(
             Some(lane) => lane.gather(&mut work.scratch[at]),
             None => {
                 let message = waiting.next()?;
-                work.states.set(at, message.state);
+                work.states.set(at, message.key.inner());
                 let new = lane.insert(Lane::new(message));
                 if new.is_short() {
                     new.gather(&mut work.scratch[at]);
@@ -121,6 +117,8 @@ fn settle<'j>(
 
 struct Lane<'j> {
     message: Message<'j>,
+    /// Bytes of whole blocks that the inner hash took, the key's included.
+    hashed: u64,
     /// The part of the scratch that is yet to be hashed, whole blocks.
     pending: Range<usize>,
     /// Nothing comes after that.
@@ -129,7 +127,7 @@ struct Lane<'j> {
 
 impl<'j> Lane<'j> {
     fn new(message: Message<'j>) -> Self {
-        let mut lane = Self { message, pending: 0..0, ended: false };
+        let mut lane = Self { message, hashed: BLOCK_BYTES as u64, pending: 0..0, ended: false };
         lane.skip_empty();
         lane
     }
@@ -156,7 +154,7 @@ impl<'j> Lane<'j> {
     /// So many blocks of the run are hashed.
     fn advance(&mut self, blocks: usize) {
         let bytes = blocks * BLOCK_BYTES;
-        self.message.hashed += bytes as u64;
+        self.hashed += bytes as u64;
         if self.pending.is_empty() {
             self.message.parts[0] = self.message.parts[0].get(bytes..).unwrap_or_default();
             self.skip_empty();
@@ -179,11 +177,8 @@ impl<'j> Lane<'j> {
             self.message.parts[0] = rest;
             self.skip_empty();
         }
-        self.pending = 0..if self.ended {
-            pad(scratch, filled, self.message.hashed + filled as u64)
-        } else {
-            filled
-        };
+        self.pending =
+            0..if self.ended { pad(scratch, filled, self.hashed + filled as u64) } else { filled };
     }
 
     /// Keeps the first part one that has bytes, as long as any has.

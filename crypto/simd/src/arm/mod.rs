@@ -7,9 +7,9 @@ mod chacha;
 use crate::narrow::hash::Sums;
 use crate::narrow::lot::{self, Lot, Lots};
 use crate::narrow::width::{Block, EIGHT, REVERSED, Width};
-use core::arch::aarch64::*;
-use core::arch::asm;
-use core::ptr;
+use std::arch::aarch64::*;
+use std::arch::asm;
+use std::ptr;
 
 /// A register of one block.
 pub(crate) type Vector = uint8x16_t;
@@ -31,7 +31,6 @@ pub(crate) fn fetch<T>(key: &T) {
 
 impl Neon {
     pub(crate) fn detect() -> Option<Self> {
-        extern crate std;
         let there = std::arch::is_aarch64_feature_detected!("aes")
             && std::arch::is_aarch64_feature_detected!("pmull");
         there.then_some(Self(()))

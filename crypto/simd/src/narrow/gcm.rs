@@ -3,7 +3,6 @@
 use super::width::{Narrow, Vector, Width};
 use crate::aes::{ROUND_KEYS_MAX, Schedule};
 use crate::packet::{GcmKey, MANY, Powers};
-use alloc::boxed::Box;
 use once_cell::race::OnceBox;
 use zeroize::Zeroizing;
 

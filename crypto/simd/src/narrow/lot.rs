@@ -3,8 +3,8 @@
 use super::hash::Sums;
 use super::width::{Block, EIGHT, LOT, Width};
 use crate::aes::ROUND_KEYS_MAX;
-use core::arch::asm;
-use core::mem::MaybeUninit;
+use std::arch::asm;
+use std::mem::MaybeUninit;
 
 /// A lot's registers but for the last, which may be elsewhere.
 pub(crate) type Most<W> = [<W as Width>::Bytes; LOT - 1];

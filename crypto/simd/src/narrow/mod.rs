@@ -15,7 +15,7 @@ pub(crate) use width::Narrow;
 use crate::aes::Rounds;
 #[cfg(target_arch = "aarch64")]
 use crate::arm::fetch;
-use crate::chacha::{self, ChaChaKey};
+use crate::chacha;
 use crate::packet::{
     AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, POWERS, Parts,
     Powers, Protect, Room, SAMPLE_BYTES, Seal, ShortHeader, Unprotect, mask,
@@ -23,10 +23,10 @@ use crate::packet::{
 use crate::portable::Library;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{Avx2, fetch};
-use core::{ptr, slice};
 use ends::across;
 use lot::Lots;
 use message::Text;
+use std::{ptr, slice};
 use width::{LOT, Vector, Width};
 
 /// Packets whose payloads are sealed, and then whose headers are completed: so many that no step waits for what
@@ -57,14 +57,10 @@ trait Messages: Lots {
         text: Text,
         data: &mut [u8],
     ) -> Vector;
-    /// See [`chacha::together`].
-    fn chacha(self, key: &ChaChaKey, samples: &Samples<'_>, number: usize) -> Masks;
     /// See [`chacha::masks`].
     fn chachas(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
 }
 
-/// Samples of packets that go together.
-type Samples<'s> = [&'s [u8; SAMPLE_BYTES]; PACKETS];
 /// Their masks.
 type Masks = [[u8; SAMPLE_BYTES]; PACKETS];
 
@@ -143,25 +139,8 @@ macro_rules! room {
             }
 
             #[inline(always)]
-            fn chacha(self, key: &ChaChaKey, samples: &Samples<'_>, number: usize) -> Masks {
-                // Apart, so that a sample of AES does not wait for what ChaCha20 needs.
-                #[inline(never)]
-                #[target_feature(enable = $features)]
-                fn run(
-                    width: $width,
-                    key: &ChaChaKey,
-                    samples: &Samples<'_>,
-                    number: usize,
-                ) -> Masks {
-                    chacha::together(width, key, samples, number)
-                }
-                // SAFETY: `detect` has seen the features.
-                unsafe { run(self, key, samples, number) }
-            }
-
-            #[inline(always)]
             fn chachas(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
-                // The same.
+                // Apart, so that a sample of AES does not wait for what ChaCha20 needs.
                 #[inline(never)]
                 #[target_feature(enable = $features)]
                 fn run(width: $width, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
@@ -331,7 +310,7 @@ fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
             for (sample, packet) in samples.iter_mut().zip(&*packets) {
                 *sample = packet.sample();
             }
-            let masks = together(width, key, &samples, packets.len());
+            let masks = masks::together(width, &key.aes, &samples);
             for ((packet, mask), [header, places]) in packets.iter_mut().zip(&masks).zip(&headers) {
                 match packet.start_mut() {
                     Some(start) => {
@@ -397,7 +376,7 @@ fn masks_of<W: Messages>(width: W, packets: &[Unprotect<'_>]) -> Masks {
         for (sample, packet) in samples.iter_mut().zip(packets) {
             *sample = packet.sample_or_zeros();
         }
-        return together(width, key, &samples, packets.len());
+        return masks::together(width, &key.aes, &samples);
     }
     let mut samples = [(packets[0].header_key, [0; SAMPLE_BYTES]); PACKETS];
     for (sample, packet) in samples.iter_mut().zip(packets) {
@@ -438,31 +417,12 @@ fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BY
     }
 }
 
-/// A key for masks that several samples have.
-enum Common<'k> {
-    Aes(&'k MaskKey),
-    ChaCha(&'k ChaChaKey),
-}
-
-/// The key that all have, if it is for this room and they are worth going together.
+/// The AES key that all have, if they are worth going together.
 #[inline(always)]
-fn common_key<'k, T>(all: &[T], key: fn(&T) -> &'k HeaderKey) -> Option<Common<'k>> {
+fn common_key<'k, T>(all: &[T], key: fn(&T) -> &'k HeaderKey) -> Option<&'k MaskKey> {
     let first = key(all.get(FEW)?);
-    let common = match &first.0 {
-        HeaderForm::Aes(key) => Common::Aes(key),
-        HeaderForm::ChaCha(key) => Common::ChaCha(key),
-        HeaderForm::Library(_) => return None,
-    };
+    let HeaderForm::Aes(common) = &first.0 else { return None };
     all.iter().all(|one| ptr::eq(key(one), first)).then_some(common)
-}
-
-/// The masks of the first so many samples, which have this key.
-#[inline(always)]
-fn together<W: Messages>(width: W, key: Common<'_>, samples: &Samples<'_>, number: usize) -> Masks {
-    match key {
-        Common::Aes(key) => masks::together(width, &key.aes, samples),
-        Common::ChaCha(key) => width.chacha(key, samples, number),
-    }
 }
 
 /// Samples of one connection together, others one after the other: the processor takes up the next while it
@@ -471,7 +431,7 @@ fn together<W: Messages>(width: W, key: Common<'_>, samples: &Samples<'_>, numbe
 fn masks<W: Messages>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;
     for samples in samples.chunks_mut(PACKETS) {
-        if let Some(Common::Aes(key)) = common_key(samples, |sample| sample.0) {
+        if let Some(key) = common_key(samples, |sample| sample.0) {
             let mut places = [&samples[0].1; PACKETS];
             for (place, (_, sample)) in places.iter_mut().zip(&*samples) {
                 *place = sample;

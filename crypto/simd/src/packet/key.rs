@@ -11,7 +11,7 @@ use crate::chacha::ChaChaKey;
 use crate::narrow::Narrow;
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
-use core::fmt;
+use std::fmt;
 use zeroize::ZeroizeOnDrop;
 
 /// The AEADs of QUIC (RFC 9001 § 5.3), of TLS 1.3 and of ESP.
@@ -131,7 +131,7 @@ impl HeaderKey {
         Ok(Self(match schedule(room, aead, key) {
             Some(schedule) => HeaderForm::Aes(MaskKey { aes: schedule? }),
             None => HeaderForm::ChaCha(
-                key.try_into().map(ChaChaKey::new).map_err(|_| KeyLength::of(aead, key))?,
+                key.try_into().map(ChaChaKey).map_err(|_| KeyLength::of(aead, key))?,
             ),
         }))
     }
@@ -195,4 +195,4 @@ impl fmt::Display for KeyLength {
     }
 }
 
-impl core::error::Error for KeyLength {}
+impl std::error::Error for KeyLength {}

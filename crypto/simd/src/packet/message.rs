@@ -4,7 +4,7 @@
 use super::{AeadKey, HeaderKey, NONCE_BYTES, Open, Protect, Seal, TAG_BYTES, Unprotect};
 use crate::packet::Room;
 use crate::portable::Library;
-use core::slice;
+use std::slice;
 
 /// A message's bytes.
 pub(crate) struct Parts<'m> {

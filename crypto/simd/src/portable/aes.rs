@@ -1,7 +1,7 @@
 //! AES (FIPS 197) by its definition: the S-box is computed in GF(2⁸) for all bytes at once, so that
 //! no memory access depends on a secret.
 
-use core::array;
+use std::array;
 
 /// Encrypts a block; one more key than there are rounds.
 pub(crate) fn encrypt(keys: &[[u8; 16]], block: [u8; 16]) -> [u8; 16] {

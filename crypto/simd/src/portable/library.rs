@@ -1,10 +1,10 @@
 //! The packet room of processors for which there is no backend: message by message in aws-lc.
 
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-use crate::chacha::{self, Lone};
+use crate::chacha::{self, Scalar};
 use crate::packet::{AeadForm, HeaderForm, HeaderKey, Open, Room, SAMPLE_BYTES, Seal};
 use aws_lc_rs::aead::{Aad, Nonce};
-use core::slice;
+use std::slice;
 
 /// The room that leaves the work to the library.
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ impl Room for Library {
                 HeaderForm::Library(key) => key,
                 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
                 HeaderForm::ChaCha(_) => {
-                    chacha::masks(Lone, slice::from_mut(sample));
+                    chacha::masks(Scalar, slice::from_mut(sample));
                     continue;
                 }
                 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]

@@ -14,7 +14,7 @@ pub(crate) use sha::compress;
 use crate::backend::{LANES, Room, States};
 use crate::cbc::{self, Chains};
 use crate::hmac::{BLOCK_BYTES, Hash, pad};
-use crate::stitch;
+use crate::uniform;
 use zeroize::Zeroizing;
 
 /// The plain room.
@@ -42,7 +42,7 @@ impl Room for Portable {
         self,
         chains: &mut Chains,
         states: &mut States,
-        lanes: &mut [stitch::Lane<'_>; LANES],
+        lanes: &mut [uniform::Lane<'_>; LANES],
         steps: usize,
     ) {
         for step in 0..steps {

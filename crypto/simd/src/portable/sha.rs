@@ -1,7 +1,7 @@
 //! SHA-1 and SHA-256 (FIPS 180-4), a lane per message, `N` lanes.
 
 use crate::hmac::{BLOCK_BYTES, Hash, WORDS_MAX};
-use core::array;
+use std::array;
 
 /// A word of every lane.
 type Words<const N: usize> = [u32; N];

@@ -5,7 +5,7 @@ use super::{load, store, transpose_quarters};
 use crate::aes::ROUND_KEYS_MAX;
 use crate::backend::LANES;
 use crate::cbc::{BLOCK_BYTES, Chains};
-use core::arch::x86_64::*;
+use std::arch::x86_64::*;
 
 /// Lanes of one register.
 const WIDTH: usize = 4;

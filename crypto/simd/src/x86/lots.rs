@@ -5,8 +5,8 @@ use super::width::{Aesni, Avx2};
 use crate::narrow::hash::Sums;
 use crate::narrow::lot::{Lot, Lots};
 use crate::narrow::width::{Block, LOT, REVERSED, Width};
-use core::arch::asm;
-use core::ptr;
+use std::arch::asm;
+use std::ptr;
 
 /// For a register of either width.
 static BOTH_REVERSED: [Block; 2] = [REVERSED; 2];

@@ -18,10 +18,10 @@ pub(crate) use width::{Aesni, Avx2, Vector};
 use crate::backend::{LANES, Room, States};
 use crate::cbc::Chains;
 use crate::hmac::Hash;
-use crate::stitch;
-use core::arch::asm;
-use core::arch::x86_64::*;
-use core::ptr;
+use crate::uniform;
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::ptr;
 
 /// That the features are there: whoever has one may call what needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,6 @@ pub(crate) struct Avx512(());
 
 impl Avx512 {
     pub(crate) fn detect() -> Option<Self> {
-        extern crate std;
         let there = std::is_x86_feature_detected!("avx512f")
             && std::is_x86_feature_detected!("avx512bw")
             && std::is_x86_feature_detected!("vaes");
@@ -52,7 +51,7 @@ impl Room for Avx512 {
         self,
         chains: &mut Chains,
         states: &mut States,
-        lanes: &mut [stitch::Lane<'_>; LANES],
+        lanes: &mut [uniform::Lane<'_>; LANES],
         steps: usize,
     ) {
         // SAFETY: `detect` has seen the features.

@@ -5,7 +5,7 @@ use super::{here, load, load_words, store_words, transpose_quarters};
 use crate::backend::{LANES, States};
 use crate::hmac::BLOCK_BYTES;
 use crate::portable::SHA256_CONSTANTS;
-use core::arch::x86_64::*;
+use std::arch::x86_64::*;
 
 /// Truth tables of three operands, for `vpternlogd`.
 pub(super) const CHOOSE: i32 = 0xca;

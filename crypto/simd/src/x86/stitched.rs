@@ -11,10 +11,10 @@ use super::{cbc, here, store};
 use crate::backend::{LANES, States};
 use crate::cbc::{BLOCK_BYTES as TEXT_BYTES, Chains};
 use crate::hmac::BLOCK_BYTES;
-use crate::stitch::Lane;
-use core::arch::x86_64::*;
-use core::marker::PhantomData;
-use core::ptr;
+use crate::uniform::Lane;
+use std::arch::x86_64::*;
+use std::marker::PhantomData;
+use std::ptr;
 use zeroize::optimization_barrier;
 
 /// See [`Room::stitch`](crate::backend::Room::stitch).

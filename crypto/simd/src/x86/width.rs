@@ -1,8 +1,8 @@
 //! Registers of one block, in SSE with AES-NI, and of two, in AVX2 with VAES.
 
 use crate::narrow::width::{Block, EIGHT, REVERSED, Width};
-use core::arch::asm;
-use core::arch::x86_64::*;
+use std::arch::asm;
+use std::arch::x86_64::*;
 
 /// A register of one block.
 pub(crate) type Vector = __m128i;
@@ -17,7 +17,6 @@ pub(crate) struct Avx2(Aesni);
 
 impl Aesni {
     pub(crate) fn detect() -> Option<Self> {
-        extern crate std;
         let there = std::is_x86_feature_detected!("aes")
             && std::is_x86_feature_detected!("pclmulqdq")
             && std::is_x86_feature_detected!("ssse3")
@@ -109,7 +108,6 @@ impl Aesni {
 
 impl Avx2 {
     pub(crate) fn detect() -> Option<Self> {
-        extern crate std;
         let there = std::is_x86_feature_detected!("avx2")
             && std::is_x86_feature_detected!("vaes")
             && std::is_x86_feature_detected!("vpclmulqdq");

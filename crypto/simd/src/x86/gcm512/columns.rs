@@ -4,11 +4,11 @@ use super::hash::{Sums, powers, sum_rows, xor3, zero};
 use super::lot::{Lot, Schedule, last_round, pair_of_powers, part_and_pair, round};
 use super::register::*;
 use super::{BLOCK, LANES, LOT, here};
-use crate::packet::{GcmKey, MANY, POWERS, Powers};
-use core::arch::x86_64::*;
+use crate::packet::{GcmKey, MANY, POWERS};
+use std::arch::x86_64::*;
 
 /// Registers of a message between one reduction and the next.
-const CHUNK: usize = MANY / LANES;
+pub(super) const CHUNK: usize = MANY / LANES;
 const EIGHTS: usize = MANY / 8;
 
 features! {
@@ -46,7 +46,7 @@ fn first_blocks(lanes: __m512i, pads: [usize; LANES]) -> [__m512i; LANES] {
     blocks
 }
 
-/// The data of four messages under one key that have as many registers, two at least and [`COLUMNS_MAX`] at
+/// The data of four messages under one key that have as many registers, two at least and [`CHUNK`] at
 /// most: one register of each at a time.
 #[inline(never)]
 pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
@@ -71,8 +71,6 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
     let mut tails = [tail_a, tail_b, tail_c, tail_d];
 
     let mut sums = [zero(); LANES];
-    // What has been reduced, a lane each.
-    let mut reduced = None;
     // Columns go in pairs, counted from the end. The last pair is yet to be taken into the hash: that is
     // done between the rounds of the next.
     let mut waiting = [[_mm512_setzero_si512(); 2]; LANES];
@@ -94,14 +92,14 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
             let from = COUNTERS_BEFORE + 2 + LANES * column - pads[lane];
             *state = _mm512_xor_si512(bases[lane], counters(from));
         }
-        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS, LOT>::new(schedule, states);
+        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS>::new(schedule, states);
         if column > 0 {
-            let at = CHUNK - 2 - left % CHUNK;
+            let at = CHUNK - 2 - left;
             let [wa, wb, wc, wd] = waiting;
-            sums[0] = part_and_pair!(lot, LOT, schedule, 0, sums[0], wa, at);
-            sums[1] = part_and_pair!(lot, LOT, schedule, 1, sums[1], wb, at);
-            sums[2] = part_and_pair!(lot, LOT, schedule, 2, sums[2], wc, at);
-            sums[3] = part_and_pair!(lot, LOT, schedule, 3, sums[3], wd, at);
+            sums[0] = part_and_pair!(lot, schedule, 0, sums[0], wa, at);
+            sums[1] = part_and_pair!(lot, schedule, 1, sums[1], wb, at);
+            sums[2] = part_and_pair!(lot, schedule, 2, sums[2], wc, at);
+            sums[3] = part_and_pair!(lot, schedule, 3, sums[3], wd, at);
         } else {
             for part in 0..LOT / 2 {
                 lot.part(schedule, part);
@@ -142,28 +140,12 @@ pub(super) fn columns<const SEAL: bool, const ROUNDS: usize>(
                 waiting[1] = state;
             }
         }
-        if left.is_multiple_of(CHUNK) && column > 0 {
-            reduced = Some(later(schedule.powers, sum_rows(&sums), reduced).reduce());
-            sums = [zero(); LANES];
-        }
         column += 2;
     }
     for lane in 0..LANES {
         sums[lane] = sums[lane].add_pair(schedule.powers, waiting[lane], CHUNK - 2);
     }
-    later(schedule.powers, sum_rows(&sums), reduced)
-}
-
-/// Sums that come [`CHUNK`] registers after others, which have been reduced.
-#[inline]
-fn later(powers: &Powers<EIGHTS>, sums: Sums, reduced: Option<__m512i>) -> Sums {
-    match reduced {
-        Some(reduced) => {
-            let (power, middle) = (broadcast(&powers.powers[0][1]), broadcast_middle(&powers.middles[0][1]));
-            sums.add(reduced, power, middle)
-        }
-        None => sums,
-    }
+    sum_rows(&sums)
 }
 
 /// All rounds but the last for a column. `SEAL` makes it a function of its callers' own, which the

@@ -1,15 +1,15 @@
 //! Messages under one key.
 
-use super::columns::{column, columns};
+use super::columns::{CHUNK, column, columns};
 use super::hash::{Sums, middle_of, sum_rows, xor3, zero};
 use super::headers;
 use super::lot::{Schedule, Wide};
 use super::masks::{Known, aes, encrypt};
 use super::register::*;
 use super::row::row;
-use super::{BLOCK, COLUMNS_MAX, LANES};
+use super::{BLOCK, LANES};
 use crate::packet::{AeadForm, Message, POWERS, Parts, TAG_BYTES, Unprotect};
-use core::arch::x86_64::*;
+use std::arch::x86_64::*;
 
 /// Where what is known of messages lies, and the sums of their products: made once for many, since it takes
 /// time to clear it.
@@ -169,7 +169,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
             let nonces = known.nonces[at].load();
             sums[at] = if alike && registers[0] == 1 {
                 column::<SEAL, ROUNDS>(key, nonces, [a, b, c, d], before)
-            } else if alike && (2..=COLUMNS_MAX).contains(&registers[0]) {
+            } else if alike && (2..=CHUNK).contains(&registers[0]) {
                 let wide = &*wide.get_or_insert_with(|| Wide::new(key));
                 let schedule = Schedule { powers: key.many(), wide };
                 columns::<SEAL, ROUNDS>(key, schedule, nonces, [a, b, c, d], registers[0], before)

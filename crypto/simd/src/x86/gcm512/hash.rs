@@ -5,7 +5,7 @@ use super::register::*;
 use super::{BLOCK, LANES, here};
 use crate::narrow::gcm::POLYNOMIAL;
 use crate::packet::Powers;
-use core::arch::x86_64::*;
+use std::arch::x86_64::*;
 
 /// Products that have yet to be reduced: Karatsuba's three.
 #[derive(Clone, Copy)]

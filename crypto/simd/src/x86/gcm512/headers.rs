@@ -8,7 +8,7 @@ use super::masks::{aes, mask_of_one};
 use super::register::*;
 use super::{BLOCK, LANES};
 use crate::packet::{GcmKey, Message, Parts};
-use core::arch::x86_64::*;
+use std::arch::x86_64::*;
 
 features! {
 

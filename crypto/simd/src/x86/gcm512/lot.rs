@@ -1,11 +1,11 @@
-//! Four or eight registers go through the cipher together, and as many others through the hash between its
+//! Eight registers go through the cipher together, and as many others through the hash between its
 //! rounds: instruction by instruction in an order that keeps all pipes busy.
 
 use super::register::*;
-use super::{LANES, here};
+use super::{LANES, LOT, here};
 use crate::packet::{GcmKey, Powers};
 use crate::x86::{load, store};
-use core::arch::x86_64::*;
+use std::arch::x86_64::*;
 
 /// All round keys but the first, each in all lanes: to load them so takes none of the pipes that compute.
 pub(super) struct Wide<const ROUNDS: usize>([__m512i; ROUNDS]);
@@ -57,20 +57,18 @@ impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
     }
 }
 
-/// Counter blocks on their way through the cipher, `N` registers. `SEAL` makes these functions their callers'
+/// Counter blocks on their way through the cipher. `SEAL` makes these functions their callers'
 /// own, which the compiler inlines.
-pub(super) struct Lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize> {
-    pub(super) states: [__m512i; N],
+pub(super) struct Lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> {
+    pub(super) states: [__m512i; LOT],
 }
 
-impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>
-    Lot<SEAL, ROUNDS, EIGHTS, N>
-{
+impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Lot<SEAL, ROUNDS, EIGHTS> {
     features! {
 
     /// Begins with counter blocks that the first round key is added to.
     #[inline]
-    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; N]) -> Self {
+    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; LOT]) -> Self {
         let round_key = schedule.key(1);
         for state in &mut states {
             round(state, round_key);
@@ -93,11 +91,11 @@ impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>
 
     /// Which round key a part's round has: the first two rounds are those before all parts.
     pub(super) fn rounds(part: usize, at: usize) -> usize {
-        2 + part * (ROUNDS - 2) / (N / 2) + at
+        2 + part * (ROUNDS - 2) / (LOT / 2) + at
     }
 
     /// The states before the last round.
-    pub(super) fn states(self) -> [__m512i; N] {
+    pub(super) fn states(self) -> [__m512i; LOT] {
         self.states
     }
 }
@@ -105,13 +103,13 @@ impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>
 /// A part of the rounds of a lot of so many registers, and between them two others are taken into the hash, the
 /// first so many from where the powers begin. A function would not be inlined everywhere.
 macro_rules! part_and_pair {
-    ($lot:ident, $registers:ident, $schedule:expr, $part:expr, $sums:expr, $pair:expr, $at:expr) => {{
+    ($lot:ident, $schedule:expr, $part:expr, $sums:expr, $pair:expr, $at:expr) => {{
         let (schedule, sums, [a, b]) = ($schedule, $sums, $pair);
-        let rounds = |at| Lot::<SEAL, ROUNDS, EIGHTS, $registers>::rounds($part, at);
+        let rounds = |at| Lot::<SEAL, ROUNDS, EIGHTS>::rounds($part, at);
         let mut done = 0;
         macro_rules! next {
             () => {
-                round(&mut $lot.states[done % $registers], schedule.key(rounds(done / $registers)));
+                round(&mut $lot.states[done % LOT], schedule.key(rounds(done / LOT)));
                 done += 1;
             };
         }
@@ -146,7 +144,7 @@ macro_rules! part_and_pair {
         let middle_b = here(_mm512_clmulepi64_epi128::<0x11>(middle, powers_middle));
         next!();
         let middle = here(xor3(sums.middle, middle_a, middle_b));
-        for at in rounds(done / $registers)..rounds(0) + (ROUNDS - 2) / ($registers / 2) {
+        for at in rounds(done / LOT)..rounds(0) + (ROUNDS - 2) / (LOT / 2) {
             for state in &mut $lot.states {
                 round(state, schedule.key(at));
             }

@@ -1,18 +1,17 @@
 //! Header masks.
 
-use super::chacha::{CHACHAS, chacha_keys, chacha_masks};
-use super::headers::{self, each_bytes, last_of_number, mask_first, numbered};
+use super::headers::{each_bytes, last_of_number, mask_first};
 use super::register::*;
-use super::{BLOCK, Gcm512, LANES, TOGETHER, here, rounds};
+use super::{Gcm512, LANES, here};
 use crate::aes::Rounds;
 use crate::chacha;
 use crate::packet::{
-    self, HeaderForm, HeaderKey, Mask, MaskKey, Message, NUMBER_END, Opened, PHASE, Protect, Room,
+    self, HeaderForm, HeaderKey, Mask, MaskKey, Message, NUMBER_END, Opened, PHASE, Room,
     SAMPLE_BYTES, TAG_BYTES, Unprotect, Used,
 };
 use crate::portable::Library;
-use core::arch::x86_64::*;
-use core::{ptr, slice};
+use std::arch::x86_64::*;
+use std::slice;
 
 features! {
 
@@ -80,106 +79,17 @@ fn encrypt_one_of<const ROUNDS: usize>(key: &MaskKey, sample: __m128i) -> __m128
     _mm_aesenclast_si128(state, load_block(&keys[ROUNDS]))
 }
 
-/// Masks the headers of those packets that were not sealed in this room.
-#[inline(never)]
-pub(super) fn mask_others(room: Gcm512, packets: &mut [Protect<'_>]) {
-    let others = |packet: &Protect<'_>| rounds(packet).is_none();
-    let (groups, rest) = packets.as_chunks_mut::<CHACHAS>();
-    for group in groups {
-        match chacha_keys(|at| group[at].header_key) {
-            Some(keys) if group.iter().all(|packet| packet.header_bytes <= BLOCK) => {
-                mask_group(group.as_chunks_mut().0, |states| chacha_masks(room, keys, states));
-            }
-            _ => packet::mask(room, group, others),
-        }
-    }
-    packet::mask(room, rest, others);
-}
-
-/// Masks headers of at most a block, whose numbers are written.
+/// Takes the masks off the headers of packets.
 #[inline]
-fn mask_group(
-    packets: &mut [[Protect<'_>; LANES]],
-    masks: impl Fn([__m512i; TOGETHER]) -> [__m512i; TOGETHER],
-) {
-    let none = [_mm512_setzero_si512(); TOGETHER];
-    let (mut headers, mut mask_orders) = (none, none);
-    for (at, packets) in packets.iter_mut().enumerate().take(TOGETHER) {
-        let none = [_mm_setzero_si128(); LANES];
-        let (mut starts, mut sizes, mut numbers) = (none, none, none);
-        for (lane, packet) in packets.iter().enumerate() {
-            starts[lane] = load_block(packet.packet.first_chunk().unwrap_or(&[0; BLOCK]));
-            sizes[lane] = _mm_set1_epi8(packet.header_bytes as i8);
-            numbers[lane] = _mm_cvtsi64_si128(packet.number as i64);
-        }
-        (headers[at], mask_orders[at]) = numbered(join(starts), join(sizes), join(numbers));
-    }
-    headers::finish_group(packets, &headers, &mask_orders, masks);
-}
-
-/// Takes the masks off the headers of packets, four at a time where neighbours have the same key.
-pub(super) fn unmask(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+pub(super) fn unmask(backend: Gcm512, packets: &mut [Unprotect<'_>]) {
     if let [packet] = packets
         && let Some(key) = aes(packet.header_key)
     {
-        unmask_one(key, packet);
+        let sample = load_block(packet.sample_or_zeros());
+        packet.unmask(mask_of_one(key, sample));
     } else {
-        unmask_several(room, packets);
+        packet::unmask(backend, packets);
     }
-}
-
-#[inline]
-fn unmask_one(key: &MaskKey, packet: &mut Unprotect<'_>) {
-    let sample = load_block(packet.sample().unwrap_or(&[0; BLOCK]));
-    packet.unmask(mask_of_one(key, sample));
-}
-
-#[inline(never)]
-fn unmask_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
-    let mut at = 0;
-    while let [first, ..] = &packets[at..] {
-        let Some(key) = aes(first.header_key) else {
-            let others = packets[at..].iter().take_while(|other| aes(other.header_key).is_none());
-            let others = others.count();
-            unmask_others(room, &mut packets[at..][..others]);
-            at += others;
-            continue;
-        };
-        let same = |other: &Unprotect<'_>| ptr::eq(other.header_key, first.header_key);
-        let same = packets[at..].iter().position(|other| !same(other));
-        let same = same.unwrap_or(packets.len() - at);
-        let (groups, _) = packets[at..][..same].as_chunks_mut::<LANES>();
-        at += match groups {
-            [] => {
-                unmask_one(key, &mut packets[at]);
-                1
-            }
-            [_] => {
-                unmask_group::<1>(groups, |states| encrypt(key, states));
-                LANES
-            }
-            _ => {
-                for groups in groups.chunks_mut(TOGETHER) {
-                    unmask_group::<TOGETHER>(groups, |states| encrypt(key, states));
-                }
-                LANES * groups.len()
-            }
-        };
-    }
-}
-
-/// Takes off masks that are not of AES.
-fn unmask_others(room: Gcm512, packets: &mut [Unprotect<'_>]) {
-    let (groups, rest) = packets.as_chunks_mut::<CHACHAS>();
-    for group in groups {
-        match chacha_keys(|at| group[at].header_key) {
-            Some(keys) => {
-                unmask_group(group.as_chunks_mut().0, |states| chacha_masks(room, keys, states));
-            }
-            None => packet::unmask(room, group),
-        }
-    }
-    packet::unmask(room, rest);
 }
 
 }
@@ -294,47 +204,6 @@ impl<const G: usize> Known<G> {
 }
 
 features! {
-
-/// Takes the masks off the headers of up to `G` times four packets. If numbers are within their first
-/// blocks, these are loaded once, and stored once.
-fn unmask_group<const G: usize>(
-    packets: &mut [[Unprotect<'_>; LANES]],
-    masks: impl Fn([__m512i; G]) -> [__m512i; G],
-) {
-    let mut known = Known::<G>::nothing();
-    if !known.masked(packets, |samples| samples) {
-        return unmask_long::<G>(packets, masks);
-    }
-    known.masks = masks(known.masks);
-    for (at, packets) in packets.iter_mut().enumerate().take(G) {
-        let phases = known.unmasked(at, _mm512_setzero_si512());
-        let blocks = split(known.headers[at]);
-        for (lane, packet) in packets.iter_mut().enumerate() {
-            if let Some(start) = packet.packet.first_chunk_mut() {
-                *start = bytes_of(blocks[lane]);
-            }
-            let [number, header_bytes] = known.nonces[at].0[lane];
-            packet.find_key(phases & (1 << (2 * lane)) != 0, number, header_bytes as usize);
-        }
-    }
-}
-
-/// The same, wherever numbers are, one number after the other.
-#[cold]
-fn unmask_long<const G: usize>(
-    packets: &mut [[Unprotect<'_>; LANES]],
-    masks: impl Fn([__m512i; G]) -> [__m512i; G],
-) {
-    let mut states = [_mm512_setzero_si512(); G];
-    for (state, packets) in states.iter_mut().zip(&*packets) {
-        *state = of_lanes(packets.each_ref().map(|packet| packet.sample().unwrap_or(&[0; BLOCK])));
-    }
-    for (packets, masks) in packets.iter_mut().zip(masks(states)) {
-        for (packet, mask) in packets.iter_mut().zip(&blocks_of(masks)) {
-            packet.unmask(Mask::new(mask));
-        }
-    }
-}
 
 /// Four headers without their masks, then their whole numbers, each followed by its header's length. `largest`
 /// has the largest numbers so far, each followed by the place where its header's number begins.

@@ -17,28 +17,26 @@ macro_rules! features {
     )*};
 }
 
-mod chacha;
 mod columns;
 mod group;
 mod hash;
 mod headers;
-mod long;
 mod lot;
 mod masks;
 mod register;
 mod row;
 mod single;
 
-use super::here;
+use super::{fetch, here};
 use crate::aes::Rounds;
 use crate::packet::{
-    AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Message, Open, Phases, Protect, Room,
+    self, AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Message, Open, Phases, Protect, Room,
     SAMPLE_BYTES, Seal, Unprotect, apart,
 };
-use core::ptr;
 use group::{Scratch, group_of};
-use masks::{mask_others, masks, unmask};
-use single::{alone, together};
+use masks::{masks, unmask};
+use single::alone;
+use std::ptr;
 
 /// Bytes of a block.
 const BLOCK: usize = 16;
@@ -49,19 +47,12 @@ const LANES: usize = 4;
 const TOGETHER: usize = 4;
 /// Registers that go through the cipher together: so many that its latency does not show.
 const LOT: usize = 8;
-/// Registers of a lone message that do: no more than its latency asks for, since nothing is hashed beside the
-/// first of them, and nothing encrypted beside the hash of the last.
-const FEW: usize = 4;
-/// Most registers whose counters have one byte.
-const COLUMNS_MAX: usize = 63;
-
 /// That the features are there: whoever has one may call what needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gcm512(());
 
 impl Gcm512 {
     pub(crate) fn detect() -> Option<Self> {
-        extern crate std;
         let there = std::is_x86_feature_detected!("avx512f")
             && std::is_x86_feature_detected!("avx512bw")
             && std::is_x86_feature_detected!("avx512vl")
@@ -90,8 +81,7 @@ impl Room for Gcm512 {
         // SAFETY: `detect` has seen the features.
         let all = unsafe { run::<_, true>(packets) };
         if !all {
-            // SAFETY: `detect` has seen the features.
-            unsafe { mask_others(self, packets) };
+            packet::mask(self, packets, |packet| rounds(packet).is_none());
         }
     }
 
@@ -139,7 +129,7 @@ fn one<'k, M: Message<'k>, const SEAL: bool>(message: &mut M, rounds: Rounds) {
     }
 }
 
-/// As many messages under one key at a time as there are, or four under keys of the same length.
+/// As many messages under one key at a time as there are, others one by one.
 #[inline(never)]
 fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
     let (mut at, mut all) = (0, true);
@@ -154,18 +144,14 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
         let (groups, _) = messages[at..].as_chunks_mut::<LANES>();
         at += match groups.iter().take_while(|group| group.iter().all(alike)).count() {
             0 => {
-                if let Some((group, next)) = messages[at..].split_first_chunk_mut::<LANES>()
-                    && group.iter().all(|message| self::rounds(message) == Some(rounds))
-                {
-                    match rounds {
-                        Rounds::Ten => together::<M, SEAL, 10>(group, next),
-                        Rounds::Fourteen => together::<M, SEAL, 14>(group, next),
+                if let Some(next) = messages.get(at + 2) {
+                    fetch(next.key());
+                    if let Some(key) = next.header_key() {
+                        fetch(key);
                     }
-                    LANES
-                } else {
-                    one::<M, SEAL>(&mut messages[at], rounds);
-                    1
                 }
+                one::<M, SEAL>(&mut messages[at], rounds);
+                1
             }
             number => {
                 groups_of::<M, SEAL>(rounds, &mut groups[..number], false, &|_| ());

@@ -1,8 +1,8 @@
 //! Registers of four blocks: how bytes get into them and out of them.
 
 use super::{BLOCK, LANES, LOT, here};
-use core::arch::asm;
-use core::arch::x86_64::*;
+use std::arch::asm;
+use std::arch::x86_64::*;
 
 features! {
 

@@ -8,8 +8,8 @@ use super::lot::{
 use super::register::*;
 use super::{BLOCK, LANES, LOT, here};
 use crate::packet::{GcmKey, Powers};
-use core::arch::x86_64::*;
-use core::mem;
+use std::arch::x86_64::*;
+use std::mem;
 
 features! {
 
@@ -195,17 +195,17 @@ impl Stream {
     ) -> (Sums, [__m512i; LOT]) {
         let schedule = schedule.again();
         let (whole, tail) = cursor.lot();
-        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS, LOT>::new(schedule, self.next());
+        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS>::new(schedule, self.next());
         if at == 0 {
             waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
             sums = zero();
         }
         // What is being reduced belongs into the first pair: it comes last.
         let (pairs, _) = waiting.as_chunks::<2>();
-        sums = part_and_pair!(lot, LOT, schedule, 0, sums, pairs[1], at + 2);
-        sums = part_and_pair!(lot, LOT, schedule, 1, sums, pairs[2], at + 4);
-        sums = part_and_pair!(lot, LOT, schedule, 2, sums, pairs[3], at + 6);
-        sums = part_and_pair!(lot, LOT, schedule, 3, sums, pairs[0], at);
+        sums = part_and_pair!(lot, schedule, 0, sums, pairs[1], at + 2);
+        sums = part_and_pair!(lot, schedule, 1, sums, pairs[2], at + 4);
+        sums = part_and_pair!(lot, schedule, 2, sums, pairs[3], at + 6);
+        sums = part_and_pair!(lot, schedule, 3, sums, pairs[0], at);
         let last_key = schedule.key(ROUNDS);
         let mut states = lot.states();
         for at in 0..LOT - 1 {

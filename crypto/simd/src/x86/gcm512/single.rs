@@ -1,15 +1,17 @@
-//! Lone messages, and neighbours of different keys.
+//! A message by itself.
 
-use super::hash::{Sums, carry, middle_of, powers, product, sum_rows, tag_of, zero};
+use super::hash::{Sums, carry, middle_of, powers, product, tag_of, zero};
 use super::headers;
-use super::long::long;
 use super::lot::{in_step, last_round, round, short_last_round};
 use super::register::*;
 use super::row::row;
-use super::{BLOCK, COLUMNS_MAX, FEW, LANES, LOT, gcm, here};
+use super::{BLOCK, LANES, LOT, gcm, here};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
 use crate::x86::fetch;
-use core::arch::x86_64::*;
+use std::arch::x86_64::*;
+
+/// A message of so many registers is worth the powers that do not lie beside the key.
+const REGISTERS_OF_MANY_POWERS: usize = 64;
 
 features! {
 
@@ -35,11 +37,6 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
             short::<SEAL, ROUNDS, $registers>(key, nonce, data, header, lengths, power, sample_at)
         };
     }
-    macro_rules! long {
-        ($start:expr) => {
-            (long::<SEAL, ROUNDS, $start>(key, nonce, data, header, lengths), None)
-        };
-    }
     let (tag, sample) = match registers {
         0 | 1 => shortest::<SEAL, ROUNDS>(key, nonce, data, header, lengths, power, sample_at),
         2 => short!(2),
@@ -51,12 +48,10 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         LOT if blocks < POWERS => short!(LOT),
         9 => short!(9),
         10 => short!(10),
-        ..=COLUMNS_MAX => match registers % FEW {
-            1 => long!(5),
-            2 => long!(2),
-            3 => long!(3),
-            _ => long!(FEW),
-        },
+        ..REGISTERS_OF_MANY_POWERS => {
+            let (sums, stream) = row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, header);
+            (tag_of(sums.and(product(lengths, &key.first)), stream), None)
+        }
         // So much is worth more powers.
         _ => {
             let (sums, stream) = row::<SEAL, ROUNDS, _>(key, key.many(), nonce, data, header);
@@ -165,51 +160,6 @@ fn last_registers<const SEAL: bool, const ROUNDS: usize, const N: usize>(
         sums = sums.add(reverse(*register), power, middle);
     }
     sums
-}
-
-/// Messages under keys of one length, one in each lane. The keys of the next come into the cache meanwhile.
-#[inline(never)]
-pub(super) fn together<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(
-    messages: &mut [M; LANES],
-    next: &[M],
-) {
-    let Some(key) = gcm(&messages[0]) else { return };
-    let keys = messages.each_ref().map(|message| gcm(message).unwrap_or(key));
-    let [a, b, c, d] = keys;
-
-    let mut nonces = [_mm_setzero_si128(); LANES];
-    let mut headers = [_mm_setzero_si128(); LANES];
-    let mut lengths = [_mm_setzero_si128(); LANES];
-    for (lane, message) in messages.iter_mut().enumerate() {
-        nonces[lane] = block(message.nonce());
-        headers[lane] = headers::last(keys[lane], message);
-        let Parts { aad, data } = message.parts();
-        let (aad, data) = (aad.len(), data.len());
-        lengths[lane] = _mm_set_epi64x(8 * aad as i64, 8 * data as i64);
-    }
-    let first = of_lanes([&a.first, &b.first, &c.first, &d.first]);
-    let first_middle = middle_of(first);
-    let mut rows = [zero(); LANES];
-    let mut streams = [_mm_setzero_si128(); LANES];
-    for (lane, message) in messages.iter_mut().enumerate() {
-        if let Some(next) = next.get(lane) {
-            fetch(next.key());
-            if let Some(key) = next.header_key() {
-                fetch(key);
-            }
-        }
-        let (key, nonce, header) = (keys[lane], nonces[lane], headers[lane]);
-        let data = message.parts().data;
-        (rows[lane], streams[lane]) = row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, header);
-    }
-    let sums = sum_rows(&rows);
-    let lengths = join(lengths);
-    let hashes = sums.add(lengths, first, first_middle).reduce();
-    let tags = blocks_of(_mm512_xor_si512(reverse(hashes), join(streams)));
-    for (message, tag) in messages.iter_mut().zip(&tags) {
-        message.finish(tag);
-        headers::finish_one(message, None);
-    }
 }
 
 }

@@ -5,13 +5,15 @@ use crate::backend::{LANES, Room, States};
 use crate::cbc::{self, Chains};
 use crate::hmac::{BLOCK_BYTES, Hash, PADDING_BYTES_MIN, pad};
 use crate::job::{Cipher, Job, Mac};
-use crate::stitch::{self, STEPS_MIN};
-use core::array;
-use core::ops::Range;
+use std::array;
+use std::ops::Range;
 use zeroize::{Zeroize, optimization_barrier};
 
 /// Most bytes of a message's end: what its last whole block leaves, the part behind it, padding.
 const END_BYTES: usize = 2 * BLOCK_BYTES;
+
+/// Fewest steps of cipher and hash together that are worth it: measured, about 400 bytes.
+const STEPS_MIN: usize = 5;
 
 /// What the lanes hold, wiped in the end.
 #[repr(C, align(64))]
@@ -23,7 +25,7 @@ pub(crate) struct Lanes {
 }
 
 /// What some requests have in common.
-pub(crate) struct Alike {
+pub(crate) struct Uniform {
     rounds: usize,
     hash: Hash,
     cipher: Range<usize>,
@@ -32,15 +34,15 @@ pub(crate) struct Alike {
     back: usize,
 }
 
-impl Alike {
+impl Uniform {
     /// What these at most [`LANES`] requests have in common, if that is all but keys and bytes.
     pub(crate) fn of(jobs: &[Job<'_>]) -> Option<Self> {
         let Job { cipher: Some(cipher), mac: Some(mac), .. } = jobs.first()? else { return None };
         let (rounds, hash, back) = (cipher.key.rounds(), mac.key.hash(), mac.back.len());
         let end = mac.range.len() % BLOCK_BYTES + back + PADDING_BYTES_MIN;
-        let alike =
+        let uniform =
             Self { rounds, hash, cipher: cipher.range.clone(), mac: mac.range.clone(), back };
-        (end <= END_BYTES && jobs.iter().all(|job| alike.fits(job))).then_some(alike)
+        (end <= END_BYTES && jobs.iter().all(|job| uniform.fits(job))).then_some(uniform)
     }
 
     fn fits(&self, job: &Job<'_>) -> bool {
@@ -80,7 +82,7 @@ impl Alike {
         let (first, then) = (self.cipher.start + ahead, self.cipher.start + ahead + steps);
         encrypt::<R, ROUNDS>(room, chains, &mut messages, self.cipher.start..first);
         if steps > 0 {
-            let lane = |message| stitch::Lane::new(message, first, self.mac.start);
+            let lane = |message| Lane::new(message, first, self.mac.start);
             let mut lanes = messages.each_mut().map(|message| lane(message));
             room.stitch::<ROUNDS>(chains, states, &mut lanes, steps / BLOCK_BYTES);
         }
@@ -123,6 +125,42 @@ impl Alike {
         } else {
             (0, 0)
         }
+    }
+}
+
+/// A message in a lane. What is hashed in a step lies before what is encrypted in it.
+#[derive(Default)]
+pub(crate) struct Lane<'j> {
+    message: &'j mut [u8],
+    encrypt: usize,
+    hash: usize,
+}
+
+impl<'j> Lane<'j> {
+    /// Places count from the start of the message.
+    pub(crate) fn new(message: &'j mut [u8], encrypt: usize, hash: usize) -> Self {
+        Self { message, encrypt, hash }
+    }
+
+    /// What the cipher takes in this step, as far as an idle lane has anything.
+    pub(crate) fn encrypted(&mut self, step: usize) -> Option<&mut [u8; BLOCK_BYTES]> {
+        let from = self.encrypt + step * BLOCK_BYTES;
+        self.message.get_mut(from..)?.first_chunk_mut()
+    }
+
+    /// The message, and where in it the hash and the cipher begin, if there are so many steps in it
+    /// for both.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn places(&mut self, steps: usize) -> Option<(&mut [u8], usize, usize)> {
+        let from = self.hash.max(self.encrypt);
+        let bytes = self.message.len().checked_sub(from)?;
+        (bytes / BLOCK_BYTES >= steps).then_some((self.message, self.hash, self.encrypt))
+    }
+
+    /// What the hash takes in this step.
+    pub(crate) fn hashed(&self, step: usize) -> Option<&[u8; BLOCK_BYTES]> {
+        let from = self.hash + step * BLOCK_BYTES;
+        self.message.get(from..)?.first_chunk()
     }
 }
 
