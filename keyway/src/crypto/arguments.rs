@@ -1,9 +1,8 @@
 //! What `keyway crypto` can be asked, and the specifications of drivers.
 
-use super::work::Work;
 use clap::{Args, Subcommand, ValueEnum};
+use keyway_cryptotest::{Spec, Work};
 use keyway_engine::{Algorithm, limits};
-use keyway_test_drivers::Card;
 use std::path::PathBuf;
 
 /// Look at the drivers that do the cryptography, verify them, and measure them
@@ -23,7 +22,7 @@ pub struct Drivers {
     #[arg(
         long = "with",
         value_name = "SPEC",
-        value_parser = spec,
+        value_parser = str::parse::<Spec>,
         help = "Register a further driver: pool[:THREADS[@CORE,...]], sim:CARD[=COUNT], queued2003 \
                 or fault:SEED"
     )]
@@ -94,7 +93,7 @@ Examples:
 pub struct Test {
     /// An algorithm, or a chain joined by + such as aes-128-cbc+hmac-sha-1 (repeatable) [default:
     /// aes-128-gcm]
-    #[arg(long = "algorithm", value_name = "NAME", value_parser = work)]
+    #[arg(long = "algorithm", value_name = "NAME", value_parser = str::parse::<Work>)]
     pub algorithms: Vec<Work>,
     /// Bytes an operation works on; 4k is 4,096 (repeatable) [default: 64, 1k, 8k]
     #[arg(long = "size", value_name = "BYTES", value_parser = size)]
@@ -165,7 +164,7 @@ Examples:
 pub struct Bench {
     /// An algorithm, or a chain joined by + (repeatable) [default: aes-128-gcm, chacha20-poly1305,
     /// aes-128-cbc+hmac-sha-256]
-    #[arg(long = "algorithm", value_name = "NAME", value_parser = work)]
+    #[arg(long = "algorithm", value_name = "NAME", value_parser = str::parse::<Work>)]
     pub algorithms: Vec<Work>,
     /// Only this driver (repeatable) [default: all that do the work]
     #[arg(long = "driver", value_name = "NAME")]
@@ -204,90 +203,13 @@ pub enum Policy {
     Queued2003,
 }
 
-/// A driver that is registered on request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spec {
-    /// Threads that do what software does, pinned to these processors.
-    Pool { threads: usize, cores: Option<Vec<usize>> },
-    /// So many simulated cards of one make.
-    Cards { make: &'static str, count: usize },
-    /// The dispatch of 2003 before software.
-    Queued2003,
-    /// Software that fails now and then.
-    Fault { seed: u64 },
-}
-
-/// A card's name and what it is.
-type Make = (&'static str, fn() -> Card);
-
-/// The cards that can be simulated.
-pub const CARDS: [Make; 6] = [
-    ("hifn-7751", Card::hifn_7751),
-    ("hifn-7811", Card::hifn_7811),
-    ("hifn-7951", Card::hifn_7951),
-    ("bcm-5805", Card::broadcom_5805),
-    ("bcm-5820", Card::broadcom_5820),
-    ("bcm-5822", Card::broadcom_5822),
-];
-
 const THREADS_MAX: i64 = 256;
-const POOL_THREADS_MAX: usize = 1_024;
 const SIZE_BYTES_MAX: usize = 16 << 20;
 const SECONDS_MIN: f64 = 0.001;
 const SECONDS_MAX: f64 = 86_400.0;
 
-fn spec(text: &str) -> Result<Spec, String> {
-    let (name, rest) = match text.split_once(':') {
-        Some((name, rest)) => (name, Some(rest)),
-        None => (text, None),
-    };
-    match (name, rest) {
-        ("queued2003", None) => Some(Spec::Queued2003),
-        ("pool", rest) => pool(rest),
-        ("sim", Some(rest)) => cards(rest),
-        ("fault", Some(seed)) => seed.parse().ok().map(|seed| Spec::Fault { seed }),
-        _ => None,
-    }
-    .ok_or_else(|| {
-        let makes: Vec<_> = CARDS.iter().map(|(make, _)| *make).collect();
-        format!(
-            "it is none of: pool, pool:THREADS, pool:THREADS@CORE,CORE (1 to {POOL_THREADS_MAX} \
-             threads); sim:CARD, sim:CARD=COUNT (1 to {} of {}); queued2003; fault:SEED (a number)",
-            limits::DRIVERS_MAX,
-            makes.join(", ")
-        )
-    })
-}
-
-fn pool(rest: Option<&str>) -> Option<Spec> {
-    let Some(rest) = rest else {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        return Some(Spec::Pool { threads, cores: None });
-    };
-    let (threads, cores) = match rest.split_once('@') {
-        Some((threads, cores)) => {
-            let cores: Result<Vec<usize>, _> = cores.split(',').map(str::parse).collect();
-            (threads, Some(cores.ok()?))
-        }
-        None => (rest, None),
-    };
-    let threads = threads.parse().ok().filter(|n| (1..=POOL_THREADS_MAX).contains(n))?;
-    Some(Spec::Pool { threads, cores })
-}
-
-fn cards(rest: &str) -> Option<Spec> {
-    let (make, count) = rest.split_once('=').unwrap_or((rest, "1"));
-    let (make, _) = CARDS.iter().find(|(known, _)| *known == make)?;
-    let count = count.parse().ok().filter(|n| (1..=limits::DRIVERS_MAX).contains(n))?;
-    Some(Spec::Cards { make, count })
-}
-
 fn algorithm(text: &str) -> Result<Algorithm, String> {
     text.parse().map_err(|why: keyway_engine::Unknown| why.to_string())
-}
-
-fn work(text: &str) -> Result<Work, String> {
-    text.parse()
 }
 
 /// Bytes, with k for 1,024 and m for 1,048,576.
@@ -319,38 +241,6 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn drivers_are_specified() {
-        let cores = Some(vec![0, 3]);
-        assert_eq!(spec("pool:2@0,3"), Ok(Spec::Pool { threads: 2, cores }));
-        assert_eq!(spec("pool:7"), Ok(Spec::Pool { threads: 7, cores: None }));
-        assert!(matches!(spec("pool"), Ok(Spec::Pool { cores: None, .. })));
-        assert_eq!(spec("sim:bcm-5820=4"), Ok(Spec::Cards { make: "bcm-5820", count: 4 }));
-        assert_eq!(spec("sim:hifn-7751"), Ok(Spec::Cards { make: "hifn-7751", count: 1 }));
-        assert_eq!(spec("queued2003"), Ok(Spec::Queued2003));
-        assert_eq!(spec("fault:9"), Ok(Spec::Fault { seed: 9 }));
-        let bad = [
-            "",
-            "pools",
-            "pool:",
-            "pool:0",
-            "pool:1025",
-            "pool:2@",
-            "pool:2@a",
-            "sim",
-            "sim:",
-            "sim:hifn",
-            "sim:bcm-5820=0",
-            "sim:bcm-5820=33",
-            "queued2003:1",
-            "fault",
-            "fault:x",
-        ];
-        for bad in bad {
-            assert!(spec(bad).unwrap_err().contains("bcm-5820"), "{bad}");
-        }
-    }
 
     #[test]
     fn sizes_have_suffixes() {

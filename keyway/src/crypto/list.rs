@@ -2,17 +2,14 @@
 //! take another.
 
 use super::arguments::List;
-use super::{drivers, engine, known, say};
+use super::say;
 use crate::failure::Failure;
 use crate::output::grouped;
-use keyway_engine::{Algorithm, CostReport, Driver, DriverReport, Kind, Linear, Place, Selection};
+use keyway_cryptotest::{Crossover, chains, drivers, engine, features, known};
+use keyway_engine::{Algorithm, CostReport, DriverReport, Kind, Linear, Place, Selection};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::sync::Arc;
 
-/// The sizes at which a crossover is looked for, in bytes: up to the longest text of a request that
-/// anybody sends.
-const CROSSOVER_BYTES_MAX: f64 = 16_777_216.0;
 /// Chains that are shown to people; programs see them all.
 const CHAINS_SHOWN: usize = 4;
 
@@ -21,7 +18,7 @@ const CHAINS_SHOWN: usize = 4;
 /// # Errors
 /// If a driver cannot be made, or a name is nobody's.
 pub fn run(arguments: &List) -> Result<bool, Failure> {
-    let drivers = drivers(&arguments.more)?;
+    let drivers = drivers(&arguments.more.with)?;
     known(&arguments.drivers, &drivers)?;
     let engine = engine(&drivers, arguments.more.legacy)?;
     let wanted = |name: &str| {
@@ -61,37 +58,6 @@ struct Shown {
     features: Vec<String>,
     /// Chains that it does whole.
     chains: Vec<String>,
-}
-
-fn features(driver: &Arc<dyn Driver>) -> Vec<String> {
-    let mut features = Vec::new();
-    if driver.name() == "simd"
-        && let Ok(backend) = keyway_drivers::chosen_backend()
-    {
-        features.push(format!("instructions: {}", backend.name()));
-    }
-    if driver.queue(&keyway_engine::Waker::new()).is_some() {
-        features.push("queues of its own".to_owned());
-    }
-    if driver.stream(Algorithm::Sha256).is_ok() {
-        features.push("hashes fed in pieces".to_owned());
-    }
-    features
-}
-
-/// Chains of a cipher and a MAC, in either order, and of compression, cipher and MAC.
-fn chains(driver: &Arc<dyn Driver>, asked: impl Fn(&Algorithm) -> bool) -> Vec<String> {
-    let of = |kind| Algorithm::ALL.iter().copied().filter(move |step| step.kind() == kind);
-    let mut chains = Vec::new();
-    for cipher in of(Kind::Cipher) {
-        for mac in of(Kind::Mac) {
-            chains.extend([vec![cipher, mac], vec![mac, cipher]]);
-            chains.extend(of(Kind::Compression).map(|compression| vec![compression, cipher, mac]));
-        }
-    }
-    let there = |steps: &Vec<Algorithm>| driver.supports(steps) && steps.iter().any(&asked);
-    let name = |steps: Vec<Algorithm>| steps.iter().map(|s| s.name()).collect::<Vec<_>>().join("+");
-    chains.into_iter().filter(there).map(name).collect()
 }
 
 fn place(place: Place) -> &'static str {
@@ -228,21 +194,21 @@ fn costs_text(shown: &[Shown], costs: &[CostReport]) -> String {
     if !crossovers.is_empty() {
         text.push_str("\n\nWho finishes a lone request first, among those that are chosen:");
     }
-    for (work, winners) in crossovers {
-        let _ = write!(text, "\n  {work:<22} {}", winners_text(&winners));
+    for Crossover { work, first } in crossovers {
+        let _ = write!(text, "\n  {work:<22} {}", first_text(&first));
     }
     text
 }
 
-fn winners_text(winners: &[(u64, String)]) -> String {
+fn first_text(first: &[(u64, String)]) -> String {
     let mut text = String::new();
-    for (index, (from, driver)) in winners.iter().enumerate() {
+    for (index, (from, driver)) in first.iter().enumerate() {
         let _ = match index {
             0 => write!(text, "{driver}"),
             _ => write!(text, ", from {} bytes on {driver}", grouped(*from)),
         };
     }
-    if winners.len() == 1 {
+    if first.len() == 1 {
         text.push_str(" at every size");
     }
     text
@@ -265,51 +231,9 @@ fn corrections(cost: &CostReport) -> String {
     parts.join(", ")
 }
 
-/// For each work that several drivers are chosen for, who is first from which size on.
-fn crossovers(shown: &[Shown], costs: &[CostReport]) -> Vec<(String, Vec<(u64, String)>)> {
-    let chosen = |name: &str| {
-        let is_chosen = |shown: &Shown| shown.report.selection == Selection::Any;
-        shown.iter().any(|shown| shown.report.name == name && is_chosen(shown))
-    };
-    let mut works: Vec<(String, Vec<(&str, Linear)>)> = Vec::new();
-    for cost in costs.iter().filter(|cost| chosen(&cost.driver)) {
-        let line = (cost.driver.as_str(), cost.single);
-        match works.iter_mut().find(|(work, _)| *work == cost.work) {
-            Some((_, lines)) => lines.push(line),
-            None => works.push((cost.work.clone(), vec![line])),
-        }
-    }
-    works.retain(|(_, lines)| lines.len() > 1);
-    works.into_iter().map(|(work, lines)| (work, envelope(&lines))).collect()
-}
-
-/// The lowest of the lines, from 1 byte on: where each piece begins, and whose it is.
-fn envelope(lines: &[(&str, Linear)]) -> Vec<(u64, String)> {
-    let mut pieces = Vec::new();
-    let at = |line: &Linear, bytes: f64| line.fixed + line.per_byte * bytes;
-    let lower = |a: &&(&str, Linear), b: &&(&str, Linear)| {
-        at(&a.1, 1.0).total_cmp(&at(&b.1, 1.0)).then(a.1.per_byte.total_cmp(&b.1.per_byte))
-    };
-    let mut from = 1.0;
-    let mut current = lines.iter().min_by(lower);
-    while let Some((name, line)) = current {
-        pieces.push((from as u64, (*name).to_owned()));
-        // A line that rises more slowly and begins higher crosses this one once.
-        let crossing = |(_, other): &(&str, Linear)| {
-            let gain = line.per_byte - other.per_byte;
-            let bytes = (other.fixed - line.fixed) / gain;
-            (gain > 0.0 && bytes.max(from) < CROSSOVER_BYTES_MAX).then_some(bytes.max(from).ceil())
-        };
-        let next = lines.iter().filter_map(|other| Some((crossing(other)?, other)));
-        let next = next.min_by(|(a, one), (b, other)| {
-            a.total_cmp(b).then(one.1.per_byte.total_cmp(&other.1.per_byte))
-        });
-        current = next.map(|(bytes, other)| {
-            from = bytes;
-            other
-        });
-    }
-    pieces
+fn crossovers(shown: &[Shown], costs: &[CostReport]) -> Vec<Crossover> {
+    let reports: Vec<_> = shown.iter().map(|shown| shown.report.clone()).collect();
+    keyway_cryptotest::crossovers(&reports, costs)
 }
 
 fn as_json(shown: &[Shown], costs: Option<&[CostReport]>) -> Value {
@@ -342,8 +266,8 @@ fn as_json(shown: &[Shown], costs: Option<&[CostReport]>) -> Value {
             })
         });
         object.insert("costs".to_owned(), rows.collect());
-        let crossovers = crossovers(shown, costs).into_iter().map(|(work, winners)| {
-            let pieces = winners.iter();
+        let crossovers = crossovers(shown, costs).into_iter().map(|Crossover { work, first }| {
+            let pieces = first.iter();
             let pieces =
                 pieces.map(|(from, driver)| json!({ "from_bytes": from, "driver": driver }));
             json!({ "work": work, "first": pieces.collect::<Vec<_>>() })
@@ -358,19 +282,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_to_finish_changes_where_the_lines_cross() {
-        let line = |fixed, per_byte| Linear { fixed, per_byte };
-        let lines = [
-            ("near", line(100.0, 1.0)),
-            ("far", line(10_000.0, 0.1)),
-            ("between", line(1_000.0, 0.5)),
-            ("never", line(20_000.0, 2.0)),
-        ];
-        let pieces = envelope(&lines);
-        let expected = [(1, "near"), (1_800, "between"), (22_500, "far")];
-        assert_eq!(pieces, expected.map(|(from, name)| (from, name.to_owned())));
-        assert_eq!(winners_text(&envelope(&lines[..1])), "near at every size");
+    fn who_is_first_is_said_in_words() {
+        let first = |pieces: &[(u64, &str)]| {
+            let pieces = pieces.iter().map(|(from, name)| (*from, (*name).to_owned()));
+            first_text(&pieces.collect::<Vec<_>>())
+        };
+        assert_eq!(first(&[(1, "near")]), "near at every size");
         let text = "near, from 1,800 bytes on between, from 22,500 bytes on far";
-        assert_eq!(winners_text(&pieces), text);
+        assert_eq!(first(&[(1, "near"), (1_800, "between"), (22_500, "far")]), text);
     }
 }

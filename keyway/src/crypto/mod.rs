@@ -1,5 +1,5 @@
 //! `keyway crypto`: the engine and its drivers, looked at from outside: what there is, whether it
-//! is right, how fast it is.
+//! is right, how fast it is. The work is that of `keyway-cryptotest`; here are its flags and its words.
 //!
 //! Each command makes an engine of its own. Results go to standard output; that nobody reads them
 //! any more is no failure. The first Ctrl-C ends the measuring and shows what there is by then.
@@ -7,30 +7,20 @@
 mod arguments;
 mod bench;
 mod list;
-mod picture;
 mod test;
-mod work;
 
 pub use arguments::Crypto;
 
-use crate::failure::Failure;
-use crate::output;
+use crate::failure::{Failure, plain};
+use crate::output::{self, grouped};
 use crate::signals::Signals;
-use arguments::{CARDS, Drivers, Spec};
-use keyway_drivers::Pool;
-use keyway_engine::{Driver, Engine};
-use keyway_test_drivers::Plan;
+use keyway_cryptotest::{Error, Interrupt, LeftOut};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use zeroize::Zeroizing;
-
-/// Tasks that may wait for each thread of a pool.
-const POOL_DEPTH: usize = 256;
 
 /// Does what the arguments ask for. Says whether all was right.
 ///
@@ -44,79 +34,42 @@ pub fn run(command: &Crypto) -> Result<bool, Failure> {
     }
 }
 
-/// The drivers of a command, in order of registration.
-fn drivers(arguments: &Drivers) -> Result<Vec<Arc<dyn Driver>>, Failure> {
-    use keyway_drivers::{pool, software};
-    use keyway_test_drivers::{fault, null, queued2003, simulated};
-    let refused = |what: &str, why: &io::Error| {
-        Failure::new(format!("cannot make the driver {what}: {}", crate::failure::plain(why)))
-    };
-    let mut drivers = keyway_drivers::drivers();
-    // To measure what is around the cryptography is a purpose of these commands.
-    drivers.push(null());
-    for spec in &arguments.with {
-        match spec {
-            Spec::Pool { threads, cores } => {
-                let depth = threads * POOL_DEPTH;
-                let made = Pool { threads: *threads, cores: cores.clone(), depth };
-                let made = pool("pool", software(), made);
-                drivers.push(made.map_err(|why| refused("pool", &why))?);
+/// What went wrong, and with which flag it would not.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Driver { name, why } => {
+                Failure::new(format!("cannot make the driver {name}: {}", plain(&why)))
             }
-            Spec::Cards { make, count } => {
-                let card = CARDS.iter().find(|(known, _)| known == make).map(|(_, card)| card);
-                for _ in 0..*count {
-                    let named = |driver: &&Arc<dyn Driver>| driver.name().starts_with(make);
-                    let name = format!("{make}-{}", drivers.iter().filter(named).count());
-                    if let Some(card) = card {
-                        drivers.push(Arc::new(simulated(&name, card(), software())));
-                    }
-                }
+            Error::Register { .. } => Failure::usage(format!("{error}; leave out a --with")),
+            Error::NoSuchDriver { .. } => {
+                Failure::usage(format!("{error}, and --with registers more"))
             }
-            Spec::Queued2003 => {
-                let made = queued2003(software());
-                drivers.push(made.map_err(|why| refused("queued2003", &why))?);
+            Error::Memory { threads, in_flight, operation_bytes, needed_mib, allowed_mib } => {
+                Failure::usage(format!(
+                    "{threads} threads with {in_flight} operations in flight of {} bytes each take \
+                     {} MiB of memory, more than {}; take less of one",
+                    grouped(operation_bytes as u64),
+                    grouped(needed_mib as u64),
+                    grouped(allowed_mib as u64),
+                ))
             }
-            Spec::Fault { seed } => {
-                let plan = Plan {
-                    seed: *seed,
-                    errors: 0.01,
-                    busy: 0.1,
-                    delay: 3,
-                    shuffle: true,
-                    selection: keyway_engine::Selection::Named,
-                    place: keyway_engine::Place::Host,
-                    ..Plan::default()
-                };
-                drivers.push(fault("fault", software(), plan).0);
+            Error::Interrupted { done, total } => {
+                let (done, total) = (grouped(done as u64), grouped(total as u64));
+                Failure::new(format!("interrupted after {done} of {total} checks"))
             }
+            error => Failure::new(error),
         }
     }
-    Ok(drivers)
 }
 
-/// An engine with these drivers.
-fn engine(drivers: &[Arc<dyn Driver>], legacy: bool) -> Result<Engine, Failure> {
-    let engine = Engine::builder().legacy(legacy).build();
-    for driver in drivers {
-        engine.register(driver.clone()).map_err(|why| {
-            Failure::usage(format!("driver {}: {why}; leave out a --with", driver.name()))
-        })?;
+/// Why work is left out, and with which flag it would not be.
+fn words(why: &LeftOut) -> String {
+    match why {
+        LeftOut::Legacy(_) => format!("{why}; --legacy allows it"),
+        LeftOut::NeedsRsaKey => format!("{why}: name one with --key FILE"),
+        why => why.to_string(),
     }
-    Ok(engine)
-}
-
-/// Refuses names of drivers that are not there.
-fn known(names: &[String], drivers: &[Arc<dyn Driver>]) -> Result<(), Failure> {
-    for name in names {
-        if !drivers.iter().any(|driver| driver.name() == name) {
-            let there: Vec<_> = drivers.iter().map(|driver| driver.name()).collect();
-            return Err(Failure::usage(format!(
-                "there is no driver {name}; there are {}, and --with registers more",
-                there.join(", ")
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Reads a private key as PKCS#8, PEM or DER.
@@ -145,39 +98,24 @@ fn say(text: impl Display) -> Result<bool, Failure> {
     }
 }
 
-/// Whether somebody has asked for the end.
-#[derive(Clone)]
-struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// Catches SIGINT and SIGTERM from now on; the second one ends the process.
-    fn catch() -> Result<Interrupt, Failure> {
-        let cannot = |why| Failure::new(format!("cannot start: {why}"));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(cannot)?;
-        let mut signals = {
-            let _inside = runtime.enter();
-            Signals::catch()?
-        };
-        let interrupt = Interrupt(Arc::default());
-        let flag = interrupt.clone();
-        let watch = move || {
-            runtime.block_on(async {
-                signals.next().await;
-                flag.end();
-                signals.end_at_next().await
-            })
-        };
-        std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(cannot)?;
-        Ok(interrupt)
-    }
-
-    /// Ends the measuring for another reason.
-    fn end(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn came(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
+/// Catches SIGINT and SIGTERM from now on: the first ends the measuring, the second the process.
+fn interrupt() -> Result<Interrupt, Failure> {
+    let cannot = |why| Failure::new(format!("cannot start: {why}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(cannot)?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::catch()?
+    };
+    let interrupt = Interrupt::default();
+    let flag = interrupt.clone();
+    let watch = move || {
+        runtime.block_on(async {
+            signals.next().await;
+            flag.end();
+            signals.end_at_next().await
+        })
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(cannot)?;
+    Ok(interrupt)
 }

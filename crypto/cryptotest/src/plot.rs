@@ -1,22 +1,29 @@
 //! Lines on paper, both axes logarithmic, as an SVG that is readable on light and on dark.
 
-use crate::output::grouped;
 use std::fmt::{self, Formatter};
 
 /// A picture; [`fmt::Display`] writes it as SVG 1.1.
-pub struct Picture {
+pub struct Plot {
+    /// What it shows.
     pub title: String,
-    /// What the axes show, with units.
+    /// What the axis to the right shows, with its unit.
     pub x: &'static str,
+    /// What the axis upwards shows, with its unit.
     pub y: &'static str,
+    /// The lines, in the order of the legend.
     pub lines: Vec<Line>,
 }
 
 /// One line.
 pub struct Line {
+    /// What the legend calls it.
     pub name: String,
     /// From left to right; what is not above 0 is left out.
     pub points: Vec<(f64, f64)>,
+    /// Index of its colour, of which there are [`Line::COLOURS`]: lines that belong together share one.
+    pub colour: usize,
+    /// Index of its dashes; 0 is a line that is drawn through.
+    pub dashes: usize,
 }
 
 const WIDTH: f64 = 860.0;
@@ -29,7 +36,7 @@ const BELOW: f64 = 70.0;
 const LEGEND_LINE: f64 = 20.0;
 
 /// Colours that stand out from white and from black (after Okabe and Ito, who chose them for those
-/// who see colours otherwise); when they are used up the lines are dashed.
+/// who see colours otherwise).
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 const DASHES: [&str; 3] = ["none", "8 4", "2 3"];
 
@@ -73,9 +80,14 @@ impl Axis {
     }
 }
 
-/// A value of an axis in few characters.
+/// A value of an axis in few characters: 1,024 or 0.01.
 fn label(value: f64) -> String {
-    if value >= 1.0 { grouped(value.round() as u64) } else { format!("{value}") }
+    if value < 1.0 {
+        return format!("{value}");
+    }
+    let digits = format!("{value:.0}").into_bytes();
+    let groups = digits.rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// What XML would read as its own.
@@ -83,19 +95,22 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-impl Picture {
+impl Plot {
     fn points(&self) -> impl Iterator<Item = (f64, f64)> {
         self.lines.iter().flat_map(Line::drawable)
     }
 }
 
 impl Line {
+    /// How many colours there are; further indices begin again.
+    pub const COLOURS: usize = COLOURS.len();
+
     fn drawable(&self) -> impl Iterator<Item = (f64, f64)> {
         self.points.iter().copied().filter(|(x, y)| *x > 0.0 && *y > 0.0 && (x * y).is_finite())
     }
 }
 
-impl fmt::Display for Picture {
+impl fmt::Display for Plot {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let x = Axis::new(2.0, self.points().map(|(x, _)| x));
         let y = Axis::new(10.0, self.points().map(|(_, y)| y));
@@ -142,8 +157,8 @@ impl fmt::Display for Picture {
             escaped(self.y)
         )?;
         for (index, line) in self.lines.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
-            let dash = DASHES[index / COLOURS.len() % DASHES.len()];
+            let colour = COLOURS[line.colour % COLOURS.len()];
+            let dash = DASHES[line.dashes % DASHES.len()];
             let style = format!("class=\"line\" stroke=\"{colour}\" stroke-dasharray=\"{dash}\"");
             let points: Vec<_> =
                 line.drawable().map(|(x, y)| format!("{:.1},{:.1}", at_x(x), at_y(y))).collect();
@@ -169,14 +184,14 @@ impl fmt::Display for Picture {
 mod tests {
     use super::*;
 
-    fn picture(points: Vec<(f64, f64)>) -> String {
-        let lines = vec![Line { name: "a<b".to_owned(), points }];
-        Picture { title: "t".to_owned(), x: "bytes", y: "ns", lines }.to_string()
+    fn plot(points: Vec<(f64, f64)>) -> String {
+        let lines = vec![Line { name: "a<b".to_owned(), points, colour: 0, dashes: 0 }];
+        Plot { title: "t".to_owned(), x: "bytes", y: "ns", lines }.to_string()
     }
 
     #[test]
     fn points_lie_between_the_powers_around_them() {
-        let svg = picture(vec![(16.0, 10.0), (64.0, 1_000.0)]);
+        let svg = plot(vec![(16.0, 10.0), (64.0, 1_000.0)]);
         // The corners of the plot.
         assert!(svg.contains("points=\"90.0,450.0 830.0,50.0\""), "{svg}");
         assert!(svg.contains("a&lt;b") && svg.contains(">1,000<") && svg.contains(">32<"));
@@ -185,7 +200,7 @@ mod tests {
     #[test]
     fn what_cannot_be_drawn_is_left_out() {
         for points in [vec![], vec![(0.0, 1.0)], vec![(1.0, f64::NAN)], vec![(5.0, 5.0)]] {
-            let svg = picture(points);
+            let svg = plot(points);
             assert!(!svg.contains("NaN") && !svg.contains("inf") && svg.ends_with("</svg>\n"));
         }
     }

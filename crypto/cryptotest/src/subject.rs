@@ -1,0 +1,272 @@
+//! A session with keys that fit, and the check of its results.
+//!
+//! The check does not go through the engine, whose meters would count it, but straight to the software
+//! driver.
+
+use crate::error::LeftOut;
+use crate::maker::PACKET_HEADER;
+use crate::work::Work;
+use keyway_drivers::software;
+use keyway_engine::{
+    Algorithm, Demand, Direction, DriverSession, Engine, Error, Key, Kind, MASK_BYTES, NONCE_BYTES,
+    Nonces, Opened, Operation, PacketKey, PacketKeys, Parameters, Part, Request, Session, Step,
+    run_chain,
+};
+use zeroize::Zeroizing;
+
+/// The message that is decrypted with a private key, in bytes: a key.
+const MESSAGE_BYTES: usize = 32;
+
+/// A session on the engine, and what it takes to check its results.
+pub struct Subject {
+    /// On the engine.
+    pub session: Session,
+    /// What it does.
+    pub work: Work,
+    check: Check,
+}
+
+/// The software driver's side.
+struct Check {
+    /// One for each step, with the same keys; or the peer's.
+    sessions: Vec<Box<dyn DriverSession>>,
+    /// What goes in beside the text: the peer's public key, or a ciphertext for ours.
+    input: Vec<u8>,
+    /// Our public key, for those who verify.
+    public_key: Vec<u8>,
+}
+
+impl Subject {
+    /// What goes in beside the text: the peer's public key, or a ciphertext for ours.
+    pub(crate) fn input(&self) -> &[u8] {
+        &self.check.input
+    }
+
+    /// Opens a session with keys of its own; for RSA with this one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn open(
+        engine: &Engine,
+        work: &Work,
+        demand: Demand<'_>,
+        rsa: Option<&[u8]>,
+    ) -> Result<Subject, LeftOut> {
+        let secrets = work.steps.iter().map(|step| secret(engine, *step));
+        let secrets = secrets.collect::<Result<Vec<_>, _>>()?;
+        let pairs = || work.steps.iter().zip(&secrets);
+        let steps = pairs()
+            .map(|(step, secret)| Ok(Step { algorithm: *step, key: key(*step, secret, rsa)? }));
+        let steps = steps.collect::<Result<Vec<_>, LeftOut>>()?;
+        let parameters = match *steps {
+            // Threads share it, so that packets are not numbered upwards.
+            [step] => Parameters::new(step.algorithm, step.key).nonces(Nonces::Given),
+            _ => Parameters::chain(&steps),
+        };
+        let session = engine.session(parameters.on(demand))?;
+        let check = Check::new(work, &steps, &session)?;
+        Ok(Subject { session, work: work.clone(), check })
+    }
+
+    /// Whether that is what had to come of it.
+    pub(crate) fn is_right(&self, operation: &Operation, result: usize, plain: &[u8]) -> bool {
+        self.check.undo(&self.work, operation, result, plain).unwrap_or(false)
+    }
+}
+
+/// Random bytes for a key; none where it takes another sort of key.
+fn secret(engine: &Engine, algorithm: Algorithm) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let bytes = match algorithm.kind() {
+        Kind::Aead | Kind::Packet | Kind::Mask | Kind::Cipher | Kind::Mac | Kind::Hkdf => {
+            algorithm.key_bytes().or(algorithm.output_bytes()).unwrap_or(32)
+        }
+        _ => 0,
+    };
+    let mut secret = Zeroizing::new(vec![0; bytes]);
+    engine.random(&mut secret)?;
+    Ok(secret)
+}
+
+fn is_rsa(algorithm: Algorithm) -> bool {
+    algorithm.name().starts_with("rsa-")
+}
+
+fn key<'a>(
+    algorithm: Algorithm,
+    secret: &'a [u8],
+    rsa: Option<&'a [u8]>,
+) -> Result<Key<'a>, LeftOut> {
+    Ok(match algorithm.kind() {
+        Kind::Signature | Kind::Encryption if is_rsa(algorithm) => {
+            Key::Pkcs8(rsa.ok_or(LeftOut::NeedsRsaKey)?)
+        }
+        Kind::Signature | Kind::Exchange => Key::Generate,
+        Kind::Packet => {
+            let current = PacketKey { key: secret, iv: &[0; NONCE_BYTES] };
+            Key::Packet(PacketKeys::new(secret, current))
+        }
+        Kind::Aead | Kind::Mask | Kind::Cipher | Kind::Mac | Kind::Hkdf => Key::Secret(secret),
+        // Encapsulation is to the peer's key.
+        _ => Key::None,
+    })
+}
+
+impl Check {
+    fn new(work: &Work, steps: &[Step<'_>], session: &Session) -> Result<Check, Error> {
+        let driver = software();
+        let open = |step: Step<'_>| driver.open(&[step]);
+        let mut check = Check { sessions: Vec::new(), input: Vec::new(), public_key: Vec::new() };
+        let algorithm = work.algorithm();
+        match algorithm.kind() {
+            Kind::Signature => {
+                if session.signature_bytes_max() == 0 {
+                    return Err(Error::Unsupported(algorithm));
+                }
+                check.public_key = session.public_key()?;
+                check.sessions.push(open(Step { algorithm, key: Key::None })?);
+            }
+            Kind::Exchange | Kind::Kem => {
+                let peer = open(Step { algorithm, key: Key::Generate })?;
+                let mut input = vec![0; algorithm.public_key_bytes().unwrap_or(0)];
+                let used = peer.run(&mut Request::PublicKey { out: &mut input })?;
+                input.truncate(used);
+                check.input = input;
+                if algorithm.kind() == Kind::Exchange {
+                    check.public_key = session.public_key()?;
+                }
+                check.sessions.push(peer);
+            }
+            Kind::Encryption => {
+                let public_key = session.public_key()?;
+                let mut out = vec![0; public_key.len()];
+                let message = &[0x6b; MESSAGE_BYTES];
+                let anybody = open(Step { algorithm, key: Key::None })?;
+                let request =
+                    &mut Request::PublicEncrypt { public_key: &public_key, message, out: &mut out };
+                let used = anybody.run(request)?;
+                out.truncate(used);
+                check.input = out;
+            }
+            _ => check.sessions = steps.iter().map(|step| open(*step)).collect::<Result<_, _>>()?,
+        }
+        Ok(check)
+    }
+
+    /// Has the software driver run a request.
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        self.sessions.first().ok_or(Error::NoSuchDriver)?.run(request)
+    }
+
+    /// Undoes an operation on `plain`, or does it again, and compares.
+    fn undo(
+        &self,
+        work: &Work,
+        operation: &Operation,
+        result: usize,
+        plain: &[u8],
+    ) -> Result<bool, Error> {
+        Ok(match operation {
+            Operation::Seal { nonce, aad, data, tag } => {
+                let mut text = [&data[..], &tag[..]].concat();
+                let used = self.run(&mut Request::Open { nonce, aad, data: &mut text })?;
+                // GMAC authenticates what it does not encrypt.
+                let plain = if data.is_empty() { &[] } else { plain };
+                result == data.len() && text.get(..used) == Some(plain)
+            }
+            Operation::Protect { number, packet, .. } => {
+                let (mut packet, mut opened) = (packet.clone(), Opened::default());
+                let used = self.run(&mut Request::Unprotect {
+                    largest: number.checked_sub(1),
+                    number_at: PACKET_HEADER.len(),
+                    packet: &mut packet,
+                    opened: &mut opened,
+                })?;
+                let text = packet.get(opened.header_bytes..opened.header_bytes + used);
+                opened.number == *number && text == Some(plain)
+            }
+            Operation::Mask { sample, out } => {
+                let mut again = [0; MASK_BYTES];
+                self.run(&mut Request::Mask { sample, out: &mut again })?;
+                again == *out
+            }
+            Operation::Encrypt { iv, data } => {
+                let mut text = data.clone();
+                self.run(&mut Request::Decrypt { iv, data: &mut text })?;
+                text == plain
+            }
+            Operation::Compress { out, .. } => {
+                let Some(data) = out.get(..result) else { return Ok(false) };
+                let mut text = vec![0; plain.len()];
+                let used = self.run(&mut Request::Decompress { data, out: &mut text })?;
+                text.get(..used) == Some(plain)
+            }
+            Operation::Chain { data, length, parts, .. } => {
+                let mut text = data.clone();
+                let moved = result as isize - *length as isize;
+                let parts = moved_parts(parts, plain.len(), moved);
+                let (direction, data) = (Direction::Unprotect, &mut text[..]);
+                let request =
+                    &mut Request::Chain { direction, data, length: result, parts: &parts };
+                run_chain(request, &work.steps, |index, request| {
+                    self.sessions.get(index).ok_or(Error::NoSuchDriver)?.run(request)
+                })?;
+                text.get(..plain.len()) == Some(plain)
+            }
+            Operation::Digest { data, out } => {
+                let mut again = vec![0; out.len()];
+                self.run(&mut Request::Digest { data: &[data], out: &mut again })?;
+                again == *out
+            }
+            Operation::Mac { data, out } => {
+                let mut again = vec![0; out.len()];
+                self.run(&mut Request::Mac { data: &[data], out: &mut again })?;
+                again == *out
+            }
+            Operation::Expand { info, out } => {
+                let mut again = Zeroizing::new(vec![0; out.len()]);
+                self.run(&mut Request::Expand { info: &[info], out: &mut again })?;
+                again == *out
+            }
+            Operation::Agree { out, .. } => {
+                let mut again = Zeroizing::new(vec![0; out.len()]);
+                self.run(&mut Request::Agree { peer: &self.public_key, out: &mut again })?;
+                again == *out
+            }
+            Operation::Encapsulate { ciphertext, secret, .. } => {
+                let mut again = Zeroizing::new(vec![0; secret.len()]);
+                self.run(&mut Request::Decapsulate { ciphertext, secret: &mut again })?;
+                again == *secret
+            }
+            Operation::Sign { message, out } => {
+                let Some(signature) = out.get(..result) else { return Ok(false) };
+                let public_key = &self.public_key;
+                self.run(&mut Request::Verify { public_key, message, signature })?;
+                true
+            }
+            Operation::PrivateDecrypt { out, .. } => {
+                out.get(..result) == Some(&[0x6b; MESSAGE_BYTES][..])
+            }
+            Operation::Random { out } => out.chunks_exact(16).all(|part| part != [0; 16]),
+            Operation::Derive { cost, password, salt, out } => {
+                let mut again = Zeroizing::new(vec![0; out.len()]);
+                let cost = *cost;
+                self.run(&mut Request::Derive { cost, password, salt, out: &mut again })?;
+                again == *out
+            }
+            _ => false,
+        })
+    }
+}
+
+/// The parts of a chain after compression has moved all that lies behind the text.
+fn moved_parts(parts: &[Part], text: usize, moved: isize) -> Vec<Part> {
+    let at = |at: usize| if at >= text { at.saturating_add_signed(moved) } else { at };
+    let parts = parts.iter().map(|part| match part {
+        Part::Cipher { iv, text } => Part::Cipher { iv: *iv, text: text.start..at(text.end) },
+        Part::Mac { over, tag } => {
+            Part::Mac { over: over.start..at(over.end), tag: at(tag.start)..at(tag.end) }
+        }
+        Part::Compression { text } => Part::Compression { text: text.start..at(text.end) },
+    });
+    parts.collect()
+}
