@@ -26,6 +26,8 @@ pub struct Claim {
     pub holds: Option<bool>,
     /// Largest less smallest of the rounds' ratios, over their median.
     pub spread: f64,
+    /// Whether it only helps to read the others: shown after them.
+    pub secondary: bool,
 }
 
 impl Claim {
@@ -46,6 +48,7 @@ impl Claim {
             bar: None,
             holds: None,
             spread: if ratio == 0.0 { 0.0 } else { (high - low) / ratio },
+            secondary: false,
         }
     }
 
@@ -58,6 +61,29 @@ impl Claim {
     /// Compares costs with the most they may be.
     pub fn at_most(claim: &str, unit: &'static str, ours: &[f64], limit: f64) -> Self {
         Claim::cost(claim, unit, ours, "the most it may be", &vec![limit; ours.len()]).demand(1.0)
+    }
+
+    /// Says that it only helps to read the others.
+    #[must_use]
+    pub fn secondary(self) -> Self {
+        Claim { secondary: true, ..self }
+    }
+
+    fn print(&self) {
+        let bar = match (self.bar, self.holds) {
+            (Some(bar), Some(true)) => format!("≥ {} holds", three_digits(bar)),
+            (Some(bar), _) => format!("≥ {} MISSED", three_digits(bar)),
+            (None, _) => "none yet".into(),
+        };
+        println!(
+            "{:<52} {:>10.2} {:>10.2}  {:<22} {:>6}× {:>6.0}%  {bar}",
+            format!("{}, {}", self.claim, self.unit),
+            self.value,
+            self.peer_value,
+            self.peer,
+            three_digits(self.ratio),
+            self.spread * 100.0,
+        );
     }
 
     /// Demands this ratio.
@@ -157,21 +183,12 @@ impl Report {
             "{:<52} {:>10} {:>10}  {:<22} {:>7} {:>7}  bar",
             "claim", "Keyway", "peer", "", "ratio", "spread"
         );
-        for c in &self.claims {
-            let bar = match (c.bar, c.holds) {
-                (Some(bar), Some(true)) => format!("≥ {} holds", three_digits(bar)),
-                (Some(bar), _) => format!("≥ {} MISSED", three_digits(bar)),
-                (None, _) => "none yet".into(),
-            };
-            println!(
-                "{:<52} {:>10.2} {:>10.2}  {:<22} {:>6}× {:>6.0}%  {bar}",
-                format!("{}, {}", c.claim, c.unit),
-                c.value,
-                c.peer_value,
-                c.peer,
-                three_digits(c.ratio),
-                c.spread * 100.0,
-            );
+        let (beside, first): (Vec<_>, Vec<_>) =
+            self.claims.iter().partition(|claim| claim.secondary);
+        first.into_iter().for_each(Claim::print);
+        if !beside.is_empty() {
+            println!("\nsecondary, by what this processor could do at best");
+            beside.into_iter().for_each(Claim::print);
         }
         self.tables.iter().for_each(Table::print);
         println!("\nratio: how many times better Keyway is; above 1 favours Keyway");

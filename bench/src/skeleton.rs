@@ -1,7 +1,8 @@
 //! The directory as it stands: what a search, a bind and an add cost the server.
 //!
 //! Keyway, slapd (back-mdb, synced) and a bare TCP echo of equally sized messages serve the same
-//! client over loopback without TLS, one after the other in every round. What is reported is the
+//! client over loopback without TLS, one after the other in every round; who goes first changes from round
+//! to round. What is reported is the
 //! server process's processor time an operation.
 
 use crate::echo::{Echo, EchoClient};
@@ -124,13 +125,31 @@ fn measure(arguments: &Arguments, servers: &Servers) -> Result<Vec<Claim>, Strin
         password: &servers.keyway.password(),
     };
     let slapd = Account { address: servers.slapd.address, admin: SLAPD_ADMIN, password: PASSWORD };
-    for round in 1..=arguments.rounds {
-        eprintln!("round {round} of {}", arguments.rounds);
-        for (operation, figures) in Operation::ALL.into_iter().zip(&mut figures) {
-            let (cost, sizes) = ldap(arguments, operation, servers.keyway.pid(), &keyway)?;
-            figures.keyway.push(cost);
-            figures.slapd.push(ldap(arguments, operation, servers.slapd.process.id(), &slapd)?.0);
-            figures.echo.push(echo(arguments, &servers.echo, sizes)?);
+    // What the echo's messages are as large as: known once Keyway had its first turn.
+    let mut sizes = [None; Operation::ALL.len()];
+    for round in 0..arguments.rounds {
+        eprintln!("round {} of {}", round + 1, arguments.rounds);
+        for (index, operation) in Operation::ALL.into_iter().enumerate() {
+            let figures = &mut figures[index];
+            // Of the first round Keyway is the first, of the second slapd, of the third the echo.
+            for turn in 0..3 {
+                match (round + turn) % 3 {
+                    0 => {
+                        let process = servers.keyway.pid();
+                        let (cost, found) = ldap(arguments, operation, process, &keyway)?;
+                        figures.keyway.push(cost);
+                        sizes[index] = Some(found);
+                    }
+                    1 => {
+                        let process = servers.slapd.process.id();
+                        figures.slapd.push(ldap(arguments, operation, process, &slapd)?.0);
+                    }
+                    _ => {
+                        let sizes = sizes[index].ok_or("the echo's sizes are not known yet")?;
+                        figures.echo.push(echo(arguments, &servers.echo, sizes)?);
+                    }
+                }
+            }
         }
     }
     let mut claims = Vec::new();

@@ -250,8 +250,9 @@ struct Lone {
     label: &'static str,
     card: Simulated,
     session: Session,
-    /// The size at which both should take as long: the card by its constants, software as measured.
-    computed: f64,
+    /// The size at which both should take as long: the card by its constants, software as measured. `None` where
+    /// software is as fast or faster at every size.
+    computed: Option<f64>,
     /// Sizes, and the part of the requests that stayed.
     shares: Vec<(usize, f64)>,
 }
@@ -274,7 +275,9 @@ impl Lone {
         let (small, large) = (cost(64), cost(2048));
         let software_per_byte = (large - small) / (2048.0 - 64.0);
         let software_fixed = small - 64.0 * software_per_byte;
-        let computed = (fixed - software_fixed) / (software_per_byte - per_byte);
+        let gained_per_byte = software_per_byte - per_byte;
+        let computed =
+            (gained_per_byte > 0.0).then(|| ((fixed - software_fixed) / gained_per_byte).max(1.0));
         let session = session(&engine, Demand::Any)?;
         Ok(Lone { label, card, session, computed, shares: Vec::new() })
     }
@@ -289,15 +292,23 @@ impl Lone {
         stayed
     }
 
-    /// Between the last size of which most stay and the next, of which most go.
+    /// Between the last size of which most stay and the next, of which most go; where the costs say that none of
+    /// these sizes is worth the way, that all of them stay.
     fn claim(&self) -> Claim {
+        let largest = self.shares.last().map_or(0, |(bytes, _)| *bytes);
+        let computed = self.computed.filter(|computed| *computed <= largest as f64);
+        let Some(computed) = computed else {
+            let stayed = self.shares.iter().map(|(_, stayed)| *stayed).fold(1.0, f64::min);
+            let name = format!("5 lone requests stay in software, {}, at least", self.label);
+            return Claim::rate(&name, "of 1", &[stayed], "no size to leave at", &[1.0])
+                .demand(0.5);
+        };
         let crossing = self.shares.windows(2).find(|pair| pair[0].1 >= 0.5 && pair[1].1 < 0.5);
         // Where nothing leaves, the largest size stands for it.
-        let last = self.shares.last().map_or(0, |(bytes, _)| *bytes);
-        let (stays, leaves) = crossing.map_or((last, last), |pair| (pair[0].0, pair[1].0));
+        let (stays, leaves) = crossing.map_or((largest, largest), |pair| (pair[0].0, pair[1].0));
         let measured = (stays as f64 * leaves as f64).sqrt();
         let name = format!("5 from here on lone requests leave software, {}", self.label);
-        Claim::cost(&name, "B", &[measured], "computed from the costs", &[self.computed])
+        Claim::cost(&name, "B", &[measured], "computed from the costs", &[computed])
             .demand(CROSSOVER_MIN)
     }
 }

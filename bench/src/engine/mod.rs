@@ -1,10 +1,10 @@
 //! The engine: what its calls and queues cost beside the libraries and DPDK, and what batches,
 //! balancing, overload and two classes gain.
 //!
-//! Seven claims, one file each. Both sides of a comparison run by turns for a fraction of a
-//! millisecond, and a round's figure is the best of such runs: what neighbours on a shared machine
-//! take is no property of either side. In claims 1 to 3, where it shows most, a round that a neighbour on
-//! the same core disturbed is repeated. What is reported is the median of the rounds.
+//! Seven claims, one file each. The sides of a comparison run by turns, as often and for as many operations one
+//! as the other. In claims 1 and 3 a round's figure is the median of such runs, and a run that a neighbour on the
+//! same core disturbed is repeated, whoever's it is; in claims 2 and 4 it is the best of short runs. What is
+//! reported is the median of the rounds.
 
 mod balancing;
 mod classes;
@@ -17,7 +17,8 @@ mod overload;
 mod records;
 mod trial;
 
-use crate::report::{Findings, Report};
+use crate::gauge::Gauge;
+use crate::report::{Findings, Report, median};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::thread::set_current_timer_slack;
 use std::num::NonZeroU64;
@@ -99,6 +100,17 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     report.finish(arguments.json.as_deref())?;
     println!("{} s in all", begun.elapsed().as_secs());
     if missed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", missed.join("; "))) }
+}
+
+/// What each side takes: the median of so many runs by turns, each repeated where a neighbour disturbs it.
+fn middle(gauge: &mut Gauge, runs: usize, sides: &mut [&mut dyn FnMut() -> f64]) -> Vec<f64> {
+    let mut all = vec![Vec::new(); sides.len()];
+    for _ in 0..runs {
+        for (figures, side) in all.iter_mut().zip(sides.iter_mut()) {
+            figures.push(gauge.undisturbed(side));
+        }
+    }
+    all.iter().map(|figures| median(figures)).collect()
 }
 
 /// What each side takes: the best of so many short runs by turns.

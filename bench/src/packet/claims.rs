@@ -139,7 +139,7 @@ fn targets(figures: &Figures, found: &mut Findings) {
         let here = figures.bound(bytes).map(|bound| limit * bound / zen_5);
         if let Some(here) = here {
             let name = format!("0 seal with header, {bytes} B, by the bound here");
-            found.claims.push(Claim::at_most(&name, "ns", &ours, here));
+            found.claims.push(Claim::at_most(&name, "ns", &ours, here).secondary());
         }
         let quinn = figures.quinn(case).unwrap_or_default();
         if let Some((_, gain)) = QUINN_GAIN.iter().find(|(size, _)| *size == bytes) {
@@ -153,7 +153,8 @@ fn targets(figures: &Figures, found: &mut Findings) {
             found.claims.push(Claim::cost(&batch, "ns", &open, "seal + 5 %", &most).demand(1.0));
             if let Some(here) = here {
                 let name = format!("{name}, by the bound here + 5 %");
-                found.claims.push(Claim::at_most(&name, "ns", &open, here * OPEN_MAX));
+                let claim = Claim::at_most(&name, "ns", &open, here * OPEN_MAX);
+                found.claims.push(claim.secondary());
             }
         }
         let (peer, best) = figures.best_peer(case, &BATCHES).unwrap_or_default();
@@ -289,14 +290,14 @@ fn bulk(figures: &Figures, found: &mut Findings) {
         let name = "4 AES-128-GCM, 16 KiB";
         if let Some(bound) = &figures.bound {
             let (rate, clock, zen_5) = BULK_RATE;
-            let wanted = [
-                (rate * bound.clock / clock, format!("{rate} at {clock} GHz")),
-                (rate * bound.bulk() / zen_5, "by the bound here".to_owned()),
-            ];
-            for (rate, peer) in wanted {
+            let wanted = |rate: f64, peer: &str| {
                 let wanted = vec![rate; ours.len()];
-                found.claims.push(Claim::rate(name, "GB/s", &ours, &peer, &wanted).demand(1.0));
-            }
+                Claim::rate(name, "GB/s", &ours, peer, &wanted).demand(1.0)
+            };
+            let peer = format!("{rate} at {clock} GHz");
+            found.claims.push(wanted(rate * bound.clock / clock, &peer));
+            let here = rate * bound.bulk() / zen_5;
+            found.claims.push(wanted(here, "by the bound here").secondary());
         }
         if let Some((peer, theirs)) = figures.best_peer(case(bytes), &[1]) {
             let theirs = rate(bytes, &theirs);
