@@ -1,7 +1,7 @@
 //! `cargo xtask emulate`: simd's tests with its AVX-512 backends, on a processor without AVX-512.
 //!
 //! A copy of simd calls functions for that processor's instructions, and asks for features that others have as
-//! well. This shows that the rooms compute what they should; not what the compiler makes of them, nor how fast it is.
+//! well. This shows that the backends compute what they should; not what the compiler makes of them, nor how fast it is.
 
 use crate::shell::{cargo, root, run as sh, strict};
 use std::fs;
@@ -42,7 +42,7 @@ const FEATURES: [(&str, &str); 6] = [
 pub fn run() -> Result<(), String> {
     if !able() {
         let why = "AVX-512 is emulated with AVX2, AES-NI, PCLMULQDQ and BMI2, which are not here";
-        // Other processors have no such rooms.
+        // Other processors have no such backends.
         if strict() && cfg!(target_arch = "x86_64") {
             return Err(why.into());
         }
@@ -112,7 +112,7 @@ fn rewritten(mut text: String) -> String {
     for (from, to) in REWRITTEN {
         text = text.replace(from, to);
     }
-    // Other rooms keep what they ask for.
+    // Other backends keep what they ask for.
     if text.contains("avx512") {
         for (from, to) in FEATURES {
             text = text.replace(from, to);

@@ -1,6 +1,6 @@
 //! Arithmetic on bytes: no I/O, no clock, and no allocation but for keys.
 //!
-//! Its first inhabitant seals *several requests at once*: AES-128/256-CBC encryption with
+//! The first of two parts, [`CbcBackend`], seals *several requests at once*: AES-128/256-CBC encryption with
 //! HMAC-SHA1 or HMAC-SHA256 over the result (the encrypt-then-MAC of IPsec, RFC 4303, and of TLS,
 //! RFC 7366), or either of them alone. CBC encryption and a hash are chains: each step waits for the
 //! one before, so that a single request leaves most of the processor idle. Here every request gets a
@@ -24,42 +24,54 @@
 //! backend.seal(&mut jobs).expect("the ranges fit");
 //! ```
 //!
-//! Its second, [`packet`], protects whole packets, with AES-NI and AVX, with AVX2 and VAES, with AVX-512, with
-//! ARM's crypto extensions, or with aws-lc where there is none of them.
+//! The second, [`packet`], protects whole QUIC packets and other messages under AEADs, a batch at a time.
 //!
-//! `portable/` is plain and slow and says what is right, or leaves it to the library; `x86/` and `arm/` are fast, and
-//! `narrow/` is what both do message by message. These three are all that is unsafe.
-//! All of it is constant-time in keys and data: no table, no index and no branch depends on them;
-//! lengths and the number of requests are public. Keys and lanes are wiped when they are done with.
+//! All of it is constant-time in keys and data: no table, no index and no branch depends on them. Lengths
+//! and the number of requests are public. Keys and lanes are wiped when they are done with. Unsafe code is in
+//! `x86`, `arm` and `gcm256` only.
 //!
-//! What may not enter: allocation (but once a key, for powers that an AES-GCM key keeps elsewhere; the
-//! crate is `no_std` but for asking the processor what it has),
-//! key management, policy (who waits for whom), and anything else of this house.
+//! # In which order to read it
+//!
+//! 1. `packet/quic.rs` and `packet/aead.rs`: what a packet and a message are; `packet/message.rs`: what both
+//!    have in common for a backend.
+//! 2. `packet/mod.rs`: the trait that a backend implements, and the choice of one; `packet/gcm.rs`: what a key
+//!    consists of.
+//! 3. `portable/library.rs`: the plainest backend, aws-lc.
+//! 4. `gcm256/`: AES-GCM in registers of one block or two. `width.rs` is what a register can do, `hash.rs`
+//!    GHASH, `message.rs` a message, `mod.rs` packets. `x86/width.rs`, `x86/strides.rs` and `arm/` are the
+//!    instructions for it.
+//! 5. `x86/gcm512/`: AES-GCM with AVX-512. `register.rs` and `hash.rs` first, then `single.rs` (one message),
+//!    `sequential.rs` (a long one), `uniform.rs` with `interleaved.rs` (a batch under one key), `headers.rs`
+//!    and `masks.rs`.
+//! 6. `chacha.rs`: ChaCha20's header masks, with `x86/chacha.rs` and `arm/chacha.rs`.
+//! 7. `cbc/mod.rs`: CBC with HMAC; `cbc/chains.rs` and `cbc/mac.rs` for requests of any mixture,
+//!    `cbc/uniform.rs` for those of one shape; `portable/` and `x86/{cbc,sha,stitched}.rs` compute it.
+//!
+//! `docs/design/003-packets.md` has the arithmetic behind 4 and 5.
+//!
+//! What does not belong here: key management, policy (who waits for whom), I/O, and anything else of this
+//! repository.
 #![deny(unsafe_code)]
 
 mod aes;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)]
 mod arm;
-mod backend;
 mod cbc;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod chacha;
-mod hmac;
-mod job;
-pub mod limits;
-mod mac;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 #[allow(unsafe_code)]
-mod narrow;
+mod gcm256;
+mod job;
+pub mod limits;
 pub mod packet;
 mod portable;
-mod uniform;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86;
 
 pub use aes::CbcKey;
-pub use backend::{CbcBackend, LANES};
-pub use hmac::{Hash, HmacKey};
+pub use cbc::hmac::{Hash, HmacKey};
+pub use cbc::{CbcBackend, LANES};
 pub use job::{Cipher, Fault, Job, Mac, Why};

@@ -447,7 +447,7 @@ proptest! {
     }
 
     #[test]
-    fn keys_are_for_every_kernel(
+    fn keys_are_for_every_backend(
         messages in vec(message(), 1..=20), packets in vec(packet(), 1..=20),
     ) {
         for maker in PacketBackend::available() {
@@ -721,7 +721,7 @@ fn a_packet_too_short_to_have_been_protected_is_refused_as_it_is() {
 }
 
 #[test]
-fn keys_of_another_length_and_kernels_of_another_name_there_are_none() {
+fn keys_of_another_length_and_backends_of_another_name_there_are_none() {
     assert_eq!(PacketBackend::named("sse9"), None);
     for backend in PacketBackend::available() {
         assert_eq!(PacketBackend::named(backend.name()), Some(backend));

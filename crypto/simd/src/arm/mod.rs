@@ -1,12 +1,12 @@
-//! The room of 64-bit ARM with the crypto extensions: registers of one block. All that is unsafe here is calling code
+//! The backend of 64-bit ARM with the crypto extensions: registers of one block. All that is unsafe here is calling code
 //! that needs features, which only those can do who have seen that they are there, and loads and stores, which take
 //! references.
 
 mod chacha;
 
-use crate::narrow::hash::Sums;
-use crate::narrow::lot::{self, Lot, Lots};
-use crate::narrow::width::{Block, EIGHT, REVERSED, Width};
+use crate::gcm256::hash::Sums;
+use crate::gcm256::stride::{self, Stride, Strides};
+use crate::gcm256::width::{Block, EIGHT, REVERSED, Width};
 use std::arch::aarch64::*;
 use std::arch::asm;
 use std::ptr;
@@ -132,7 +132,7 @@ impl Width for Neon {
     const BLOCKS: usize = 1;
 
     #[inline(always)]
-    fn narrow(self) -> Neon {
+    fn w128(self) -> Neon {
         self
     }
 
@@ -169,9 +169,9 @@ impl Width for Neon {
     }
 
     #[inline(always)]
-    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> Vector {
+    fn cross_terms(self, cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> Vector {
         // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { vld1q_u8(middles[at].as_ptr().cast()) }
+        unsafe { vld1q_u8(cross_terms[at].as_ptr().cast()) }
     }
 
     #[inline(always)]
@@ -249,7 +249,7 @@ impl Width for Neon {
     /// There is a register for each value, whatever the order; and where a round follows another, the compiler gives the
     /// key of the one to the instruction of the other.
     #[inline(always)]
-    fn here(self, value: Vector) -> Vector {
+    fn ordered(self, value: Vector) -> Vector {
         value
     }
 
@@ -259,10 +259,10 @@ impl Width for Neon {
     }
 }
 
-impl Lots for Neon {
+impl Strides for Neon {
     #[inline(always)]
-    fn lot<const ROUNDS: usize>(self, lot: Lot<'_, Self>, sums: Sums<Self>) -> Sums<Self> {
-        lot::plain::<_, ROUNDS>(self, lot, sums)
+    fn stride<const ROUNDS: usize>(self, stride: Stride<'_, Self>, sums: Sums<Self>) -> Sums<Self> {
+        stride::plain::<_, ROUNDS>(self, stride, sums)
     }
 }
 

@@ -1,4 +1,4 @@
-//! AES keys as all rooms of our own want them. Whatever a packet needs of its key lies side by side,
+//! AES keys as all backends of our own want them. Whatever a packet needs of its key lies side by side,
 //! and is as little as can be: among many connections, bringing keys into the cache is what packets
 //! wait for.
 
@@ -24,7 +24,7 @@ pub(crate) struct GcmKey {
     /// H⁽¹⁾.
     pub(crate) first: [u8; 16],
     /// The xored halves of `first`, twice.
-    pub(crate) first_middle: [u64; 2],
+    pub(crate) first_cross_term: [u64; 2],
     /// For the key stream.
     pub(crate) aes: Schedule,
     /// The powers again, and more, for messages side by side under one key, and for long ones: made when the
@@ -39,16 +39,16 @@ pub(crate) struct GcmKey {
 #[repr(C, align(64))]
 pub(crate) struct Powers<const EIGHTS: usize> {
     pub(crate) powers: [[[u8; 16]; 8]; EIGHTS],
-    /// For Karatsuba's middle product: the halves of each power, xored. Eight powers p₀ to p₇ have
+    /// For Karatsuba's cross term: the halves of each power, xored. Eight powers p₀ to p₇ have
     /// four pairs here, (p₀, p₄), (p₁, p₅), (p₂, p₆), (p₃, p₇): the low halves belong to one register of
     /// four powers, the high halves to the next.
-    pub(crate) middles: [[[u64; 2]; 4]; EIGHTS],
+    pub(crate) cross_terms: [[[u64; 2]; 4]; EIGHTS],
 }
 
 impl<const EIGHTS: usize> Powers<EIGHTS> {
     /// None yet.
     pub(crate) const fn none() -> Self {
-        Self { powers: [[[0; 16]; 8]; EIGHTS], middles: [[[0; 2]; 4]; EIGHTS] }
+        Self { powers: [[[0; 16]; 8]; EIGHTS], cross_terms: [[[0; 2]; 4]; EIGHTS] }
     }
 
     /// One after the other.
@@ -62,7 +62,7 @@ impl<const EIGHTS: usize> Drop for Powers<EIGHTS> {
     // Not byte by byte, as for round keys.
     fn drop(&mut self) {
         self.powers = [[[0; 16]; 8]; EIGHTS];
-        self.middles = [[[0; 2]; 4]; EIGHTS];
+        self.cross_terms = [[[0; 2]; 4]; EIGHTS];
         optimization_barrier(self);
     }
 }

@@ -8,7 +8,7 @@ use crate::aes::Schedule;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use crate::chacha::ChaChaKey;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-use crate::narrow::Narrow;
+use crate::gcm256::Width128;
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use std::fmt;
@@ -42,7 +42,7 @@ pub struct AeadKey(pub(crate) AeadForm);
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum AeadForm {
     Library(LessSafeKey),
-    /// Only our own rooms make these, and each of them can use them.
+    /// Only our own backends make these, and each of them can use them.
     #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     Gcm(GcmKey),
 }
@@ -53,7 +53,7 @@ pub struct HeaderKey(pub(crate) HeaderForm);
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum HeaderForm {
     Library(HeaderProtectionKey),
-    /// Only our own rooms make these, and each of them can use them.
+    /// Only our own backends make these, and each of them can use them.
     #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     Aes(MaskKey),
     /// The same.
@@ -83,12 +83,12 @@ pub struct KeyLength {
 /// The round keys of AES, or nothing where there is no AES.
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 pub(super) fn schedule(
-    room: Narrow,
+    backend: Width128,
     aead: Aead,
     key: &[u8],
 ) -> Option<Result<Schedule, KeyLength>> {
     let wrong = |_| KeyLength::of(aead, key);
-    let substitute = &|word| room.substitute(word);
+    let substitute = &|word| backend.substitute(word);
     match aead {
         Aead::Aes128Gcm => {
             Some(key.try_into().map(|key| Schedule::aes128(key, substitute)).map_err(wrong))
@@ -126,9 +126,9 @@ impl HeaderKey {
 
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 impl HeaderKey {
-    /// A key for rooms of our own.
-    pub(crate) fn own(room: Narrow, aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
-        Ok(Self(match schedule(room, aead, key) {
+    /// A key for backends of our own.
+    pub(crate) fn own(backend: Width128, aead: Aead, key: &[u8]) -> Result<Self, KeyLength> {
+        Ok(Self(match schedule(backend, aead, key) {
             Some(schedule) => HeaderForm::Aes(MaskKey { aes: schedule? }),
             None => HeaderForm::ChaCha(
                 key.try_into().map(ChaChaKey).map_err(|_| KeyLength::of(aead, key))?,

@@ -1,8 +1,8 @@
-//! What messages and packets have in common once a key and a nonce have been found: a room that works on
+//! What messages and packets have in common once a key and a nonce have been found: a backend that works on
 //! several at once takes them as they are.
 
 use super::{AeadKey, HeaderKey, NONCE_BYTES, Open, Protect, Seal, TAG_BYTES, Unprotect};
-use crate::packet::Room;
+use crate::packet::Backend;
 use crate::portable::Library;
 use std::slice;
 
@@ -14,7 +14,7 @@ pub(crate) struct Parts<'m> {
 }
 
 /// A message to seal or to open.
-// Some of it is for rooms that not every processor has.
+// Some of it is for backends that not every processor has.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) trait Message<'k> {
     /// Whether these are packets to protect, whose headers are to be completed.
@@ -49,7 +49,7 @@ pub(crate) trait Message<'k> {
     fn opened(&mut self) -> Option<&mut Unprotect<'k>> {
         None
     }
-    /// For keys that the room has no use for.
+    /// For keys that the backend has no use for.
     fn library(&mut self);
 }
 
@@ -184,7 +184,19 @@ pub(super) const fn number(&[a, b, c, d, e, f, g, h, i, j, k, l]: &[u8; NONCE_BY
     u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0])
 }
 
+/// Gets each verdict before it decides anything. A test that follows secrets through memory says here that a
+/// verdict is public; in programs built without debug assertions there is no such place.
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub static ON_VERDICT: std::sync::OnceLock<fn(&mut bool)> = std::sync::OnceLock::new();
+
 /// Compares all bits at once, whichever differ.
 fn same(a: &[u8; TAG_BYTES], b: &[u8; TAG_BYTES]) -> bool {
-    u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b) == 0
+    #[cfg_attr(not(debug_assertions), allow(unused_mut))]
+    let mut same = u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b) == 0;
+    #[cfg(debug_assertions)]
+    if let Some(hook) = ON_VERDICT.get() {
+        hook(&mut same);
+    }
+    same
 }

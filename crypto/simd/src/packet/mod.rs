@@ -16,15 +16,18 @@ pub use aead::{Open, Seal};
 pub(crate) use gcm::{GcmKey, MANY, MaskKey, POWERS, Powers};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
 pub(crate) use key::{AeadForm, HeaderForm};
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use message::ON_VERDICT;
 pub(crate) use message::{Message, Parts};
 pub(crate) use quic::{Mask, ShortHeader, mask};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use quic::{NUMBER_END, PHASE, apart, unmask};
+pub(crate) use quic::{NUMBER_END, PHASE, headers_first, unmask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
 
-use crate::job::Fault;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-use crate::narrow::Narrow;
+use crate::gcm256::Width128;
+use crate::job::Fault;
 use crate::portable::Library;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{Aesni, Avx2, Gcm512};
@@ -39,9 +42,9 @@ pub const SAMPLE_BYTES: usize = 16;
 /// Bytes of a header mask that count (RFC 9001 § 5.4.1).
 pub const MASK_BYTES: usize = 5;
 
-/// What a room must offer. All messages have been checked. Keys are of any form: a room hands what
+/// What a backend must offer. All messages have been checked. Keys are of any form: a backend hands what
 /// it has no use for to the [`Library`].
-pub(crate) trait Room: Copy {
+pub(crate) trait Backend: Copy {
     /// Encrypts each message in place and writes its tag.
     fn seal(self, messages: &mut [Seal<'_>]);
     /// Decrypts each message in place, compares its tag and says whether it is right. What is not
@@ -59,7 +62,7 @@ pub(crate) trait Room: Copy {
     }
     /// Takes the protection off packets.
     fn unprotect(self, packets: &mut [Unprotect<'_>]) {
-        quic::apart(self, packets);
+        quic::headers_first(self, packets);
     }
     /// Takes the masks off the headers of packets.
     fn unmask(self, packets: &mut [Unprotect<'_>]) {
@@ -85,7 +88,7 @@ pub struct PacketBackend(Which);
 enum Which {
     Portable,
     #[cfg(target_arch = "aarch64")]
-    Neon(Narrow),
+    Neon(Width128),
     #[cfg(target_arch = "x86_64")]
     Aesni(Aesni),
     #[cfg(target_arch = "x86_64")]
@@ -94,22 +97,22 @@ enum Which {
     Avx512(Gcm512),
 }
 
-/// Does the same in whichever room it is.
-macro_rules! in_room {
-    ($which:expr, $room:ident => $do:expr) => {
+/// Does the same in whichever backend it is.
+macro_rules! dispatch {
+    ($which:expr, $backend:ident => $do:expr) => {
         match $which {
             Which::Portable => {
-                let $room = Library;
+                let $backend = Library;
                 $do
             }
             #[cfg(target_arch = "aarch64")]
-            Which::Neon($room) => $do,
+            Which::Neon($backend) => $do,
             #[cfg(target_arch = "x86_64")]
-            Which::Aesni($room) => $do,
+            Which::Aesni($backend) => $do,
             #[cfg(target_arch = "x86_64")]
-            Which::Avx2($room) => $do,
+            Which::Avx2($backend) => $do,
             #[cfg(target_arch = "x86_64")]
-            Which::Avx512($room) => $do,
+            Which::Avx512($backend) => $do,
         }
     };
 }
@@ -143,12 +146,12 @@ impl PacketBackend {
         #[cfg(target_arch = "x86_64")]
         let backends = [
             portable,
-            Aesni::detect().map(|room| Self(Which::Aesni(room))),
-            Avx2::detect().map(|room| Self(Which::Avx2(room))),
-            Gcm512::detect().map(|room| Self(Which::Avx512(room))),
+            Aesni::detect().map(|backend| Self(Which::Aesni(backend))),
+            Avx2::detect().map(|backend| Self(Which::Avx2(backend))),
+            Gcm512::detect().map(|backend| Self(Which::Avx512(backend))),
         ];
         #[cfg(target_arch = "aarch64")]
-        let backends = [portable, Narrow::detect().map(|room| Self(Which::Neon(room)))];
+        let backends = [portable, Width128::detect().map(|backend| Self(Which::Neon(backend)))];
         #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
         let backends = [portable];
         backends.into_iter().flatten()
@@ -177,10 +180,10 @@ impl PacketBackend {
     pub fn aead_key(self, aead: Aead, key: &[u8]) -> Result<AeadKey, KeyLength> {
         #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
         if self.0 != Which::Portable
-            && let Some(room) = Narrow::detect()
-            && let Some(schedule) = key::schedule(room, aead, key)
+            && let Some(backend) = Width128::detect()
+            && let Some(schedule) = key::schedule(backend, aead, key)
         {
-            return Ok(AeadKey(AeadForm::Gcm(GcmKey::new(room, schedule?))));
+            return Ok(AeadKey(AeadForm::Gcm(GcmKey::new(backend, schedule?))));
         }
         AeadKey::library(aead, key)
     }
@@ -192,9 +195,9 @@ impl PacketBackend {
     pub fn header_key(self, aead: Aead, key: &[u8]) -> Result<HeaderKey, KeyLength> {
         #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
         if self.0 != Which::Portable
-            && let Some(room) = Narrow::detect()
+            && let Some(backend) = Width128::detect()
         {
-            return HeaderKey::own(room, aead, key);
+            return HeaderKey::own(backend, aead, key);
         }
         HeaderKey::library(aead, key)
     }
@@ -205,7 +208,7 @@ impl PacketBackend {
     /// The first message that is too long; then nothing was touched.
     pub fn seal(self, messages: &mut [Seal<'_>]) -> Result<(), Fault> {
         aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
-        in_room!(self.0, room => room.seal(messages));
+        dispatch!(self.0, backend => backend.seal(messages));
         Ok(())
     }
 
@@ -216,7 +219,7 @@ impl PacketBackend {
     /// The first message that is too long; then nothing was touched.
     pub fn open(self, messages: &mut [Open<'_>]) -> Result<(), Fault> {
         aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
-        in_room!(self.0, room => room.open(messages));
+        dispatch!(self.0, backend => backend.open(messages));
         Ok(())
     }
 
@@ -225,18 +228,18 @@ impl PacketBackend {
     /// # Errors
     /// The first packet that cannot be right; then nothing was touched.
     pub fn protect(self, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
-        in_room!(self.0, room => quic::protect(room, packets))
+        dispatch!(self.0, backend => quic::protect(backend, packets))
     }
 
     /// Takes the protection off every packet of the batch, each with its own verdict.
     pub fn unprotect(self, packets: &mut [Unprotect<'_>]) {
-        in_room!(self.0, room => quic::unprotect(room, packets))
+        dispatch!(self.0, backend => quic::unprotect(backend, packets))
     }
 
     /// One header mask, for those who apply it themselves.
     pub fn mask(self, key: &HeaderKey, sample: &[u8; SAMPLE_BYTES]) -> [u8; MASK_BYTES] {
         let mut samples = [(key, *sample)];
-        in_room!(self.0, room => room.masks(&mut samples));
+        dispatch!(self.0, backend => backend.masks(&mut samples));
         let [(_, [a, b, c, d, e, ..])] = samples;
         [a, b, c, d, e]
     }

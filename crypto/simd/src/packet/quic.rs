@@ -5,7 +5,7 @@
 //! say. The mask comes from a sample of the ciphertext that lies 4 bytes behind the number's start,
 //! and hides those bits and the number.
 
-use super::{HeaderKey, Open, PacketKey, Room, SAMPLE_BYTES, Seal, TAG_BYTES};
+use super::{Backend, HeaderKey, Open, PacketKey, SAMPLE_BYTES, Seal, TAG_BYTES};
 use crate::job::{Fault, Why};
 use crate::limits::{MESSAGE_BYTES_MAX, PACKETS_AT_ONCE};
 
@@ -32,7 +32,7 @@ pub struct Protect<'a> {
     pub number: u64,
     /// Length of the header with the packet number, in bytes.
     pub header_bytes: usize,
-    /// Header, payload, and [`TAG_BYTES`] of room for the tag. Number and payload together have at
+    /// Header, payload, and [`TAG_BYTES`] of backend for the tag. Number and payload together have at
     /// least 4 bytes (RFC 9001 § 5.4.2).
     pub packet: &'a mut [u8],
 }
@@ -248,12 +248,12 @@ impl Protect<'_> {
         // The tag has a place wherever there is a sample, which begins 4 bytes behind the number's
         // start and has its length.
         let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
-        let room = self.packet.len().wrapping_sub(behind);
-        if room > MESSAGE_BYTES_MAX - behind {
+        let backend = self.packet.len().wrapping_sub(behind);
+        if backend > MESSAGE_BYTES_MAX - behind {
             return false;
         }
         let before_number = self.header_bytes.wrapping_sub(self.number_bytes() + 1);
-        before_number < room && self.number < NUMBER_END
+        before_number < backend && self.number < NUMBER_END
     }
 
     /// What is wrong with it.
@@ -271,37 +271,37 @@ impl Protect<'_> {
     }
 }
 
-/// See [`PacketBackend::protect`](super::PacketBackend::protect). Never inlined, so that a room's packets do not wait for
+/// See [`PacketBackend::protect`](super::PacketBackend::protect). Never inlined, so that a backend's packets do not wait for
 /// what others put on the stack.
 #[inline(never)]
-pub(super) fn protect<R: Room>(room: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
+pub(super) fn protect<R: Backend>(backend: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
     if let Some(job) = packets.iter().position(|packet| !packet.is_right()) {
         return Err(Fault { job, why: packets[job].why() });
     }
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-        room.protect(packets);
+        backend.protect(packets);
     }
     Ok(())
 }
 
 /// Masks the headers of those sealed packets for which nobody else does.
-pub(crate) fn mask<R: Room>(
-    room: R,
+pub(crate) fn mask<R: Backend>(
+    backend: R,
     packets: &mut [Protect<'_>],
     whose: impl Fn(&Protect<'_>) -> bool,
 ) {
     // Few packets should not wait for a place for many samples to be cleared.
     if packets.len() <= FEW {
-        mask_some::<R, FEW>(room, packets, whose);
+        mask_some::<R, FEW>(backend, packets, whose);
     } else {
         for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-            mask_some::<R, PACKETS_AT_ONCE>(room, packets, &whose);
+            mask_some::<R, PACKETS_AT_ONCE>(backend, packets, &whose);
         }
     }
 }
 
-fn mask_some<R: Room, const N: usize>(
-    room: R,
+fn mask_some<R: Backend, const N: usize>(
+    backend: R,
     packets: &mut [Protect<'_>],
     whose: impl Fn(&Protect<'_>) -> bool,
 ) {
@@ -313,7 +313,7 @@ fn mask_some<R: Room, const N: usize>(
         number += 1;
     }
     let samples = &mut samples[..number];
-    room.masks(samples);
+    backend.masks(samples);
     for (packet, (_, mask)) in packets.iter_mut().filter(|packet| whose(packet)).zip(samples) {
         packet.mask(Mask::new(mask));
     }
@@ -400,40 +400,40 @@ impl Place {
     }
 }
 
-/// See [`PacketBackend::unprotect`](super::PacketBackend::unprotect). Never inlined, so that a room's packets do not wait for
+/// See [`PacketBackend::unprotect`](super::PacketBackend::unprotect). Never inlined, so that a backend's packets do not wait for
 /// what others put on the stack.
 #[inline(never)]
-pub(super) fn unprotect<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
+pub(super) fn unprotect<R: Backend>(backend: R, packets: &mut [Unprotect<'_>]) {
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-        room.unprotect(packets);
+        backend.unprotect(packets);
     }
 }
 
 /// Takes the protection off packets: all headers, then the payloads of those that are not refused.
 #[inline]
-pub(crate) fn apart<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
+pub(crate) fn headers_first<R: Backend>(backend: R, packets: &mut [Unprotect<'_>]) {
     if packets.is_empty() {
         return;
     }
-    room.unmask(packets);
+    backend.unmask(packets);
     for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
-        room.open_packets(packets);
+        backend.open_packets(packets);
     }
 }
 
 /// Takes the masks off the headers of packets: all masks, then all numbers.
-pub(crate) fn unmask<R: Room>(room: R, packets: &mut [Unprotect<'_>]) {
+pub(crate) fn unmask<R: Backend>(backend: R, packets: &mut [Unprotect<'_>]) {
     // Few packets should not wait for a place for many samples to be cleared.
     if packets.len() <= FEW {
-        unmask_some::<R, FEW>(room, packets);
+        unmask_some::<R, FEW>(backend, packets);
     } else {
         for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-            unmask_some::<R, PACKETS_AT_ONCE>(room, packets);
+            unmask_some::<R, PACKETS_AT_ONCE>(backend, packets);
         }
     }
 }
 
-fn unmask_some<R: Room, const N: usize>(room: R, packets: &mut [Unprotect<'_>]) {
+fn unmask_some<R: Backend, const N: usize>(backend: R, packets: &mut [Unprotect<'_>]) {
     let [Unprotect { header_key, .. }, ..] = packets else { return };
     let mut samples = [(*header_key, [0; SAMPLE_BYTES]); N];
     let samples = &mut samples[..packets.len()];
@@ -443,7 +443,7 @@ fn unmask_some<R: Room, const N: usize>(room: R, packets: &mut [Unprotect<'_>]) 
             *place = *sample;
         }
     }
-    room.masks(samples);
+    backend.masks(samples);
     for (packet, (_, mask)) in packets.iter_mut().zip(samples) {
         packet.unmask(Mask::new(mask));
     }
@@ -453,8 +453,8 @@ impl<'k> Unprotect<'k> {
     /// Whether it is long enough to have been protected, and not too long.
     fn fits(&self) -> bool {
         let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
-        let room = self.packet.len().wrapping_sub(behind);
-        self.number_at.wrapping_sub(1) < room && room <= MESSAGE_BYTES_MAX - behind
+        let backend = self.packet.len().wrapping_sub(behind);
+        self.number_at.wrapping_sub(1) < backend && backend <= MESSAGE_BYTES_MAX - behind
     }
 
     /// The largest number received so far, and the one before all if there is none.

@@ -1,16 +1,16 @@
-//! The packet room of processors for which there is no backend: message by message in aws-lc.
+//! The packet backend of processors for which there is no backend: message by message in aws-lc.
 
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use crate::chacha::{self, Scalar};
-use crate::packet::{AeadForm, HeaderForm, HeaderKey, Open, Room, SAMPLE_BYTES, Seal};
+use crate::packet::{AeadForm, Backend, HeaderForm, HeaderKey, Open, SAMPLE_BYTES, Seal};
 use aws_lc_rs::aead::{Aad, Nonce};
 use std::slice;
 
-/// The room that leaves the work to the library.
+/// The backend that leaves the work to the library.
 #[derive(Clone, Copy)]
 pub(crate) struct Library;
 
-impl Room for Library {
+impl Backend for Library {
     fn seal(self, messages: &mut [Seal<'_>]) {
         for message in messages {
             let key = match &message.key.0 {
@@ -74,8 +74,8 @@ impl Room for Library {
     }
 }
 
-/// The room for keys that only our own rooms make, so that there is one.
+/// The backend for keys that only our own backends make, so that there is one.
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-fn own() -> impl Room {
-    crate::narrow::Narrow::detect().expect("the key was made in such a room")
+fn own() -> impl Backend {
+    crate::gcm256::Width128::detect().expect("the key was made in such a backend")
 }

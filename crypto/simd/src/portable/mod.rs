@@ -1,4 +1,4 @@
-//! The plain room: what is right, in a form that can be read against the standards. Constant-time,
+//! The plain backend: what is right, in a form that can be read against the standards. Constant-time,
 //! since it has no tables. The compiler may use what vectors the processor has.
 
 mod aes;
@@ -11,17 +11,17 @@ pub(crate) use library::Library;
 pub(crate) use sha::SHA256_CONSTANTS;
 pub(crate) use sha::compress;
 
-use crate::backend::{LANES, Room, States};
+use crate::cbc::hmac::{BLOCK_BYTES, Hash, pad};
+use crate::cbc::uniform;
 use crate::cbc::{self, Chains};
-use crate::hmac::{BLOCK_BYTES, Hash, pad};
-use crate::uniform;
+use crate::cbc::{Backend, LANES, States};
 use zeroize::Zeroizing;
 
-/// The plain room.
+/// The plain backend.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-impl Room for Portable {
+impl Backend for Portable {
     fn cbc<const ROUNDS: usize>(
         self,
         chains: &mut Chains,

@@ -1,6 +1,6 @@
 //! SHA-1 and SHA-256 (FIPS 180-4), a lane per message, `N` lanes.
 
-use crate::hmac::{BLOCK_BYTES, Hash, WORDS_MAX};
+use crate::cbc::hmac::{BLOCK_BYTES, Hash, WORDS_MAX};
 use std::array;
 
 /// A word of every lane.

@@ -3,7 +3,7 @@
 
 use super::{load, store, transpose_quarters};
 use crate::aes::ROUND_KEYS_MAX;
-use crate::backend::LANES;
+use crate::cbc::LANES;
 use crate::cbc::{BLOCK_BYTES, Chains};
 use std::arch::x86_64::*;
 
@@ -14,7 +14,7 @@ pub(super) const REGISTERS: usize = LANES / WIDTH;
 /// Blocks of a lane that are loaded and stored at a time.
 pub(super) const STRIDE: usize = 64 / BLOCK_BYTES;
 
-/// See [`Room::cbc`](crate::backend::Room::cbc).
+/// See [`Backend::cbc`](crate::cbc::Backend::cbc).
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 pub(super) fn run<const ROUNDS: usize>(
     chains: &mut Chains,
@@ -26,30 +26,30 @@ pub(super) fn run<const ROUNDS: usize>(
     // What idle lanes read and write.
     let mut idle = [[0; 64]; LANES];
     for stride in 0..blocks / STRIDE {
-        let mut rows = idle.each_mut();
-        for (row, lane) in rows.iter_mut().zip(&mut *data) {
+        let mut strides = idle.each_mut();
+        for (place, lane) in strides.iter_mut().zip(&mut *data) {
             if let Some(bytes) = lane.as_chunks_mut().0.get_mut(stride) {
-                *row = bytes;
+                *place = bytes;
             }
         }
-        chain = four::<ROUNDS>(round_keys, chain, rows);
+        chain = four::<ROUNDS>(round_keys, chain, strides);
     }
     // What is left of every lane is less than a stride.
     for block in blocks / STRIDE * STRIDE..blocks {
-        let mut row = [[0; BLOCK_BYTES]; LANES];
-        for (row, lane) in row.iter_mut().zip(&*data) {
+        let mut texts = [[0; BLOCK_BYTES]; LANES];
+        for (place, lane) in texts.iter_mut().zip(&*data) {
             if let Some(text) = lane.as_chunks().0.get(block) {
-                *row = *text;
+                *place = *text;
             }
         }
-        for (chain, text) in chain.iter_mut().zip(get(&row)) {
+        for (chain, text) in chain.iter_mut().zip(get(&texts)) {
             *chain = _mm512_xor_si512(*chain, text);
         }
         chain = encrypt::<ROUNDS>(round_keys, chain);
-        put(&mut row, chain);
-        for (row, lane) in row.iter().zip(&mut *data) {
+        put(&mut texts, chain);
+        for (place, lane) in texts.iter().zip(&mut *data) {
             if let Some(text) = lane.as_chunks_mut().0.get_mut(block) {
-                *text = *row;
+                *text = *place;
             }
         }
     }
@@ -62,13 +62,13 @@ pub(super) fn run<const ROUNDS: usize>(
 fn four<const ROUNDS: usize>(
     round_keys: &[[[u8; BLOCK_BYTES]; LANES]; ROUND_KEYS_MAX],
     mut chain: [__m512i; REGISTERS],
-    rows: [&mut [u8; 64]; LANES],
+    strides: [&mut [u8; 64]; LANES],
 ) -> [__m512i; REGISTERS] {
     // By register; by lane in memory, by block here.
     let mut texts = [[_mm512_setzero_si512(); STRIDE]; REGISTERS];
     for register in 0..REGISTERS {
         for lane in 0..WIDTH {
-            texts[register][lane] = load(rows[WIDTH * register + lane]);
+            texts[register][lane] = load(strides[WIDTH * register + lane]);
         }
         texts[register] = transpose_quarters(texts[register]);
     }
@@ -84,7 +84,7 @@ fn four<const ROUNDS: usize>(
     for register in 0..REGISTERS {
         texts[register] = transpose_quarters(texts[register]);
         for lane in 0..WIDTH {
-            store(rows[WIDTH * register + lane], texts[register][lane]);
+            store(strides[WIDTH * register + lane], texts[register][lane]);
         }
     }
     chain

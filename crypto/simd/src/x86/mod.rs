@@ -1,24 +1,24 @@
-//! The rooms of x86-64. What is unsafe here: calling code that needs features, which
+//! The backends of x86-64. What is unsafe here: calling code that needs features, which
 //! only those can do who have seen that they are there; loads and stores, which take references, or the
 //! part of a register that a mask stands for; empty `asm!` that keeps the compiler from reordering sums
-//! and from holding keys in registers, and that of `lots`, which is a loop's whole body; and the cursors of
+//! and from holding keys in registers, and that of `strides`, which is a loop's whole body; and the cursors of
 //! `stitched`, two into each message.
 
 mod cbc;
 mod chacha;
 mod gcm512;
-mod lots;
 mod sha;
 mod stitched;
+mod strides;
 mod width;
 
 pub(crate) use gcm512::Gcm512;
 pub(crate) use width::{Aesni, Avx2, Vector};
 
-use crate::backend::{LANES, Room, States};
 use crate::cbc::Chains;
-use crate::hmac::Hash;
-use crate::uniform;
+use crate::cbc::hmac::Hash;
+use crate::cbc::uniform;
+use crate::cbc::{Backend, LANES, States};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ptr;
@@ -36,7 +36,7 @@ impl Avx512 {
     }
 }
 
-impl Room for Avx512 {
+impl Backend for Avx512 {
     fn cbc<const ROUNDS: usize>(
         self,
         chains: &mut Chains,
@@ -119,7 +119,7 @@ fn store_words(words: &mut [u32; LANES], value: __m512i) {
 /// where it is from.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn here(mut value: __m512i) -> __m512i {
+fn ordered(mut value: __m512i) -> __m512i {
     // SAFETY: no instruction at all.
     unsafe { asm!("/* {} */", inout(zmm_reg) value, options(nomem, nostack, preserves_flags)) };
     value

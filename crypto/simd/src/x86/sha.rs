@@ -1,9 +1,9 @@
 //! SHA-1 and SHA-256 in lanes: a register holds one word of each of the 16 lanes. The rounds are
 //! written out, so that every word of state and schedule stays in a register.
 
-use super::{here, load, load_words, store_words, transpose_quarters};
-use crate::backend::{LANES, States};
-use crate::hmac::BLOCK_BYTES;
+use super::{load, load_words, ordered, store_words, transpose_quarters};
+use crate::cbc::hmac::BLOCK_BYTES;
+use crate::cbc::{LANES, States};
 use crate::portable::SHA256_CONSTANTS;
 use std::arch::x86_64::*;
 
@@ -60,7 +60,7 @@ macro_rules! sha1_block {
 }
 pub(super) use sha1_block;
 
-/// See [`Room::compress`](crate::backend::Room::compress).
+/// See [`Backend::compress`](crate::cbc::Backend::compress).
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 pub(super) fn sha1(states: &mut States, inputs: &[&[u8]; LANES], blocks: usize) {
     macro_rules! nothing {
@@ -68,18 +68,18 @@ pub(super) fn sha1(states: &mut States, inputs: &[&[u8]; LANES], blocks: usize) 
     }
     let mut state = get::<5>(states);
     for block in 0..blocks {
-        let mut w = message::<5>(row(inputs, block));
+        let mut w = message::<5>(blocks_at(inputs, block));
         sha1_block!(state, w, nothing);
     }
     put(states, state);
 }
 
-/// See [`Room::compress`](crate::backend::Room::compress).
+/// See [`Backend::compress`](crate::cbc::Backend::compress).
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 pub(super) fn sha256(states: &mut States, inputs: &[&[u8]; LANES], blocks: usize) {
     let mut state = get::<8>(states);
     for block in 0..blocks {
-        let w = message::<8>(row(inputs, block));
+        let w = message::<8>(blocks_at(inputs, block));
         sha256_block(&mut state, w);
     }
     put(states, state);
@@ -133,7 +133,7 @@ fn sha256_block(state: &mut [__m512i; 8], mut w: [__m512i; 16]) {
     }
 }
 
-/// See [`Room::finish`](crate::backend::Room::finish).
+/// See [`Backend::finish`](crate::cbc::Backend::finish).
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 pub(super) fn finish_sha1(digests: &States, outer: &mut States) {
     macro_rules! nothing {
@@ -145,7 +145,7 @@ pub(super) fn finish_sha1(digests: &States, outer: &mut States) {
     put(outer, state);
 }
 
-/// See [`Room::finish`](crate::backend::Room::finish).
+/// See [`Backend::finish`](crate::cbc::Backend::finish).
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 pub(super) fn finish_sha256(digests: &States, outer: &mut States) {
     let mut state = get::<8>(outer);
@@ -186,14 +186,14 @@ pub(super) fn put<const WORDS: usize>(states: &mut States, state: [__m512i; WORD
 
 /// A block of every lane.
 #[inline]
-fn row<'a>(inputs: &[&'a [u8]; LANES], block: usize) -> [&'a [u8; BLOCK_BYTES]; LANES] {
-    let mut row = [&[0; BLOCK_BYTES]; LANES];
-    for (row, input) in row.iter_mut().zip(inputs) {
+fn blocks_at<'a>(inputs: &[&'a [u8]; LANES], block: usize) -> [&'a [u8; BLOCK_BYTES]; LANES] {
+    let mut blocks = [&[0; BLOCK_BYTES]; LANES];
+    for (blocks, input) in blocks.iter_mut().zip(inputs) {
         if let Some(bytes) = input.as_chunks().0.get(block) {
-            *row = bytes;
+            *blocks = bytes;
         }
     }
-    row
+    blocks
 }
 
 /// The first 16 words of the message schedule: a block of every lane, turned from lane by lane to
@@ -202,18 +202,19 @@ fn row<'a>(inputs: &[&'a [u8]; LANES], block: usize) -> [&'a [u8; BLOCK_BYTES]; 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn message<const COPY: usize>(blocks: [&[u8; BLOCK_BYTES]; LANES]) -> [__m512i; 16] {
-    // Register i of group q is lane q + 4i, and after transposing words 4i to 4i + 3 of lanes q,
+    // Register i of quarter q is lane q + 4i, and after transposing words 4i to 4i + 3 of lanes q,
     // q + 4, q + 8 and q + 12, so that what remains is to transpose words within the quarters.
-    let mut groups = [[_mm512_setzero_si512(); 4]; 4];
+    let mut quarters = [[_mm512_setzero_si512(); 4]; 4];
     for q in 0..4 {
         for i in 0..4 {
-            groups[q][i] = load(blocks[q + 4 * i]);
+            quarters[q][i] = load(blocks[q + 4 * i]);
         }
-        groups[q] = transpose_quarters(groups[q]);
+        quarters[q] = transpose_quarters(quarters[q]);
     }
     let mut w = [_mm512_setzero_si512(); 16];
     for r in 0..4 {
-        let words = transpose_words([groups[0][r], groups[1][r], groups[2][r], groups[3][r]]);
+        let words =
+            transpose_words([quarters[0][r], quarters[1][r], quarters[2][r], quarters[3][r]]);
         for (word, value) in words.into_iter().enumerate() {
             w[4 * r + word] = big_endian(value);
         }
@@ -241,7 +242,7 @@ fn transpose_words([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 fn big_endian(words: __m512i) -> __m512i {
     let order = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
     // Here, lest the compiler makes this and the transposition before it one longer thing.
-    _mm512_shuffle_epi8(here(words), _mm512_broadcast_i32x4(order))
+    _mm512_shuffle_epi8(ordered(words), _mm512_broadcast_i32x4(order))
 }
 
 /// The sum, in the order that is written: the compiler would gather the terms of a round so that all
@@ -249,7 +250,7 @@ fn big_endian(words: __m512i) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn add(a: __m512i, b: __m512i) -> __m512i {
-    here(_mm512_add_epi32(a, b))
+    ordered(_mm512_add_epi32(a, b))
 }
 
 #[inline]

@@ -7,17 +7,17 @@
 //! and additions are given to all four without regard to that.
 
 use super::sha::{self, CHOOSE, MAJORITY, XOR3, add, sha1_block, xor3};
-use super::{cbc, here, store};
-use crate::backend::{LANES, States};
+use super::{cbc, ordered, store};
+use crate::cbc::hmac::BLOCK_BYTES;
+use crate::cbc::uniform::Lane;
 use crate::cbc::{BLOCK_BYTES as TEXT_BYTES, Chains};
-use crate::hmac::BLOCK_BYTES;
-use crate::uniform::Lane;
+use crate::cbc::{LANES, States};
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::ptr;
 use zeroize::optimization_barrier;
 
-/// See [`Room::stitch`](crate::backend::Room::stitch).
+/// See [`Backend::stitch`](crate::cbc::Backend::stitch).
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 pub(super) fn run<const ROUNDS: usize>(
     chains: &mut Chains,
@@ -62,15 +62,15 @@ pub(super) fn run<const ROUNDS: usize>(
                     }
                     for round in slot * ROUNDS / 10 + 1..=(slot + 1) * ROUNDS / 10 {
                         let key = cbc::get(&round_keys[round])[at];
-                        chain[at] = here(if round < ROUNDS {
+                        chain[at] = ordered(if round < ROUNDS {
                             _mm512_aesenc_epi128(chain[at], key)
                         } else {
                             _mm512_aesenclast_epi128(chain[at], key)
                         });
                     }
                     if slot == 9 {
-                        let row = results[block % 2].as_flattened_mut().as_chunks_mut().0;
-                        store(&mut row[at], chain[at]);
+                        let bytes = results[block % 2].as_flattened_mut().as_chunks_mut().0;
+                        store(&mut bytes[at], chain[at]);
                     }
                 }
             };

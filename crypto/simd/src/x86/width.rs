@@ -1,6 +1,6 @@
 //! Registers of one block, in SSE with AES-NI, and of two, in AVX2 with VAES.
 
-use crate::narrow::width::{Block, EIGHT, REVERSED, Width};
+use crate::gcm256::width::{Block, EIGHT, REVERSED, Width};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -121,7 +121,7 @@ impl Width for Aesni {
     const BLOCKS: usize = 1;
 
     #[inline(always)]
-    fn narrow(self) -> Aesni {
+    fn w128(self) -> Aesni {
         self
     }
 
@@ -158,9 +158,9 @@ impl Width for Aesni {
     }
 
     #[inline(always)]
-    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> __m128i {
+    fn cross_terms(self, cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> __m128i {
         // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { _mm_loadu_si128(middles[at].as_ptr().cast()) }
+        unsafe { _mm_loadu_si128(cross_terms[at].as_ptr().cast()) }
     }
 
     #[inline(always)]
@@ -237,7 +237,7 @@ impl Width for Aesni {
     }
 
     #[inline(always)]
-    fn here(self, mut value: __m128i) -> __m128i {
+    fn ordered(self, mut value: __m128i) -> __m128i {
         // SAFETY: no instruction at all.
         unsafe { asm!("/* {} */", inout(xmm_reg) value, options(nomem, nostack, preserves_flags)) };
         value
@@ -255,7 +255,7 @@ impl Width for Avx2 {
     const BLOCKS: usize = 2;
 
     #[inline(always)]
-    fn narrow(self) -> Aesni {
+    fn w128(self) -> Aesni {
         self.0
     }
 
@@ -294,8 +294,8 @@ impl Width for Avx2 {
     }
 
     #[inline(always)]
-    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> __m256i {
-        let pairs: &[[[u64; 2]; 2]] = middles.as_chunks().0;
+    fn cross_terms(self, cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> __m256i {
+        let pairs: &[[[u64; 2]; 2]] = cross_terms.as_chunks().0;
         // SAFETY: the reference is good for 32 bytes, and the instruction asks for no alignment.
         unsafe { _mm256_loadu_si256(pairs[at].as_ptr().cast()) }
     }
@@ -379,9 +379,9 @@ impl Width for Avx2 {
     }
 
     #[inline(always)]
-    fn here(self, value: __m256i) -> __m256i {
+    fn ordered(self, value: __m256i) -> __m256i {
         // SAFETY: `detect` has seen the feature.
-        unsafe { two_here(value) }
+        unsafe { two_ordered(value) }
     }
 
     #[inline(always)]
@@ -472,7 +472,7 @@ fn sum_of_two(value: __m256i) -> __m128i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn two_here(mut value: __m256i) -> __m256i {
+fn two_ordered(mut value: __m256i) -> __m256i {
     // SAFETY: no instruction at all.
     unsafe { asm!("/* {} */", inout(ymm_reg) value, options(nomem, nostack, preserves_flags)) };
     value

@@ -1,9 +1,9 @@
 //! GHASH: products, their sums, and what they leave modulo the polynomial.
 
-use super::lot::pair_of_powers;
 use super::register::*;
-use super::{BLOCK, LANES, here};
-use crate::narrow::gcm::POLYNOMIAL;
+use super::stride::two_powers;
+use super::{BLOCK, LANES, ordered};
+use crate::gcm256::gcm::POLYNOMIAL;
 use crate::packet::Powers;
 use std::arch::x86_64::*;
 
@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub(super) struct Sums {
     pub(super) low: __m512i,
-    pub(super) middle: __m512i,
+    pub(super) cross: __m512i,
     pub(super) high: __m512i,
 }
 
@@ -26,20 +26,20 @@ impl Sums {
         [a, b]: [__m512i; 2],
         at: usize,
     ) -> Self {
-        let (power_a, power_b, powers_middle) = pair_of_powers(powers, at);
+        let (power_a, power_b, powers_cross_terms) = two_powers(powers, at);
         let (a, b) = (reverse(a), reverse(b));
         let (low, high) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-        let middle = _mm512_xor_si512(low, high);
+        let cross = _mm512_xor_si512(low, high);
         Self {
             low: xor3(
                 self.low,
                 _mm512_clmulepi64_epi128::<0x00>(low, power_a),
                 _mm512_clmulepi64_epi128::<0x01>(low, power_b),
             ),
-            middle: xor3(
-                self.middle,
-                _mm512_clmulepi64_epi128::<0x00>(middle, powers_middle),
-                _mm512_clmulepi64_epi128::<0x11>(middle, powers_middle),
+            cross: xor3(
+                self.cross,
+                _mm512_clmulepi64_epi128::<0x00>(cross, powers_cross_terms),
+                _mm512_clmulepi64_epi128::<0x11>(cross, powers_cross_terms),
             ),
             high: xor3(
                 self.high,
@@ -51,11 +51,11 @@ impl Sums {
 
     /// Adds a product.
     #[inline]
-    pub(super) fn add(self, blocks: __m512i, power: __m512i, middle: __m512i) -> Self {
+    pub(super) fn add(self, blocks: __m512i, power: __m512i, cross: __m512i) -> Self {
         let halves = _mm512_xor_si512(blocks, _mm512_shuffle_epi32::<0x4e>(blocks));
         Self {
             low: _mm512_xor_si512(self.low, _mm512_clmulepi64_epi128::<0x00>(blocks, power)),
-            middle: _mm512_xor_si512(self.middle, _mm512_clmulepi64_epi128::<0x00>(halves, middle)),
+            cross: _mm512_xor_si512(self.cross, _mm512_clmulepi64_epi128::<0x00>(halves, cross)),
             high: _mm512_xor_si512(self.high, _mm512_clmulepi64_epi128::<0x11>(blocks, power)),
         }
     }
@@ -65,7 +65,7 @@ impl Sums {
     pub(super) fn lanes(self, lanes: u8) -> Self {
         Self {
             low: _mm512_maskz_mov_epi64(lanes, self.low),
-            middle: _mm512_maskz_mov_epi64(lanes, self.middle),
+            cross: _mm512_maskz_mov_epi64(lanes, self.cross),
             high: _mm512_maskz_mov_epi64(lanes, self.high),
         }
     }
@@ -75,7 +75,7 @@ impl Sums {
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             low: _mm512_xor_si512(self.low, other.low),
-            middle: _mm512_xor_si512(self.middle, other.middle),
+            cross: _mm512_xor_si512(self.cross, other.cross),
             high: _mm512_xor_si512(self.high, other.high),
         }
     }
@@ -83,13 +83,13 @@ impl Sums {
     /// Modulo the polynomial, lane by lane.
     #[inline]
     pub(super) fn reduce(self) -> __m512i {
-        let Self { low, middle, high } = self;
+        let Self { low, cross, high } = self;
         let polynomial = _mm512_set1_epi64(POLYNOMIAL as i64);
-        let middle = xor3(middle, low, high);
+        let cross = xor3(cross, low, high);
         let folded = _mm512_clmulepi64_epi128::<0x00>(low, polynomial);
-        let middle = xor3(middle, _mm512_shuffle_epi32::<0x4e>(low), folded);
-        let folded = _mm512_clmulepi64_epi128::<0x00>(middle, polynomial);
-        xor3(high, _mm512_shuffle_epi32::<0x4e>(middle), folded)
+        let cross = xor3(cross, _mm512_shuffle_epi32::<0x4e>(low), folded);
+        let folded = _mm512_clmulepi64_epi128::<0x00>(cross, polynomial);
+        xor3(high, _mm512_shuffle_epi32::<0x4e>(cross), folded)
     }
 
     }
@@ -100,14 +100,14 @@ features! {
 #[inline]
 pub(super) fn zero() -> Sums {
     let zero = _mm512_setzero_si512();
-    Sums { low: zero, middle: zero, high: zero }
+    Sums { low: zero, cross: zero, high: zero }
 }
 
 /// A block's product with a power.
 #[inline]
 pub(super) fn product(block: __m128i, power: &[u8; BLOCK]) -> Sums {
     let power = _mm512_zextsi128_si512(load_block(power));
-    zero().add(_mm512_zextsi128_si512(block), power, middle_of(power))
+    zero().add(_mm512_zextsi128_si512(block), power, cross_term_of(power))
 }
 
 /// The tag, from the sums of a message's products in all lanes and from its key stream.
@@ -116,20 +116,20 @@ pub(super) fn tag_of(sums: Sums, stream: __m128i) -> __m128i {
     _mm_xor_si128(reverse_block(fold(sums.reduce())), stream)
 }
 
-/// The powers of a register and their middles.
+/// The powers of a register and their cross_terms.
 #[inline]
 pub(super) fn powers<const EIGHTS: usize>(powers: &Powers<EIGHTS>, at: usize) -> (__m512i, __m512i) {
     let power = load_blocks(&powers.all().as_chunks().0[at]);
-    let middle = load_pairs(&powers.middles[at / 2]);
-    (power, if at.is_multiple_of(2) { middle } else { _mm512_shuffle_epi32::<0x4e>(middle) })
+    let cross = load_pairs(&powers.cross_terms[at / 2]);
+    (power, if at.is_multiple_of(2) { cross } else { _mm512_shuffle_epi32::<0x4e>(cross) })
 }
 
-/// The sums of each row, a lane each.
+/// The sums of each message, a lane each.
 #[inline]
-pub(super) fn sum_rows([a, b, c, d]: &[Sums; LANES]) -> Sums {
+pub(super) fn sum_messages([a, b, c, d]: &[Sums; LANES]) -> Sums {
     Sums {
         low: sum_lanes([a.low, b.low, c.low, d.low]),
-        middle: sum_lanes([a.middle, b.middle, c.middle, d.middle]),
+        cross: sum_lanes([a.cross, b.cross, c.cross, d.cross]),
         high: sum_lanes([a.high, b.high, c.high, d.high]),
     }
 }
@@ -154,20 +154,20 @@ pub(super) fn fold(value: __m512i) -> __m128i {
     _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1))
 }
 
-/// The halves of each power, xored: for Karatsuba's middle product.
+/// The halves of each power, xored: for Karatsuba's cross term.
 #[inline]
-pub(super) fn middle_of(power: __m512i) -> __m512i {
+pub(super) fn cross_term_of(power: __m512i) -> __m512i {
     _mm512_xor_si512(power, _mm512_shuffle_epi32::<0x4e>(power))
 }
 
-/// All blocks of a row so far as one, as it is sent: it belongs where the second of the next blocks is.
+/// All blocks of a message so far as one, as it is sent: it belongs where the second of the next blocks is.
 #[inline]
 pub(super) fn carry(sums: Sums) -> __m512i {
-    let Sums { low, middle, high } = sums;
-    let lanes = Sums { low: here(low), middle, high }.reduce();
+    let Sums { low, cross, high } = sums;
+    let lanes = Sums { low: ordered(low), cross, high }.reduce();
     let halves = _mm512_xor_si512(lanes, _mm512_shuffle_i32x4::<0x4e>(lanes, lanes));
     let others = _mm512_shuffle_i32x4::<0xb1>(halves, halves);
-    here(reverse(_mm512_maskz_xor_epi64(0b1100, halves, others)))
+    ordered(reverse(_mm512_maskz_xor_epi64(0b1100, halves, others)))
 }
 
 }

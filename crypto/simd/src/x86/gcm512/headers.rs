@@ -77,13 +77,13 @@ fn long<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> __m128i {
     }
     let Parts { aad, .. } = message.parts();
     let first = broadcast(&key.first);
-    let middle = broadcast_middle(&key.first_middle);
+    let cross = broadcast_cross_term(&key.first_cross_term);
     let mut hash = _mm_setzero_si128();
     let last = (aad.len() - 1) / BLOCK;
     for (at, block) in aad.chunks(BLOCK).enumerate() {
         hash = _mm_xor_si128(hash, reverse_block(load_masked(block)));
         if at < last {
-            let sums = zero().add(_mm512_zextsi128_si512(hash), first, middle);
+            let sums = zero().add(_mm512_zextsi128_si512(hash), first, cross);
             hash = _mm512_castsi512_si128(sums.reduce());
         }
     }
@@ -93,26 +93,26 @@ fn long<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> __m128i {
 /// Masks the headers of packets and writes them, `G` times four at most: how they were hashed, how masks
 /// are moved to their numbers, and the masks of samples.
 #[inline]
-pub(super) fn finish_group<'k, M: Message<'k>, const G: usize>(
+pub(super) fn finish_uniform<'k, M: Message<'k>, const G: usize>(
     messages: &mut [[M; LANES]],
     headers: &[__m512i; G],
     mask_orders: &[__m512i; G],
     masks: impl Fn([__m512i; G]) -> [__m512i; G],
 ) {
     let mut states = [_mm512_setzero_si512(); G];
-    for (group, messages) in messages.iter_mut().enumerate().take(G) {
+    for (quad, messages) in messages.iter_mut().enumerate().take(G) {
         let mut samples = [_mm_setzero_si128(); LANES];
         for (lane, message) in messages.iter_mut().enumerate() {
             if let Some(packet) = message.header() {
                 samples[lane] = load_block(packet.sample());
             }
         }
-        states[group] = join(samples);
+        states[quad] = join(samples);
     }
     let masks = masks(states);
-    for (group, messages) in messages.iter_mut().enumerate().take(G) {
-        let numbers = _mm512_shuffle_epi8(masks[group], mask_orders[group]);
-        let first_masked = mask_first(headers[group], masks[group]);
+    for (quad, messages) in messages.iter_mut().enumerate().take(G) {
+        let numbers = _mm512_shuffle_epi8(masks[quad], mask_orders[quad]);
+        let first_masked = mask_first(headers[quad], masks[quad]);
         let blocks = split(_mm512_xor_si512(first_masked, numbers));
         for (message, block) in messages.iter_mut().zip(blocks) {
             if let Some(packet) = message.header() {

@@ -2,11 +2,11 @@
 
 use super::headers::{each_bytes, last_of_number, mask_first};
 use super::register::*;
-use super::{Gcm512, LANES, here};
+use super::{Gcm512, LANES, ordered};
 use crate::aes::Rounds;
 use crate::chacha;
 use crate::packet::{
-    self, HeaderForm, HeaderKey, Mask, MaskKey, Message, NUMBER_END, Opened, PHASE, Room,
+    self, Backend, HeaderForm, HeaderKey, Mask, MaskKey, Message, NUMBER_END, Opened, PHASE,
     SAMPLE_BYTES, TAG_BYTES, Unprotect, Used,
 };
 use crate::portable::Library;
@@ -15,7 +15,7 @@ use std::slice;
 
 features! {
 
-/// The key, if it is for this room.
+/// The key, if it is for this backend.
 #[inline]
 pub(super) fn aes(key: &HeaderKey) -> Option<&MaskKey> {
     match &key.0 {
@@ -28,11 +28,11 @@ pub(super) fn aes(key: &HeaderKey) -> Option<&MaskKey> {
 #[inline]
 pub(super) fn encrypt<const G: usize>(key: &MaskKey, mut states: [__m512i; G]) -> [__m512i; G] {
     let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
-    let [first, middle @ .., last] = keys else { return states };
+    let [first, cross @ .., last] = keys else { return states };
     for state in &mut states {
         *state = _mm512_xor_si512(*state, broadcast(first));
     }
-    for key in middle {
+    for key in cross {
         let round_key = broadcast(key);
         for state in &mut states {
             *state = _mm512_aesenc_epi128(*state, round_key);
@@ -94,8 +94,8 @@ pub(super) fn unmask(backend: Gcm512, packets: &mut [Unprotect<'_>]) {
 
 }
 
-/// What is known of up to `G` times four messages or packets, a lane each.
-pub(super) struct Known<const G: usize> {
+/// What is state of up to `G` times four messages or packets, a lane each.
+pub(super) struct BatchState<const G: usize> {
     /// Their nonces; of packets with their masks on, the largest numbers so far, each followed by the place where
     /// its header's number begins, and then the numbers found, each followed by its header's length.
     pub(super) nonces: [Words; G],
@@ -110,7 +110,7 @@ pub(super) struct Known<const G: usize> {
     pub(super) masks: [__m512i; G],
 }
 
-impl<const G: usize> Known<G> {
+impl<const G: usize> BatchState<G> {
     features! {
 
     #[inline]
@@ -233,22 +233,22 @@ fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m5
     let numbers = _mm512_add_epi64(lowest, above);
     // What is one more than the number's place stands beside what is expected.
     let last = _mm512_and_si512(last, _mm512_set1_epi64(3));
-    (headers, here(_mm512_mask_add_epi64(numbers, 0xaa, expected, last)))
+    (headers, ordered(_mm512_mask_add_epi64(numbers, 0xaa, expected, last)))
 }
 
 /// A mask for each sample of packets that do not go together.
-pub(super) fn masks(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+pub(super) fn masks(backend: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     if let [(key, sample)] = samples
         && let Some(key) = aes(key)
     {
         *sample = bytes_of(encrypt_one(key, load_block(sample)));
     } else {
-        masks_of_several(room, samples);
+        masks_of_several(backend, samples);
     }
 }
 
 #[inline(never)]
-fn masks_of_several(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
+fn masks_of_several(backend: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;
     for sample in &mut *samples {
         match &sample.0.0 {
@@ -258,7 +258,7 @@ fn masks_of_several(room: Gcm512, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES]
         }
     }
     if chacha {
-        chacha::masks(room, samples);
+        chacha::masks(backend, samples);
     }
 }
 

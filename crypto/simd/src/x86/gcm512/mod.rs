@@ -1,7 +1,7 @@
 //! AES-GCM and header masks with AVX-512, VAES and VPCLMULQDQ.
 //!
 //! Four messages go together, a *lane* of 128 bits each in what they have one block of: the tag's key
-//! stream, the block of additional data, the block of lengths, the reduction. Their data goes in *rows* of
+//! stream, the block of additional data, the block of lengths, the reduction. Their data goes in *per_message* of
 //! registers of four blocks, flush right: a register's place from the end says which powers of H its
 //! blocks are multiplied by, whatever the length.
 
@@ -17,26 +17,26 @@ macro_rules! features {
     )*};
 }
 
-mod columns;
-mod group;
 mod hash;
 mod headers;
-mod lot;
+mod interleaved;
 mod masks;
 mod register;
-mod row;
+mod sequential;
 mod single;
+mod stride;
+mod uniform;
 
-use super::{fetch, here};
+use super::{fetch, ordered};
 use crate::aes::Rounds;
 use crate::packet::{
-    self, AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Message, Open, Phases, Protect, Room,
-    SAMPLE_BYTES, Seal, Unprotect, apart,
+    self, AeadForm, AeadKey, Backend, GcmKey, HeaderForm, HeaderKey, Message, Open, Phases,
+    Protect, SAMPLE_BYTES, Seal, Unprotect, headers_first,
 };
-use group::{Scratch, group_of};
 use masks::{masks, unmask};
 use single::alone;
 use std::ptr;
+use uniform::{Scratch, uniform_batch};
 
 /// Bytes of a block.
 const BLOCK: usize = 16;
@@ -44,9 +44,9 @@ const BLOCK: usize = 16;
 const LANES: usize = 4;
 /// Four messages under one key so many times go together: then the latency of the cipher and of the hash's
 /// end does not show.
-const TOGETHER: usize = 4;
+const QUADS: usize = 4;
 /// Registers that go through the cipher together: so many that its latency does not show.
-const LOT: usize = 8;
+const STRIDE: usize = 8;
 /// That the features are there: whoever has one may call what needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gcm512(());
@@ -66,7 +66,7 @@ impl Gcm512 {
     }
 }
 
-impl Room for Gcm512 {
+impl Backend for Gcm512 {
     fn seal(self, messages: &mut [Seal<'_>]) {
         // SAFETY: `detect` has seen the features.
         unsafe { run::<_, true>(messages) };
@@ -108,7 +108,7 @@ impl Room for Gcm512 {
 
 features! {
 
-/// Seals or opens messages. Says whether all keys were for this room: the others' headers are not masked.
+/// Seals or opens messages. Says whether all keys were for this backend: the others' headers are not masked.
 #[inline]
 fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
     if let [message] = messages
@@ -140,9 +140,9 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
             continue;
         };
         let (key, header_key) = (first.key(), first.header_key());
-        let alike = |other: &M| ptr::eq(other.key(), key) && same(other.header_key(), header_key);
-        let (groups, _) = messages[at..].as_chunks_mut::<LANES>();
-        at += match groups.iter().take_while(|group| group.iter().all(alike)).count() {
+        let same_keys = |other: &M| ptr::eq(other.key(), key) && same(other.header_key(), header_key);
+        let (quads, _) = messages[at..].as_chunks_mut::<LANES>();
+        at += match quads.iter().take_while(|quad| quad.iter().all(same_keys)).count() {
             0 => {
                 if let Some(next) = messages.get(at + 2) {
                     fetch(next.key());
@@ -154,7 +154,7 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
                 1
             }
             number => {
-                groups_of::<M, SEAL>(rounds, &mut groups[..number], false, &|_| ());
+                uniform_batches::<M, SEAL>(rounds, &mut quads[..number], false, &|_| ());
                 LANES * number
             }
         };
@@ -165,51 +165,51 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
 /// Messages under one key, four at a time and more. `otherwise` gets packets whose headers have their masks on
 /// and are not as they have to be.
 #[inline]
-fn groups_of<'k, M: Message<'k>, const SEAL: bool>(
+fn uniform_batches<'k, M: Message<'k>, const SEAL: bool>(
     rounds: Rounds,
-    groups: &mut [[M; LANES]],
+    quads: &mut [[M; LANES]],
     masked: bool,
     otherwise: &impl Fn(&mut [M]),
 ) {
-    match groups.len() {
-        1 => lots_of::<M, SEAL, 1>(rounds, groups, masked, otherwise),
-        _ => lots_of::<M, SEAL, TOGETHER>(rounds, groups, masked, otherwise),
+    match quads.len() {
+        1 => batches_of::<M, SEAL, 1>(rounds, quads, masked, otherwise),
+        _ => batches_of::<M, SEAL, QUADS>(rounds, quads, masked, otherwise),
     }
 }
 
 /// The same, `G` times four at a time. `otherwise` is borrowed: were it dropped here, a panic's way through would make
 /// the compiler forget what must not be inlined.
 #[inline]
-fn lots_of<'k, M: Message<'k>, const SEAL: bool, const G: usize>(
+fn batches_of<'k, M: Message<'k>, const SEAL: bool, const G: usize>(
     rounds: Rounds,
-    groups: &mut [[M; LANES]],
+    quads: &mut [[M; LANES]],
     masked: bool,
     otherwise: &impl Fn(&mut [M]),
 ) {
     let mut scratch = Scratch::new(masked);
-    for groups in groups.chunks_mut(G) {
+    for quads in quads.chunks_mut(G) {
         let done = match rounds {
-            Rounds::Ten => group_of::<M, SEAL, 10, G>(groups, &mut scratch),
-            Rounds::Fourteen => group_of::<M, SEAL, 14, G>(groups, &mut scratch),
+            Rounds::Ten => uniform_batch::<M, SEAL, 10, G>(quads, &mut scratch),
+            Rounds::Fourteen => uniform_batch::<M, SEAL, 14, G>(quads, &mut scratch),
         };
         if !done {
-            otherwise(groups.as_flattened_mut());
+            otherwise(quads.as_flattened_mut());
         }
     }
 }
 
 /// Where neighbours have the same keys, headers and payloads go together.
 #[inline]
-fn unprotect(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+fn unprotect(backend: Gcm512, packets: &mut [Unprotect<'_>]) {
     if packets.len() < LANES {
-        apart(room, packets);
+        headers_first(backend, packets);
     } else {
-        unprotect_several(room, packets);
+        unprotect_several(backend, packets);
     }
 }
 
 #[inline(never)]
-fn unprotect_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
+fn unprotect_several(backend: Gcm512, packets: &mut [Unprotect<'_>]) {
     // Packets from here on have no neighbours like them.
     let (mut from, mut at) = (0, 0);
     while let [first, ..] = &packets[at..] {
@@ -218,29 +218,29 @@ fn unprotect_several(room: Gcm512, packets: &mut [Unprotect<'_>]) {
             at += 1;
             continue;
         };
-        let alike = |other: &Unprotect<'_>| {
+        let same_keys = |other: &Unprotect<'_>| {
             ptr::eq(other.header_key, header_key)
                 && ptr::eq(other.keys.current, current)
                 && other.keys.phase == phase
         };
-        let (groups, _) = packets[at..].as_chunks_mut::<LANES>();
-        let number = groups.iter().take_while(|group| group.iter().all(alike)).count();
+        let (quads, _) = packets[at..].as_chunks_mut::<LANES>();
+        let number = quads.iter().take_while(|quad| quad.iter().all(same_keys)).count();
         if number == 0 {
             at += 1;
             continue;
         }
-        let otherwise = |packets: &mut [_]| apart(room, packets);
-        groups_of::<_, false>(rounds, &mut groups[..number], true, &otherwise);
-        apart(room, &mut packets[from..at]);
+        let otherwise = |packets: &mut [_]| headers_first(backend, packets);
+        uniform_batches::<_, false>(rounds, &mut quads[..number], true, &otherwise);
+        headers_first(backend, &mut packets[from..at]);
         at += LANES * number;
         from = at;
     }
-    apart(room, &mut packets[from..]);
+    headers_first(backend, &mut packets[from..]);
 }
 
 }
 
-/// The length of both keys, if they are for this room and as long as each other.
+/// The length of both keys, if they are for this backend and as long as each other.
 fn same_rounds(header_key: &HeaderKey, key: &AeadKey) -> Option<Rounds> {
     match (&header_key.0, &key.0) {
         (HeaderForm::Aes(mask), AeadForm::Gcm(key)) if mask.aes.rounds == key.aes.rounds => {
@@ -250,7 +250,7 @@ fn same_rounds(header_key: &HeaderKey, key: &AeadKey) -> Option<Rounds> {
     }
 }
 
-/// The length of the key, if it and the header's are for this room.
+/// The length of the key, if it and the header's are for this backend.
 #[inline]
 fn rounds<'k, M: Message<'k>>(message: &M) -> Option<Rounds> {
     match message.header_key().map(|key| &key.0) {
@@ -268,7 +268,7 @@ fn same(a: Option<&HeaderKey>, b: Option<&HeaderKey>) -> bool {
     }
 }
 
-/// The key, if it is for this room.
+/// The key, if it is for this backend.
 #[inline]
 fn gcm<'k, M: Message<'k>>(message: &M) -> Option<&'k GcmKey> {
     match &message.key().0 {

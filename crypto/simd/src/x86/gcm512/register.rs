@@ -1,6 +1,6 @@
 //! Registers of four blocks: how bytes get into them and out of them.
 
-use super::{BLOCK, LANES, LOT, here};
+use super::{BLOCK, LANES, STRIDE, ordered};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -11,7 +11,7 @@ features! {
 #[inline]
 pub(super) fn block(number: u128) -> __m128i {
     let block = _mm_set_epi64x((number >> 64) as i64, number as i64);
-    _mm512_castsi512_si128(here(_mm512_castsi128_si512(block)))
+    _mm512_castsi512_si128(ordered(_mm512_castsi128_si512(block)))
 }
 
 /// A block for each lane.
@@ -26,7 +26,7 @@ pub(super) fn broadcast(block: &[u8; BLOCK]) -> __m512i {
 }
 
 #[inline]
-pub(super) fn broadcast_middle(pair: &[u64; 2]) -> __m512i {
+pub(super) fn broadcast_cross_term(pair: &[u64; 2]) -> __m512i {
     _mm512_broadcast_i32x4(load_pair(pair))
 }
 
@@ -182,13 +182,13 @@ pub(super) fn at_block(place: usize, block: __m128i) -> __m512i {
 /// Four counters from here on.
 #[inline]
 pub(super) fn counters(from: usize) -> __m512i {
-    load_blocks(COUNTERS.0[from..].first_chunk().expect("at most a lot behind 255"))
+    load_blocks(COUNTERS.0[from..].first_chunk().expect("at most a stride behind 255"))
 }
 
 /// The same key, from memory: the compiler does not know that it is the same. It would keep all of it in
 /// registers, for which there are too few.
 #[inline]
-pub(super) fn again<T>(key: &T) -> &T {
+pub(super) fn reload<T>(key: &T) -> &T {
     let mut address: *const T = key;
     // SAFETY: no instruction at all.
     unsafe { asm!("/* {} */", inout(reg) address, options(readonly, nostack, preserves_flags)) };
@@ -225,13 +225,13 @@ impl Words {
 /// Counter blocks with counters of one byte, before the first of them and behind the last those that
 /// wrapped around: as many behind it as go through the cipher together.
 #[repr(align(64))]
-pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256 + LANES * LOT]);
+pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256 + LANES * STRIDE]);
 
 /// What a first register may begin with besides: counters that belong to no block of data.
 pub(super) const COUNTERS_BEFORE: usize = 2;
 
 pub(super) static COUNTERS: Counters = {
-    let mut blocks = [[0; BLOCK]; COUNTERS_BEFORE + 256 + LANES * LOT];
+    let mut blocks = [[0; BLOCK]; COUNTERS_BEFORE + 256 + LANES * STRIDE];
     let mut at = 0;
     while at < blocks.len() {
         blocks[at][BLOCK - 1] = (at as u8).wrapping_sub(COUNTERS_BEFORE as u8);

@@ -1,11 +1,11 @@
 //! A message by itself.
 
-use super::hash::{Sums, carry, middle_of, powers, product, tag_of, zero};
+use super::hash::{Sums, carry, cross_term_of, powers, product, tag_of, zero};
 use super::headers;
-use super::lot::{in_step, last_round, round, short_last_round};
 use super::register::*;
-use super::row::row;
-use super::{BLOCK, LANES, LOT, gcm, here};
+use super::sequential::sequential;
+use super::stride::{last_round, round, rounds_in_step, short_last_round};
+use super::{BLOCK, LANES, STRIDE, gcm, ordered};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
 use crate::x86::fetch;
 use std::arch::x86_64::*;
@@ -45,16 +45,16 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         5 => short!(5),
         6 => short!(6),
         7 => short!(7),
-        LOT if blocks < POWERS => short!(LOT),
+        STRIDE if blocks < POWERS => short!(STRIDE),
         9 => short!(9),
         10 => short!(10),
         ..REGISTERS_OF_MANY_POWERS => {
-            let (sums, stream) = row::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, header);
+            let (sums, stream) = sequential::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, header);
             (tag_of(sums.and(product(lengths, &key.first)), stream), None)
         }
         // So much is worth more powers.
         _ => {
-            let (sums, stream) = row::<SEAL, ROUNDS, _>(key, key.many(), nonce, data, header);
+            let (sums, stream) = sequential::<SEAL, ROUNDS, _>(key, key.many(), nonce, data, header);
             (tag_of(sums.and(product(lengths, &key.first)), stream), None)
         }
     };
@@ -67,7 +67,7 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
 fn products(key: &GcmKey, header: __m128i, lengths: __m128i, power: &[u8; BLOCK]) -> Sums {
     let none = _mm_setzero_si128();
     let power = join([load_block(power), load_block(&key.first), none, none]);
-    zero().add(join([reverse_block(header), lengths, none, none]), power, middle_of(power))
+    zero().add(join([reverse_block(header), lengths, none, none]), power, cross_term_of(power))
 }
 
 /// A message of one register or none, the tag's key stream beside it. Its data is at the register's start: it
@@ -83,16 +83,16 @@ fn shortest<const SEAL: bool, const ROUNDS: usize>(
     power: &[u8; BLOCK],
     sample_at: usize,
 ) -> (__m128i, Option<__m128i>) {
-    let ends = products(key, header, lengths, power);
+    let before_and_lengths = products(key, header, lengths, power);
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
     let mut states = [_mm512_xor_si512(base, counters(COUNTERS_BEFORE + 2))];
-    let (tag, last_key) = in_step!(key, states, _mm512_castsi512_si128(base));
+    let (tag, last_key) = rounds_in_step!(key, states, _mm512_castsi512_si128(base));
     let [mut state] = states;
     short_last_round::<SEAL>(&mut state, last_key, data, 0);
-    let (power, _) = powers(&key.powers, LOT - 1);
+    let (power, _) = powers(&key.powers, STRIDE - 1);
     let power = rotate(power, pad(data.len()));
-    let tag = tag_of(ends.add(reverse(state), power, middle_of(power)), tag);
+    let tag = tag_of(before_and_lengths.add(reverse(state), power, cross_term_of(power)), tag);
     (tag, Some(headers::sample_of_one(state, tag, data.len(), sample_at)))
 }
 
@@ -107,7 +107,7 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     power: &[u8; BLOCK],
     sample_at: usize,
 ) -> (__m128i, Option<__m128i>) {
-    let ends = products(key, header, lengths, power);
+    let before_and_lengths = products(key, header, lengths, power);
     let pad = pad(data.len());
     let first_key = broadcast(&key.aes.round_keys[0]);
     let base = _mm512_xor_si512(_mm512_broadcast_i32x4(nonce), first_key);
@@ -117,11 +117,11 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     for (state, counters) in states.iter_mut().zip(counters) {
         *state = _mm512_xor_si512(base, load_blocks(counters));
     }
-    let (tag, last_key) = in_step!(key, states, _mm512_castsi512_si128(base));
+    let (tag, last_key) = rounds_in_step!(key, states, _mm512_castsi512_si128(base));
     // The lengths' product belongs to the last eight.
-    let (mut sums, lengths) = match N > LOT {
-        true => (ends.lanes(0b0000_0011), ends.lanes(0b0000_1100)),
-        false => (ends, zero()),
+    let (mut sums, lengths) = match N > STRIDE {
+        true => (before_and_lengths.lanes(0b0000_0011), before_and_lengths.lanes(0b0000_1100)),
+        false => (before_and_lengths, zero()),
     };
     // Only the first register and the last may be short.
     let (first, rest) = data.split_at_mut(64 - BLOCK * pad);
@@ -133,12 +133,12 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     }
     short_last_round::<SEAL>(&mut states[N - 1], last_key, last, 0);
     let sample = headers::sample([states[0], states[1]], pad, sample_at);
-    if N > LOT {
-        sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[..N - LOT]);
-        states[N - LOT] = _mm512_xor_si512(states[N - LOT], carry(sums));
+    if N > STRIDE {
+        sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[..N - STRIDE]);
+        states[N - STRIDE] = _mm512_xor_si512(states[N - STRIDE], carry(sums));
         sums = lengths;
     }
-    sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[N.saturating_sub(LOT)..]);
+    sums = last_registers::<SEAL, ROUNDS, N>(key, sums, &states[N.saturating_sub(STRIDE)..]);
     (tag_of(sums, tag), Some(sample))
 }
 
@@ -151,13 +151,13 @@ fn last_registers<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     registers: &[__m512i],
 ) -> Sums {
     let (first, pairs) = registers.split_at(registers.len() % 2);
-    let start = LOT - pairs.len();
+    let start = STRIDE - pairs.len();
     for (at, pair) in pairs.as_chunks::<2>().0.iter().enumerate().rev() {
         sums = sums.add_pair(&key.powers, *pair, start + 2 * at);
     }
     for register in first {
-        let (power, middle) = powers(&key.powers, start - 1);
-        sums = sums.add(reverse(*register), power, middle);
+        let (power, cross) = powers(&key.powers, start - 1);
+        sums = sums.add(reverse(*register), power, cross);
     }
     sums
 }

@@ -1,20 +1,20 @@
 //! Messages under one key.
 
-use super::columns::{CHUNK, column, columns};
-use super::hash::{Sums, middle_of, sum_rows, xor3, zero};
+use super::hash::{Sums, cross_term_of, sum_messages, xor3, zero};
 use super::headers;
-use super::lot::{Schedule, Wide};
-use super::masks::{Known, aes, encrypt};
+use super::interleaved::{INTERLEAVED_MAX, interleaved, interleaved_one};
+use super::masks::{BatchState, aes, encrypt};
 use super::register::*;
-use super::row::row;
+use super::sequential::sequential;
+use super::stride::{BroadcastKeys, Schedule};
 use super::{BLOCK, LANES};
 use crate::packet::{AeadForm, Message, POWERS, Parts, TAG_BYTES, Unprotect};
 use std::arch::x86_64::*;
 
-/// Where what is known of messages lies, and the sums of their products: made once for many, since it takes
+/// Where what is state of messages lies, and the sums of their products: made once for many, since it takes
 /// time to clear it.
 pub(super) struct Scratch<const G: usize> {
-    known: Known<G>,
+    state: BatchState<G>,
     sums: [Sums; G],
     /// Whether headers have their masks on.
     masked: bool,
@@ -25,7 +25,7 @@ impl<const G: usize> Scratch<G> {
 
     #[inline]
     pub(super) fn new(masked: bool) -> Self {
-        Self { known: Known::nothing(), sums: [zero(); G], masked }
+        Self { state: BatchState::nothing(), sums: [zero(); G], masked }
     }
 
     }
@@ -41,19 +41,19 @@ features! {
 /// Loops over messages go to the slice's end, which the compiler does not know, so that it does not
 /// unroll them: all of it has to stay in the cache of decoded instructions.
 #[inline(never)]
-pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: usize>(
+pub(super) fn uniform_batch<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: usize>(
     messages: &mut [[M; LANES]],
     scratch: &mut Scratch<G>,
 ) -> bool {
     let Some([first, ..]) = messages.first_mut() else { return false };
-    let Scratch { known, sums, masked } = scratch;
+    let Scratch { state, sums, masked } = scratch;
     let (key, iv) = match first.opened() {
         Some(packet) if *masked => (packet.keys.current.key(), packet.keys.current.iv_number()),
         _ => (first.key(), first.iv()),
     };
     let AeadForm::Gcm(key) = &key.0 else { return false };
     let first = broadcast(&key.first);
-    let first_middle = broadcast_middle(&key.first_middle);
+    let first_cross_term = broadcast_cross_term(&key.first_cross_term);
     let first_key = broadcast(&key.aes.round_keys[0]);
     // Whether all have one block of data, and one of additional data at most.
     let (mut one_block, mut short_headers) = (true, true);
@@ -62,13 +62,13 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         -1, -1, -1, -1, 0, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1,
     ));
     if M::OPENED && *masked {
-        if !known.unmask::<M, ROUNDS>(messages) {
+        if !state.unmask::<M, ROUNDS>(messages) {
             return false;
         }
         for at in 0..messages.len().min(G) {
-            let numbers = _mm512_shuffle_epi8(known.nonces[at].load(), number_order);
-            known.nonces[at].store(_mm512_xor_si512(iv, numbers));
-            one_block &= are_one_block(known.lengths[at].load());
+            let numbers = _mm512_shuffle_epi8(state.nonces[at].load(), number_order);
+            state.nonces[at].store(_mm512_xor_si512(iv, numbers));
+            one_block &= are_one_block(state.lengths[at].load());
         }
     } else {
         for (at, messages) in messages.iter_mut().enumerate().take(G) {
@@ -93,12 +93,12 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                 starts[lane] = load_masked(aad);
             }
             let (numbers, sizes) = (join(numbers), join(sizes));
-            known.nonces[at].store(match M::NUMBERED {
+            state.nonces[at].store(match M::NUMBERED {
                 true => _mm512_xor_si512(iv, _mm512_shuffle_epi8(numbers, number_order)),
                 false => numbers,
             });
             let lengths = _mm512_slli_epi64::<3>(sizes);
-            known.lengths[at].store(lengths);
+            state.lengths[at].store(lengths);
             one_block &= are_one_block(lengths);
             let long = _mm512_cmpgt_epu64_mask(sizes, _mm512_set1_epi64(BLOCK as i64)) & 0xaa != 0;
             short_headers &= !long;
@@ -107,21 +107,21 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
                     *start = headers::last(key, message);
                 }
             }
-            known.headers[at] = join(starts);
+            state.headers[at] = join(starts);
             if M::PACKETS && !long {
                 let header_bytes = _mm512_shuffle_epi8(sizes, _mm512_set1_epi8(8));
-                (known.headers[at], known.masks[at]) =
-                    headers::numbered(known.headers[at], header_bytes, numbers);
+                (state.headers[at], state.masks[at]) =
+                    headers::numbered(state.headers[at], header_bytes, numbers);
             }
         }
     }
     let mut tags = [_mm512_setzero_si512(); G];
-    for (tags, nonces) in tags.iter_mut().zip(&known.nonces) {
+    for (tags, nonces) in tags.iter_mut().zip(&state.nonces) {
         *tags = xor3(nonces.load(), first_key, every_lane(1 << 24));
     }
     if one_block {
         let mut states = tags;
-        for (state, nonces) in states.iter_mut().zip(&known.nonces) {
+        for (state, nonces) in states.iter_mut().zip(&state.nonces) {
             *state = xor3(nonces.load(), first_key, every_lane(2 << 24));
         }
         for round in 1..ROUNDS {
@@ -140,11 +140,11 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         // Additional data is two blocks before the lengths, data one.
         let [before, power] =
             [2, 1].map(|before_last| broadcast(&key.powers.all()[POWERS - before_last]));
-        let [before_middle, power_middle] = [middle_of(before), middle_of(power)];
+        let [before_cross_term, power_cross_term] = [cross_term_of(before), cross_term_of(power)];
         for (at, messages) in messages.iter_mut().enumerate().take(G) {
             let hashed = blocks::<M, SEAL, ROUNDS, G>(messages, states[at], last_key);
-            let header = zero().add(reverse(known.headers[at]), before, before_middle);
-            sums[at] = header.add(hashed, power, power_middle);
+            let header = zero().add(reverse(state.headers[at]), before, before_cross_term);
+            sums[at] = header.add(hashed, power, power_cross_term);
         }
     } else {
         for round in 1..ROUNDS {
@@ -159,28 +159,28 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         }
         let mut wide = None;
         for (at, messages) in messages.iter_mut().enumerate().take(G) {
-            let before = zero().add(reverse(known.headers[at]), first, first_middle).reduce();
+            let before = zero().add(reverse(state.headers[at]), first, first_cross_term).reduce();
             let [a, b, c, d] = messages;
             let [a, b, c, d] = [a.parts(), b.parts(), c.parts(), d.parts()];
             let [a, b, c, d] = [a.data, b.data, c.data, d.data];
             let sizes = [a.len(), b.len(), c.len(), d.len()];
             let registers = sizes.map(registers);
-            let alike = registers.iter().all(|other| *other == registers[0]);
-            let nonces = known.nonces[at].load();
-            sums[at] = if alike && registers[0] == 1 {
-                column::<SEAL, ROUNDS>(key, nonces, [a, b, c, d], before)
-            } else if alike && (2..=CHUNK).contains(&registers[0]) {
-                let wide = &*wide.get_or_insert_with(|| Wide::new(key));
+            let same_registers = registers.iter().all(|other| *other == registers[0]);
+            let nonces = state.nonces[at].load();
+            sums[at] = if same_registers && registers[0] == 1 {
+                interleaved_one::<SEAL, ROUNDS>(key, nonces, [a, b, c, d], before)
+            } else if same_registers && (2..=INTERLEAVED_MAX).contains(&registers[0]) {
+                let wide = &*wide.get_or_insert_with(|| BroadcastKeys::new(key));
                 let schedule = Schedule { powers: key.many(), wide };
-                columns::<SEAL, ROUNDS>(key, schedule, nonces, [a, b, c, d], registers[0], before)
+                interleaved::<SEAL, ROUNDS>(key, schedule, nonces, [a, b, c, d], registers[0], before)
             } else {
                 let [na, nb, nc, nd] = split(nonces);
-                let [ha, hb, hc, hd] = split(known.headers[at]);
-                sum_rows(&[
-                    row::<SEAL, ROUNDS, _>(key, &key.powers, na, a, ha).0,
-                    row::<SEAL, ROUNDS, _>(key, &key.powers, nb, b, hb).0,
-                    row::<SEAL, ROUNDS, _>(key, &key.powers, nc, c, hc).0,
-                    row::<SEAL, ROUNDS, _>(key, &key.powers, nd, d, hd).0,
+                let [ha, hb, hc, hd] = split(state.headers[at]);
+                sum_messages(&[
+                    sequential::<SEAL, ROUNDS, _>(key, &key.powers, na, a, ha).0,
+                    sequential::<SEAL, ROUNDS, _>(key, &key.powers, nb, b, hb).0,
+                    sequential::<SEAL, ROUNDS, _>(key, &key.powers, nc, c, hc).0,
+                    sequential::<SEAL, ROUNDS, _>(key, &key.powers, nd, d, hd).0,
                 ])
             };
         }
@@ -189,7 +189,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
         }
     }
     for (at, messages) in messages.iter_mut().enumerate().take(G) {
-        let hashes = sums[at].add(known.lengths[at].load(), first, first_middle).reduce();
+        let hashes = sums[at].add(state.lengths[at].load(), first, first_cross_term).reduce();
         let tags = _mm512_xor_si512(reverse(hashes), tags[at]);
         if let [Some(a), Some(b), Some(c), Some(d)] = opened(messages) {
             let sent = of_lanes([a.sent(), b.sent(), c.sent(), d.sent()]);
@@ -206,7 +206,7 @@ pub(super) fn group_of<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize
     }
     let header_key = messages.first().and_then(|[first, ..]| first.header_key());
     if short_headers && let Some(key) = header_key.and_then(|key| aes(key)) {
-        headers::finish_group(messages, &known.headers, &known.masks, |states| encrypt(key, states));
+        headers::finish_uniform(messages, &state.headers, &state.masks, |states| encrypt(key, states));
     } else {
         for message in messages.as_flattened_mut() {
             headers::finish_one(message, None);

@@ -1,7 +1,7 @@
 //! Masks for headers: samples through the cipher, as many at once as hide its latency.
 
 use super::PACKETS;
-use super::width::{Block, LOT, Narrow, Vector, Width};
+use super::width::{Block, STRIDE, Vector, Width, Width128};
 use crate::aes::{Rounds, Schedule};
 
 /// Samples through the cipher, each in its own place.
@@ -23,23 +23,23 @@ fn together_by<W: Width, const ROUNDS: usize>(
     aes: &Schedule,
     samples: &[&Block; PACKETS],
 ) -> [Block; PACKETS] {
-    let (narrow, keys) = (width.narrow(), &aes.round_keys);
+    let (w128, keys) = (width.w128(), &aes.round_keys);
     let mut masks = [[0; 16]; PACKETS];
     let (places, _) = W::split(masks.as_flattened_mut());
-    for (places, samples) in places.chunks_mut(LOT).zip(samples.chunks(LOT * W::BLOCKS)) {
+    for (places, samples) in places.chunks_mut(STRIDE).zip(samples.chunks(STRIDE * W::BLOCKS)) {
         let key = width.all(&keys[0]);
-        let mut states = [key; LOT];
+        let mut states = [key; STRIDE];
         for (state, samples) in states.iter_mut().zip(samples.chunks(W::BLOCKS)) {
             if let [low, ..] = samples
                 && let [.., high] = samples
             {
-                *state = width.xor(key, width.join(narrow.load(low), narrow.load(high)));
+                *state = width.xor(key, width.join(w128.load(low), w128.load(high)));
             }
         }
         for key in &keys[1..ROUNDS] {
             let key = width.all(key);
             for state in &mut states {
-                *state = width.here(width.round(*state, key));
+                *state = width.ordered(width.round(*state, key));
             }
         }
         let key = width.all(&keys[ROUNDS]);
@@ -52,19 +52,19 @@ fn together_by<W: Width, const ROUNDS: usize>(
 
 /// A sample through the cipher.
 #[inline(always)]
-pub(super) fn alone(narrow: Narrow, aes: &Schedule, sample: Vector) -> Block {
+pub(super) fn alone(w128: Width128, aes: &Schedule, sample: Vector) -> Block {
     match aes.rounds {
-        Rounds::Ten => alone_by::<10>(narrow, aes, sample),
-        Rounds::Fourteen => alone_by::<14>(narrow, aes, sample),
+        Rounds::Ten => alone_by::<10>(w128, aes, sample),
+        Rounds::Fourteen => alone_by::<14>(w128, aes, sample),
     }
 }
 
 #[inline(always)]
-fn alone_by<const ROUNDS: usize>(narrow: Narrow, aes: &Schedule, sample: Vector) -> Block {
+fn alone_by<const ROUNDS: usize>(w128: Width128, aes: &Schedule, sample: Vector) -> Block {
     let keys = &aes.round_keys;
-    let mut state = narrow.xor(sample, narrow.load(&keys[0]));
+    let mut state = w128.xor(sample, w128.load(&keys[0]));
     for key in &keys[1..ROUNDS] {
-        state = narrow.round(state, narrow.load(key));
+        state = w128.round(state, w128.load(key));
     }
-    narrow.bytes(narrow.last_round(state, narrow.load(&keys[ROUNDS])))
+    w128.bytes(w128.last_round(state, w128.load(&keys[ROUNDS])))
 }

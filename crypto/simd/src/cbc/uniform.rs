@@ -1,9 +1,9 @@
 //! Requests side by side that differ in nothing but keys and bytes: their lanes begin and end
 //! together, so that nothing is handed from pass to pass.
 
-use crate::backend::{LANES, Room, States};
+use crate::cbc::hmac::{BLOCK_BYTES, Hash, PADDING_BYTES_MIN, pad};
 use crate::cbc::{self, Chains};
-use crate::hmac::{BLOCK_BYTES, Hash, PADDING_BYTES_MIN, pad};
+use crate::cbc::{Backend, LANES, States};
 use crate::job::{Cipher, Job, Mac};
 use std::array;
 use std::ops::Range;
@@ -56,14 +56,19 @@ impl Uniform {
     }
 
     /// Seals them.
-    pub(crate) fn seal<R: Room>(&self, room: R, jobs: &mut [Job<'_>], lanes: &mut Lanes) {
+    pub(crate) fn seal<R: Backend>(&self, backend: R, jobs: &mut [Job<'_>], lanes: &mut Lanes) {
         match self.rounds {
-            10 => self.run::<R, 10>(room, jobs, lanes),
-            _ => self.run::<R, 14>(room, jobs, lanes),
+            10 => self.run::<R, 10>(backend, jobs, lanes),
+            _ => self.run::<R, 14>(backend, jobs, lanes),
         }
     }
 
-    fn run<R: Room, const ROUNDS: usize>(&self, room: R, jobs: &mut [Job<'_>], lanes: &mut Lanes) {
+    fn run<R: Backend, const ROUNDS: usize>(
+        &self,
+        backend: R,
+        jobs: &mut [Job<'_>],
+        lanes: &mut Lanes,
+    ) {
         let Lanes { chains, states, outer, ends } = lanes;
         let mut messages: [&mut [u8]; LANES] = array::from_fn(|_| Default::default());
         let mut macs: [Option<&mut Mac<'_>>; LANES] = [const { None }; LANES];
@@ -80,20 +85,20 @@ impl Uniform {
         }
         let (ahead, steps) = self.plan();
         let (first, then) = (self.cipher.start + ahead, self.cipher.start + ahead + steps);
-        encrypt::<R, ROUNDS>(room, chains, &mut messages, self.cipher.start..first);
+        encrypt::<R, ROUNDS>(backend, chains, &mut messages, self.cipher.start..first);
         if steps > 0 {
             let lane = |message| Lane::new(message, first, self.mac.start);
             let mut lanes = messages.each_mut().map(|message| lane(message));
-            room.stitch::<ROUNDS>(chains, states, &mut lanes, steps / BLOCK_BYTES);
+            backend.stitch::<ROUNDS>(chains, states, &mut lanes, steps / BLOCK_BYTES);
         }
-        encrypt::<R, ROUNDS>(room, chains, &mut messages, then..self.cipher.end);
+        encrypt::<R, ROUNDS>(backend, chains, &mut messages, then..self.cipher.end);
 
         let rest = self.mac.len() % BLOCK_BYTES;
         let (hashed, whole) = (self.mac.start + steps, self.mac.end - rest);
         // An idle lane hashes what the first does, and nobody looks at the result.
         let idle = messages[0].get(hashed..whole).unwrap_or_default();
         let inputs = messages.each_ref().map(|all| all.get(hashed..whole).unwrap_or(idle));
-        room.compress(self.hash, states, &inputs, (whole - hashed) / BLOCK_BYTES);
+        backend.compress(self.hash, states, &inputs, (whole - hashed) / BLOCK_BYTES);
         let bytes = rest + self.back;
         let end = (bytes + PADDING_BYTES_MIN).next_multiple_of(BLOCK_BYTES);
         for ((message, mac), lane) in messages.iter().zip(&macs).zip(&mut *ends) {
@@ -104,8 +109,8 @@ impl Uniform {
             pad(lane, bytes, (BLOCK_BYTES + self.mac.len() + self.back) as u64);
         }
         let inputs = ends.each_ref().map(|lane| &lane[..end]);
-        room.compress(self.hash, states, &inputs, end / BLOCK_BYTES);
-        room.finish(self.hash, states, outer);
+        backend.compress(self.hash, states, &inputs, end / BLOCK_BYTES);
+        backend.finish(self.hash, states, outer);
         for (at, mac) in macs.into_iter().enumerate() {
             if let Some(mac) = mac {
                 outer.get(at, mac.tag);
@@ -165,8 +170,8 @@ impl<'j> Lane<'j> {
 }
 
 /// Encrypts this range of every lane.
-fn encrypt<R: Room, const ROUNDS: usize>(
-    room: R,
+fn encrypt<R: Backend, const ROUNDS: usize>(
+    backend: R,
     chains: &mut Chains,
     messages: &mut [&mut [u8]; LANES],
     range: Range<usize>,
@@ -175,7 +180,7 @@ fn encrypt<R: Room, const ROUNDS: usize>(
         let blocks = range.len() / cbc::BLOCK_BYTES;
         let mut data =
             messages.each_mut().map(|all| all.get_mut(range.clone()).unwrap_or_default());
-        room.cbc::<ROUNDS>(chains, &mut data, blocks);
+        backend.cbc::<ROUNDS>(chains, &mut data, blocks);
     }
 }
 

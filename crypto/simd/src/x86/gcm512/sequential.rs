@@ -1,12 +1,12 @@
 //! The data of one message, register by register.
 
 use super::hash::{Sums, carry, product, xor3, zero};
-use super::lot::{
-    Lot, Schedule, Wide, in_step, last_round, pair_of_powers, part_and_pair, round,
-    short_last_round,
-};
 use super::register::*;
-use super::{BLOCK, LANES, LOT, here};
+use super::stride::{
+    BroadcastKeys, Schedule, Stride, last_round, round, rounds_and_products, rounds_in_step,
+    short_last_round, two_powers,
+};
+use super::{BLOCK, LANES, STRIDE, ordered};
 use crate::packet::{GcmKey, Powers};
 use std::arch::x86_64::*;
 use std::mem;
@@ -17,7 +17,7 @@ features! {
 /// times their powers of H sum up to, and the tag's key stream, which goes through the cipher beside the
 /// first of them.
 #[inline(never)]
-pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
+pub(super) fn sequential<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     key: &GcmKey,
     powers: &Powers<EIGHTS>,
     nonce: __m128i,
@@ -28,19 +28,19 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     let mut cursor = Cursor::new(data);
     let (pad, none) = (cursor.pad, _mm512_setzero_si512());
     let mut stream = Stream::new(key, nonce, pad);
-    let start = registers.saturating_sub(1) % LOT + registers.min(1);
-    let left = (registers - start) / LOT;
+    let start = registers.saturating_sub(1) % STRIDE + registers.min(1);
+    let left = (registers - start) / STRIDE;
     let span = 2 * EIGHTS;
     let mut sums = zero();
     // The block before the data is in the same register, or in the one before. If these are full, its
     // product is added; if all powers are taken, it is hashed first.
-    let behind = start + LOT * left % span;
+    let behind = start + STRIDE * left % span;
     let (register_before, first_register) = match (pad, start) {
-        (0, all) if all == LOT && behind < span => {
+        (0, all) if all == STRIDE && behind < span => {
             sums = product(reverse_block(before), &powers.all()[8 * EIGHTS - 1 - LANES * behind]);
             (none, none)
         }
-        (0, all) if all == LOT => (none, reverse(product(reverse_block(before), &key.first).reduce())),
+        (0, all) if all == STRIDE => (none, reverse(product(reverse_block(before), &key.first).reduce())),
         (0, _) => (at_block(LANES - 1, before), none),
         _ => (none, at_block(pad - 1, before)),
     };
@@ -49,18 +49,18 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     let before = [register_before, first_register];
     let (mut waiting, tag) = stream.start::<SEAL, ROUNDS, EIGHTS>(key, &mut cursor, start, before);
     if left > 0 {
-        let mut wide = Wide::new(key);
+        let mut wide = BroadcastKeys::new(key);
         let schedule = Schedule { powers, wide: &wide };
         // Where the powers of the registers that wait begin.
-        let mut at = (2 * span - LOT - LOT * left % span) % span;
+        let mut at = (2 * span - STRIDE - STRIDE * left % span) % span;
         for _ in 0..left {
             let before = (sums, waiting);
             (sums, waiting) =
-                stream.lot::<SEAL, ROUNDS, EIGHTS>(schedule, &mut cursor, before, at);
-            at = if at + LOT == span { 0 } else { at + LOT };
+                stream.stride::<SEAL, ROUNDS, EIGHTS>(schedule, &mut cursor, before, at);
+            at = if at + STRIDE == span { 0 } else { at + STRIDE };
         }
         wide.wipe();
-        if span == LOT {
+        if span == STRIDE {
             waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
             sums = zero();
         }
@@ -74,10 +74,10 @@ pub(super) fn row<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
 fn hash<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
     powers: &Powers<EIGHTS>,
     mut sums: Sums,
-    blocks: [__m512i; LOT],
+    blocks: [__m512i; STRIDE],
 ) -> Sums {
     for (pair, blocks) in blocks.as_chunks::<2>().0.iter().enumerate() {
-        sums = sums.add_pair(powers, *blocks, 2 * EIGHTS - LOT + 2 * pair);
+        sums = sums.add_pair(powers, *blocks, 2 * EIGHTS - STRIDE + 2 * pair);
     }
     sums
 }
@@ -109,7 +109,7 @@ impl Stream {
     #[inline]
     fn next<const N: usize>(&mut self) -> [__m512i; N] {
         let (counters, _) = COUNTERS.0[self.from..].as_chunks::<LANES>();
-        let counters = counters.first_chunk::<N>().expect("at most a lot behind 255");
+        let counters = counters.first_chunk::<N>().expect("at most a stride behind 255");
         let mut next = [self.base; N];
         for (next, counters) in next.iter_mut().zip(counters) {
             *next = _mm512_xor_si512(*next, load_blocks(counters));
@@ -131,8 +131,8 @@ impl Stream {
         next
     }
 
-    /// Up to a lot of registers, any of them short. Returns what belongs into the hash, after so many zeros
-    /// that it is a lot, and the tag's key stream. What is before the data is in a register
+    /// Up to a stride of registers, any of them short. Returns what belongs into the hash, after so many zeros
+    /// that it is a stride, and the tag's key stream. What is before the data is in a register
     /// before them and is added to the first.
     #[inline]
     fn start<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
@@ -141,7 +141,7 @@ impl Stream {
         cursor: &mut Cursor<'_>,
         registers: usize,
         before: [__m512i; 2],
-    ) -> ([__m512i; LOT], __m128i) {
+    ) -> ([__m512i; STRIDE], __m128i) {
         match registers {
             0 => self.start_of::<SEAL, ROUNDS, EIGHTS, 0>(key, cursor, before),
             1 => self.start_of::<SEAL, ROUNDS, EIGHTS, 1>(key, cursor, before),
@@ -151,7 +151,7 @@ impl Stream {
             5 => self.start_of::<SEAL, ROUNDS, EIGHTS, 5>(key, cursor, before),
             6 => self.start_of::<SEAL, ROUNDS, EIGHTS, 6>(key, cursor, before),
             7 => self.start_of::<SEAL, ROUNDS, EIGHTS, 7>(key, cursor, before),
-            _ => self.start_of::<SEAL, ROUNDS, EIGHTS, LOT>(key, cursor, before),
+            _ => self.start_of::<SEAL, ROUNDS, EIGHTS, STRIDE>(key, cursor, before),
         }
     }
 
@@ -161,18 +161,18 @@ impl Stream {
         key: &GcmKey,
         cursor: &mut Cursor<'_>,
         before: [__m512i; 2],
-    ) -> ([__m512i; LOT], __m128i) {
+    ) -> ([__m512i; STRIDE], __m128i) {
         let base = _mm512_castsi512_si128(self.base);
         let mut states = self.next::<N>();
-        let (tag, last_key) = in_step!(key, states, base);
-        let mut done = [_mm512_setzero_si512(); LOT];
+        let (tag, last_key) = rounds_in_step!(key, states, base);
+        let mut done = [_mm512_setzero_si512(); STRIDE];
         for (at, mut state) in states.into_iter().enumerate() {
             let (bytes, pad) = cursor.register();
             short_last_round::<SEAL>(&mut state, last_key, bytes, pad);
-            done[LOT - N + at] = state;
+            done[STRIDE - N + at] = state;
         }
         let [register_before, first] = before;
-        let (zeros, data) = done.split_at_mut(LOT - N);
+        let (zeros, data) = done.split_at_mut(STRIDE - N);
         if let Some(place) = zeros.last_mut() {
             *place = register_before;
         }
@@ -182,38 +182,38 @@ impl Stream {
         (done, tag)
     }
 
-    /// A lot, of which only the last may be short, while the ones before them are taken into the
+    /// A stride, of which only the last may be short, while the ones before them are taken into the
     /// hash, the first so many from where the powers begin. If all powers begin with these, `before` is
     /// reduced, else they are added to it.
     #[inline]
-    fn lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
+    fn stride<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize>(
         &mut self,
         schedule: Schedule<'_, ROUNDS, EIGHTS>,
         cursor: &mut Cursor<'_>,
-        (mut sums, mut waiting): (Sums, [__m512i; LOT]),
+        (mut sums, mut waiting): (Sums, [__m512i; STRIDE]),
         at: usize,
-    ) -> (Sums, [__m512i; LOT]) {
-        let schedule = schedule.again();
-        let (whole, tail) = cursor.lot();
-        let mut lot = Lot::<SEAL, ROUNDS, EIGHTS>::new(schedule, self.next());
+    ) -> (Sums, [__m512i; STRIDE]) {
+        let schedule = schedule.reload();
+        let (whole, tail) = cursor.stride();
+        let mut stride = Stride::<SEAL, ROUNDS, EIGHTS>::new(schedule, self.next());
         if at == 0 {
             waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
             sums = zero();
         }
         // What is being reduced belongs into the first pair: it comes last.
         let (pairs, _) = waiting.as_chunks::<2>();
-        sums = part_and_pair!(lot, schedule, 0, sums, pairs[1], at + 2);
-        sums = part_and_pair!(lot, schedule, 1, sums, pairs[2], at + 4);
-        sums = part_and_pair!(lot, schedule, 2, sums, pairs[3], at + 6);
-        sums = part_and_pair!(lot, schedule, 3, sums, pairs[0], at);
+        sums = rounds_and_products!(stride, schedule, 0, sums, pairs[1], at + 2);
+        sums = rounds_and_products!(stride, schedule, 1, sums, pairs[2], at + 4);
+        sums = rounds_and_products!(stride, schedule, 2, sums, pairs[3], at + 6);
+        sums = rounds_and_products!(stride, schedule, 3, sums, pairs[0], at);
         let last_key = schedule.key(ROUNDS);
-        let mut states = lot.states();
-        for at in 0..LOT - 1 {
+        let mut states = stride.states();
+        for at in 0..STRIDE - 1 {
             last_round::<SEAL>(&mut states[at], last_key, &mut whole[at]);
         }
         match <&mut [u8; 64]>::try_from(&mut *tail) {
-            Ok(bytes) => last_round::<SEAL>(&mut states[LOT - 1], last_key, bytes),
-            Err(_) => short_last_round::<SEAL>(&mut states[LOT - 1], last_key, tail, 0),
+            Ok(bytes) => last_round::<SEAL>(&mut states[STRIDE - 1], last_key, bytes),
+            Err(_) => short_last_round::<SEAL>(&mut states[STRIDE - 1], last_key, tail, 0),
         }
         (sums, states)
     }
@@ -244,12 +244,12 @@ impl<'m> Cursor<'m> {
         (register, pad)
     }
 
-    /// The next lot, of which only the last may be short; and goes on.
-    fn lot(&mut self) -> (&mut [[u8; 64]], &mut [u8]) {
+    /// The next stride, of which only the last may be short; and goes on.
+    fn stride(&mut self) -> (&mut [[u8; 64]], &mut [u8]) {
         let data = mem::take(&mut self.data);
-        let (lot, rest) = data.split_at_mut(data.len().min(64 * LOT));
+        let (stride, rest) = data.split_at_mut(data.len().min(64 * STRIDE));
         self.data = rest;
-        let (whole, tail) = lot.split_at_mut(64 * (LOT - 1));
-        (&mut whole.as_chunks_mut().0[..LOT - 1], tail)
+        let (whole, tail) = stride.split_at_mut(64 * (STRIDE - 1));
+        (&mut whole.as_chunks_mut().0[..STRIDE - 1], tail)
     }
 }

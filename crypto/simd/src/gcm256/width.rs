@@ -4,9 +4,9 @@
 //! pass registers through memory, instruction by instruction. So there are no closures here.
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use crate::arm::{Neon as Narrow, Vector};
+pub(crate) use crate::arm::{Neon as Width128, Vector};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use crate::x86::{Aesni as Narrow, Vector};
+pub(crate) use crate::x86::{Aesni as Width128, Vector};
 
 /// A block of the cipher, or an element of GHASH's field in reversed order.
 pub(crate) type Block = [u8; 16];
@@ -16,7 +16,7 @@ pub(crate) const REVERSED: Block = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3,
 /// Blocks that meet powers of H side by side.
 pub(crate) const EIGHT: usize = 8;
 /// Registers that go through the cipher together: so many that its latency does not show.
-pub(crate) const LOT: usize = 8;
+pub(crate) const STRIDE: usize = 8;
 
 /// That the features of a width are there: whoever has one may do all this.
 pub(crate) trait Width: Copy {
@@ -30,7 +30,7 @@ pub(crate) trait Width: Copy {
     const REGISTERS: usize = EIGHT / Self::BLOCKS;
 
     /// For what is done block by block.
-    fn narrow(self) -> Narrow;
+    fn w128(self) -> Width128;
     /// Cuts into registers, and what is left.
     fn split(bytes: &mut [u8]) -> (&mut [Self::Bytes], &mut [u8]);
     fn load(self, bytes: &Self::Bytes) -> Self::Register;
@@ -41,9 +41,9 @@ pub(crate) trait Width: Copy {
     fn blocks(self, blocks: &[Block]) -> Self::Register;
     /// A register of eight powers of H.
     fn powers(self, powers: &[Block; EIGHT], at: usize) -> Self::Register;
-    /// The middles of a register of powers in the low halves, and those of the one that comes half of the
+    /// The cross_terms of a register of powers in the low halves, and those of the one that comes half of the
     /// eight later in the high halves.
-    fn middles(self, middles: &[[u64; 2]; EIGHT / 2], at: usize) -> Self::Register;
+    fn cross_terms(self, cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> Self::Register;
     /// A block in the lowest place, zeros elsewhere.
     fn lowest(self, block: Vector) -> Self::Register;
     /// Two blocks, if there are so many in a register: else the last of them.
@@ -72,12 +72,12 @@ pub(crate) trait Width: Copy {
     fn high_only(self, value: Self::Register) -> Self::Register;
     /// The value, computed after all such before it and before all such behind it: the compiler keeps
     /// their order.
-    fn here(self, value: Self::Register) -> Self::Register;
+    fn ordered(self, value: Self::Register) -> Self::Register;
     /// The sum of the blocks.
     fn sum(self, value: Self::Register) -> Vector;
 }
 
-impl Narrow {
+impl Width128 {
     #[inline(always)]
     pub(crate) fn bytes(self, block: Vector) -> Block {
         let mut bytes = [0; 16];

@@ -2,32 +2,32 @@
 //! while it waits for the end of one. What is unsafe here is to call code that needs features, by who has seen that they
 //! are there.
 
-mod ends;
 pub(crate) mod gcm;
 pub(crate) mod hash;
-pub(crate) mod lot;
 mod masks;
 mod message;
+mod partial;
+pub(crate) mod stride;
 pub(crate) mod width;
 
-pub(crate) use width::Narrow;
+pub(crate) use width::Width128;
 
 use crate::aes::Rounds;
 #[cfg(target_arch = "aarch64")]
 use crate::arm::fetch;
 use crate::chacha;
 use crate::packet::{
-    AeadForm, AeadKey, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open, POWERS, Parts,
-    Powers, Protect, Room, SAMPLE_BYTES, Seal, ShortHeader, Unprotect, mask,
+    AeadForm, AeadKey, Backend, GcmKey, HeaderForm, HeaderKey, Mask, MaskKey, Message, Open,
+    POWERS, Parts, Powers, Protect, SAMPLE_BYTES, Seal, ShortHeader, Unprotect, mask,
 };
 use crate::portable::Library;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{Avx2, fetch};
-use ends::across;
-use lot::Lots;
-use message::Text;
+use message::Context;
+use partial::across;
 use std::{ptr, slice};
-use width::{LOT, Vector, Width};
+use stride::Strides;
+use width::{STRIDE, Vector, Width};
 
 /// Packets whose payloads are sealed, and then whose headers are completed: so many that no step waits for what
 /// the one before it has just stored in other pieces, so few that they are still in the cache.
@@ -41,20 +41,20 @@ const LONE_BYTES: usize = 4096;
 const FEW: usize = 4;
 
 /// A width that has functions for messages of every kind.
-trait Messages: Lots {
+trait Messages: Strides {
     /// See [`message::long`].
     fn long<const ROUNDS: usize, const SEAL: bool, const EIGHTS: usize>(
         self,
         key: &GcmKey,
         powers: &Powers<EIGHTS>,
-        text: Text,
+        context: Context,
         data: &mut [u8],
     ) -> Vector;
     /// See [`message::short`].
     fn short<const ROUNDS: usize, const SEAL: bool>(
         self,
         key: &GcmKey,
-        text: Text,
+        context: Context,
         data: &mut [u8],
     ) -> Vector;
     /// See [`chacha::masks`].
@@ -64,8 +64,8 @@ trait Messages: Lots {
 /// Their masks.
 type Masks = [[u8; SAMPLE_BYTES]; PACKETS];
 
-/// A room, its features on in everything that is inlined into these functions.
-macro_rules! room {
+/// A backend, its features on in everything that is inlined into these functions.
+macro_rules! backend {
     ($width:ty, $features:literal, $abi:tt, [$($blocks:literal)*]) => {
         impl Messages for $width {
             #[inline(always)]
@@ -73,7 +73,7 @@ macro_rules! room {
                 self,
                 key: &GcmKey,
                 powers: &Powers<EIGHTS>,
-                Text { nonce, aad, aad_bytes }: Text,
+                Context { nonce, aad, aad_bytes }: Context,
                 data: &mut [u8],
             ) -> Vector {
                 // So that blocks are handed over in registers: in memory they would be waited for.
@@ -93,8 +93,8 @@ macro_rules! room {
                     aad_bytes: usize,
                     data: &mut [u8],
                 ) -> Vector {
-                    let text = Text { nonce, aad, aad_bytes };
-                    message::long::<_, ROUNDS, SEAL, _>(width, key, powers, text, data)
+                    let context = Context { nonce, aad, aad_bytes };
+                    message::long::<_, ROUNDS, SEAL, _>(width, key, powers, context, data)
                 }
                 // SAFETY: `detect` has seen the features.
                 unsafe {
@@ -106,7 +106,7 @@ macro_rules! room {
             fn short<const ROUNDS: usize, const SEAL: bool>(
                 self,
                 key: &GcmKey,
-                Text { nonce, aad, aad_bytes }: Text,
+                Context { nonce, aad, aad_bytes }: Context,
                 data: &mut [u8],
             ) -> Vector {
                 // The same.
@@ -125,8 +125,8 @@ macro_rules! room {
                     aad_bytes: usize,
                     data: &mut [u8],
                 ) -> Vector {
-                    let text = Text { nonce, aad, aad_bytes };
-                    message::short::<_, ROUNDS, SEAL, BLOCKS>(width, key, text, data)
+                    let context = Context { nonce, aad, aad_bytes };
+                    message::short::<_, ROUNDS, SEAL, BLOCKS>(width, key, context, data)
                 }
                 #[allow(improper_ctypes_definitions)]
                 type Short =
@@ -151,7 +151,7 @@ macro_rules! room {
             }
         }
 
-        impl Room for $width {
+        impl Backend for $width {
             fn seal(self, messages: &mut [Seal<'_>]) {
                 #[target_feature(enable = $features)]
                 fn run(width: $width, messages: &mut [Seal<'_>]) {
@@ -201,11 +201,11 @@ macro_rules! room {
 }
 
 #[cfg(target_arch = "aarch64")]
-room!(Narrow, "aes", "C", [0 1 2 3 4 5 6 7 8]);
+backend!(Width128, "aes", "C", [0 1 2 3 4 5 6 7 8]);
 #[cfg(target_arch = "x86_64")]
-room!(Narrow, "avx,aes,pclmulqdq,ssse3,sse4.1", "sysv64", [0 1 2 3 4 5 6 7 8]);
+backend!(Width128, "avx,aes,pclmulqdq,ssse3,sse4.1", "sysv64", [0 1 2 3 4 5 6 7 8]);
 #[cfg(target_arch = "x86_64")]
-room!(
+backend!(
     Avx2,
     "avx2,vaes,vpclmulqdq,aes,pclmulqdq",
     "sysv64",
@@ -249,37 +249,37 @@ fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
     again: bool,
 ) {
     let AeadForm::Gcm(key) = &message.key().0 else { return message.library() };
-    let narrow = width.narrow();
-    let nonce = narrow.nonce(message.iv(), message.number());
+    let w128 = width.w128();
+    let nonce = w128.nonce(message.iv(), message.number());
     let Parts { aad, data } = message.parts();
     let aad_bytes = aad.len();
     let aad = match header {
-        Some(header) => narrow.reverse(header),
-        None => message::last_of_aad(narrow, key, aad),
+        Some(header) => w128.reverse(header),
+        None => message::last_of_aad(w128, key, aad),
     };
-    let text = Text { nonce, aad, aad_bytes };
-    let tag = if data.len() <= 16 * LOT * W::BLOCKS {
+    let context = Context { nonce, aad, aad_bytes };
+    let tag = if data.len() <= 16 * STRIDE * W::BLOCKS {
         match key.aes.rounds {
-            Rounds::Ten => width.short::<10, SEAL>(key, text, data),
-            Rounds::Fourteen => width.short::<14, SEAL>(key, text, data),
+            Rounds::Ten => width.short::<10, SEAL>(key, context, data),
+            Rounds::Fourteen => width.short::<14, SEAL>(key, context, data),
         }
     } else {
         let many = data.len() >= if again { NEIGHBOUR_BYTES } else { LONE_BYTES };
         match (key.aes.rounds, many) {
-            (Rounds::Ten, false) => width.long::<10, SEAL, _>(key, &key.powers, text, data),
-            (Rounds::Ten, true) => width.long::<10, SEAL, _>(key, key.many(), text, data),
-            (Rounds::Fourteen, false) => width.long::<14, SEAL, _>(key, &key.powers, text, data),
-            (Rounds::Fourteen, true) => width.long::<14, SEAL, _>(key, key.many(), text, data),
+            (Rounds::Ten, false) => width.long::<10, SEAL, _>(key, &key.powers, context, data),
+            (Rounds::Ten, true) => width.long::<10, SEAL, _>(key, key.many(), context, data),
+            (Rounds::Fourteen, false) => width.long::<14, SEAL, _>(key, &key.powers, context, data),
+            (Rounds::Fourteen, true) => width.long::<14, SEAL, _>(key, key.many(), context, data),
         }
     };
-    message.finish(&narrow.bytes(tag));
+    message.finish(&w128.bytes(tag));
 }
 
 /// Seals packets, and masks their headers. A header of at most a block is put together in a register, and written when
 /// it is masked.
 #[inline(always)]
-fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
-    let narrow = width.narrow();
+fn protect<W: Messages + Backend>(width: W, packets: &mut [Protect<'_>]) {
+    let w128 = width.w128();
     let mut headers = [[[0; SAMPLE_BYTES]; 2]; PACKETS];
     let mut again = false;
     for packets in packets.chunks_mut(PACKETS) {
@@ -292,10 +292,10 @@ fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
             // A call in each arm: in one for both, whether there is a header would be asked again.
             match packet.start() {
                 Some((start, bytes)) => {
-                    let places = narrow.places(bytes);
-                    let header = narrow.header(narrow.load(start), places, packet.number);
-                    narrow.store(&mut place[0], header);
-                    narrow.store(&mut place[1], places);
+                    let places = w128.places(bytes);
+                    let header = w128.header(w128.load(start), places, packet.number);
+                    w128.store(&mut place[0], header);
+                    w128.store(&mut place[1], places);
                     one::<_, _, true>(width, packet, Some(header), again);
                 }
                 None => {
@@ -314,9 +314,9 @@ fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
             for ((packet, mask), [header, places]) in packets.iter_mut().zip(&masks).zip(&headers) {
                 match packet.start_mut() {
                     Some(start) => {
-                        let (header, places) = (narrow.load(header), narrow.load(places));
-                        let masked = narrow.masked(header, narrow.load(mask), places);
-                        narrow.store(start, narrow.beginning(masked, places, narrow.load(start)));
+                        let (header, places) = (w128.load(header), w128.load(places));
+                        let masked = w128.masked(header, w128.load(mask), places);
+                        w128.store(start, w128.beginning(masked, places, w128.load(start)));
                     }
                     None => packet.mask_numbered(Mask::new(mask)),
                 }
@@ -327,10 +327,10 @@ fn protect<W: Messages + Room>(width: W, packets: &mut [Protect<'_>]) {
         for packet in &mut *packets {
             if let HeaderForm::Aes(key) = &packet.header_key.0 {
                 let sample = match packet.sample_in_parts().filter(|_| lone) {
-                    Some((block, behind)) => across(narrow, block, behind, packet.sample_at()),
-                    None => narrow.load(packet.sample()),
+                    Some((block, behind)) => across(w128, block, behind, packet.sample_at()),
+                    None => w128.load(packet.sample()),
                 };
-                let mask = masks::alone(narrow, &key.aes, sample);
+                let mask = masks::alone(w128, &key.aes, sample);
                 packet.mask_numbered(Mask::new(&mask));
             } else {
                 packet.put_number();
@@ -349,8 +349,8 @@ fn unprotect<W: Messages>(width: W, packets: &mut [Unprotect<'_>]) {
     if let [packet] = packets
         && let HeaderForm::Aes(key) = &packet.header_key.0
     {
-        let narrow = width.narrow();
-        let mask = masks::alone(narrow, &key.aes, narrow.load(packet.sample_or_zeros()));
+        let w128 = width.w128();
+        let mask = masks::alone(w128, &key.aes, w128.load(packet.sample_or_zeros()));
         return open(width, packet, &mask, false);
     }
     let mut again = false;
@@ -390,7 +390,7 @@ fn masks_of<W: Messages>(width: W, packets: &[Unprotect<'_>]) -> Masks {
 /// in memory it would be written in parts, and its load would wait.
 #[inline(always)]
 fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BYTES], again: bool) {
-    let narrow = width.narrow();
+    let w128 = width.w128();
     let Some(header) = packet.short_header(Mask::new(mask)) else {
         packet.unmask(Mask::new(mask));
         if packet.verdict.is_ok() {
@@ -399,18 +399,18 @@ fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BY
         return;
     };
     let ShortHeader { start, first, phase, number, bytes } = header;
-    let (start, places) = (narrow.load(start), narrow.places(bytes));
-    let unmasked = narrow.unmasked(start, narrow.load(mask), first, packet.number_at);
-    // Where there is room, nothing is written behind the header: what lies there is loaded next, and would wait.
+    let (start, places) = (w128.load(start), w128.places(bytes));
+    let unmasked = w128.unmasked(start, w128.load(mask), first, packet.number_at);
+    // Where there is backend, nothing is written behind the header: what lies there is loaded next, and would wait.
     if packet.number_at > 3
         && let Some(([place, ..], four)) = packet.packet[..bytes].split_last_chunk_mut()
     {
-        *four = ends::four(narrow, unmasked, bytes - four.len());
+        *four = partial::four(w128, unmasked, bytes - four.len());
         *place = first;
     } else if let Some(place) = packet.packet.first_chunk_mut() {
-        narrow.store(place, narrow.beginning(unmasked, places, start));
+        w128.store(place, w128.beginning(unmasked, places, start));
     }
-    let header = narrow.beginning(unmasked, places, narrow.number(0));
+    let header = w128.beginning(unmasked, places, w128.number(0));
     packet.find_key(phase, number, bytes);
     if packet.verdict.is_ok() {
         one::<_, _, false>(width, packet, Some(header), again);
@@ -445,8 +445,8 @@ fn masks<W: Messages>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]
         for sample in samples {
             match &sample.0.0 {
                 HeaderForm::Aes(key) => {
-                    let narrow = width.narrow();
-                    sample.1 = masks::alone(narrow, &key.aes, narrow.load(&sample.1));
+                    let w128 = width.w128();
+                    sample.1 = masks::alone(w128, &key.aes, w128.load(&sample.1));
                 }
                 HeaderForm::ChaCha(_) => chacha = true,
                 HeaderForm::Library(_) => Library.masks(slice::from_mut(sample)),

@@ -2,15 +2,15 @@
 //! rounds: instruction by instruction in an order that keeps all pipes busy.
 
 use super::register::*;
-use super::{LANES, LOT, here};
+use super::{LANES, STRIDE, ordered};
 use crate::packet::{GcmKey, Powers};
 use crate::x86::{load, store};
 use std::arch::x86_64::*;
 
 /// All round keys but the first, each in all lanes: to load them so takes none of the pipes that compute.
-pub(super) struct Wide<const ROUNDS: usize>([__m512i; ROUNDS]);
+pub(super) struct BroadcastKeys<const ROUNDS: usize>([__m512i; ROUNDS]);
 
-impl<const ROUNDS: usize> Wide<ROUNDS> {
+impl<const ROUNDS: usize> BroadcastKeys<ROUNDS> {
     features! {
 
     #[inline]
@@ -26,7 +26,7 @@ impl<const ROUNDS: usize> Wide<ROUNDS> {
     #[inline]
     pub(super) fn wipe(&mut self) {
         self.0 = [_mm512_setzero_si512(); ROUNDS];
-        again(self);
+        reload(self);
     }
 
     }
@@ -36,7 +36,7 @@ impl<const ROUNDS: usize> Wide<ROUNDS> {
 #[derive(Clone, Copy)]
 pub(super) struct Schedule<'k, const ROUNDS: usize, const EIGHTS: usize> {
     pub(super) powers: &'k Powers<EIGHTS>,
-    pub(super) wide: &'k Wide<ROUNDS>,
+    pub(super) wide: &'k BroadcastKeys<ROUNDS>,
 }
 
 impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
@@ -48,10 +48,10 @@ impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
         self.wide.0[round - 1]
     }
 
-    /// The same, from memory: see [`again`].
+    /// The same, from memory: see [`reload`].
     #[inline]
-    pub(super) fn again(self) -> Self {
-        Self { powers: again(self.powers), wide: again(self.wide) }
+    pub(super) fn reload(self) -> Self {
+        Self { powers: reload(self.powers), wide: reload(self.wide) }
     }
 
     }
@@ -59,16 +59,16 @@ impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
 
 /// Counter blocks on their way through the cipher. `SEAL` makes these functions their callers'
 /// own, which the compiler inlines.
-pub(super) struct Lot<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> {
-    pub(super) states: [__m512i; LOT],
+pub(super) struct Stride<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> {
+    pub(super) states: [__m512i; STRIDE],
 }
 
-impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Lot<SEAL, ROUNDS, EIGHTS> {
+impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Stride<SEAL, ROUNDS, EIGHTS> {
     features! {
 
     /// Begins with counter blocks that the first round key is added to.
     #[inline]
-    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; LOT]) -> Self {
+    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; STRIDE]) -> Self {
         let round_key = schedule.key(1);
         for state in &mut states {
             round(state, round_key);
@@ -91,74 +91,74 @@ impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Lot<SEAL, ROUND
 
     /// Which round key a part's round has: the first two rounds are those before all parts.
     pub(super) fn rounds(part: usize, at: usize) -> usize {
-        2 + part * (ROUNDS - 2) / (LOT / 2) + at
+        2 + part * (ROUNDS - 2) / (STRIDE / 2) + at
     }
 
     /// The states before the last round.
-    pub(super) fn states(self) -> [__m512i; LOT] {
+    pub(super) fn states(self) -> [__m512i; STRIDE] {
         self.states
     }
 }
 
-/// A part of the rounds of a lot of so many registers, and between them two others are taken into the hash, the
+/// A part of the rounds of a stride of so many registers, and between them two others are taken into the hash, the
 /// first so many from where the powers begin. A function would not be inlined everywhere.
-macro_rules! part_and_pair {
-    ($lot:ident, $schedule:expr, $part:expr, $sums:expr, $pair:expr, $at:expr) => {{
+macro_rules! rounds_and_products {
+    ($stride:ident, $schedule:expr, $part:expr, $sums:expr, $pair:expr, $at:expr) => {{
         let (schedule, sums, [a, b]) = ($schedule, $sums, $pair);
-        let rounds = |at| Lot::<SEAL, ROUNDS, EIGHTS>::rounds($part, at);
+        let rounds = |at| Stride::<SEAL, ROUNDS, EIGHTS>::rounds($part, at);
         let mut done = 0;
         macro_rules! next {
             () => {
-                round(&mut $lot.states[done % LOT], schedule.key(rounds(done / LOT)));
+                round(&mut $stride.states[done % STRIDE], schedule.key(rounds(done / STRIDE)));
                 done += 1;
             };
         }
-        let (power_a, power_b, powers_middle) = pair_of_powers(schedule.powers, $at);
+        let (power_a, power_b, powers_cross_terms) = two_powers(schedule.powers, $at);
         next!();
-        let a = here(reverse(a));
-        next!();
-        next!();
-        let b = here(reverse(b));
-        next!();
-        let low = here(_mm512_unpacklo_epi64(a, b));
-        next!();
-        let low_a = here(_mm512_clmulepi64_epi128::<0x00>(low, power_a));
-        next!();
-        let high = here(_mm512_unpackhi_epi64(a, b));
-        next!();
-        let low_b = here(_mm512_clmulepi64_epi128::<0x01>(low, power_b));
-        next!();
-        let middle = here(_mm512_xor_si512(low, high));
-        next!();
-        let high_a = here(_mm512_clmulepi64_epi128::<0x10>(high, power_a));
-        next!();
-        let low = here(xor3(sums.low, low_a, low_b));
-        next!();
-        let high_b = here(_mm512_clmulepi64_epi128::<0x11>(high, power_b));
+        let a = ordered(reverse(a));
         next!();
         next!();
-        let middle_a = here(_mm512_clmulepi64_epi128::<0x00>(middle, powers_middle));
+        let b = ordered(reverse(b));
         next!();
-        let high = here(xor3(sums.high, high_a, high_b));
+        let low = ordered(_mm512_unpacklo_epi64(a, b));
         next!();
-        let middle_b = here(_mm512_clmulepi64_epi128::<0x11>(middle, powers_middle));
+        let low_a = ordered(_mm512_clmulepi64_epi128::<0x00>(low, power_a));
         next!();
-        let middle = here(xor3(sums.middle, middle_a, middle_b));
-        for at in rounds(done / LOT)..rounds(0) + (ROUNDS - 2) / (LOT / 2) {
-            for state in &mut $lot.states {
+        let high = ordered(_mm512_unpackhi_epi64(a, b));
+        next!();
+        let low_b = ordered(_mm512_clmulepi64_epi128::<0x01>(low, power_b));
+        next!();
+        let cross = ordered(_mm512_xor_si512(low, high));
+        next!();
+        let high_a = ordered(_mm512_clmulepi64_epi128::<0x10>(high, power_a));
+        next!();
+        let low = ordered(xor3(sums.low, low_a, low_b));
+        next!();
+        let high_b = ordered(_mm512_clmulepi64_epi128::<0x11>(high, power_b));
+        next!();
+        next!();
+        let cross_a = ordered(_mm512_clmulepi64_epi128::<0x00>(cross, powers_cross_terms));
+        next!();
+        let high = ordered(xor3(sums.high, high_a, high_b));
+        next!();
+        let cross_b = ordered(_mm512_clmulepi64_epi128::<0x11>(cross, powers_cross_terms));
+        next!();
+        let cross = ordered(xor3(sums.cross, cross_a, cross_b));
+        for at in rounds(done / STRIDE)..rounds(0) + (ROUNDS - 2) / (STRIDE / 2) {
+            for state in &mut $stride.states {
                 round(state, schedule.key(at));
             }
         }
-        Sums { low, middle, high }
+        Sums { low, cross, high }
     }};
 }
 
-pub(super) use part_and_pair;
+pub(super) use rounds_and_products;
 
 /// All rounds but the last of counter blocks, and all of the tag's, whose first is `base`: in step, for the
 /// schedulers would fill with the rounds of one register that wait for each other. Makes the tag's key stream
 /// and the last round key. A function would not be inlined everywhere.
-macro_rules! in_step {
+macro_rules! rounds_in_step {
     ($key:expr, $states:expr, $base:expr) => {{
         let mut tag = _mm_xor_si128($base, _mm_set_epi32(1 << 24, 0, 0, 0));
         for at in 1..ROUNDS {
@@ -167,21 +167,21 @@ macro_rules! in_step {
                 round(state, round_key);
             }
             tag = _mm_aesenc_si128(tag, _mm512_castsi512_si128(round_key));
-            tag = _mm512_castsi512_si128(here(_mm512_castsi128_si512(tag)));
+            tag = _mm512_castsi512_si128(ordered(_mm512_castsi128_si512(tag)));
         }
         let last_key = broadcast(&$key.aes.round_keys[ROUNDS]);
         (_mm_aesenclast_si128(tag, _mm512_castsi512_si128(last_key)), last_key)
     }};
 }
 
-pub(super) use in_step;
+pub(super) use rounds_in_step;
 
 features! {
 
 /// A round of the cipher, here.
 #[inline]
 pub(super) fn round(state: &mut __m512i, round_key: __m512i) {
-    *state = here(_mm512_aesenc_epi128(*state, round_key));
+    *state = ordered(_mm512_aesenc_epi128(*state, round_key));
 }
 
 /// The last round, and the data. Leaves what belongs into the hash, as it is sent.
@@ -192,7 +192,7 @@ pub(super) fn last_round<const SEAL: bool>(
     bytes: &mut [u8; 64],
 ) {
     let input = load(bytes);
-    let output = here(_mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input)));
+    let output = ordered(_mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, input)));
     store(bytes, output);
     *state = if SEAL { output } else { input };
 }
@@ -211,16 +211,16 @@ pub(super) fn short_last_round<const SEAL: bool>(
     *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
 }
 
-/// The powers that two registers are multiplied by, and their middles: the first one's in the low halves,
+/// The powers that two registers are multiplied by, and their cross_terms: the first one's in the low halves,
 /// the second one's in the high halves.
 #[inline]
-pub(super) fn pair_of_powers<const EIGHTS: usize>(
+pub(super) fn two_powers<const EIGHTS: usize>(
     powers: &Powers<EIGHTS>,
     at: usize,
 ) -> (__m512i, __m512i, __m512i) {
-    let Powers { powers, middles } = powers;
+    let Powers { powers, cross_terms } = powers;
     let [a, b] = powers.as_flattened().as_chunks::<LANES>().0[at..].first_chunk().expect("two registers");
-    (load_blocks(a), load_blocks(b), load_pairs(&middles[at / 2]))
+    (load_blocks(a), load_blocks(b), load_pairs(&cross_terms[at / 2]))
 }
 
 }

@@ -1,6 +1,6 @@
-//! The making of AES-GCM keys, for every room.
+//! The making of AES-GCM keys, for every backend.
 
-use super::width::{Narrow, Vector, Width};
+use super::width::{Vector, Width, Width128};
 use crate::aes::{ROUND_KEYS_MAX, Schedule};
 use crate::packet::{GcmKey, MANY, Powers};
 use once_cell::race::OnceBox;
@@ -11,22 +11,22 @@ pub(crate) const POLYNOMIAL: u64 = 0xc2 << 56;
 
 impl GcmKey {
     /// The key with these round keys.
-    pub(crate) fn new(narrow: Narrow, aes: Schedule) -> Self {
+    pub(crate) fn new(w128: Width128, aes: Schedule) -> Self {
         #[cfg_attr(target_arch = "aarch64", target_feature(enable = "aes"))]
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,ssse3"))]
-        fn run(narrow: Narrow, aes: Schedule) -> GcmKey {
-            let zero = narrow.load(&[0; 16]);
-            let h = Zeroizing::new(u128::from_be_bytes(narrow.bytes(encrypt(narrow, &aes, zero))));
+        fn run(w128: Width128, aes: Schedule) -> GcmKey {
+            let zero = w128.load(&[0; 16]);
+            let h = Zeroizing::new(u128::from_be_bytes(w128.bytes(encrypt(w128, &aes, zero))));
             // Times x: what is shifted out comes back as the polynomial.
             let carry = 0_u128.wrapping_sub(*h >> 127);
-            let first = narrow.number((*h << 1) ^ (carry & ((u128::from(POLYNOMIAL) << 64) | 1)));
+            let first = w128.number((*h << 1) ^ (carry & ((u128::from(POLYNOMIAL) << 64) | 1)));
             let mut powers = Powers::none();
-            powers.fill(narrow, first);
-            let (first, first_middle) = (narrow.bytes(first), [middle(narrow, first); 2]);
-            GcmKey { powers, first, first_middle, aes, many: OnceBox::new() }
+            powers.fill(w128, first);
+            let (first, first_cross_term) = (w128.bytes(first), [cross(w128, first); 2]);
+            GcmKey { powers, first, first_cross_term, aes, many: OnceBox::new() }
         }
         // SAFETY: `detect` has seen the features.
-        unsafe { run(narrow, aes) }
+        unsafe { run(w128, aes) }
     }
 
     /// The powers that are made when they are first asked for.
@@ -43,36 +43,36 @@ impl GcmKey {
     fn make_many(&self) -> &Powers<{ MANY / 8 }> {
         #[cfg_attr(target_arch = "aarch64", target_feature(enable = "aes"))]
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = "pclmulqdq,ssse3"))]
-        fn run(narrow: Narrow, many: &mut Powers<{ MANY / 8 }>, first: &[u8; 16]) {
-            many.fill(narrow, narrow.load(first));
+        fn run(w128: Width128, many: &mut Powers<{ MANY / 8 }>, first: &[u8; 16]) {
+            many.fill(w128, w128.load(first));
         }
-        let narrow = Narrow::detect().expect("the key was made in such a room");
+        let w128 = Width128::detect().expect("the key was made in such a backend");
         let mut many = Box::new(Powers::none());
         // SAFETY: `detect` has seen the features.
-        unsafe { run(narrow, &mut many, &self.first) };
+        unsafe { run(w128, &mut many, &self.first) };
         self.many.get_or_init(|| many)
     }
 }
 
 impl<const EIGHTS: usize> Powers<EIGHTS> {
-    /// All of H⁽¹⁾'s that there is room for.
+    /// All of H⁽¹⁾'s that there is backend for.
     #[inline(always)]
-    fn fill(&mut self, narrow: Narrow, first: Vector) {
+    fn fill(&mut self, w128: Width128, first: Vector) {
         // Four products at a time do not wait for each other: H⁽²⁾ to H⁽⁵⁾, and then each times H⁽⁴⁾.
         let mut four = [first; 4];
         let mut step = first;
         for power in &mut four {
-            step = dot(narrow, step, first);
+            step = dot(w128, step, first);
             *power = step;
         }
         let step = four[2];
-        let Powers { powers, middles } = self;
-        for (powers, middles) in powers.iter_mut().zip(middles).rev() {
+        let Powers { powers, cross_terms } = self;
+        for (powers, cross_terms) in powers.iter_mut().zip(cross_terms).rev() {
             for (half, place) in powers.as_chunks_mut::<4>().0.iter_mut().enumerate().rev() {
                 for (lane, power) in four.iter_mut().rev().enumerate() {
-                    place[lane] = narrow.bytes(*power);
-                    middles[lane][half] = middle(narrow, *power);
-                    *power = dot(narrow, *power, step);
+                    place[lane] = w128.bytes(*power);
+                    cross_terms[lane][half] = cross(w128, *power);
+                    *power = dot(w128, *power, step);
                 }
             }
         }
@@ -81,37 +81,37 @@ impl<const EIGHTS: usize> Powers<EIGHTS> {
 
 /// A block through the cipher.
 #[inline(always)]
-fn encrypt(narrow: Narrow, aes: &Schedule, block: Vector) -> Vector {
+fn encrypt(w128: Width128, aes: &Schedule, block: Vector) -> Vector {
     let last = (aes.rounds as usize).min(ROUND_KEYS_MAX - 1);
-    let mut state = narrow.xor(block, narrow.load(&aes.round_keys[0]));
+    let mut state = w128.xor(block, w128.load(&aes.round_keys[0]));
     for key in &aes.round_keys[1..last] {
-        state = narrow.round(state, narrow.load(key));
+        state = w128.round(state, w128.load(key));
     }
-    narrow.last_round(state, narrow.load(&aes.round_keys[last]))
+    w128.last_round(state, w128.load(&aes.round_keys[last]))
 }
 
 /// dot(a, b) of RFC 8452 § 3: a · b · x⁻¹²⁸.
 #[inline(always)]
-fn dot(narrow: Narrow, a: Vector, b: Vector) -> Vector {
-    let zero = narrow.load(&[0; 16]);
-    let (low, high) = (narrow.multiply::<0x00>(a, b), narrow.multiply::<0x11>(a, b));
-    let middle = narrow.xor(narrow.multiply::<0x01>(a, b), narrow.multiply::<0x10>(a, b));
-    let low = narrow.xor(low, narrow.low_halves(zero, middle));
-    let high = narrow.xor(high, narrow.high_halves(middle, zero));
-    narrow.xor(high, fold(narrow, fold(narrow, low)))
+fn dot(w128: Width128, a: Vector, b: Vector) -> Vector {
+    let zero = w128.load(&[0; 16]);
+    let (low, high) = (w128.multiply::<0x00>(a, b), w128.multiply::<0x11>(a, b));
+    let cross = w128.xor(w128.multiply::<0x01>(a, b), w128.multiply::<0x10>(a, b));
+    let low = w128.xor(low, w128.low_halves(zero, cross));
+    let high = w128.xor(high, w128.high_halves(cross, zero));
+    w128.xor(high, fold(w128, fold(w128, low)))
 }
 
 /// Takes the lowest 64 bits of a product up by 64, modulo the polynomial.
 #[inline(always)]
-fn fold(narrow: Narrow, low: Vector) -> Vector {
-    let folded = narrow.multiply::<0x00>(low, narrow.number(POLYNOMIAL.into()));
-    narrow.xor(narrow.swap(low), folded)
+fn fold(w128: Width128, low: Vector) -> Vector {
+    let folded = w128.multiply::<0x00>(low, w128.number(POLYNOMIAL.into()));
+    w128.xor(w128.swap(low), folded)
 }
 
 /// The halves, xored.
 #[inline(always)]
-fn middle(narrow: Narrow, power: Vector) -> u64 {
-    u128::from_le_bytes(narrow.bytes(narrow.xor(power, narrow.swap(power)))) as u64
+fn cross(w128: Width128, power: Vector) -> u64 {
+    u128::from_le_bytes(w128.bytes(w128.xor(power, w128.swap(power)))) as u64
 }
 
 #[cfg(test)]
@@ -121,11 +121,11 @@ mod tests {
     /// RFC 8452 appendix A.
     #[test]
     fn products_are_those_of_polyval() {
-        let Some(narrow) = Narrow::detect() else { return };
-        let element = |bytes: u128| narrow.number(bytes.swap_bytes());
+        let Some(w128) = Width128::detect() else { return };
+        let element = |bytes: u128| w128.number(bytes.swap_bytes());
         let a = element(0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e);
         let b = element(0xff00_0000_0000_0000_0000_0000_0000_0000);
-        let dot = u128::from_be_bytes(narrow.bytes(dot(narrow, a, b)));
+        let dot = u128::from_be_bytes(w128.bytes(dot(w128, a, b)));
         assert_eq!(dot, 0xebe5_6340_1e7e_91ea_3ad6_426b_8140_c394);
     }
 }

@@ -1,6 +1,6 @@
 //! Blocks that are not whole: zeros stand behind their bytes.
 
-use super::width::{Block, Narrow, Vector, Width};
+use super::width::{Block, Vector, Width, Width128};
 
 /// Orders that move a block's bytes: from its middle on, as they are; from further on, down; from before, up.
 const MOVED: [u8; 48] = {
@@ -33,11 +33,11 @@ fn window<const N: usize>(table: &[u8; N], at: usize) -> &Block {
 /// is at `at` if it has `two`.
 #[inline(always)]
 pub(super) fn load_last<W: Width>(width: W, data: &[u8], at: usize, two: bool) -> W::Register {
-    let narrow = width.narrow();
-    let last = last_block(narrow, data);
+    let w128 = width.w128();
+    let last = last_block(w128, data);
     match data[at..].first_chunk() {
-        Some(low) if two => width.join(narrow.load(low), last),
-        _ => width.join(narrow.load(&[0; 16]), last),
+        Some(low) if two => width.join(w128.load(low), last),
+        _ => width.join(w128.load(&[0; 16]), last),
     }
 }
 
@@ -51,55 +51,55 @@ pub(super) fn store_last<W: Width>(
     mut before: Vector,
     register: W::Register,
 ) -> W::Register {
-    let narrow = width.narrow();
+    let w128 = width.w128();
     if two && let Some(low) = data[at..].first_chunk_mut() {
         before = width.low_block(register);
-        narrow.store(low, before);
+        w128.store(low, before);
     }
-    width.join(before, put_last(narrow, data, before, width.high_block(register)))
+    width.join(before, put_last(w128, data, before, width.high_block(register)))
 }
 
 /// The last block of data, of 1 to 16 bytes, when all before it is whole.
 #[inline(always)]
-fn last_block(narrow: Narrow, data: &[u8]) -> Vector {
+fn last_block(w128: Width128, data: &[u8]) -> Vector {
     let bytes = (data.len() - 1) % 16 + 1;
     match data.last_chunk() {
         // Behind the end there may be nothing.
-        Some(last) => narrow.shuffle(narrow.load(last), window(&MOVED, 32 - bytes)),
-        None => narrow.number(padded(data)),
+        Some(last) => w128.shuffle(w128.load(last), window(&MOVED, 32 - bytes)),
+        None => w128.number(padded(data)),
     }
 }
 
 /// Puts the last block of data in its place, `before` being the one before it.
 /// Returns it with zeros where it has no bytes.
 #[inline(always)]
-fn put_last(narrow: Narrow, data: &mut [u8], before: Vector, block: Vector) -> Vector {
+fn put_last(w128: Width128, data: &mut [u8], before: Vector, block: Vector) -> Vector {
     let bytes = (data.len() - 1) % 16 + 1;
     match data.last_chunk_mut() {
         // What comes before is written again.
         Some(last) => {
-            let before = narrow.shuffle(before, window(&MOVED, 16 + bytes));
-            let moved = narrow.shuffle(block, window(&MOVED, bytes));
-            narrow.store(last, narrow.xor(before, moved));
+            let before = w128.shuffle(before, window(&MOVED, 16 + bytes));
+            let moved = w128.shuffle(block, window(&MOVED, bytes));
+            w128.store(last, w128.xor(before, moved));
         }
-        None => put(&narrow.bytes(block), data),
+        None => put(&w128.bytes(block), data),
     }
-    narrow.and(block, window(&KEPT, 16 - bytes))
+    w128.and(block, window(&KEPT, 16 - bytes))
 }
 
 /// What begins so many bytes behind a block's start, of up to 4, and ends behind the block. Loaded at once, it would
 /// wait where the block and what is behind it were just written one after the other.
 #[inline(always)]
-pub(super) fn across(narrow: Narrow, block: &Block, behind: &[u8; 4], at: usize) -> Vector {
-    let behind = narrow.number(u32::from_le_bytes(*behind).into());
-    let start = narrow.shuffle(narrow.load(block), window(&MOVED, 16 + at));
-    narrow.xor(start, narrow.shuffle(behind, window(&MOVED, at)))
+pub(super) fn across(w128: Width128, block: &Block, behind: &[u8; 4], at: usize) -> Vector {
+    let behind = w128.number(u32::from_le_bytes(*behind).into());
+    let start = w128.shuffle(w128.load(block), window(&MOVED, 16 + at));
+    w128.xor(start, w128.shuffle(behind, window(&MOVED, at)))
 }
 
 /// The four bytes of a block from this place on.
 #[inline(always)]
-pub(super) fn four(narrow: Narrow, block: Vector, at: usize) -> [u8; 4] {
-    let [a, b, c, d, ..] = narrow.bytes(narrow.shuffle(block, window(&MOVED, 16 + at)));
+pub(super) fn four(w128: Width128, block: Vector, at: usize) -> [u8; 4] {
+    let [a, b, c, d, ..] = w128.bytes(w128.shuffle(block, window(&MOVED, 16 + at)));
     [a, b, c, d]
 }
 

@@ -124,7 +124,7 @@ pub(crate) fn pad(end: &mut [u8], filled: usize, bytes: u64) -> usize {
     padded
 }
 
-/// One lane of the portable room: keys are made one at a time.
+/// One lane of the portable backend: keys are made one at a time.
 fn compress(hash: Hash, state: &mut [u32; WORDS_MAX], blocks: &[u8]) {
     let mut lane = state.map(|word| [word]);
     portable::compress(hash, &mut lane, &[blocks], blocks.len() / BLOCK_BYTES);

@@ -1,16 +1,16 @@
-//! A lot in the cipher and another in the hash.
+//! A stride in the cipher and another in the hash.
 
 use super::hash::Sums;
-use super::width::{Block, EIGHT, LOT, Width};
+use super::width::{Block, EIGHT, STRIDE, Width};
 use crate::aes::ROUND_KEYS_MAX;
 use std::arch::asm;
 use std::mem::MaybeUninit;
 
-/// A lot's registers but for the last, which may be elsewhere.
-pub(crate) type Most<W> = [<W as Width>::Bytes; LOT - 1];
+/// A stride's registers but for the last, which may be elsewhere.
+pub(crate) type Most<W> = [<W as Width>::Bytes; STRIDE - 1];
 
-/// What is done with a lot.
-pub(crate) struct Lot<'l, W: Width> {
+/// What is done with a stride.
+pub(crate) struct Stride<'l, W: Width> {
     pub(crate) round_keys: &'l [Block; ROUND_KEYS_MAX],
     /// The counter blocks and the first round key, xored: what they have in common, and what each has.
     pub(crate) base: W::Register,
@@ -21,15 +21,15 @@ pub(crate) struct Lot<'l, W: Width> {
     pub(crate) hashed: Option<(&'l Most<W>, &'l W::Bytes)>,
     /// What the hashed blocks meet.
     pub(crate) powers: &'l [[Block; EIGHT]],
-    pub(crate) middles: &'l [[[u64; 2]; EIGHT / 2]],
+    pub(crate) cross_terms: &'l [[[u64; 2]; EIGHT / 2]],
     /// To be added to the second of them, reversed.
     pub(crate) carry: W::Register,
 }
 
-/// A width with an order of instructions for a lot.
-pub(crate) trait Lots: Width {
-    /// Encrypts or decrypts a lot, and adds the products of the hashed one to the sums.
-    fn lot<const ROUNDS: usize>(self, lot: Lot<'_, Self>, sums: Sums<Self>) -> Sums<Self>;
+/// A width with an order of instructions for a stride.
+pub(crate) trait Strides: Width {
+    /// Encrypts or decrypts a stride, and adds the products of the hashed one to the sums.
+    fn stride<const ROUNDS: usize>(self, stride: Stride<'_, Self>, sums: Sums<Self>) -> Sums<Self>;
 }
 
 /// A register in memory, seen by somebody else. A function that has one keeps its stack aligned for all it moves there:
@@ -43,23 +43,23 @@ pub(crate) fn align_stack() {
     unsafe { asm!("/* {} */", in(reg) &raw const register.0, options(nostack, preserves_flags)) };
 }
 
-/// A lot in the compiler's order: for processors that have a register for each value.
+/// A stride in the compiler's order: for processors that have a register for each value.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(crate) fn plain<W: Width, const ROUNDS: usize>(
     width: W,
-    lot: Lot<'_, W>,
+    stride: Stride<'_, W>,
     mut sums: Sums<W>,
 ) -> Sums<W> {
-    let Lot { round_keys, base, counters, data: (data, data_end), hashed, .. } = lot;
+    let Stride { round_keys, base, counters, data: (data, data_end), hashed, .. } = stride;
     let (most, last) = hashed.unwrap_or((data, data_end));
-    let mut hashed = [width.load(last); LOT];
+    let mut hashed = [width.load(last); STRIDE];
     for (register, bytes) in hashed.iter_mut().zip(most) {
         *register = width.load(bytes);
     }
     let second = &mut hashed[1 / W::BLOCKS];
-    *second = width.xor(*second, width.reverse(lot.carry));
-    let mut states = [base; LOT];
+    *second = width.xor(*second, width.reverse(stride.carry));
+    let mut states = [base; STRIDE];
     for (state, counters) in states.iter_mut().zip(counters.chunks_exact(W::BLOCKS)) {
         *state = width.xor(base, width.blocks(counters));
     }
@@ -71,10 +71,10 @@ pub(crate) fn plain<W: Width, const ROUNDS: usize>(
         }
         // A pair beside every second round.
         let pair = round / 2;
-        if round % 2 == 0 && pair < LOT / 2 {
+        if round % 2 == 0 && pair < STRIDE / 2 {
             let (eight, at) = (pair / half, pair % half);
             let first = eight * W::REGISTERS + at;
-            let eight = (&lot.powers[eight], &lot.middles[eight]);
+            let eight = (&stride.powers[eight], &stride.cross_terms[eight]);
             sums = sums.add_pair(width, eight, at, [hashed[first], hashed[first + half]]);
         }
     }

@@ -1,7 +1,7 @@
 //! CBC chains in lanes: who sits in which, how far all can go together, who is next.
 
 use crate::aes::{CbcKey, ROUND_KEYS_MAX};
-use crate::backend::{LANES, Room};
+use crate::cbc::{Backend, LANES};
 use std::array;
 use zeroize::{Zeroize, optimization_barrier};
 
@@ -26,8 +26,8 @@ pub(crate) struct Lane<'j> {
 }
 
 /// Encrypts what `waiting` yields, all of keys with `ROUNDS` rounds.
-pub(crate) fn pass<'j, R: Room, const ROUNDS: usize>(
-    room: R,
+pub(crate) fn pass<'j, R: Backend, const ROUNDS: usize>(
+    backend: R,
     waiting: impl Iterator<Item = Lane<'j>>,
 ) {
     let mut waiting = waiting.fuse().peekable();
@@ -51,7 +51,7 @@ pub(crate) fn pass<'j, R: Room, const ROUNDS: usize>(
         for (data, lane) in data.iter_mut().zip(&mut lanes) {
             *data = lane.split_off_mut(..bytes).unwrap_or_default();
         }
-        room.cbc::<ROUNDS>(&mut chains, &mut data, bytes / BLOCK_BYTES);
+        backend.cbc::<ROUNDS>(&mut chains, &mut data, bytes / BLOCK_BYTES);
     }
     chains.zeroize();
 }

@@ -1,12 +1,16 @@
 //! Which backends there are, and a batch's way through one.
 
-use crate::cbc::{self, Chains};
-use crate::hmac::{Hash, WORDS_MAX};
+pub(crate) mod chains;
+pub(crate) mod hmac;
+mod mac;
+pub(crate) mod uniform;
+
 use crate::job::{Cipher, Fault, Job, Mac};
-use crate::limits::GROUP_JOBS_MAX;
-use crate::mac;
+use crate::limits::MIXED_JOBS_MAX;
 use crate::portable::Portable;
-use crate::uniform::{self, Uniform};
+pub(crate) use chains::{BLOCK_BYTES, Chains};
+use hmac::{Hash, WORDS_MAX};
+use uniform::Uniform;
 use zeroize::{Zeroize, optimization_barrier};
 
 /// Requests that are worked on at the same time. A batch may be of any size; one of fewer leaves
@@ -17,8 +21,8 @@ pub const LANES: usize = 16;
 #[repr(C, align(64))]
 pub(crate) struct States(pub(crate) [[u32; LANES]; WORDS_MAX]);
 
-/// What a room must offer: one step for all lanes.
-pub(crate) trait Room: Copy {
+/// What a backend must offer: one step for all lanes.
+pub(crate) trait Backend: Copy {
     /// Encrypts the next `blocks` blocks of each lane in place with `ROUNDS` rounds (10 or 14).
     /// A lane's data has as many blocks, or it is empty and the lane idle.
     fn cbc<const ROUNDS: usize>(
@@ -69,7 +73,7 @@ impl CbcBackend {
     /// The backend for x86-64 with AVX-512 (F, BW) and VAES, if this is such a processor.
     pub fn avx512() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
-        return crate::x86::Avx512::detect().map(|room| Self(Which::Avx512(room)));
+        return crate::x86::Avx512::detect().map(|backend| Self(Which::Avx512(backend)));
         #[cfg(not(target_arch = "x86_64"))]
         None
     }
@@ -100,23 +104,23 @@ impl CbcBackend {
         match self.0 {
             Which::Portable => seal_all(Portable, jobs),
             #[cfg(target_arch = "x86_64")]
-            Which::Avx512(room) => seal_all(room, jobs),
+            Which::Avx512(backend) => seal_all(backend, jobs),
         }
         Ok(())
     }
 }
 
 /// Requests that differ in keys and bytes only go from end to end together. Where the next are not like
-/// that, a group of them goes from pass to pass.
-fn seal_all<R: Room>(room: R, mut jobs: &mut [Job<'_>]) {
+/// that, up to [`MIXED_JOBS_MAX`] of them go through cipher and hash one pass after the other.
+fn seal_all<R: Backend>(backend: R, mut jobs: &mut [Job<'_>]) {
     let mut lanes = uniform::Lanes::EMPTY;
     while !jobs.is_empty() {
         let uniform = Uniform::of(&jobs[..jobs.len().min(LANES)]);
-        let number = if uniform.is_some() { LANES } else { GROUP_JOBS_MAX };
-        let (group, others) = jobs.split_at_mut(number.min(jobs.len()));
+        let number = if uniform.is_some() { LANES } else { MIXED_JOBS_MAX };
+        let (requests, others) = jobs.split_at_mut(number.min(jobs.len()));
         match uniform {
-            Some(uniform) => uniform.seal(room, group, &mut lanes),
-            None => seal_group(room, group),
+            Some(uniform) => uniform.seal(backend, requests, &mut lanes),
+            None => seal_mixed(backend, requests),
         }
         jobs = others;
     }
@@ -124,19 +128,19 @@ fn seal_all<R: Room>(room: R, mut jobs: &mut [Job<'_>]) {
 }
 
 /// One pass per cipher and per hash, since lanes do the same step at the same time.
-fn seal_group<R: Room>(room: R, jobs: &mut [Job<'_>]) {
-    cbc::pass::<R, 10>(room, jobs.iter_mut().filter_map(|job| ciphering(job, 10)));
-    cbc::pass::<R, 14>(room, jobs.iter_mut().filter_map(|job| ciphering(job, 14)));
+fn seal_mixed<R: Backend>(backend: R, jobs: &mut [Job<'_>]) {
+    chains::pass::<R, 10>(backend, jobs.iter_mut().filter_map(|job| ciphering(job, 10)));
+    chains::pass::<R, 14>(backend, jobs.iter_mut().filter_map(|job| ciphering(job, 14)));
     for hash in [Hash::Sha1, Hash::Sha256] {
-        mac::pass(room, hash, jobs.iter_mut().filter_map(|job| authenticating(job, hash)));
+        mac::pass(backend, hash, jobs.iter_mut().filter_map(|job| authenticating(job, hash)));
     }
 }
 
 /// What a request has for the pass of so many rounds.
-fn ciphering<'j>(job: &'j mut Job<'_>, rounds: usize) -> Option<cbc::Lane<'j>> {
+fn ciphering<'j>(job: &'j mut Job<'_>, rounds: usize) -> Option<chains::Lane<'j>> {
     let Cipher { key, iv, range } = job.cipher.as_ref()?;
     let data = job.message.get_mut(range.clone())?;
-    (key.rounds() == rounds && !data.is_empty()).then_some(cbc::Lane { key, iv: *iv, data })
+    (key.rounds() == rounds && !data.is_empty()).then_some(chains::Lane { key, iv: *iv, data })
 }
 
 /// What a request has for the pass of this hash.

@@ -1,8 +1,8 @@
 //! HMACs in lanes: a message is cut into runs of whole blocks, most of them hashed where they lie. The
 //! outer hashes, a block each, wait until there is one for every lane.
 
-use crate::backend::{LANES, Room, States};
-use crate::hmac::{BLOCK_BYTES, Hash, HmacKey, PADDING_BYTES_MIN, pad};
+use crate::cbc::hmac::{BLOCK_BYTES, Hash, HmacKey, PADDING_BYTES_MIN, pad};
+use crate::cbc::{Backend, LANES, States};
 use std::ops::Range;
 use std::{array, mem};
 use zeroize::{Zeroize, optimization_barrier};
@@ -30,7 +30,11 @@ struct Work {
 }
 
 /// Computes the HMACs of what `waiting` yields, all of keys with this hash.
-pub(crate) fn pass<'j>(room: impl Room, hash: Hash, waiting: impl Iterator<Item = Message<'j>>) {
+pub(crate) fn pass<'j>(
+    backend: impl Backend,
+    hash: Hash,
+    waiting: impl Iterator<Item = Message<'j>>,
+) {
     let mut waiting = waiting.fuse().peekable();
     if waiting.peek().is_none() {
         return;
@@ -47,7 +51,7 @@ pub(crate) fn pass<'j>(room: impl Room, hash: Hash, waiting: impl Iterator<Item 
                 tags[ended] = message.tag;
                 ended += 1;
                 if ended == LANES {
-                    finish(room, hash, &mut work, &mut tags);
+                    finish(backend, hash, &mut work, &mut tags);
                     ended = 0;
                 }
             }
@@ -70,20 +74,20 @@ pub(crate) fn pass<'j>(room: impl Room, hash: Hash, waiting: impl Iterator<Item 
             *input = shortest;
         }
         let blocks = shortest.len() / BLOCK_BYTES;
-        room.compress(hash, &mut work.states, &inputs, blocks);
+        backend.compress(hash, &mut work.states, &inputs, blocks);
         for lane in lanes.iter_mut().flatten() {
             lane.advance(blocks);
         }
     }
     if ended > 0 {
-        finish(room, hash, &mut work, &mut tags);
+        finish(backend, hash, &mut work, &mut tags);
     }
     work.zeroize();
 }
 
 /// The outer hashes: writes the tags that wait, and leaves none.
-fn finish(room: impl Room, hash: Hash, work: &mut Work, tags: &mut [&mut [u8]; LANES]) {
-    room.finish(hash, &work.digests, &mut work.outer);
+fn finish(backend: impl Backend, hash: Hash, work: &mut Work, tags: &mut [&mut [u8]; LANES]) {
+    backend.finish(hash, &work.digests, &mut work.outer);
     for (at, tag) in tags.iter_mut().enumerate() {
         work.outer.get(at, mem::take(tag));
     }

@@ -1,17 +1,17 @@
-//! A lot in the cipher and another in the hash, instruction by instruction. In assembler: only in such an order is
+//! A stride in the cipher and another in the hash, instruction by instruction. In assembler: only in such an order is
 //! there a register for each value; the compiler's would move a third of them to the stack and back.
 
 use super::width::{Aesni, Avx2};
-use crate::narrow::hash::Sums;
-use crate::narrow::lot::{Lot, Lots};
-use crate::narrow::width::{Block, LOT, REVERSED, Width};
+use crate::gcm256::hash::Sums;
+use crate::gcm256::stride::{Stride, Strides};
+use crate::gcm256::width::{Block, REVERSED, STRIDE, Width};
 use std::arch::asm;
 use std::ptr;
 
 /// For a register of either width.
 static BOTH_REVERSED: [Block; 2] = [REVERSED; 2];
 
-// The templates. A value's register is taken for others when it is no longer wanted: that of `base` for middles and
+// The templates. A value's register is taken for others when it is no longer wanted: that of `base` for cross_terms and
 // data, that of `carry` for data.
 
 /// The counter blocks, with the first round key.
@@ -41,7 +41,7 @@ macro_rules! round {
     };
 }
 
-/// Two rounds, and between their instructions the products of registers `$a` and `$b` of the hashed lot, as
+/// Two rounds, and between their instructions the products of registers `$a` and `$b` of the hashed stride, as
 /// `Sums::add_pair` has them.
 #[rustfmt::skip]
 macro_rules! pair {
@@ -83,11 +83,11 @@ macro_rules! pair {
             "vaesenc {s5}, {s5}, {key}\n",
             "vpxor {high_sum}, {high_sum}, {low}\n",
             "vaesenc {s6}, {s6}, {key}\n",
-            "vpclmulqdq {low}, {base}, [{middles} + ", $width, "*", $pair, "], 0x00\n",
-            "vpxor {middle_sum}, {middle_sum}, {low}\n",
+            "vpclmulqdq {low}, {base}, [{cross_terms} + ", $width, "*", $pair, "], 0x00\n",
+            "vpxor {cross_sum}, {cross_sum}, {low}\n",
             "vaesenc {s7}, {s7}, {key}\n",
-            "vpclmulqdq {low}, {base}, [{middles} + ", $width, "*", $pair, "], 0x11\n",
-            "vpxor {middle_sum}, {middle_sum}, {low}\n",
+            "vpclmulqdq {low}, {base}, [{cross_terms} + ", $width, "*", $pair, "], 0x11\n",
+            "vpxor {cross_sum}, {cross_sum}, {low}\n",
         )
     };
 }
@@ -113,17 +113,17 @@ macro_rules! end {
 
 /// The templates one after the other, and their operands.
 macro_rules! assemble {
-    ($lot:ident, $sums:ident, $room:ty, $class:ident, $($template:expr,)*) => {{
-        let Lot { round_keys, base, counters, data: (data, data_end), hashed, powers, middles, carry } = $lot;
-        let powers = powers[..<$room>::BLOCKS].as_ptr();
-        let middles = middles[..<$room>::BLOCKS].as_ptr();
-        let counters = counters[..LOT * <$room>::BLOCKS].as_ptr();
+    ($stride:ident, $sums:ident, $backend:ty, $class:ident, $($template:expr,)*) => {{
+        let Stride { round_keys, base, counters, data: (data, data_end), hashed, powers, cross_terms, carry } = $stride;
+        let powers = powers[..<$backend>::BLOCKS].as_ptr();
+        let cross_terms = cross_terms[..<$backend>::BLOCKS].as_ptr();
+        let counters = counters[..STRIDE * <$backend>::BLOCKS].as_ptr();
         let (data, data_end) = (ptr::from_mut(data), ptr::from_mut(data_end));
         let (hashed, hashed_end) = match hashed {
             Some((hashed, end)) => (ptr::from_ref(hashed), ptr::from_ref(end)),
             None => (data.cast_const(), data_end.cast_const()),
         };
-        let Sums { mut low, mut middle, mut high } = $sums;
+        let Sums { mut low, mut cross, mut high } = $sums;
         // SAFETY: `detect` has seen the features. What is read and written is behind these references; all of
         // the data is read for the hash before any of it is written.
         unsafe {
@@ -132,7 +132,7 @@ macro_rules! assemble {
                 keys = in(reg) round_keys,
                 counters = in(reg) counters,
                 powers = in(reg) powers,
-                middles = in(reg) middles,
+                cross_terms = in(reg) cross_terms,
                 reversed = in(reg) &BOTH_REVERSED,
                 hashed = in(reg) hashed,
                 hashed_end = in(reg) hashed_end,
@@ -141,7 +141,7 @@ macro_rules! assemble {
                 base = inout($class) base => _,
                 carry = inout($class) carry => _,
                 low_sum = inout($class) low,
-                middle_sum = inout($class) middle,
+                cross_sum = inout($class) cross,
                 high_sum = inout($class) high,
                 s0 = out($class) _,
                 s1 = out($class) _,
@@ -157,30 +157,30 @@ macro_rules! assemble {
                 options(nostack, preserves_flags),
             );
         }
-        Sums { low, middle, high }
+        Sums { low, cross, high }
     }};
 }
 
 /// What a width has of its own: where pairs are, and which of them has the second block.
-macro_rules! lots {
+macro_rules! strides {
     (
-        $room:ty, $run:ident, $features:literal, $class:ident, $width:literal, $load:literal,
+        $backend:ty, $run:ident, $features:literal, $class:ident, $width:literal, $load:literal,
         [$($p:tt)*] [$($q:tt)*] [$($r:tt)*] [$($s:tt)*]
     ) => {
-        impl Lots for $room {
+        impl Strides for $backend {
             #[inline(always)]
-            fn lot<const ROUNDS: usize>(self, lot: Lot<'_, Self>, sums: Sums<Self>) -> Sums<Self> {
+            fn stride<const ROUNDS: usize>(self, stride: Stride<'_, Self>, sums: Sums<Self>) -> Sums<Self> {
                 // SAFETY: `detect` has seen the features.
-                unsafe { $run::<ROUNDS>(lot, sums) }
+                unsafe { $run::<ROUNDS>(stride, sums) }
             }
         }
 
         #[inline]
         #[target_feature(enable = $features)]
-        fn $run<const ROUNDS: usize>(lot: Lot<'_, $room>, sums: Sums<$room>) -> Sums<$room> {
+        fn $run<const ROUNDS: usize>(stride: Stride<'_, $backend>, sums: Sums<$backend>) -> Sums<$backend> {
             if ROUNDS == 10 {
                 assemble!(
-                    lot, sums, $room, $class,
+                    stride, sums, $backend, $class,
                     start!($width),
                     round!($load, 1),
                     pair!($width, $load, 2, 3, $($p)*),
@@ -192,7 +192,7 @@ macro_rules! lots {
                 )
             } else {
                 assemble!(
-                    lot, sums, $room, $class,
+                    stride, sums, $backend, $class,
                     start!($width),
                     round!($load, 1),
                     round!($load, 2),
@@ -213,15 +213,15 @@ macro_rules! lots {
 
 // In registers of two blocks, what was stored first is hashed first. In those of one the pair with the second block
 // comes last: what was reduced before is then ready.
-lots!(
-    Aesni, lot_of_8, "avx,aes,pclmulqdq", xmm_reg, 16, "vmovdqu",
+strides!(
+    Aesni, stride_of_8, "avx,aes,pclmulqdq", xmm_reg, 16, "vmovdqu",
     [0: 0 "[{hashed}]", 4 "[{hashed} + 16*4]", ""]
     [2: 2 "[{hashed} + 16*2]", 6 "[{hashed} + 16*6]", ""]
     [3: 3 "[{hashed} + 16*3]", 7 "[{hashed_end}]", ""]
     [1: 1 "[{hashed} + 16]", 5 "[{hashed} + 16*5]", "vpxor {low}, {low}, {carry}\n"]
 );
-lots!(
-    Avx2, lot_of_16, "avx2,vaes,vpclmulqdq", ymm_reg, 32, "vbroadcasti128",
+strides!(
+    Avx2, stride_of_16, "avx2,vaes,vpclmulqdq", ymm_reg, 32, "vbroadcasti128",
     [0: 0 "[{hashed}]", 2 "[{hashed} + 32*2]", "vpxor {low}, {low}, {carry}\n"]
     [2: 4 "[{hashed} + 32*4]", 6 "[{hashed} + 32*6]", ""]
     [1: 1 "[{hashed} + 32]", 3 "[{hashed} + 32*3]", ""]
