@@ -1,6 +1,7 @@
 //! Other people's programs: clients that the tests use, servers that the benchmarks measure.
 
 use crate::shell::{cargo, root, run, strict, succeeds};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -51,6 +52,12 @@ const BENCH: &[Peer] = &[
 /// Installs what the benchmarks compare with and builds BoringSSL, which is in no package.
 pub fn bench() -> Result<(), String> {
     install(BENCH)?;
+    if let Err(why) = ipsec_mb() {
+        if strict() {
+            return Err(why);
+        }
+        eprintln!("xtask: ipsec-mb's calls for QUIC are not measured: {why}");
+    }
     // clang's library does not always bring its own headers.
     let headers = Command::new("cc").arg("-print-file-name=include").output();
     let headers = headers.map_err(|why| format!("cc: {why}"))?.stdout;
@@ -65,6 +72,29 @@ pub fn bench() -> Result<(), String> {
         }
         result => result,
     }
+}
+
+/// Unpacks ipsec-mb 2.0 below the target folder: the release of Debian that most have is without calls for QUIC, the
+/// next is not. Nothing of it is installed.
+fn ipsec_mb() -> Result<(), String> {
+    const SCRIPT: &str = r#"
+        mkdir -p lists/partial cache/archives/partial
+        site=$(apt-get indextargets --format '$(SITE)' | grep -v security | head -n 1)
+        echo "deb $site trixie main" > sources.list
+        get() {
+            apt-get -q -o Dir::Etc::sourcelist="$PWD/sources.list" -o Dir::Etc::sourceparts=- \
+                -o Dir::State::lists="$PWD/lists" -o Dir::Cache="$PWD/cache" "$@"
+        }
+        get update && get download libipsec-mb-dev libipsec-mb2 || exit
+        rm -r lists cache
+        for package in *.deb; do dpkg-deb -x "$package" . || exit; done
+    "#;
+    let folder = root().join("target/packages/ipsec-mb");
+    if folder.join("usr/include").exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+    run(Command::new("sh").args(["-c", SCRIPT]).current_dir(folder))
 }
 
 /// Installs what is missing, with Debian's package manager and as root (or with a sudo that asks

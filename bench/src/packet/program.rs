@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const SHARED: &str = include_str!("peer.h");
+const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/packages/ipsec-mb");
 
 /// Compiles a program into a folder.
 ///
@@ -22,6 +23,13 @@ pub fn compile(folder: &Path, name: &str, source: &str, library: &str) -> Result
     write(&file, source)?;
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-o"]).arg(&program).arg(&file);
+    // What `cargo xtask peers` unpacked, if it did: newer than what is installed.
+    let unpacked = Path::new(UNPACKED).join("usr");
+    if library == "IPSec_MB" && unpacked.exists() {
+        let libraries = unpacked.join("lib/x86_64-linux-gnu");
+        compiler.arg("-I").arg(unpacked.join("include")).arg("-L").arg(&libraries);
+        compiler.arg(format!("-Wl,-rpath,{}", libraries.display()));
+    }
     if !library.is_empty() {
         compiler.arg(format!("-l{library}"));
     }
