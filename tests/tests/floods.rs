@@ -1,7 +1,8 @@
-//! Floods of binds: whoever shows a right password gets in.
+//! Floods of binds, in which a right password still gets in, and of requests that never end.
 
 use keyway_tests::client::Client;
 use keyway_tests::{Server, sample};
+use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -76,5 +77,57 @@ fn a_victim_gets_in_beside_those_who_guess() {
     flood(server, &|connection, round| match connection % 3 {
         0 => uid(connection * 1_000_000 + round),
         _ => victim.clone(),
+    });
+}
+
+/// Clients that each send most of a request and no more.
+const UNFINISHED: usize = 60;
+/// Length that such a request announces, in bytes: the longest that the server takes by default is a
+/// little longer.
+const REQUEST_BYTES: u32 = 8_000_000;
+/// How many of them the server can hold at the most by default: 128 MiB together.
+const HELD_MAX: usize = (128 << 20) / (REQUEST_BYTES as usize - 100_000);
+
+/// Most memory that the process has had in RAM so far, in bytes.
+fn peak_memory(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn requests_that_never_end_take_a_bounded_part_of_memory() {
+    let (_folder, mut server) = sample(1);
+    let (address, password) = (address(&server), server.password());
+    let mut request = vec![0x30, 0x84];
+    request.extend(REQUEST_BYTES.to_be_bytes());
+    request.extend([0x02, 0x01, 0x07, 0x68, 0x84]);
+    request.extend((REQUEST_BYTES - 9).to_be_bytes());
+    request.resize(REQUEST_BYTES as usize - 50_000, b'x');
+    let before = peak_memory(&server);
+    let (refused, refusals) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..UNFINISHED {
+            let (refused, request, server) = (refused.clone(), &request, &server);
+            let mut client = Client::connect(address).unwrap();
+            client.bind(server.administrator(), &password).unwrap();
+            scope.spawn(move || {
+                // It ends when the server closes.
+                let _ = client.send_raw(request);
+                let _ = client.read_to_end();
+                let _ = refused.send(());
+            });
+        }
+        assert_eq!(refusals.iter().take(UNFINISHED - HELD_MAX).count(), UNFINISHED - HELD_MAX);
+        let mut client = Client::connect(address).unwrap();
+        let good = client.bind(server.administrator(), &password);
+        let found = client.search("dc=example,dc=com", "objectClass", "domain");
+        let grown = peak_memory(&server) - before;
+        let up = server.is_up();
+        server.kill();
+        assert_eq!((good, found, up), (Ok(()), Ok(1), true));
+        // A buffer may be twice as long as what is in it; unbounded it would be 480 MB at the least.
+        assert!(grown < 2 * (128 << 20) + (64 << 20), "{grown} bytes");
+        println!("{grown} bytes more for {UNFINISHED} unfinished requests");
     });
 }
