@@ -301,7 +301,7 @@ fn a_dead_driver_is_replaced_without_anybody_noticing() {
     assert_eq!(ended, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]);
     assert_eq!(session.driver(), "queue-heir");
     assert!(engine.drivers().iter().all(|driver| driver.name != "queue-dying"));
-    // The direct door too.
+    // Single requests too.
     assert_eq!(session.seal(&[0; 12], &[], &mut [1]).map(|_| ()), Ok(()));
 }
 
