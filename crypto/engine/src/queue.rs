@@ -11,20 +11,19 @@
 //! this.
 
 use crate::costs::{self, Mode};
-use crate::lengths::LengthLimits;
-use crate::metrics::{Stage, Work};
+use crate::metrics::Stage;
+use crate::order::Orders;
 use crate::placement::Binding;
 use crate::registered::RegisteredDriver;
 use crate::registry::Registry;
+use crate::route::CachedRoute;
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
-use crate::{
-    Algorithm, Class, DriverQueue, Error, Flow, Kind, Operation, TAG_BYTES, Task, Waker, clock,
-    limits, sampling,
-};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use crate::{Class, DriverQueue, Error, Flow, Operation, Task, Waker, clock, limits, sampling};
+use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
+use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ pub struct Queue {
     done: Vec<Box<Task>>,
     /// What a driver handed back last. Empty between calls, kept for its capacity.
     found: Vec<Box<Task>>,
-    orders: HashMap<u64, Order>,
+    orders: Orders,
     each: Option<Each>,
     /// Nanoseconds of work placed on this thread and not yet done.
     ahead: f64,
@@ -94,64 +93,7 @@ impl Drop for DriverEnd {
     }
 }
 
-/// Where the last task went. The next one of the same session goes there without a choice.
-struct CachedRoute {
-    session: u64,
-    epoch: u64,
-    end: usize,
-    limits: LengthLimits,
-    binding: u32,
-    work: Option<Arc<Work>>,
-    /// Where there was a choice, the mode in which it was made. Then the limits are its size class.
-    mode: Option<Mode>,
-    /// Whether what it protects is numbered upwards.
-    numbered: bool,
-}
-
-impl CachedRoute {
-    const NONE: CachedRoute = CachedRoute {
-        session: 0,
-        epoch: 0,
-        end: 0,
-        limits: Algorithm::Random.length_limits(),
-        binding: 0,
-        work: None,
-        mode: None,
-        numbered: false,
-    };
-}
-
-/// Takes the packet numbers of tasks of one session, if they ascend.
-fn take_numbers(tasks: &[Box<Task>]) -> bool {
-    let number = |task: &Task| match task.operation {
-        Operation::Protect { number, .. } => Some(number),
-        _ => None,
-    };
-    let mut numbers = tasks.iter().filter_map(|task| number(task));
-    let (Some(task), Some(first)) = (tasks.first(), numbers.next()) else { return true };
-    let mut last = first;
-    for number in numbers {
-        if number <= last {
-            return false;
-        }
-        last = number;
-    }
-    task.session().inner().usage.take_numbers(first, last).is_ok()
-}
-
 const NOT_PLACED: &str = "a task in a queue is bound to a driver";
-const NOT_ENTERED: &str = "a task of an ordered session has its place from when it was accepted";
-
-/// The order of one session's tasks.
-#[derive(Default)]
-struct Order {
-    /// How many were accepted.
-    entered: u64,
-    /// How many were handed back.
-    left: u64,
-    /// Finished, but after one that is not.
-    parked: BTreeMap<u64, Box<Task>>,
-}
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,7 +116,7 @@ impl Queue {
             slow_done: Arc::default(),
             done: Vec::new(),
             found: Vec::new(),
-            orders: HashMap::new(),
+            orders: Orders::default(),
             each: None,
             ahead: 0.0,
             waker: Waker::new(),
@@ -205,7 +147,10 @@ impl Queue {
         self.in_flight += accepted;
         let sampled = sampling::due(self.registry.sample(), accepted);
         let mode = if more || accepted >= BATCH_MIN { Mode::Batched } else { Mode::Single };
-        if sampled == 0 && accepted == tasks.len() && self.follow_all(tasks, mode) {
+        if sampled == 0
+            && accepted == tasks.len()
+            && self.route.admit(tasks, mode, self.registry.epoch())
+        {
             if self.push_all(tasks, more) {
                 return accepted;
             }
@@ -214,54 +159,6 @@ impl Queue {
         }
         self.push(more);
         accepted
-    }
-
-    /// Whether all of these take the cached route. If so, they are admitted and counted.
-    #[inline]
-    fn follow_all(&self, tasks: &mut [Box<Task>], mode: Mode) -> bool {
-        let CachedRoute { epoch, limits, work: Some(work), mode: chosen, .. } = &self.route else {
-            return false;
-        };
-        if *epoch != self.registry.epoch() || chosen.is_some_and(|chosen| chosen != mode) {
-            return false;
-        }
-        // The commonest kinds are checked without making a request of them.
-        let bytes = match limits.kind() {
-            Kind::Cipher => self.follow_each(tasks, |task| match &task.operation {
-                Operation::Encrypt { data, .. } | Operation::Decrypt { data, .. } => {
-                    Some(data.len())
-                }
-                _ => None,
-            }),
-            Kind::Aead => self.follow_each(tasks, |task| match &task.operation {
-                Operation::Seal { data, .. } => Some(data.len()),
-                Operation::Open { data, .. } => data.len().checked_sub(TAG_BYTES),
-                _ => None,
-            }),
-            _ => self.follow_each(tasks, Task::fits),
-        };
-        let Some(bytes) = bytes else { return false };
-        if self.route.numbered && !take_numbers(tasks) {
-            return false;
-        }
-        work.operations.add(tasks.len() as u64);
-        work.bytes.add(bytes as u64);
-        true
-    }
-
-    /// The bytes of them all, if every one takes the cached route.
-    #[inline(always)]
-    fn follow_each(
-        &self,
-        tasks: &mut [Box<Task>],
-        bytes: impl Fn(&mut Task) -> Option<usize> + Copy,
-    ) -> Option<usize> {
-        let CachedRoute { session, limits, binding, .. } = self.route;
-        let mut sum = 0;
-        for task in tasks {
-            sum += task.follow(session, &limits, binding, bytes)?;
-        }
-        Some(sum)
     }
 
     /// Hands tasks that take the cached route to its driver. Returns whether the driver took them all.
@@ -289,12 +186,14 @@ impl Queue {
         mut sampled: usize,
     ) {
         for mut task in tasks {
-            if sampled == 0 && self.follow_all(std::slice::from_mut(&mut task), mode) {
+            if sampled == 0
+                && self.route.admit(slice::from_mut(&mut task), mode, self.registry.epoch())
+            {
                 self.ends[self.route.end].batch.push(task);
                 continue;
             }
             if task.session.inner().ordered {
-                self.enter(&mut task);
+                self.orders.enter(&mut task);
             }
             let admitted = task.admit();
             if sampled > 0 {
@@ -411,13 +310,6 @@ impl Queue {
     /// Room for further tasks.
     pub fn room(&self) -> usize {
         self.depth - self.in_flight
-    }
-
-    /// Gives a task its place in its session's order.
-    fn enter(&mut self, task: &mut Task) {
-        let order = self.orders.entry(task.session.inner().id).or_default();
-        task.order = order.entered;
-        order.entered += 1;
     }
 
     /// Puts an admitted task where it will be finished first.
@@ -673,26 +565,10 @@ impl Queue {
     #[inline]
     fn deliver(&mut self, task: Box<Task>) {
         if task.session.inner().ordered {
-            self.deliver_in_order(task);
+            for task in self.orders.leave(task) {
+                self.hand_over(task);
+            }
         } else {
-            self.hand_over(task);
-        }
-    }
-
-    fn deliver_in_order(&mut self, task: Box<Task>) {
-        let id = task.session.inner().id;
-        let order = self.orders.get_mut(&id).expect(NOT_ENTERED);
-        let other = order.parked.insert(task.order, task);
-        assert!(other.is_none(), "two tasks have one place in their session's order");
-        let mut ready = Vec::new();
-        while let Some(task) = order.parked.remove(&order.left) {
-            order.left += 1;
-            ready.push(task);
-        }
-        if order.left == order.entered {
-            self.orders.remove(&id);
-        }
-        for task in ready {
             self.hand_over(task);
         }
     }
@@ -762,10 +638,8 @@ impl Drop for Queue {
             self.wait(&mut none, limits::CLOSE);
         }
         // Tasks that are done, but come after one that is not.
-        for (_, order) in mem::take(&mut self.orders) {
-            for (_, task) in order.parked {
-                self.hand_over(task);
-            }
+        for task in self.orders.take_parked() {
+            self.hand_over(task);
         }
     }
 }
