@@ -69,7 +69,7 @@ fn costs_say_who_is_first_from_which_size_on() {
     let drivers: Vec<_> = costs.iter().map(|cost| cost["driver"].as_str().unwrap()).collect();
     assert!(drivers.contains(&"software") && drivers.contains(&"pool"), "{list}");
     assert!(
-        costs.iter().all(|cost| cost["work"] == "sha-256" && cost["alone"]["fixed_ns"].is_f64())
+        costs.iter().all(|cost| cost["work"] == "sha-256" && cost["single"]["fixed_ns"].is_f64())
     );
     let crossover = &list["crossovers"][0];
     assert_eq!(
