@@ -11,8 +11,8 @@
 //! found.
 
 use crate::packet::{Algorithm, Case, HEADER_BYTES, Keyway, Secrets, Side, TAG_BYTES, Way};
-use crate::random::Random;
 use crate::report::{Report, Table};
+use fastrand::Rng;
 use indicatif::{ProgressBar, ProgressStyle};
 use keyway_simd::packet::PacketBackend;
 use std::hint::black_box;
@@ -156,12 +156,12 @@ impl Subject {
         Ok(Subject { backend, side, case, differ, secrets, packets })
     }
 
-    fn prepare(&mut self, second: bool, random: &mut Random) -> Result<(), String> {
+    fn prepare(&mut self, second: bool, random: &mut Rng) -> Result<(), String> {
         let differs = |what| 0_u8.wrapping_sub(u8::from(second & (self.differ == what)));
-        random.choose(&mut self.packets, differs(Differ::Payload));
+        choose(random, &mut self.packets, differs(Differ::Payload));
         for secrets in &mut self.secrets {
-            random.choose(&mut secrets.key, differs(Differ::Key));
-            random.choose(&mut secrets.header_key, differs(Differ::HeaderKey));
+            choose(random, &mut secrets.key, differs(Differ::Key));
+            choose(random, &mut secrets.header_key, differs(Differ::HeaderKey));
         }
         if matches!(self.differ, Differ::Key | Differ::HeaderKey) {
             self.side = Keyway::new(self.backend, self.case.algorithm, &self.secrets)?;
@@ -188,14 +188,12 @@ impl Subject {
     }
 }
 
-impl Random {
-    /// Fills with 7, or where the mask is set with something else.
-    fn choose(&mut self, all: &mut [u8], mask: u8) {
-        for bytes in all.chunks_mut(8) {
-            let random = self.next().to_le_bytes();
-            for (byte, random) in bytes.iter_mut().zip(random) {
-                *byte = random & mask | 7 & !mask;
-            }
+/// Fills with 7, or where the mask is set with something else.
+fn choose(random: &mut Rng, all: &mut [u8], mask: u8) {
+    for bytes in all.chunks_mut(8) {
+        let random = random.u64(..).to_le_bytes();
+        for (byte, random) in bytes.iter_mut().zip(random) {
+            *byte = random & mask | 7 & !mask;
         }
     }
 }
@@ -226,12 +224,12 @@ struct Seen {
 /// Measures one class or the other, as chance will have it.
 fn compare(
     measurements: usize,
-    mut measure: impl FnMut(bool, &mut Random) -> Result<f64, String>,
+    mut measure: impl FnMut(bool, &mut Rng) -> Result<f64, String>,
 ) -> Result<Seen, String> {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Rng::with_seed(0x9e37_79b9_7f4a_7c15);
     let mut times = Vec::with_capacity(measurements);
     for _ in 0..measurements {
-        let second = random.next() >> 63 == 1;
+        let second = random.bool();
         times.push((second, measure(second, &mut random)?));
     }
     // The first tenth warms up.

@@ -16,7 +16,6 @@ mod packet;
 mod plot;
 mod process;
 mod quic;
-mod random;
 mod report;
 mod skeleton;
 mod slapd;

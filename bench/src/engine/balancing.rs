@@ -5,7 +5,7 @@
 //! does 3DES more slowly than four 5820 do.
 
 use super::{Arguments, Findings, time};
-use crate::plot::{self, Series};
+use crate::plot;
 use crate::report::{Claim, Table, median};
 use indicatif::ProgressBar;
 use keyway_engine::{
@@ -124,18 +124,14 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
         }
         for (way, points) in lines.into_iter().enumerate().skip(1) {
             let label = ["1 thread", "32 threads", "queue"][way];
-            series.push(Series {
-                name: format!("{}, {label}", set.label),
-                points,
-                dashed: way == 2,
-                colour,
-            });
+            let name = format!("{}, {label}", set.label);
+            series.push(plot::line(name, points, colour, way == 2));
         }
     }
     found.tables.push(table);
     if let Some(folder) = &arguments.svg {
         let labels = ("bytes a request", "Mbit/s");
-        plot::lines(folder, "balancing.svg", "3DES-CBC over simulated cards", labels, &series)?;
+        plot::draw(folder, "balancing.svg", "3DES-CBC over simulated cards", labels, series)?;
     }
     crossover(&mut found)?;
     Ok(found)

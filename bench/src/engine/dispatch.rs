@@ -2,7 +2,7 @@
 //! a dispatch thread and its result to a return thread.
 
 use super::{Arguments, Findings, best, column, openssl, time};
-use crate::plot::{self, Series};
+use crate::plot;
 use crate::report::{Claim, Table, median};
 use indicatif::ProgressBar;
 use keyway_engine::{
@@ -80,13 +80,13 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
         for (points, (way, dashed)) in
             lines.into_iter().zip([("direct", false), ("two threads", true)])
         {
-            series.push(Series { name: format!("{label}, {way}"), points, dashed, colour });
+            series.push(plot::line(format!("{label}, {way}"), points, colour, dashed));
         }
     }
     found.tables.push(table);
     if let Some(folder) = &arguments.svg {
         let labels = ("bytes a request", "Mbit/s");
-        plot::lines(folder, "dispatch.svg", "One thread, one request at a time", labels, &series)?;
+        plot::draw(folder, "dispatch.svg", "One thread, one request at a time", labels, series)?;
     }
     Ok(found)
 }

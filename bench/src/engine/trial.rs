@@ -5,8 +5,8 @@
 //! had begun in place may fail instead, and says so.
 
 use super::{Arguments, Findings};
-use crate::random::Random;
 use crate::report::{Claim, Table};
+use fastrand::Rng;
 use indicatif::ProgressBar;
 use keyway_drivers::Pool;
 use keyway_engine::{
@@ -155,7 +155,7 @@ fn work(
 ) -> Result<u64, String> {
     let open = || models(engine).map_err(|error| error.to_string());
     let mut models = open()?;
-    let mut random = Random(number + 1);
+    let mut random = Rng::with_seed(number);
     let mut queue = engine.queue(DEPTH);
     let (mut fresh, mut done) = (Vec::new(), Vec::new());
     // Whether the request of that number has come back; a number is used once.
@@ -164,7 +164,7 @@ fn work(
     let mut patience = Instant::now();
     while next < requests || queue.in_flight() > 0 {
         while next < requests && fresh.len() < queue.room() {
-            let model = &models[(random.next() % models.len() as u64) as usize];
+            let model = &models[random.usize(..models.len())];
             fresh.push(Task::tagged(&model.session, model.before.clone(), next));
             next += 1;
             if next % SESSION_REQUESTS == 0 {
@@ -218,11 +218,11 @@ fn come_and_go(
     counts: &Counts,
     over: &AtomicBool,
 ) -> Result<(), String> {
-    let mut random = Random(seed.max(1));
+    let mut random = Rng::with_seed(seed);
     let mut here: Vec<(String, Option<Kill>)> = Vec::new();
     while !over.load(Ordering::Acquire) {
-        let some = (random.next() % here.len().max(1) as u64) as usize;
-        match random.next() % 4 {
+        let some = random.usize(..here.len().max(1));
+        match random.usize(..4) {
             0 | 1 if here.len() < DRIVERS_MAX => {
                 let (driver, kill) = driver(&mut random)?;
                 let name = driver.name().to_owned();
@@ -257,10 +257,9 @@ type Kill = Box<dyn Fn()>;
 
 /// One of four: software under another name, on the caller's processor or beside it, that delays and
 /// shuffles; a pool of threads, which cannot be killed; a simulated card.
-fn driver(random: &mut Random) -> Result<(Arc<dyn Driver>, Option<Kill>), String> {
-    let (software, kind) = (keyway_drivers::software(), random.next() % 4);
-    let name =
-        format!("{}-{}", ["pool", "card", "near", "far"][kind as usize], random.next() % NAMES);
+fn driver(random: &mut Rng) -> Result<(Arc<dyn Driver>, Option<Kill>), String> {
+    let (software, kind) = (keyway_drivers::software(), random.usize(..4));
+    let name = format!("{}-{}", ["pool", "card", "near", "far"][kind], random.u64(..NAMES));
     Ok(match kind {
         0 => {
             let pool = Pool { threads: 2, cores: None, depth: 16 };
@@ -274,7 +273,7 @@ fn driver(random: &mut Random) -> Result<(Arc<dyn Driver>, Option<Kill>), String
         }
         _ => {
             let place = if kind == 2 { Place::Caller } else { Place::Device };
-            let (seed, busy, delay, shuffle) = (random.next(), 0.2, 3, true);
+            let (seed, busy, delay, shuffle) = (random.u64(..), 0.2, 3, true);
             let plan = Plan { seed, busy, delay, shuffle, place, ..Plan::default() };
             let (driver, handle) = keyway_test_drivers::fault(&name, software, plan);
             (driver, Some(Box::new(move || handle.kill())))

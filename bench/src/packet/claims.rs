@@ -3,7 +3,7 @@
 use super::bound::Bound;
 use super::sample::{Algorithm, BATCH_MAX, Case, Way};
 use super::{ALGORITHMS, BATCHES, BULK_BYTES, CONNECTION_BYTES, CONNECTIONS, Figures, SIZES, WAYS};
-use crate::plot::{self, Series};
+use crate::plot;
 use crate::report::{Claim, Findings, Table, median};
 use std::path::Path;
 
@@ -415,7 +415,7 @@ pub fn draw(figures: &Figures, folder: &Path) -> Result<(), String> {
             if !points.is_empty() {
                 let (name, dashed) = (figures.label(side, batch), batch == 1);
                 let colour = side + 1 - figures.backends();
-                series.push(Series { name, points, dashed, colour });
+                series.push(plot::line(name, points, colour, dashed));
             }
         }
         let point = |bytes| Some((bytes as f64, figures.bound(bytes)?));
@@ -425,12 +425,12 @@ pub fn draw(figures: &Figures, folder: &Path) -> Result<(), String> {
         }
         if !points.is_empty() {
             let name = "the processor's bound".into();
-            series.push(Series { name, points, dashed: false, colour: series.len() });
+            series.push(plot::line(name, points, series.len(), false));
         }
         let file = format!("packet-{}.svg", verb(way));
         let title = format!("QUIC packets, AES-128-GCM with header protection, {}", verb(way));
         let labels = ("bytes of payload", "ns a packet");
-        plot::lines(folder, &file, &title, labels, &series)?;
+        plot::draw(folder, &file, &title, labels, series)?;
     }
     Ok(())
 }

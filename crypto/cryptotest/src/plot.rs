@@ -38,7 +38,7 @@ const LEGEND_LINE: f64 = 20.0;
 /// Colours that stand out from white and from black (after Okabe and Ito, who chose them for those
 /// who see colours otherwise).
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
-const DASHES: [&str; 3] = ["none", "8 4", "2 3"];
+const DASHES: [&str; 4] = ["none", "8 4", "2 3", "8 4 2 4"];
 
 const STYLE: &str = "\
 text{font:13px system-ui,sans-serif;fill:#222}
