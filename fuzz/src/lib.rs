@@ -9,6 +9,7 @@
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
 #![forbid(unsafe_code)]
 
+mod certificate;
 mod dn;
 mod filter;
 mod ldif;
@@ -20,6 +21,7 @@ mod record;
 mod sasl;
 mod syntax;
 
+pub use certificate::certificate;
 pub use dn::dn;
 pub use filter::filter;
 pub use ldif::ldif;
@@ -36,6 +38,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("certificate", certificate),
     ("dn", dn),
     ("filter", filter),
     ("ldif", ldif),

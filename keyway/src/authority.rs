@@ -2,20 +2,24 @@
 //!
 //! The authority's name is made from its key, so that its key alone is enough to issue again. Its
 //! key may be taken away to a safe place: it is needed only when a certificate is to be issued.
+//! rcgen writes certificates; keys, signatures and random numbers are the engine's (`signing`).
 
-use crate::certificate::{Certificate, Name};
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use crate::host::Names;
-use crate::moment::Moment;
 use crate::output;
+use crate::signing::{self, SigningKey};
+use crate::timestamp::Timestamp;
+use keyway_codec::certificate::{Certificate, Name};
+use keyway_engine::Engine;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
+    Issuer, KeyIdMethod, KeyUsagePurpose, SanType, SerialNumber,
 };
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt::{Display, Write};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -45,12 +49,17 @@ pub struct Identity {
 ///
 /// # Errors
 /// If a file is not what it should be, or cannot be written.
-pub fn identity(folder: &Folder, names: &Names, now: Moment) -> Result<Identity, Failure> {
+pub fn identity(
+    engine: &Engine,
+    folder: &Folder,
+    names: &Names,
+    now: Timestamp,
+) -> Result<Identity, Failure> {
     if !folder.has(name::CA_CERTIFICATE) {
         if !folder.has(name::SERVER_CERTIFICATE) {
-            make_authority(folder, now)?;
+            make_authority(engine, folder, now)?;
         } else if folder.has(name::CA_KEY) {
-            restore_authority(folder, now)?;
+            restore_authority(engine, folder, now)?;
         }
     }
     let ca_file = folder.file(name::CA_CERTIFICATE);
@@ -60,9 +69,9 @@ pub fn identity(folder: &Folder, names: &Names, now: Moment) -> Result<Identity,
     };
     match standing(folder, &ca, names, now)? {
         Standing::Good => {}
-        Standing::Lacking(_) if folder.has(name::CA_KEY) => issue(folder, &ca, names, now)?,
+        Standing::Lacking(_) if folder.has(name::CA_KEY) => issue(engine, folder, &ca, names, now)?,
         Standing::Lacking(why) => output::note(needs_key(folder, &why)),
-        Standing::Useless(_) if folder.has(name::CA_KEY) => issue(folder, &ca, names, now)?,
+        Standing::Useless(_) if folder.has(name::CA_KEY) => issue(engine, folder, &ca, names, now)?,
         Standing::Useless(why) => return Err(Failure::new(needs_key(folder, &why))),
     }
     let mut identity =
@@ -70,7 +79,7 @@ pub fn identity(folder: &Folder, names: &Names, now: Moment) -> Result<Identity,
     if identity
         .chain
         .first()
-        .and_then(|der| Certificate::read(der))
+        .and_then(|der| Certificate::read(der).ok())
         .is_some_and(|certificate| is_issued_by(&certificate, &ca))
     {
         identity.trust = Some(ca_file);
@@ -85,7 +94,7 @@ pub fn identity(folder: &Folder, names: &Names, now: Moment) -> Result<Identity,
 pub fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
     let chain = certificates(certificate)?;
     let own = |der: &CertificateDer<'_>| {
-        Certificate::read(der).is_some_and(|read| read.issuer == read.subject)
+        Certificate::read(der).is_ok_and(|read| read.issuer == read.subject)
     };
     // A chain up to its root can be trusted by that.
     let trust = chain.last().is_some_and(own).then(|| certificate.to_owned());
@@ -104,40 +113,43 @@ pub fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
     Ok(Identity { chain, key, trust })
 }
 
-fn make_authority(folder: &Folder, now: Moment) -> Result<(), Failure> {
+fn make_authority(engine: &Engine, folder: &Folder, now: Timestamp) -> Result<(), Failure> {
     // A first start that was cut short may have left the key.
     let key = if folder.has(name::CA_KEY) {
-        key(folder, name::CA_KEY)?
+        key(engine, folder, name::CA_KEY)?
     } else {
-        make_key(folder, name::CA_KEY)?
+        make_key(engine, folder, name::CA_KEY)?
     };
-    let certificate = authority(&key, now).self_signed(&key).map_err(cannot_issue)?;
+    let certificate = authority(&key, now)?.self_signed(&key).map_err(cannot_issue)?;
     folder.write(name::CA_CERTIFICATE, certificate.pem().as_bytes())
 }
 
 /// The authority of a key.
-fn authority(key: &KeyPair, now: Moment) -> CertificateParams {
+fn authority(key: &SigningKey, now: Timestamp) -> Result<CertificateParams, Failure> {
     let mut params = CertificateParams::default();
     params.not_before = now.after_days(-BACKDATED_DAYS).date_time();
     params.not_after = now.after_days(CA_DAYS).date_time();
     params.distinguished_name = DistinguishedName::new();
     let mut common_name = "Keyway CA ".to_owned();
-    for byte in params.key_identifier(key).iter().take(6) {
+    let identifier = key.identifier().map_err(cannot_issue)?;
+    for byte in identifier.iter().take(6) {
         // Writing to a String cannot fail.
         let _ = write!(common_name, "{byte:02x}");
     }
     params.distinguished_name.push(DnType::CommonName, common_name);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params
+    params.key_identifier_method = KeyIdMethod::PreSpecified(identifier.to_vec());
+    params.serial_number = Some(key.serial().map_err(cannot_issue)?.to_vec().into());
+    Ok(params)
 }
 
 /// Makes the authority's certificate again, if its key is there and it issued the server's.
-fn restore_authority(folder: &Folder, now: Moment) -> Result<(), Failure> {
-    let key = key(folder, name::CA_KEY)?;
-    let again = authority(&key, now).self_signed(&key).map_err(cannot_issue)?;
+fn restore_authority(engine: &Engine, folder: &Folder, now: Timestamp) -> Result<(), Failure> {
+    let key = key(engine, folder, name::CA_KEY)?;
+    let again = authority(&key, now)?.self_signed(&key).map_err(cannot_issue)?;
     let server = certificates(&folder.file(name::SERVER_CERTIFICATE))?;
-    let server = server.first().and_then(|der| Certificate::read(der));
+    let server = server.first().and_then(|der| Certificate::read(der).ok());
     if server.is_some_and(|server| is_issued_by(&server, &[again.der().clone()])) {
         folder.write(name::CA_CERTIFICATE, again.pem().as_bytes())?;
     }
@@ -157,7 +169,7 @@ fn standing(
     folder: &Folder,
     ca: &[CertificateDer<'_>],
     names: &Names,
-    now: Moment,
+    now: Timestamp,
 ) -> Result<Standing, Failure> {
     let (file, key) = (folder.file(name::SERVER_CERTIFICATE), folder.file(name::SERVER_KEY));
     if !folder.has(name::SERVER_CERTIFICATE) {
@@ -166,9 +178,10 @@ fn standing(
     let chain = certificates(&file)?;
     let unreadable = || malformed(&file, "it is not a certificate");
     let certificate =
-        chain.first().and_then(|der| Certificate::read(der)).ok_or_else(unreadable)?;
+        chain.first().and_then(|der| Certificate::read(der).ok()).ok_or_else(unreadable)?;
     let has_key = folder.has(name::SERVER_KEY);
-    let expired = certificate.not_after < now;
+    let not_after = Timestamp::from_unix_s(certificate.not_after_unix_s);
+    let expired = not_after < now;
     if !is_issued_by(&certificate, ca) {
         if !has_key {
             let (file, key) = (file.display(), key.display());
@@ -177,7 +190,7 @@ fn standing(
             )));
         }
         if expired {
-            let (file, day) = (file.display(), certificate.not_after);
+            let (file, day) = (file.display(), not_after);
             output::note(format_args!("{file} has expired at {day}; clients will refuse it"));
         }
         return Ok(Standing::Good);
@@ -188,11 +201,11 @@ fn standing(
     Ok(if !has_key {
         Standing::Useless("has lost its key".to_owned())
     } else if expired {
-        Standing::Useless(format!("has expired at {}", certificate.not_after))
+        Standing::Useless(format!("has expired at {not_after}"))
     } else if let Some(name) = lacks(&names.asked) {
         Standing::Useless(format!("does not name {name}"))
-    } else if certificate.not_after < now.after_days(SERVER_DAYS_LEFT_MIN) {
-        Standing::Lacking(format!("expires at {}", certificate.not_after))
+    } else if not_after < now.after_days(SERVER_DAYS_LEFT_MIN) {
+        Standing::Lacking(format!("expires at {not_after}"))
     } else if let Some(name) = lacks(&names.usual) {
         Standing::Lacking(format!("does not name {name}"))
     } else {
@@ -210,26 +223,29 @@ fn needs_key(folder: &Folder, why: &str) -> String {
 }
 
 fn is_issued_by(certificate: &Certificate<'_>, ca: &[CertificateDer<'_>]) -> bool {
-    ca.iter().filter_map(|der| Certificate::read(der)).any(|ca| ca.subject == certificate.issuer)
+    ca.iter()
+        .filter_map(|der| Certificate::read(der).ok())
+        .any(|ca| ca.subject == certificate.issuer)
 }
 
 fn issue(
+    engine: &Engine,
     folder: &Folder,
     ca: &[CertificateDer<'_>],
     names: &Names,
-    now: Moment,
+    now: Timestamp,
 ) -> Result<(), Failure> {
-    let ca_key = key(folder, name::CA_KEY)?;
+    let ca_key = key(engine, folder, name::CA_KEY)?;
     // The key stays when the certificate is renewed: then one file changes, and they always fit.
     let server_key = if folder.has(name::SERVER_KEY) {
-        key(folder, name::SERVER_KEY)?
+        key(engine, folder, name::SERVER_KEY)?
     } else {
-        make_key(folder, name::SERVER_KEY)?
+        make_key(engine, folder, name::SERVER_KEY)?
     };
-    let issuer = Issuer::new(authority(&ca_key, now), ca_key);
+    let issuer = Issuer::new(authority(&ca_key, now)?, ca_key);
     let params = server(&server_key, names, now)?;
     let certificate = params.signed_by(&server_key, &issuer).map_err(cannot_issue)?;
-    if !Certificate::read(certificate.der()).is_some_and(|read| is_issued_by(&read, ca)) {
+    if !Certificate::read(certificate.der()).is_ok_and(|read| is_issued_by(&read, ca)) {
         let why = format!(
             "{} is not the key of the authority that Keyway made there; with an authority of your \
              own, put a certificate of its in {} and the key in {}",
@@ -242,7 +258,7 @@ fn issue(
     folder.write(name::SERVER_CERTIFICATE, certificate.pem().as_bytes())
 }
 
-fn server(key: &KeyPair, names: &Names, now: Moment) -> Result<CertificateParams, Failure> {
+fn server(key: &SigningKey, names: &Names, now: Timestamp) -> Result<CertificateParams, Failure> {
     let mut params = CertificateParams::default();
     params.not_before = now.after_days(-BACKDATED_DAYS).date_time();
     params.not_after = now.after_days(SERVER_DAYS).date_time();
@@ -262,29 +278,45 @@ fn server(key: &KeyPair, names: &Names, now: Moment) -> Result<CertificateParams
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
-    params.serial_number = Some(serial(&params, key, now));
+    params.serial_number = Some(serial(key, now)?);
     Ok(params)
 }
 
-/// Another each time: some clients take it ill if an issuer uses one twice.
-fn serial(params: &CertificateParams, key: &impl PublicKeyData, now: Moment) -> SerialNumber {
-    let mut serial = vec![1];
-    serial.extend(params.key_identifier(key).iter().take(7));
-    serial.extend(now.date_time().unix_timestamp().to_be_bytes());
-    SerialNumber::from(serial)
+/// A self-signed certificate for 127.0.0.1, and its key, that are not kept.
+///
+/// # Errors
+/// If the engine has no driver for it.
+pub fn for_loopback(
+    engine: &Engine,
+) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), Failure> {
+    let (key, der) = SigningKey::generate(engine).map_err(cannot_issue)?;
+    let mut params = CertificateParams::default();
+    params.subject_alt_names.push(SanType::IpAddress(Ipv4Addr::LOCALHOST.into()));
+    params.serial_number = Some(key.serial().map_err(cannot_issue)?.to_vec().into());
+    let certificate = params.self_signed(&key).map_err(cannot_issue)?;
+    Ok((certificate.der().clone(), der))
 }
 
-fn make_key(folder: &Folder, file: &str) -> Result<KeyPair, Failure> {
-    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(cannot_issue)?;
-    let pem = Zeroizing::new(key.serialize_pem());
-    folder.write_secret(file, pem.as_bytes())?;
+/// Another each time: some clients take it ill if an issuer uses one twice.
+fn serial(key: &SigningKey, now: Timestamp) -> Result<SerialNumber, Failure> {
+    let mut serial = vec![1];
+    serial.extend(key.identifier().map_err(cannot_issue)?.iter().take(7));
+    serial.extend(now.date_time().unix_timestamp().to_be_bytes());
+    Ok(SerialNumber::from(serial))
+}
+
+fn make_key(engine: &Engine, folder: &Folder, file: &str) -> Result<SigningKey, Failure> {
+    let (key, der) = SigningKey::generate(engine).map_err(cannot_issue)?;
+    let der = Zeroizing::new(der);
+    folder.write_secret(file, signing::pem(&der).as_bytes())?;
     Ok(key)
 }
 
-fn key(folder: &Folder, file: &str) -> Result<KeyPair, Failure> {
+fn key(engine: &Engine, folder: &Folder, file: &str) -> Result<SigningKey, Failure> {
     let path = folder.file(file);
     let pem = data::read_secret(&path)?;
-    KeyPair::from_pem(&pem).map_err(|why| malformed(&path, why))
+    let der = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|why| malformed(&path, why))?;
+    SigningKey::load(engine, &Zeroizing::new(der)).map_err(|why| malformed(&path, why))
 }
 
 /// The certificates in a PEM file; at least one.
@@ -306,7 +338,7 @@ pub fn malformed(file: &Path, why: impl Display) -> Failure {
     Failure::new(format!("{} cannot be used: {why}", file.display()))
 }
 
-fn cannot_issue(why: rcgen::Error) -> Failure {
+fn cannot_issue(why: impl Display) -> Failure {
     Failure::new(format!("cannot make a certificate: {why}"))
 }
 
@@ -315,7 +347,11 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const NOW: Moment = Moment::from_unix_s(1_800_000_000);
+    const NOW: Timestamp = Timestamp::from_unix_s(1_800_000_000);
+
+    fn identity(folder: &Folder, names: &Names, now: Timestamp) -> Result<Identity, Failure> {
+        super::identity(&keyway_drivers::engine(), folder, names, now)
+    }
 
     fn folder(place: &tempfile::TempDir) -> Folder {
         Folder::open(place.path(), NOW).unwrap()
@@ -341,7 +377,8 @@ mod tests {
         let certificate = Certificate::read(&first.chain[0]).unwrap();
         assert_eq!(certificate.names, names().usual);
         assert_eq!(first.trust, Some(folder.file(name::CA_CERTIFICATE)));
-        assert_eq!(certificate.not_after, NOW.after_days(SERVER_DAYS));
+        let not_after = Timestamp::from_unix_s(certificate.not_after_unix_s);
+        assert_eq!(not_after, NOW.after_days(SERVER_DAYS));
     }
 
     #[test]
@@ -405,7 +442,7 @@ mod tests {
         assert_eq!(identity.trust, Some(folder.file(name::SERVER_CERTIFICATE)));
         assert!(!folder.has(name::CA_CERTIFICATE) && !folder.has(name::CA_KEY));
         fs::remove_file(folder.file(name::SERVER_KEY)).unwrap();
-        let failure = super::identity(&folder, &names(), NOW).err().unwrap().to_string();
+        let failure = super::tests::identity(&folder, &names(), NOW).err().unwrap().to_string();
         assert!(failure.contains("its key is not; put that at"), "{failure}");
     }
 

@@ -1,12 +1,12 @@
 //! The command line: what can be asked of the program, and how it says so.
 
-use crate::certificate::Name;
 use crate::crypto::Crypto;
 use crate::failure::Failure;
 use crate::output::Voice;
 use crate::quic::Quic;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
+use keyway_codec::certificate::Name;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -76,6 +76,15 @@ impl Configuration {
         }
         parse(&data::read(&file)?).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
     }
+
+    /// The same with the flags of a command, which win.
+    pub fn with_flags(mut self, arguments: &cli::Up) -> Configuration {
+        let either = |flag: Option<Listen>, file: Listen| flag.unwrap_or(file);
+        self.listen = either(arguments.listen, self.listen);
+        self.listen_tls = either(arguments.listen_tls, self.listen_tls);
+        self.tls.names.extend(arguments.names.iter().cloned());
+        self
+    }
 }
 
 /// What is wrong, and where in the text.

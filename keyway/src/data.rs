@@ -1,7 +1,7 @@
 //! The data folder: whose it is, who may use it now, and how files get into it.
 
 use crate::failure::{Failure, is_disk_full, plain};
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 use keyway_store::Store;
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
@@ -152,7 +152,7 @@ impl Folder {
     /// # Errors
     /// As [`look`]; if another process uses it, if others can look into it, if it cannot be
     /// written to.
-    pub fn open(path: &Path, now: Moment) -> Result<Folder, Failure> {
+    pub fn open(path: &Path, now: Timestamp) -> Result<Folder, Failure> {
         let path =
             absolute(path).map_err(|why| Failure::system("find the data folder", path, &why))?;
         if look(&path)? == State::Absent {
@@ -181,7 +181,7 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Folder::open`], and if there is none.
-    pub fn open_existing(path: &Path, now: Moment) -> Result<Folder, Failure> {
+    pub fn open_existing(path: &Path, now: Timestamp) -> Result<Folder, Failure> {
         match look(path)? {
             State::Ours => Folder::open(path, now),
             State::Absent => {
@@ -420,7 +420,7 @@ fn remove_if_there(path: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    const NOW: Moment = Moment::from_unix_s(1_800_000_000);
+    const NOW: Timestamp = Timestamp::from_unix_s(1_800_000_000);
 
     #[test]
     fn a_folder_is_made_once() {
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(look(&path).unwrap(), State::Absent);
         Folder::open(&path, NOW).unwrap();
         assert_eq!(look(&path).unwrap(), State::Ours);
-        let folder = Folder::open(&path, Moment::from_unix_s(0)).unwrap();
+        let folder = Folder::open(&path, Timestamp::from_unix_s(0)).unwrap();
         assert_eq!(folder.made(), "2027-01-15T08:00:00Z");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
     }

@@ -1,7 +1,7 @@
 //! What this host is called and where it is found: what a server's certificate has to name.
 
-use crate::certificate::Name;
 use crate::limits::CERTIFICATE_NAMES_MAX;
+use keyway_codec::certificate::Name;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -4,11 +4,11 @@ use crate::cli::Import;
 use crate::configuration::Configuration;
 use crate::data::Folder;
 use crate::failure::Failure;
-use crate::fill::{self, Filled, Manner};
 use crate::instance::Instance;
-use crate::moment::Moment;
 use crate::output::{self, grouped};
+use crate::populate::{self, Manner, Populated};
 use crate::source::Source;
+use crate::timestamp::Timestamp;
 use serde_json::json;
 
 const ADVICE: &str = "correct it and go on with --resume, or leave out what is wrong with --resume \
@@ -21,16 +21,16 @@ const ADVICE: &str = "correct it and go on with --resume, or leave out what is w
 /// If the file or the folder cannot be used, or a record is refused and it was not to go on.
 pub fn run(arguments: &Import) -> Result<bool, Failure> {
     let source = Source::open(&arguments.file)?;
-    let folder = Folder::open(&arguments.data.folder, Moment::now())?;
+    let folder = Folder::open(&arguments.data.folder, Timestamp::now())?;
     let configuration = Configuration::load(&folder)?;
     let engine = keyway_drivers::engine();
     let instance = Instance::open(&folder, &configuration, &engine, false)?;
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();
-    let filled =
-        fill::ldif(&instance, source, Manner { go_on: arguments.go_on, done, advice: ADVICE })?;
+    let populated =
+        populate::ldif(&instance, source, Manner { go_on: arguments.go_on, done, advice: ADVICE })?;
     instance.close()?;
-    let Filled { report, bytes, seconds, forecast_s } = filled;
+    let Populated { report, bytes, seconds, forecast_s } = populated;
     if arguments.json {
         output::json(&json!({
             "event": "imported",
@@ -73,7 +73,7 @@ fn records_done(arguments: &Import, instance: &Instance, folder: &Folder) -> Res
     match instance.unfinished()?.filter(|unfinished| unfinished.records > 0) {
         Some(unfinished) if arguments.resume => Ok(unfinished.records),
         Some(unfinished) if !arguments.restart => {
-            let text = fill::unfinished_text(&unfinished, folder.path());
+            let text = populate::unfinished_text(&unfinished, folder.path());
             Err(Failure::new(format!(
                 "{text}; or begin with the first record of a file with --restart"
             )))

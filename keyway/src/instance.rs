@@ -105,7 +105,7 @@ impl Instance {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn is_filled(&self) -> Result<bool, Failure> {
+    pub fn is_populated(&self) -> Result<bool, Failure> {
         let read = self.store.read().map_err(unreadable)?;
         let mark = read.view().meta_get(META_FILLED).map_err(unreadable)?;
         Ok(mark.is_some() || self.entry_count()? > 0)
@@ -115,7 +115,7 @@ impl Instance {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn mark_filled(&self) -> Result<(), Failure> {
+    pub fn mark_populated(&self) -> Result<(), Failure> {
         self.store
             .write_now(|write| write.meta_put(META_FILLED, b"1"))
             .map_err(|why| Failure::new(format!("cannot write to the store: {why}")))

@@ -1,5 +1,6 @@
 //! The sockets a server listens on.
 
+use crate::cli::Listen;
 use crate::failure::{Failure, plain};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -10,6 +11,39 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 /// If it is taken, not this machine's, or not to be had by this user.
 pub fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).map_err(|why| refused(address, flag, &why))
+}
+
+/// The sockets of a directory.
+pub struct Sockets {
+    /// LDAP with StartTLS.
+    pub plain: Option<TcpListener>,
+    /// LDAPS.
+    pub tls: Option<TcpListener>,
+}
+
+impl Sockets {
+    /// Listens on these addresses, where there is one.
+    ///
+    /// # Errors
+    /// As [`listen`], and if there is none.
+    pub fn open(plain: Listen, tls: Listen) -> Result<Sockets, Failure> {
+        let open = |address: Listen, flag| address.map(|address| listen(address, flag)).transpose();
+        let (plain, tls) = (open(plain, "--listen")?, open(tls, "--listen-tls")?);
+        if plain.is_none() && tls.is_none() {
+            return Err(Failure::new(
+                "there is nothing to listen on: listen and listen_tls are both off",
+            ));
+        }
+        Ok(Sockets { plain, tls })
+    }
+
+    /// Where they listen.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        self.plain.iter().chain(&self.tls).map(address).collect()
+    }
 }
 
 /// Why a socket could not be bound to an address that `flag` names.

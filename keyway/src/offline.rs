@@ -4,7 +4,7 @@ use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::instance::{self, Instance};
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 use keyway_engine::Engine;
 use keyway_store::Damage;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn open(path: &Path) -> Result<Offline, Failure> {
 /// # Errors
 /// If it holds none, or somebody uses it.
 pub fn folder(path: &Path) -> Result<Folder, Failure> {
-    let folder = Folder::open_existing(path, Moment::now())?;
+    let folder = Folder::open_existing(path, Timestamp::now())?;
     if folder.has(name::STORE) {
         return Ok(folder);
     }

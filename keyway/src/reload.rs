@@ -6,10 +6,9 @@ use crate::data::Folder;
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::log::Logs;
-use crate::moment::Moment;
 use crate::output;
+use crate::timestamp::Timestamp;
 use crate::tls::Tls;
-use crate::up::with_flags;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{CurrentTls, Server};
 use serde_json::json;
@@ -41,8 +40,8 @@ impl Reload<'_> {
 
     /// Takes what is there now; says what of it has to wait for the next start.
     fn take(&mut self) -> Result<Vec<&'static str>, Failure> {
-        let new = with_flags(Configuration::load(self.folder)?, self.arguments);
-        let made = self.tls.make(self.folder, &new.tls, self.listen, Moment::now())?;
+        let new = Configuration::load(self.folder)?.with_flags(self.arguments);
+        let made = self.tls.make(self.folder, &new.tls, self.listen, Timestamp::now())?;
         self.logs.reopen(&new.log)?;
         self.instance.directory.reconfigure(&new.directory).map_err(Failure::new)?;
         self.server.reconfigure(new.network.clone());

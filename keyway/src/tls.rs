@@ -2,13 +2,13 @@
 //! read them anew.
 
 use crate::authority::{self, malformed};
-use crate::certificate::{Certificate, Name, RevocationList};
 use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::host::Names;
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
-use crate::moment::Moment;
 use crate::output;
+use crate::timestamp::Timestamp;
+use keyway_codec::certificate::{Certificate, Name, RevocationList};
 use keyway_engine::Engine;
 use keyway_tls::{ClientVerifier, ConfigError, ServerOptions, Tickets};
 use rustls::server::NoClientAuth;
@@ -96,7 +96,7 @@ impl Tls {
         folder: &Folder,
         settings: &Settings,
         listen: &[SocketAddr],
-        now: Moment,
+        now: Timestamp,
     ) -> Result<Made, Failure> {
         let (certificate, key) = match &settings.files {
             Some((certificate, key)) => (folder.file_at(certificate), folder.file_at(key)),
@@ -104,9 +104,14 @@ impl Tls {
         };
         let identity = match &settings.files {
             Some(_) => authority::read(&certificate, &key)?,
-            None => authority::identity(folder, &Names::new(&settings.names, listen), now)?,
+            None => authority::identity(
+                &self.engine,
+                folder,
+                &Names::new(&settings.names, listen),
+                now,
+            )?,
         };
-        let names = identity.chain.first().and_then(|der| Certificate::read(der));
+        let names = identity.chain.first().and_then(|der| Certificate::read(der).ok());
         let names = names.map(|certificate| certificate.names).unwrap_or_default();
         let uncovered = |wanted: &&Name| !names.iter().any(|name: &Name| name.covers(wanted));
         for name in settings.names.iter().filter(uncovered) {
@@ -162,7 +167,11 @@ impl Trusted {
 }
 
 /// Who is trusted to issue to clients; `None` if no client is asked.
-fn trusted(folder: &Folder, settings: &Settings, now: Moment) -> Result<Option<Trusted>, Failure> {
+fn trusted(
+    folder: &Folder,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Option<Trusted>, Failure> {
     let required = match settings.clients {
         Clients::Off => return Ok(None),
         Clients::Optional => false,
@@ -200,7 +209,7 @@ fn trusted(folder: &Folder, settings: &Settings, now: Moment) -> Result<Option<T
 /// The lists in a file, PEM or DER; at least one, and none out of date.
 fn revocation_lists(
     file: &Path,
-    now: Moment,
+    now: Timestamp,
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, Failure> {
     let system = |why| Failure::system("read", file, &why);
     let mut bytes = Vec::new();
@@ -220,10 +229,11 @@ fn revocation_lists(
         return Err(malformed(file, "there is no certificate revocation list in it"));
     }
     for list in &lists {
-        let Some(list) = RevocationList::read(list) else {
+        let Ok(list) = RevocationList::read(list) else {
             return Err(malformed(file, "it is no certificate revocation list"));
         };
-        if let Some(due) = list.next_update.filter(|due| *due < now) {
+        let due = list.next_update_unix_s.map(Timestamp::from_unix_s);
+        if let Some(due) = due.filter(|due| *due < now) {
             let why = format!(
                 "a newer one was due at {due}; fetch it from the authority, then start again or \
                  send SIGHUP"
@@ -243,10 +253,10 @@ fn every_authority_has_one(
     lists: &[CertificateRevocationListDer<'_>],
 ) -> Result<(), Failure> {
     let issuers: Vec<_> =
-        lists.iter().filter_map(|list| Some(RevocationList::read(list)?.issuer)).collect();
+        lists.iter().filter_map(|list| Some(RevocationList::read(list).ok()?.issuer)).collect();
     let without = authorities
         .iter()
-        .filter_map(|der| Certificate::read(der))
+        .filter_map(|der| Certificate::read(der).ok())
         .position(|authority| !issuers.contains(&authority.subject));
     match without {
         None => Ok(()),

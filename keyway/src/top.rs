@@ -3,8 +3,8 @@
 use crate::cli::Top;
 use crate::data::{self, State, look, name};
 use crate::failure::Failure;
-use crate::moment::Moment;
 use crate::output;
+use crate::timestamp::Timestamp;
 use keyway_meter::{Distribution, Reader, Snapshot};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -395,7 +395,7 @@ impl Difference {
             })
         });
         json!({
-            "time": Moment::now().to_string(),
+            "time": Timestamp::now().to_string(),
             "interval_s": (self.seconds * 1e6).round() / 1e6,
             "connections": since_start.connections(),
             "per_second": rates,

@@ -1,29 +1,29 @@
 //! `keyway up`: makes what is missing, opens what is there, serves until it is told to stop.
 
 use crate::admin;
-use crate::cli::{Listen, Up};
+use crate::banner::Banner;
+use crate::cli::Up;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
 use crate::failure::{Failure, is_disk_full, plain};
-use crate::fill::{self, Manner};
 use crate::harden;
 use crate::instance::Instance;
 use crate::limits;
-use crate::listeners;
+use crate::listeners::Sockets;
 use crate::log::Logs;
-use crate::moment::Moment;
 use crate::output;
+use crate::populate::{self, Manner};
 use crate::reload::Reload;
 use crate::sample::Sample;
 use crate::signals::{Asked, Signals};
 use crate::source::Source;
+use crate::timestamp::Timestamp;
 use crate::tls::Tls;
-use crate::welcome::Welcome;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{CurrentTls, Listener, Mode, Server};
 use keyway_server::password::Passwords;
 use serde_json::json;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::block_in_place;
@@ -40,24 +40,24 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 pub fn run(arguments: &Up) -> Result<(), Failure> {
     // A file that is not there and a port that is taken are found before anything is made.
     let source = arguments.import.as_deref().map(Source::open).transpose()?;
-    let (folder, mut configuration, doors) = prepare(arguments)?;
+    let (folder, mut configuration, sockets) = prepare(arguments)?;
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
     open_meter(&folder);
     let locked_memory = harden::lock_memory();
     let engine = keyway_drivers::engine();
     let mut tls = Tls::new(&engine)?;
-    let listen = doors.addresses()?;
-    let made = tls.make(&folder, &configuration.tls, &listen, Moment::now())?;
+    let listen = sockets.addresses()?;
+    let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
     let runtime = runtime()?;
     let passwords = Passwords::new(engine.clone(), configuration.directory.password_cost);
     let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
     admin::ensure(&folder, &instance, &passwords, &runtime)?;
     let password = || admin::stored_password(&folder, name::SAMPLE_PASSWORD, &passwords, &runtime);
-    let first_start = fill(arguments, source, &folder, &instance, &password)?;
+    let first_start = populate(arguments, source, &folder, &instance, &password)?;
     add_naming_contexts(&folder, &configuration, &instance)?;
     let password = admin::password_file(&folder, &instance, &passwords, &runtime);
-    let welcome = Welcome::new(&folder, &instance, &doors, &made, password, first_start)?;
+    let banner = Banner::new(&folder, &instance, &sockets, &made, password, first_start)?;
     let serving = Serving {
         arguments,
         folder: &folder,
@@ -68,7 +68,7 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
         current_tls: CurrentTls::new(made.config),
         configuration,
     };
-    let ended = runtime.block_on(serving.serve(doors, &welcome));
+    let ended = runtime.block_on(serving.serve(sockets, &banner));
     drop(runtime);
     instance.close()?;
     drop(logs);
@@ -102,8 +102,8 @@ fn open_meter(folder: &Folder) {
     ));
 }
 
-/// Fills a directory that is empty, or was not filled to the end. Says whether it did.
-fn fill(
+/// Puts entries into a directory that is empty, or was not populated to the end. Says whether it did.
+fn populate(
     arguments: &Up,
     source: Option<Source>,
     folder: &Folder,
@@ -114,7 +114,7 @@ fn fill(
         // Nobody needs one where there is nobody.
         let password = if people == 0 { Vec::new() } else { sample_password()? };
         let password = String::from_utf8_lossy(&password).into_owned();
-        fill::sample(instance, &Sample::new(people, password), done)
+        populate::sample(instance, &Sample::new(people, password), done)
     };
     let manner = |done| Manner { go_on: false, done, advice: "correct it and start again" };
     let unfinished = instance.unfinished()?.filter(|unfinished| unfinished.records > 0);
@@ -123,23 +123,23 @@ fn fill(
         (Some(source), Some(unfinished))
             if source.path == unfinished.source && source.path != "-" =>
         {
-            fill::ldif(instance, source, manner(unfinished.records))?;
+            populate::ldif(instance, source, manner(unfinished.records))?;
         }
-        (Some(source), None) if !instance.is_filled()? => {
-            fill::ldif(instance, source, manner(0))?;
+        (Some(source), None) if !instance.is_populated()? => {
+            populate::ldif(instance, source, manner(0))?;
         }
         (Some(_), Some(unfinished)) => {
-            return Err(Failure::new(fill::unfinished_text(&unfinished, folder.path())));
+            return Err(Failure::new(populate::unfinished_text(&unfinished, folder.path())));
         }
-        (Some(_), None) => return Err(already_filled(folder, arguments)),
-        (None, Some(unfinished)) => match fill::people_of(&unfinished) {
+        (Some(_), None) => return Err(already_populated(folder, arguments)),
+        (None, Some(unfinished)) => match populate::people_of(&unfinished) {
             Some(people) => sample(people, unfinished.records)?,
             None => {
-                output::note(fill::unfinished_text(&unfinished, folder.path()));
+                output::note(populate::unfinished_text(&unfinished, folder.path()));
                 return Ok(false);
             }
         },
-        (None, None) if !instance.is_filled()? => {
+        (None, None) if !instance.is_populated()? => {
             sample(arguments.sample.unwrap_or(SAMPLE_PEOPLE), 0)?;
         }
         (None, None) => {
@@ -156,31 +156,26 @@ fn fill(
 }
 
 /// Finds the folder and the configuration, and takes the ports.
-fn prepare(arguments: &Up) -> Result<(Folder, Configuration, Doors), Failure> {
+fn prepare(arguments: &Up) -> Result<(Folder, Configuration, Sockets), Failure> {
     let path = &arguments.data.folder;
-    let open = |folder: &Folder| Configuration::load(folder).map(|it| with_flags(it, arguments));
+    let open = |folder: &Folder| Configuration::load(folder).map(|it| it.with_flags(arguments));
     if data::look(path)? == State::Ours {
-        let folder = Folder::open(path, Moment::now())?;
+        let folder = Folder::open(path, Timestamp::now())?;
         let configuration = open(&folder)?;
-        let doors = Doors::open(&configuration)?;
-        return Ok((folder, configuration, doors));
+        let sockets = open_sockets(&configuration)?;
+        return Ok((folder, configuration, sockets));
     }
-    let doors = Doors::open(&with_flags(Configuration::ahead(path)?, arguments))?;
-    let folder = Folder::open(path, Moment::now())?;
+    let sockets = open_sockets(&Configuration::ahead(path)?.with_flags(arguments))?;
+    let folder = Folder::open(path, Timestamp::now())?;
     let configuration = open(&folder)?;
-    Ok((folder, configuration, doors))
+    Ok((folder, configuration, sockets))
 }
 
-/// The flags win.
-pub fn with_flags(mut configuration: Configuration, arguments: &Up) -> Configuration {
-    let either = |flag: Option<Listen>, file: Listen| flag.unwrap_or(file);
-    configuration.listen = either(arguments.listen, configuration.listen);
-    configuration.listen_tls = either(arguments.listen_tls, configuration.listen_tls);
-    configuration.tls.names.extend(arguments.names.iter().cloned());
-    configuration
+fn open_sockets(configuration: &Configuration) -> Result<Sockets, Failure> {
+    Sockets::open(configuration.listen, configuration.listen_tls)
 }
 
-fn already_filled(folder: &Folder, arguments: &Up) -> Failure {
+fn already_populated(folder: &Folder, arguments: &Up) -> Failure {
     let folder = output::shell(&folder.path().to_string_lossy());
     let file = arguments.import.as_deref().unwrap_or("-".as_ref()).to_string_lossy();
     Failure::new(format!(
@@ -188,34 +183,6 @@ fn already_filled(folder: &Folder, arguments: &Up) -> Failure {
          {folder}",
         output::shell(&file)
     ))
-}
-
-/// The sockets.
-pub struct Doors {
-    /// LDAP with StartTLS.
-    pub plain: Option<TcpListener>,
-    /// LDAPS.
-    pub tls: Option<TcpListener>,
-}
-
-impl Doors {
-    fn open(configuration: &Configuration) -> Result<Doors, Failure> {
-        let open = |address: Listen, flag| {
-            address.map(|address| listeners::listen(address, flag)).transpose()
-        };
-        let plain = open(configuration.listen, "--listen")?;
-        let tls = open(configuration.listen_tls, "--listen-tls")?;
-        if plain.is_none() && tls.is_none() {
-            return Err(Failure::new(
-                "there is nothing to listen on: listen and listen_tls are both off",
-            ));
-        }
-        Ok(Doors { plain, tls })
-    }
-
-    fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        self.plain.iter().chain(&self.tls).map(listeners::address).collect()
-    }
 }
 
 fn runtime() -> Result<Runtime, Failure> {
@@ -255,18 +222,18 @@ struct Serving<'a> {
 
 impl Serving<'_> {
     /// Serves until a signal comes or the store fails.
-    async fn serve(self, doors: Doors, welcome: &Welcome) -> Result<(), Failure> {
+    async fn serve(self, sockets: Sockets, banner: &Banner) -> Result<(), Failure> {
         let mut signals = Signals::catch()?;
-        let server = self.start(doors)?;
+        let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, logs, listen, tls, current_tls, configuration } =
             self;
-        welcome.log(logs);
+        banner.log(logs);
         let connections_max = configuration.network.limits.connections_max;
         if let Some(text) = limits::too_few_open_files(connections_max) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
             output::note(text);
         }
-        welcome.say(arguments.json)?;
+        banner.say(arguments.json)?;
         let mut reload = Reload {
             arguments,
             folder,
@@ -305,10 +272,10 @@ impl Serving<'_> {
         }
     }
 
-    fn start(&self, doors: Doors) -> Result<Server, Failure> {
+    fn start(&self, sockets: Sockets) -> Result<Server, Failure> {
         let tls = || self.current_tls.clone();
-        let plain = doors.plain.map(|socket| Listener { socket, mode: Mode::StartTls(tls()) });
-        let tls = doors.tls.map(|socket| Listener { socket, mode: Mode::Tls(tls()) });
+        let plain = sockets.plain.map(|socket| Listener { socket, mode: Mode::StartTls(tls()) });
+        let tls = sockets.tls.map(|socket| Listener { socket, mode: Mode::Tls(tls()) });
         let listeners = plain.into_iter().chain(tls).collect();
         let network = self.configuration.network.clone();
         Server::start(self.instance.directory.clone(), listeners, network)

@@ -1,6 +1,6 @@
 //! The operations that are run: made, and made ready to be run again.
 
-use crate::subject::Subject;
+use crate::subject::{PACKET_HEADER, Subject};
 use keyway_engine::{
     Algorithm, Cost, Direction, IV_BYTES_MAX, Iv, Kind, MASK_BYTES, NONCE_BYTES, Operation, Part,
     SAMPLE_BYTES, TAG_BYTES,
@@ -10,8 +10,6 @@ use zeroize::Zeroizing;
 
 /// Authenticated beside the text of an AEAD, in bytes; about a record's header.
 const AAD_BYTES: usize = 16;
-/// A packet's header up to its number: first byte, and a connection's name of eight.
-pub const PACKET_HEADER: [u8; 9] = [0x43; 9];
 /// Length of the number behind it, in bytes, as the first byte says; that is the longest, so that a
 /// packet may be empty.
 const PACKET_NUMBER_BYTES: usize = 4;

@@ -4,7 +4,6 @@
 //! driver.
 
 use crate::error::LeftOut;
-use crate::maker::PACKET_HEADER;
 use crate::work::Work;
 use keyway_drivers::software;
 use keyway_engine::{
@@ -14,6 +13,8 @@ use keyway_engine::{
 };
 use zeroize::Zeroizing;
 
+/// A packet's header up to its number: first byte, and a connection's name of eight.
+pub const PACKET_HEADER: [u8; 9] = [0x43; 9];
 /// The message that is decrypted with a private key, in bytes: a key.
 const MESSAGE_BYTES: usize = 32;
 

@@ -1,13 +1,21 @@
 //! Why something could not be done over QUIC.
 
-use crate::serve::{BAD_REQUEST, NO_SUCH_FILE, UNREADABLE};
 use crate::target::Target;
-use quinn::{ConnectionError, ReadError};
+use quinn::{ConnectionError, ReadError, VarInt};
 use rustls::AlertDescription;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+// What a server resets a stream with.
+
+/// The stream's request was none.
+pub const BAD_REQUEST: VarInt = VarInt::from_u32(1);
+/// There is no such file.
+pub const NO_SUCH_FILE: VarInt = VarInt::from_u32(2);
+/// The file is there and cannot be read.
+pub const UNREADABLE: VarInt = VarInt::from_u32(3);
 
 /// Why something could not be done. [`fmt::Display`] says it in words; what to do about it depends on
 /// how the caller was asked.

@@ -1,6 +1,7 @@
 //! A server: the files of a folder, and the other end of a measurement.
 
 use crate::endpoint::{self, HQ, NO_ERROR, PERF};
+use crate::error::{BAD_REQUEST, NO_SUCH_FILE, UNREADABLE};
 use crate::perf;
 use percent_encoding::percent_decode_str;
 use quinn::{Connection, Endpoint, RecvStream, SendStream, VarInt};
@@ -10,13 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
-
-/// The stream's request was none.
-pub const BAD_REQUEST: VarInt = VarInt::from_u32(1);
-/// There is no such file.
-pub const NO_SUCH_FILE: VarInt = VarInt::from_u32(2);
-/// The file is there and cannot be read.
-pub const UNREADABLE: VarInt = VarInt::from_u32(3);
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: usize = 4_096;

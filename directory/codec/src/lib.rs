@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ber;
+pub mod certificate;
 pub mod controls;
 pub mod description;
 pub mod dn;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
-use writer::Writer;
+use writer::{Lines, Writer};
 
 pub use format::Form;
 
@@ -101,7 +101,7 @@ impl Logs {
         let writer = thread
             .spawn({
                 let queue = queue.clone();
-                move || writer.run(&queue)
+                move || write(writer, &queue)
             })
             .map_err(|why| Failure::new(format!("cannot start a thread: {why}")))?;
         Ok(Logs { log, data, queue, writer: Some(writer) })
@@ -123,6 +123,24 @@ impl Logs {
         set(&self.log, settings);
         self.queue.flush(LOG_FLUSH_MAX);
         Ok(())
+    }
+}
+
+/// The thread that writes: it takes what has come together until the queue is closed and empty.
+fn write(mut writer: Writer, queue: &Queue) {
+    let mut used = Lines::default();
+    loop {
+        let mut work = queue.next(used);
+        writer.write(&work.lines, &work.lost, work.form, work.last);
+        if let Some(successor) = work.successor.take() {
+            writer.go_on_as(successor);
+        }
+        queue.finish(&work);
+        if work.last {
+            return;
+        }
+        used = work.lines;
+        used.iter_mut().for_each(Vec::clear);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lines on their way to the thread that writes them: bounded, in bytes.
 
-use super::writer::Writer;
-use super::{BOOKS, Form, WhenFull, format, place};
+use super::writer::{Counts, Lines, Writer};
+use super::{Form, WhenFull, format, place};
 use crate::limits::{LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
 use keyway_server::log::{Book, Record};
 use std::cell::RefCell;
@@ -13,11 +13,6 @@ thread_local! {
     /// What a line is made in, so that it is made beside the others' and without allocation.
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
-
-/// Whole lines, of each log.
-pub type Lines = [Vec<u8>; BOOKS.len()];
-/// How many, of each log.
-pub type Counts = [u64; BOOKS.len()];
 
 pub struct Queue {
     state: Mutex<State>,

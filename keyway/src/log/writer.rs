@@ -1,7 +1,6 @@
-//! The thread that writes: it takes what has come together, and never gives up.
+//! What the thread that writes does with lines. It never gives up.
 
 use super::file::{Rotating, Sizes};
-use super::queue::{Counts, Lines, Queue};
 use super::{BOOKS, Form, Settings, To, format, place};
 use crate::failure::{Failure, plain};
 use crate::output;
@@ -9,6 +8,11 @@ use keyway_server::log::{Book, Record, Severity, Value};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::time::SystemTime;
+
+/// Whole lines, of each log.
+pub type Lines = [Vec<u8>; BOOKS.len()];
+/// How many, of each log.
+pub type Counts = [u64; BOOKS.len()];
 
 /// Where lines go, and what became of those before.
 pub struct Writer {
@@ -51,29 +55,21 @@ impl Writer {
         Ok(Writer { target, lost: Counts::default() })
     }
 
-    /// Writes until the queue is closed and empty.
-    pub fn run(mut self, queue: &Queue) {
-        let mut used = Lines::default();
-        loop {
-            let mut work = queue.next(used);
-            for (book, lines) in work.lines.iter().enumerate() {
-                self.put(book, lines, work.form);
-                self.lost[book] += work.lost[book];
-                if work.lost[book] > 0 || work.last {
-                    self.tell_of_lost(book, work.form);
-                }
+    /// Writes lines, and tells of those that were lost where it has to be told now: if some were just
+    /// lost, or these are the last.
+    pub fn write(&mut self, lines: &Lines, lost: &Counts, form: Form, last: bool) {
+        for (book, lines) in lines.iter().enumerate() {
+            self.put(book, lines, form);
+            self.lost[book] += lost[book];
+            if lost[book] > 0 || last {
+                self.tell_of_lost(book, form);
             }
-            if let Some(mut successor) = work.successor.take() {
-                successor.lost = self.lost;
-                self = successor;
-            }
-            queue.finish(&work);
-            if work.last {
-                return;
-            }
-            used = work.lines;
-            used.iter_mut().for_each(Vec::clear);
         }
+    }
+
+    /// Goes on as another, which knows what was lost.
+    pub fn go_on_as(&mut self, successor: Writer) {
+        self.target = successor.target;
     }
 
     /// Writes lines of one log. When it can be written again, a line says how many could not be.

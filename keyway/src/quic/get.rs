@@ -21,7 +21,7 @@ pub fn run(arguments: &Get) -> Result<bool, Failure> {
     let authorities = host::authorities(&arguments.trust)?;
     runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
-        let host = host::host(&arguments.transport, None, None)?;
+        let host = host::host(&keyway_drivers::engine(), &arguments.transport, None, None)?;
         let endpoint = host.client()?;
         let config = host.client_config(authorities, HQ)?;
         let bar = Progress::bytes("fetching", None);

@@ -4,6 +4,7 @@ use super::DATA;
 use super::arguments::{Cipher, Crypto, Group, Transport, Trust};
 use crate::data::name;
 use crate::failure::Failure;
+use keyway_engine::Engine;
 use keyway_quic::{Host, Options};
 use rustls::crypto::{aws_lc_rs, ring};
 use rustls::{CipherSuite, NamedGroup, RootCertStore};
@@ -16,17 +17,19 @@ use std::sync::Arc;
 const SYSTEM_AUTHORITIES: [&str; 2] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// What all endpoints of a command have in common.
+/// What all endpoints of a command have in common; with this engine, unless they are to have another's
+/// cryptography.
 ///
 /// # Errors
 /// If the cryptography cannot do QUIC, or not what is demanded.
 pub fn host(
+    engine: &Engine,
     transport: &Transport,
     cipher: Option<Cipher>,
     group: Option<Group>,
 ) -> Result<Host, Failure> {
     let provider = match transport.crypto {
-        Crypto::Keyway => (*keyway_tls::provider(&keyway_drivers::engine())).clone(),
+        Crypto::Keyway => (*keyway_tls::provider(engine)).clone(),
         Crypto::Ring => ring::default_provider(),
         Crypto::AwsLc => aws_lc_rs::default_provider(),
     };

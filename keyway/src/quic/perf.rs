@@ -2,16 +2,15 @@
 
 use super::arguments::Perf;
 use super::{host, runtime};
+use crate::authority;
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 use crate::progress::Progress;
 use crate::signals::Signals;
 use clap::ValueEnum;
+use keyway_engine::Engine;
 use keyway_quic::{Host, Measured, Plan, Side, Stage, Target, Test};
-use rustls_pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
-use std::fmt::Display;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn run(arguments: &Perf) -> Result<(), Failure> {
     let named: Vec<Test> = arguments.tests.iter().map(|test| Test::from(*test)).collect();
     let tests = if named.is_empty() { &Test::ALL[..] } else { &named };
+    let engine = keyway_drivers::engine();
     let plan = Plan {
         seconds: arguments.seconds,
         bytes: arguments.bytes,
@@ -30,8 +30,8 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
     };
     runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
-        let host = host::host(&arguments.transport, arguments.cipher, arguments.group)?;
-        let side = side(&host, arguments)?;
+        let host = host::host(&engine, &arguments.transport, arguments.cipher, arguments.group)?;
+        let side = side(&engine, &host, arguments)?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut results = Vec::new();
         let measuring = async {
@@ -86,15 +86,12 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
 }
 
 /// Whom it measures with: the server that is named, or one of its own.
-fn side(host: &Host, arguments: &Perf) -> Result<Side, Failure> {
+fn side(engine: &Engine, host: &Host, arguments: &Perf) -> Result<Side, Failure> {
     if let Some(address) = &arguments.address {
         return Ok(Side::with(host, address.clone(), host::authorities(&arguments.trust)?)?);
     }
-    let bad = |why: &dyn Display| Failure::new(format!("cannot make a certificate: {why}"));
-    let made = rcgen::generate_simple_self_signed([Ipv4Addr::LOCALHOST.to_string()]);
-    let made = made.map_err(|why| bad(&why))?;
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(|why| bad(&why))?;
-    Ok(Side::with_itself(host, made.cert.der().clone(), key)?)
+    let (certificate, key) = authority::for_loopback(engine)?;
+    Ok(Side::with_itself(host, certificate, key)?)
 }
 
 fn show(bar: &Progress, test: Test, so_far: keyway_quic::Progress) {

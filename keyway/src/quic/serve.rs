@@ -7,9 +7,9 @@ use crate::data::Folder;
 use crate::failure::{Failure, plain};
 use crate::host::Names;
 use crate::listeners;
-use crate::moment::Moment;
 use crate::output::{self, grouped, shell};
 use crate::signals::Signals;
+use crate::timestamp::Timestamp;
 use keyway_quic::{Served, Server};
 use serde_json::json;
 use std::net::UdpSocket;
@@ -30,9 +30,10 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
     let address = socket.local_addr();
     let address =
         address.map_err(|why| Failure::new(format!("cannot ask for my address: {why}")))?;
+    let engine = keyway_drivers::engine();
     let identity = {
-        let data = Folder::open(&arguments.data, Moment::now())?;
-        authority::identity(&data, &Names::new(&[], &[address]), Moment::now())?
+        let data = Folder::open(&arguments.data, Timestamp::now())?;
+        authority::identity(&engine, &data, &Names::new(&[], &[address]), Timestamp::now())?
     };
     let ca = identity.trust.clone();
     let url = format!("https://{}", listeners::at_home(address));
@@ -47,7 +48,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
     });
     runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
-        let host = host::host(&arguments.transport, None, None)?;
+        let host = host::host(&engine, &arguments.transport, None, None)?;
         let Identity { chain, key, .. } = identity;
         let endpoint = host.server(chain, key, &Server::PROTOCOLS, socket)?;
         if arguments.json {

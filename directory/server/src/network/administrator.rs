@@ -1,9 +1,11 @@
 //! Which certificate of a client is the administrator's: one that is named for it. Who issues
 //! certificates may vouch for anybody's name, and so not for this right.
 
-use super::certificate::FINGERPRINT_BYTES;
 use crate::names::Name;
 use crate::schema::Schema;
+
+/// Of a certificate's fingerprint: SHA-256.
+pub(super) const FINGERPRINT_BYTES: usize = 32;
 
 /// A certificate that makes its owner the administrator.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! that does not read fills its own buffer, and its requests stay where they are.
 
 use super::Shared;
-use super::certificate::{self, FINGERPRINT_BYTES};
+use super::administrator::FINGERPRINT_BYTES;
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
 use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX};
@@ -13,6 +13,7 @@ use super::stream::{Stream, drain};
 use crate::Subject;
 use crate::log::{Access, Value};
 use crate::network::Mode;
+use keyway_codec::certificate::subject_dn;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Algorithm;
 use std::cell::RefCell;
@@ -104,7 +105,7 @@ fn handshaken<T>(result: Result<io::Result<T>, Elapsed>, origin: &Origin) -> Opt
 
 fn tls_channel(shared: &Shared, stream: &Stream) -> Channel {
     let certificate = stream.peer_certificate();
-    let subject = certificate.and_then(|der| certificate::subject(der).ok());
+    let subject = certificate.and_then(|der| subject_dn(der).ok());
     let fingerprint = certificate.and_then(|der| {
         let mut digest = [0; FINGERPRINT_BYTES];
         let engine = &shared.directory.core.engine;

@@ -5,9 +5,9 @@
 //! for something else (slow password checks, writes) is a future whose answer goes out when it is
 //! ready. A request that cannot be taken yet stays unread, and with it all that follow.
 
+use super::administrator::FINGERPRINT_BYTES;
 use super::answer::Outbox;
 use super::budget::Share;
-use super::certificate::FINGERPRINT_BYTES;
 use super::extended;
 use super::journal::{Journal, Origin};
 use super::limits::{

@@ -13,7 +13,6 @@ mod administrator;
 mod answer;
 mod bind;
 mod budget;
-mod certificate;
 mod connection;
 mod conversation;
 mod extended;

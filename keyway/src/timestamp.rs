@@ -1,4 +1,4 @@
-//! A moment, as it is written down for people.
+//! A point in time, as it is written down for people.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,28 +6,28 @@ use time::OffsetDateTime;
 
 /// Seconds since 1970 (UTC).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub struct Timestamp {
     unix_s: i64,
 }
 
 /// Seconds in a day.
 pub const DAY_S: i64 = 86_400;
 
-impl Moment {
+impl Timestamp {
     /// What the system's clock says.
-    pub fn now() -> Moment {
+    pub fn now() -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Moment { unix_s: i64::try_from(since.as_secs()).unwrap_or(i64::MAX) }
+        Timestamp { unix_s: i64::try_from(since.as_secs()).unwrap_or(i64::MAX) }
     }
 
     /// From seconds since 1970.
-    pub const fn from_unix_s(unix_s: i64) -> Moment {
-        Moment { unix_s }
+    pub const fn from_unix_s(unix_s: i64) -> Timestamp {
+        Timestamp { unix_s }
     }
 
     /// This many days later.
-    pub fn after_days(self, days: i64) -> Moment {
-        Moment { unix_s: self.unix_s.saturating_add(days.saturating_mul(DAY_S)) }
+    pub fn after_days(self, days: i64) -> Timestamp {
+        Timestamp { unix_s: self.unix_s.saturating_add(days.saturating_mul(DAY_S)) }
     }
 
     /// For a certificate.
@@ -36,7 +36,7 @@ impl Moment {
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for Timestamp {
     /// RFC 3339.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.date_time();

@@ -1,17 +1,16 @@
 //! What a started server says of itself: where it is, what is in it, what to try.
 
 use crate::admin::PasswordFile;
-use crate::certificate::Name;
 use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::host;
 use crate::instance::Instance;
-use crate::listeners;
+use crate::listeners::{self, Sockets};
 use crate::log::Logs;
 use crate::output::{self, grouped, shell};
 use crate::sample::Sample;
 use crate::tls::Made;
-use crate::up::Doors;
+use keyway_codec::certificate::Name;
 use keyway_server::ADMINISTRATOR_DN;
 use keyway_server::log::{Severity, Value};
 use serde_json::json;
@@ -22,7 +21,7 @@ use std::path::{Path, PathBuf};
 const FORGOTTEN: &str = "forgotten: keyway admin password --help";
 
 /// Everything worth saying once.
-pub struct Welcome {
+pub struct Banner {
     data: PathBuf,
     made: String,
     first_start: bool,
@@ -37,7 +36,7 @@ pub struct Welcome {
     has_sample: bool,
 }
 
-impl Welcome {
+impl Banner {
     /// Gathers it.
     ///
     /// # Errors
@@ -45,21 +44,21 @@ impl Welcome {
     pub fn new(
         folder: &Folder,
         instance: &Instance,
-        doors: &Doors,
+        sockets: &Sockets,
         made: &Made,
         password: PasswordFile,
         first_start: bool,
-    ) -> Result<Welcome, Failure> {
+    ) -> Result<Banner, Failure> {
         let address =
-            |door: &Option<TcpListener>| door.as_ref().map(listeners::address).transpose();
-        Ok(Welcome {
+            |socket: &Option<TcpListener>| socket.as_ref().map(listeners::address).transpose();
+        Ok(Banner {
             data: folder.path().to_owned(),
             made: folder.made().to_owned(),
             first_start,
             entries: instance.entry_count()?,
             naming_contexts: instance.directory.naming_contexts(),
-            plain: address(&doors.plain)?,
-            tls: address(&doors.tls)?,
+            plain: address(&sockets.plain)?,
+            tls: address(&sockets.tls)?,
             trust: made.trust.clone(),
             names: made.names.clone(),
             password,
@@ -100,8 +99,8 @@ impl Welcome {
     }
 
     fn json(&self) -> serde_json::Value {
-        let all = |scheme, door: Option<SocketAddr>| {
-            door.map(|address| urls(scheme, address)).unwrap_or_default()
+        let all = |scheme, socket: Option<SocketAddr>| {
+            socket.map(|address| urls(scheme, address)).unwrap_or_default()
         };
         let password = || self.file(name::ADMIN_PASSWORD);
         json!({
@@ -135,8 +134,8 @@ impl Welcome {
         let mut line = |what: &str, value: &str| {
             let _ = writeln!(text, "  {what:<9} {value}");
         };
-        for (what, scheme, door) in [("LDAP", "ldap", self.plain), ("LDAPS", "ldaps", self.tls)] {
-            let urls = door.map(|address| urls(scheme, address)).unwrap_or_default();
+        for (what, scheme, socket) in [("LDAP", "ldap", self.plain), ("LDAPS", "ldaps", self.tls)] {
+            let urls = socket.map(|address| urls(scheme, address)).unwrap_or_default();
             for (index, url) in urls.iter().enumerate() {
                 let start_tls = if scheme == "ldap" { " (with StartTLS)" } else { "" };
                 line(if index == 0 { what } else { "" }, &format!("{url}{start_tls}"));

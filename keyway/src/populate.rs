@@ -29,7 +29,7 @@ pub fn sample(instance: &Instance, sample: &Sample, done: u64) -> Result<(), Fai
         bar.at(done + so_far.records, so_far.records);
     });
     imported.map_err(|why| Failure::new(format!("cannot make the sample: {why}")))?;
-    instance.mark_filled()
+    instance.mark_populated()
 }
 
 /// How many people an unfinished sample was to have; `None` if it was no sample.
@@ -49,7 +49,7 @@ pub struct Manner {
 }
 
 /// What came of it.
-pub struct Filled {
+pub struct Populated {
     /// The directory's account.
     pub report: ImportReport,
     /// Bytes that were read.
@@ -65,7 +65,7 @@ pub struct Filled {
 ///
 /// # Errors
 /// The first record that is refused, unless it goes on; the system's errors.
-pub fn ldif(instance: &Instance, mut source: Source, manner: Manner) -> Result<Filled, Failure> {
+pub fn ldif(instance: &Instance, mut source: Source, manner: Manner) -> Result<Populated, Failure> {
     let options = ImportOptions {
         source: source.path.clone(),
         keep_going: manner.go_on,
@@ -87,7 +87,7 @@ pub fn ldif(instance: &Instance, mut source: Source, manner: Manner) -> Result<F
     let seconds = bar.seconds();
     drop(bar);
     let report = imported.map_err(|why| refusal(&source, why, manner.advice))?;
-    instance.mark_filled()?;
+    instance.mark_populated()?;
     for error in &report.first_errors {
         output::note(format_args!("{}: {error}", source.shown));
     }
@@ -97,7 +97,7 @@ pub fn ldif(instance: &Instance, mut source: Source, manner: Manner) -> Result<F
     }
     say_unverified(&source.shown, &report);
     let forecast_s = forecast.map(|forecast| forecast.duration().as_secs_f64());
-    Ok(Filled { report, bytes: source.read_bytes, seconds, forecast_s })
+    Ok(Populated { report, bytes: source.read_bytes, seconds, forecast_s })
 }
 
 /// Says once how fast clear passwords of a stream are hashed, of which nobody knows how many there
