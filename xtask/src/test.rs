@@ -4,6 +4,9 @@ use crate::shell::{cargo, end_within, metadata, run as sh};
 use crate::{arm, emulate, fuzz, peers, race};
 use std::path::PathBuf;
 
+/// Something that can fail.
+type Part = fn() -> Result<(), String>;
+
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: &str = "60";
 
@@ -27,7 +30,7 @@ pub fn run() -> Result<(), String> {
 pub fn nightly() -> Result<(), String> {
     peers::install(peers::TEST)?;
     peers::install(peers::NIGHTLY)?;
-    let parts: [(&str, fn() -> Result<(), String>); 5] = [
+    let parts: [(&str, Part); 5] = [
         ("all tests at full length, end to end with the release program", full),
         ("simd with AVX-512 in software (emulate)", emulate::run),
         ("simd on 64-bit ARM in QEMU (arm)", arm::run),

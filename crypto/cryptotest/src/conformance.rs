@@ -22,7 +22,7 @@ pub fn conformance(
     let ran = catch_unwind(AssertUnwindSafe(|| {
         keyway_conformance::run(driver.clone(), software(), plan, &mut |so_far| {
             (done, total) = (so_far.done, so_far.total);
-            progress(&so_far);
+            progress(so_far);
             if interrupt.came() {
                 // The only way out of the suite before its end.
                 resume_unwind(Box::new("interrupted"));

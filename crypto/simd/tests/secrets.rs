@@ -453,7 +453,7 @@ mod linux {
     fn marked() {
         // Whether a message is authentic becomes public.
         #[cfg(debug_assertions)]
-        keyway_simd::packet::ON_VERDICT.set(|authentic| unhide(authentic)).unwrap();
+        keyway_simd::packet::ON_VERDICT.set(unhide).unwrap();
         let backends: Vec<_> = PacketBackend::available().collect();
         for backend in backends {
             for operation in OPERATIONS {
