@@ -6,7 +6,7 @@ mod chacha;
 
 use crate::gcm256::hash::Sums;
 use crate::gcm256::stride::{self, Stride, Strides};
-use crate::gcm256::width::{Block, EIGHT, REVERSED, Width};
+use crate::gcm256::width::{Block, EIGHT, REVERSED, Width, instructions};
 use std::arch::aarch64::*;
 use std::arch::asm;
 use std::ptr;
@@ -49,11 +49,9 @@ impl Neon {
         unsafe { run(word) }
     }
 
-    /// A block without memory in between.
-    #[inline(always)]
-    pub(crate) fn number(self, value: u128) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { pair(value as u64, (value >> 64) as u64) }
+    instructions! {
+        /// A block without memory in between.
+        pub(crate) fn number(value: u128) -> Vector = pair(value as u64, (value >> 64) as u64);
     }
 
     /// A nonce and four zeros: an IV, its last eight bytes xored with a number, the lowest last.
@@ -77,46 +75,18 @@ impl Neon {
         unsafe { vandq_u8(value, mask) }
     }
 
-    /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
-    #[inline(always)]
-    pub(crate) fn places(self, bytes: usize) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { places(bytes) }
-    }
-
-    /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
-    /// first byte says: no address and no branch depends on these.
-    #[inline(always)]
-    pub(crate) fn header(self, start: Vector, places: Vector, number: u64) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { header(start, places, number) }
-    }
-
-    /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
-    #[inline(always)]
-    pub(crate) fn masked(self, header: Vector, mask: Vector, places: Vector) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { masked(header, mask, places) }
-    }
-
-    /// A header with its mask taken off, its first byte without it being known.
-    #[inline(always)]
-    pub(crate) fn unmasked(
-        self,
-        header: Vector,
-        mask: Vector,
-        first: u8,
-        number_at: usize,
-    ) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { unmasked(header, mask, first, number_at) }
-    }
-
-    /// The header that a block begins with, and what another has behind it.
-    #[inline(always)]
-    pub(crate) fn beginning(self, block: Vector, places: Vector, behind: Vector) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { beginning(block, places, behind) }
+    instructions! {
+        /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
+        pub(crate) fn places(bytes: usize) -> Vector = places(bytes);
+        /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
+        /// first byte says: no address and no branch depends on these.
+        pub(crate) fn header(start: Vector, places: Vector, number: u64) -> Vector = header(start, places, number);
+        /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
+        pub(crate) fn masked(header: Vector, mask: Vector, places: Vector) -> Vector = masked(header, mask, places);
+        /// A header with its mask taken off, its first byte without it being known.
+        pub(crate) fn unmasked(header: Vector, mask: Vector, first: u8, number_at: usize) -> Vector = unmasked(header, mask, first, number_at);
+        /// The header that a block begins with, and what another has behind it.
+        pub(crate) fn beginning(block: Vector, places: Vector, behind: Vector) -> Vector = beginning(block, places, behind);
     }
 }
 
@@ -141,10 +111,8 @@ impl Width for Neon {
         bytes.as_chunks_mut()
     }
 
-    #[inline(always)]
-    fn load(self, bytes: &Block) -> Vector {
-        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { vld1q_u8(bytes.as_ptr()) }
+    instructions! {
+        fn load(bytes: &Block) -> Vector = vld1q_u8(bytes.as_ptr());
     }
 
     #[inline(always)]
@@ -168,10 +136,8 @@ impl Width for Neon {
         self.load(&powers[at])
     }
 
-    #[inline(always)]
-    fn cross_terms(self, cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> Vector {
-        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { vld1q_u8(cross_terms[at].as_ptr().cast()) }
+    instructions! {
+        fn cross_terms(cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> Vector = vld1q_u8(cross_terms[at].as_ptr().cast());
     }
 
     #[inline(always)]
@@ -194,16 +160,9 @@ impl Width for Neon {
         value
     }
 
-    #[inline(always)]
-    fn low_halves(self, a: Vector, b: Vector) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { low_halves(a, b) }
-    }
-
-    #[inline(always)]
-    fn high_halves(self, a: Vector, b: Vector) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { high_halves(a, b) }
+    instructions! {
+        fn low_halves(a: Vector, b: Vector) -> Vector = low_halves(a, b);
+        fn high_halves(a: Vector, b: Vector) -> Vector = high_halves(a, b);
     }
 
     #[inline(always)]
@@ -212,10 +171,8 @@ impl Width for Neon {
         unsafe { multiply::<HALVES>(a, b) }
     }
 
-    #[inline(always)]
-    fn xor(self, a: Vector, b: Vector) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { veorq_u8(a, b) }
+    instructions! {
+        fn xor(a: Vector, b: Vector) -> Vector = veorq_u8(a, b);
     }
 
     #[inline(always)]
@@ -223,22 +180,10 @@ impl Width for Neon {
         self.shuffle(value, &REVERSED)
     }
 
-    #[inline(always)]
-    fn swap(self, value: Vector) -> Vector {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { vextq_u8::<8>(value, value) }
-    }
-
-    #[inline(always)]
-    fn round(self, state: Vector, key: Vector) -> Vector {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { round(state, key) }
-    }
-
-    #[inline(always)]
-    fn last_round(self, state: Vector, key: Vector) -> Vector {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { last_round(state, key) }
+    instructions! {
+        fn swap(value: Vector) -> Vector = vextq_u8::<8>(value, value);
+        fn round(state: Vector, key: Vector) -> Vector = round(state, key);
+        fn last_round(state: Vector, key: Vector) -> Vector = last_round(state, key);
     }
 
     #[inline(always)]

@@ -18,6 +18,19 @@ pub(crate) const EIGHT: usize = 8;
 /// Registers that go through the cipher together: so many that its latency does not show.
 pub(crate) const STRIDE: usize = 8;
 
+/// Functions of a width that are one expression of the processor's instructions.
+macro_rules! instructions {
+    ($($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $do:expr;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        $vis fn $name(self, $($arg: $type),*) -> $result {
+            // SAFETY: `detect` has seen the features; references are good for a register, aligned or not.
+            unsafe { $do }
+        }
+    )*};
+}
+pub(crate) use instructions;
+
 /// That the features of a width are there: whoever has one may do all this.
 pub(crate) trait Width: Copy {
     /// As many blocks as `Bytes` has.

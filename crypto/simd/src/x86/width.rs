@@ -1,6 +1,6 @@
 //! Registers of one block, in SSE with AES-NI, and of two, in AVX2 with VAES.
 
-use crate::gcm256::width::{Block, EIGHT, REVERSED, Width};
+use crate::gcm256::width::{Block, EIGHT, REVERSED, Width, instructions};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -36,11 +36,9 @@ impl Aesni {
         unsafe { run(word) }
     }
 
-    /// A block without memory in between.
-    #[inline(always)]
-    pub(crate) fn number(self, value: u128) -> __m128i {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) }
+    instructions! {
+        /// A block without memory in between.
+        pub(crate) fn number(value: u128) -> __m128i = _mm_set_epi64x((value >> 64) as i64, value as i64);
     }
 
     /// A nonce and four zeros: an IV, its last eight bytes xored with a number, the lowest last.
@@ -63,46 +61,18 @@ impl Aesni {
         unsafe { _mm_and_si128(value, self.load(mask)) }
     }
 
-    /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
-    #[inline(always)]
-    pub(crate) fn places(self, bytes: usize) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { places(bytes) }
-    }
-
-    /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
-    /// first byte says: no address and no branch depends on these.
-    #[inline(always)]
-    pub(crate) fn header(self, start: __m128i, places: __m128i, number: u64) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { header(start, places, number) }
-    }
-
-    /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
-    #[inline(always)]
-    pub(crate) fn masked(self, header: __m128i, mask: __m128i, places: __m128i) -> __m128i {
-        // SAFETY: `detect` has seen the features.
-        unsafe { masked(header, mask, places) }
-    }
-
-    /// A header with its mask taken off, its first byte without it being known.
-    #[inline(always)]
-    pub(crate) fn unmasked(
-        self,
-        header: __m128i,
-        mask: __m128i,
-        first: u8,
-        number_at: usize,
-    ) -> __m128i {
-        // SAFETY: `detect` has seen the features.
-        unsafe { unmasked(header, mask, first, number_at) }
-    }
-
-    /// The header that a block begins with, and what another has behind it.
-    #[inline(always)]
-    pub(crate) fn beginning(self, block: __m128i, places: __m128i, behind: __m128i) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { beginning(block, places, behind) }
+    instructions! {
+        /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
+        pub(crate) fn places(bytes: usize) -> __m128i = places(bytes);
+        /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
+        /// first byte says: no address and no branch depends on these.
+        pub(crate) fn header(start: __m128i, places: __m128i, number: u64) -> __m128i = header(start, places, number);
+        /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
+        pub(crate) fn masked(header: __m128i, mask: __m128i, places: __m128i) -> __m128i = masked(header, mask, places);
+        /// A header with its mask taken off, its first byte without it being known.
+        pub(crate) fn unmasked(header: __m128i, mask: __m128i, first: u8, number_at: usize) -> __m128i = unmasked(header, mask, first, number_at);
+        /// The header that a block begins with, and what another has behind it.
+        pub(crate) fn beginning(block: __m128i, places: __m128i, behind: __m128i) -> __m128i = beginning(block, places, behind);
     }
 }
 
@@ -130,10 +100,8 @@ impl Width for Aesni {
         bytes.as_chunks_mut()
     }
 
-    #[inline(always)]
-    fn load(self, bytes: &Block) -> __m128i {
-        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+    instructions! {
+        fn load(bytes: &Block) -> __m128i = _mm_loadu_si128(bytes.as_ptr().cast());
     }
 
     #[inline(always)]
@@ -157,10 +125,8 @@ impl Width for Aesni {
         self.load(&powers[at])
     }
 
-    #[inline(always)]
-    fn cross_terms(self, cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> __m128i {
-        // SAFETY: the reference is good for 16 bytes, and the instruction asks for no alignment.
-        unsafe { _mm_loadu_si128(cross_terms[at].as_ptr().cast()) }
+    instructions! {
+        fn cross_terms(cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> __m128i = _mm_loadu_si128(cross_terms[at].as_ptr().cast());
     }
 
     #[inline(always)]
@@ -183,16 +149,9 @@ impl Width for Aesni {
         value
     }
 
-    #[inline(always)]
-    fn low_halves(self, a: __m128i, b: __m128i) -> __m128i {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { _mm_unpacklo_epi64(a, b) }
-    }
-
-    #[inline(always)]
-    fn high_halves(self, a: __m128i, b: __m128i) -> __m128i {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { _mm_unpackhi_epi64(a, b) }
+    instructions! {
+        fn low_halves(a: __m128i, b: __m128i) -> __m128i = _mm_unpacklo_epi64(a, b);
+        fn high_halves(a: __m128i, b: __m128i) -> __m128i = _mm_unpackhi_epi64(a, b);
     }
 
     #[inline(always)]
@@ -201,10 +160,8 @@ impl Width for Aesni {
         unsafe { _mm_clmulepi64_si128(a, b, HALVES) }
     }
 
-    #[inline(always)]
-    fn xor(self, a: __m128i, b: __m128i) -> __m128i {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { _mm_xor_si128(a, b) }
+    instructions! {
+        fn xor(a: __m128i, b: __m128i) -> __m128i = _mm_xor_si128(a, b);
     }
 
     #[inline(always)]
@@ -213,22 +170,10 @@ impl Width for Aesni {
         unsafe { _mm_shuffle_epi8(value, self.load(&REVERSED)) }
     }
 
-    #[inline(always)]
-    fn swap(self, value: __m128i) -> __m128i {
-        // SAFETY: every processor of this kind has the feature.
-        unsafe { _mm_shuffle_epi32(value, 0x4e) }
-    }
-
-    #[inline(always)]
-    fn round(self, state: __m128i, key: __m128i) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm_aesenc_si128(state, key) }
-    }
-
-    #[inline(always)]
-    fn last_round(self, state: __m128i, key: __m128i) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm_aesenclast_si128(state, key) }
+    instructions! {
+        fn swap(value: __m128i) -> __m128i = _mm_shuffle_epi32(value, 0x4e);
+        fn round(state: __m128i, key: __m128i) -> __m128i = _mm_aesenc_si128(state, key);
+        fn last_round(state: __m128i, key: __m128i) -> __m128i = _mm_aesenclast_si128(state, key);
     }
 
     #[inline(always)]
@@ -264,10 +209,8 @@ impl Width for Avx2 {
         bytes.as_chunks_mut()
     }
 
-    #[inline(always)]
-    fn load(self, bytes: &[u8; 32]) -> __m256i {
-        // SAFETY: the reference is good for 32 bytes, and the instruction asks for no alignment.
-        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+    instructions! {
+        fn load(bytes: &[u8; 32]) -> __m256i = _mm256_loadu_si256(bytes.as_ptr().cast());
     }
 
     #[inline(always)]
@@ -300,40 +243,13 @@ impl Width for Avx2 {
         unsafe { _mm256_loadu_si256(pairs[at].as_ptr().cast()) }
     }
 
-    #[inline(always)]
-    fn lowest(self, block: __m128i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_zextsi128_si256(block) }
-    }
-
-    #[inline(always)]
-    fn join(self, low: __m128i, high: __m128i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { two(low, high) }
-    }
-
-    #[inline(always)]
-    fn low_block(self, value: __m256i) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_castsi256_si128(value) }
-    }
-
-    #[inline(always)]
-    fn high_block(self, value: __m256i) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_extracti128_si256(value, 1) }
-    }
-
-    #[inline(always)]
-    fn low_halves(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_unpacklo_epi64(a, b) }
-    }
-
-    #[inline(always)]
-    fn high_halves(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_unpackhi_epi64(a, b) }
+    instructions! {
+        fn lowest(block: __m128i) -> __m256i = _mm256_zextsi128_si256(block);
+        fn join(low: __m128i, high: __m128i) -> __m256i = two(low, high);
+        fn low_block(value: __m256i) -> __m128i = _mm256_castsi256_si128(value);
+        fn high_block(value: __m256i) -> __m128i = _mm256_extracti128_si256(value, 1);
+        fn low_halves(a: __m256i, b: __m256i) -> __m256i = _mm256_unpacklo_epi64(a, b);
+        fn high_halves(a: __m256i, b: __m256i) -> __m256i = _mm256_unpackhi_epi64(a, b);
     }
 
     #[inline(always)]
@@ -342,10 +258,8 @@ impl Width for Avx2 {
         unsafe { _mm256_clmulepi64_epi128(a, b, HALVES) }
     }
 
-    #[inline(always)]
-    fn xor(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_xor_si256(a, b) }
+    instructions! {
+        fn xor(a: __m256i, b: __m256i) -> __m256i = _mm256_xor_si256(a, b);
     }
 
     #[inline(always)]
@@ -354,40 +268,13 @@ impl Width for Avx2 {
         unsafe { _mm256_shuffle_epi8(value, self.all(&REVERSED)) }
     }
 
-    #[inline(always)]
-    fn swap(self, value: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_shuffle_epi32(value, 0x4e) }
-    }
-
-    #[inline(always)]
-    fn round(self, state: __m256i, key: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_aesenc_epi128(state, key) }
-    }
-
-    #[inline(always)]
-    fn last_round(self, state: __m256i, key: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { _mm256_aesenclast_epi128(state, key) }
-    }
-
-    #[inline(always)]
-    fn high_only(self, value: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { high_of_two(value) }
-    }
-
-    #[inline(always)]
-    fn ordered(self, value: __m256i) -> __m256i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { two_ordered(value) }
-    }
-
-    #[inline(always)]
-    fn sum(self, value: __m256i) -> __m128i {
-        // SAFETY: `detect` has seen the feature.
-        unsafe { sum_of_two(value) }
+    instructions! {
+        fn swap(value: __m256i) -> __m256i = _mm256_shuffle_epi32(value, 0x4e);
+        fn round(state: __m256i, key: __m256i) -> __m256i = _mm256_aesenc_epi128(state, key);
+        fn last_round(state: __m256i, key: __m256i) -> __m256i = _mm256_aesenclast_epi128(state, key);
+        fn high_only(value: __m256i) -> __m256i = high_of_two(value);
+        fn ordered(value: __m256i) -> __m256i = two_ordered(value);
+        fn sum(value: __m256i) -> __m128i = sum_of_two(value);
     }
 }
 
