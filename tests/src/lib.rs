@@ -1,4 +1,4 @@
-//! End to end, through the doors a user comes in by: the built program, and other people's clients.
+//! End to end, through what a user sees: the built program, and other people's clients.
 //!
 //! This library starts `keyway` and foreign clients for the tests beside it. What a test needs and
 //! the machine has not is said on standard error and the test ends; with `CI=true` that is a
@@ -150,12 +150,12 @@ impl Server {
         self.text("ldaps")
     }
 
-    /// Host and port of the door without TLS.
+    /// Host and port without TLS.
     pub fn address(&self) -> &str {
         self.ldap().trim_start_matches("ldap://")
     }
 
-    /// Host and port of the TLS door.
+    /// Host and port with TLS.
     pub fn tls_address(&self) -> &str {
         self.ldaps().trim_start_matches("ldaps://")
     }

@@ -41,7 +41,7 @@ Commands:
   peers            install or build what the benchmarks are measured against
 
 Each step prints its seconds. With CI=true in the environment nothing may be skipped, and a step
-that takes more than 20 minutes (`test` more than 50 in all, `check` 25) is killed.
+that takes more than 30 minutes (`test` more than 50 in all, `check` 25) is killed.
 ";
 
 fn main() -> ExitCode {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How long a step may take where nothing may be skipped.
-const STEP_MAX: Duration = Duration::from_secs(20 * 60);
+const STEP_MAX: Duration = Duration::from_secs(30 * 60);
 
 /// The steps of this command, in order.
 static STEPS: Mutex<Steps> = Mutex::new(Steps { end: None, done: Vec::new() });

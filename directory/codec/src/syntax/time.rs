@@ -1,7 +1,7 @@
 //! Generalized Time (RFC 4517 § 3.3.13) and UTC Time (§ 3.3.34).
 
 /// A point in time, to the second; the fraction is kept as its decimal digits.
-struct Moment {
+struct Timestamp {
     year: i64,
     month: i64,
     day: i64,
@@ -18,7 +18,7 @@ struct Moment {
 /// `None` if the value is malformed, or its offset moves it out of the years 0000 to 9999.
 pub(super) fn generalized(value: &[u8]) -> Option<Vec<u8>> {
     let mut digits = Digits { rest: value };
-    let mut moment = Moment {
+    let mut time = Timestamp {
         year: digits.number(4)?,
         month: digits.number(2)?,
         day: digits.number(2)?,
@@ -29,31 +29,31 @@ pub(super) fn generalized(value: &[u8]) -> Option<Vec<u8>> {
     };
     let mut unit_s = 3600;
     if digits.is_next() {
-        moment.minute = digits.number(2)?;
+        time.minute = digits.number(2)?;
         unit_s = 60;
         if digits.is_next() {
-            moment.second = digits.number(2)?;
+            time.second = digits.number(2)?;
             unit_s = 1;
         }
     }
-    if !moment.is_valid() {
+    if !time.is_valid() {
         return None;
     }
     if let [b'.' | b',', rest @ ..] = digits.rest {
         digits.rest = rest;
-        let seconds = moment.add_fraction(digits.run()?, unit_s);
-        moment.minute += seconds / 60;
-        moment.second += seconds % 60;
+        let seconds = time.add_fraction(digits.run()?, unit_s);
+        time.minute += seconds / 60;
+        time.second += seconds % 60;
     }
-    moment.minute -= offset_minutes(digits.rest)?;
-    moment.into_utc().map(Moment::into_text)
+    time.minute -= offset_minutes(digits.rest)?;
+    time.into_utc().map(Timestamp::into_text)
 }
 
 /// Whether the value is a UTC Time: a two-digit year, minutes, and seconds and a zone if wanted.
 pub(super) fn is_utc_time(value: &[u8]) -> bool {
     let parse = || {
         let mut digits = Digits { rest: value };
-        let moment = Moment {
+        let time = Timestamp {
             year: 2000 + digits.number(2)?, // a leap year, as is every fourth of the range
             month: digits.number(2)?,
             day: digits.number(2)?,
@@ -63,7 +63,7 @@ pub(super) fn is_utc_time(value: &[u8]) -> bool {
             fraction: Vec::new(),
         };
         let zoned = digits.rest.is_empty() || offset_minutes(digits.rest).is_some();
-        Some(moment.is_valid() && zoned)
+        Some(time.is_valid() && zoned)
     };
     parse().unwrap_or(false)
 }
@@ -82,7 +82,7 @@ fn offset_minutes(zone: &[u8]) -> Option<i64> {
     (digits.rest.is_empty() && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
 
-impl Moment {
+impl Timestamp {
     fn is_valid(&self) -> bool {
         (1..=12).contains(&self.month)
             && (1..=month_days(self.year, self.month)).contains(&self.day)
@@ -113,7 +113,7 @@ impl Moment {
     }
 
     /// Brings minutes beyond the hour, and so on upwards, into range.
-    fn into_utc(mut self) -> Option<Moment> {
+    fn into_utc(mut self) -> Option<Timestamp> {
         let hours = self.hour + self.minute.div_euclid(60);
         let days = self.day + hours.div_euclid(24);
         self.minute = self.minute.rem_euclid(60);
@@ -139,7 +139,7 @@ impl Moment {
     }
 
     fn into_text(self) -> Vec<u8> {
-        let Moment { year, month, day, hour, minute, second, fraction } = self;
+        let Timestamp { year, month, day, hour, minute, second, fraction } = self;
         let mut out =
             format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}").into_bytes();
         if !fraction.is_empty() {

@@ -1,4 +1,4 @@
-//! OpenSSL's `s_client` at both doors: versions, suites, groups, StartTLS, client certificates.
+//! OpenSSL's `s_client` on both ports: versions, suites, groups, StartTLS, client certificates.
 
 use keyway_tests::{Server, available, finish, sample};
 use std::process::Command;
@@ -76,12 +76,12 @@ fn what_nobody_asked_ldap_for_is_answered_by_tls() {
     };
     const TIMED_OUT: i32 = 124;
     let (ldap, ldaps) = (server.address(), server.tls_address());
-    for door in [&["-connect", ldaps][..], &["-connect", ldap, "-starttls", "ldap"]] {
-        let asked = s_client(&[door, &["-tls1_2"]].concat(), "R");
-        assert_ne!(asked.code, TIMED_OUT, "{door:?}: {}{}", asked.out, asked.err);
-        assert!(asked.err.contains("no renegotiation"), "{door:?}: {}", asked.err);
+    for port in [&["-connect", ldaps][..], &["-connect", ldap, "-starttls", "ldap"]] {
+        let asked = s_client(&[port, &["-tls1_2"]].concat(), "R");
+        assert_ne!(asked.code, TIMED_OUT, "{port:?}: {}{}", asked.out, asked.err);
+        assert!(asked.err.contains("no renegotiation"), "{port:?}: {}", asked.err);
         for letter in ["K", "k"] {
-            let keys = s_client(&[door, &["-tls1_3"]].concat(), letter).expect(0);
+            let keys = s_client(&[port, &["-tls1_3"]].concat(), letter).expect(0);
             assert!(keys.err.contains("KEYUPDATE"), "{}{}", keys.out, keys.err);
         }
     }
