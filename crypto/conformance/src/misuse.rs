@@ -3,8 +3,7 @@
 use crate::jobs::{Expect, jobs};
 use crate::work::{Work, keys};
 use crate::{Bench, Checked, Stop};
-use keyway_engine::{Algorithm, Cost, Error, Key, Kind, Operation, Request, Step};
-use zeroize::Zeroizing;
+use keyway_engine::{Algorithm, Error, Key, Kind, Operation, Request, Step, workload};
 
 pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {
     let Some(algorithm) = work.algorithm() else {
@@ -89,41 +88,19 @@ fn wrong_keys(bench: &Bench, algorithm: Algorithm) -> Checked {
 
 /// Requests of every other kind.
 fn others(algorithm: Algorithm) -> Vec<Operation> {
-    let out = || vec![0; 32];
-    let secret = || Zeroizing::new(vec![0; 32]);
-    let kinds = [
-        (Kind::Aead, Operation::Seal { nonce: [0; 12], aad: out(), data: out(), tag: [0; 16] }),
-        (Kind::Aead, Operation::Open { nonce: [0; 12], aad: out(), data: out() }),
-        (Kind::Packet, Operation::Protect { number: 0, header_bytes: 2, packet: vec![0; 64] }),
-        (Kind::Mask, Operation::Mask { sample: [0; 16], out: [0; 5] }),
-        (Kind::Cipher, Operation::Encrypt { iv: [0; 16], data: out() }),
-        (Kind::Cipher, Operation::Decrypt { iv: [0; 16], data: out() }),
-        (Kind::Compression, Operation::Compress { data: out(), out: out() }),
-        (Kind::Compression, Operation::Decompress { data: out(), out: out() }),
-        (Kind::Hash, Operation::Digest { data: out(), out: out() }),
-        (Kind::Mac, Operation::Mac { data: out(), out: out() }),
-        (Kind::Hkdf, Operation::Expand { info: out(), out: secret() }),
-        (Kind::Exchange, Operation::Agree { peer: out(), out: secret() }),
-        (Kind::Kem, Operation::Decapsulate { ciphertext: out(), secret: secret() }),
-        (Kind::Signature, Operation::Sign { message: out(), out: out() }),
-        (
-            Kind::Signature,
-            Operation::Verify { public_key: out(), message: out(), signature: out() },
-        ),
-        (Kind::Encryption, Operation::PrivateDecrypt { ciphertext: out(), out: secret() }),
-        (Kind::Random, Operation::Random { out: secret() }),
-        (
-            Kind::Password,
-            Operation::Derive {
-                cost: Cost::Pbkdf2 { iterations: 1 },
-                password: secret(),
-                salt: out(),
-                out: secret(),
-            },
-        ),
-    ];
-    let other = |(kind, operation)| (kind != algorithm.kind()).then_some(operation);
-    kinds.into_iter().filter_map(other).collect()
+    let mut one_of_a_kind = Algorithm::ALL.to_vec();
+    one_of_a_kind.dedup_by_key(|other| other.kind());
+    one_of_a_kind.retain(|other| other.kind() != algorithm.kind());
+    let operations = one_of_a_kind.iter().flat_map(|other| {
+        let (text, input) = (vec![0; 32], vec![0; 32]);
+        let operation = workload::operation(&[*other], text, input, 32);
+        let other_way = match operation {
+            Operation::Sign { .. } => Some(Operation::verify([0; 32], [0; 32], [0; 32])),
+            _ => workload::inverse(&operation, 32),
+        };
+        [Some(operation), other_way].into_iter().flatten()
+    });
+    operations.collect()
 }
 
 /// The same with an output buffer that is too small, where it has one.

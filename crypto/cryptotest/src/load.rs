@@ -250,7 +250,26 @@ fn count(errors: &mut Errors, name: &'static str) {
 mod tests {
     use super::*;
     use crate::work::Work;
-    use keyway_engine::Demand;
+    use keyway_engine::{Algorithm, Demand};
+
+    #[test]
+    fn what_the_software_driver_does_is_right() {
+        let engine = keyway_drivers::engine();
+        let mut open = 0;
+        for algorithm in Algorithm::ALL {
+            let work = Work { steps: vec![*algorithm] };
+            // It has no RSA key, and what is legacy is off.
+            let subject = Subject::open(&engine, &work, Demand::Named("software"), None);
+            let Ok(subject) = subject.map(Arc::new) else { continue };
+            open += 1;
+            let (size, entry) = (work.fit(64), Entry::Direct);
+            let mut load = Load::new(&engine, &subject, size, entry, 0, &Interrupt::default());
+            assert_eq!(load.run(1).0, 1);
+            load.verify();
+            assert!(load.errors.is_empty(), "{algorithm}: {:?}", load.errors);
+        }
+        assert!(open > 50, "{open}");
+    }
 
     #[test]
     fn a_wrong_result_is_seen() {

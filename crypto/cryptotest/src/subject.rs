@@ -7,14 +7,11 @@ use crate::error::LeftOut;
 use crate::work::Work;
 use keyway_drivers::software;
 use keyway_engine::{
-    Algorithm, Demand, Direction, DriverSession, Engine, Error, Key, Kind, MASK_BYTES, NONCE_BYTES,
-    Nonces, Opened, Operation, PacketKey, PacketKeys, Parameters, Part, Request, Session, Step,
-    run_chain,
+    Algorithm, Demand, Direction, DriverSession, Engine, Error, Key, Kind, Nonces, Operation,
+    Parameters, Part, Request, Session, Step, run_chain, workload,
 };
 use zeroize::Zeroizing;
 
-/// A packet's header up to its number: first byte, and a connection's name of eight.
-pub const PACKET_HEADER: [u8; 9] = [0x43; 9];
 /// The message that is decrypted with a private key, in bytes: a key.
 const MESSAGE_BYTES: usize = 32;
 
@@ -77,12 +74,7 @@ impl Subject {
 
 /// Random bytes for a key; none where it takes another sort of key.
 fn secret(engine: &Engine, algorithm: Algorithm) -> Result<Zeroizing<Vec<u8>>, Error> {
-    let bytes = match algorithm.kind() {
-        Kind::Aead | Kind::Packet | Kind::Mask | Kind::Cipher | Kind::Mac | Kind::Hkdf => {
-            algorithm.key_bytes().or(algorithm.output_bytes()).unwrap_or(32)
-        }
-        _ => 0,
-    };
+    let bytes = workload::secret_bytes(algorithm).unwrap_or(0);
     let mut secret = Zeroizing::new(vec![0; bytes]);
     engine.random(&mut secret)?;
     Ok(secret)
@@ -98,17 +90,10 @@ fn key<'a>(
     rsa: Option<&'a [u8]>,
 ) -> Result<Key<'a>, LeftOut> {
     Ok(match algorithm.kind() {
-        Kind::Signature | Kind::Encryption if is_rsa(algorithm) => {
-            Key::Pkcs8(rsa.ok_or(LeftOut::NeedsRsaKey)?)
-        }
-        Kind::Signature | Kind::Exchange => Key::Generate,
-        Kind::Packet => {
-            let current = PacketKey { key: secret, iv: &[0; NONCE_BYTES] };
-            Key::Packet(PacketKeys::new(secret, current))
-        }
-        Kind::Aead | Kind::Mask | Kind::Cipher | Kind::Mac | Kind::Hkdf => Key::Secret(secret),
+        _ if is_rsa(algorithm) => Key::Pkcs8(rsa.ok_or(LeftOut::NeedsRsaKey)?),
         // Encapsulation is to the peer's key.
-        _ => Key::None,
+        Kind::Kem => Key::None,
+        _ => workload::key(algorithm, secret),
     })
 }
 
@@ -158,6 +143,14 @@ impl Check {
         self.sessions.first().ok_or(Error::NoSuchDriver)?.run(request)
     }
 
+    /// Has the software driver undo an operation.
+    fn inverse(&self, operation: &Operation, result: usize) -> Result<(Operation, usize), Error> {
+        let inverse = workload::inverse(operation, result);
+        let mut inverse = inverse.ok_or(Error::invalid_request("nothing undoes it"))?;
+        let used = inverse.with(|request| self.run(request))?;
+        Ok((inverse, used))
+    }
+
     /// Undoes an operation on `plain`, or does it again, and compares.
     fn undo(
         &self,
@@ -167,39 +160,34 @@ impl Check {
         plain: &[u8],
     ) -> Result<bool, Error> {
         Ok(match operation {
-            Operation::Seal { nonce, aad, data, tag } => {
-                let mut text = [&data[..], &tag[..]].concat();
-                let used = self.run(&mut Request::Open { nonce, aad, data: &mut text })?;
+            Operation::Seal { data, .. } => {
+                let (back, used) = self.inverse(operation, result)?;
                 // GMAC authenticates what it does not encrypt.
                 let plain = if data.is_empty() { &[] } else { plain };
-                result == data.len() && text.get(..used) == Some(plain)
+                result == data.len() && back.output().get(..used) == Some(plain)
             }
-            Operation::Protect { number, packet, .. } => {
-                let (mut packet, mut opened) = (packet.clone(), Opened::default());
-                let used = self.run(&mut Request::Unprotect {
-                    largest: number.checked_sub(1),
-                    number_at: PACKET_HEADER.len(),
-                    packet: &mut packet,
-                    opened: &mut opened,
-                })?;
+            Operation::Protect { number, .. } => {
+                let (back, used) = self.inverse(operation, result)?;
+                let Operation::Unprotect { opened, packet, .. } = back else { return Ok(false) };
                 let text = packet.get(opened.header_bytes..opened.header_bytes + used);
                 opened.number == *number && text == Some(plain)
             }
-            Operation::Mask { sample, out } => {
-                let mut again = [0; MASK_BYTES];
-                self.run(&mut Request::Mask { sample, out: &mut again })?;
-                again == *out
+            Operation::Encrypt { .. } | Operation::Compress { .. } => {
+                let (back, used) = self.inverse(operation, result)?;
+                back.output().get(..used) == Some(plain)
             }
-            Operation::Encrypt { iv, data } => {
-                let mut text = data.clone();
-                self.run(&mut Request::Decrypt { iv, data: &mut text })?;
-                text == plain
+            Operation::Encapsulate { .. } => {
+                let (back, _) = self.inverse(operation, result)?;
+                back.secret() == operation.secret()
             }
-            Operation::Compress { out, .. } => {
-                let Some(data) = out.get(..result) else { return Ok(false) };
-                let mut text = vec![0; plain.len()];
-                let used = self.run(&mut Request::Decompress { data, out: &mut text })?;
-                text.get(..used) == Some(plain)
+            Operation::Mask { .. }
+            | Operation::Digest { .. }
+            | Operation::Mac { .. }
+            | Operation::Expand { .. }
+            | Operation::Derive { .. } => {
+                let mut again = operation.clone();
+                again.with(|request| self.run(request))?;
+                again.output() == operation.output()
             }
             Operation::Chain { data, length, parts, .. } => {
                 let mut text = data.clone();
@@ -213,30 +201,10 @@ impl Check {
                 })?;
                 text.get(..plain.len()) == Some(plain)
             }
-            Operation::Digest { data, out } => {
-                let mut again = vec![0; out.len()];
-                self.run(&mut Request::Digest { data: &[data], out: &mut again })?;
-                again == *out
-            }
-            Operation::Mac { data, out } => {
-                let mut again = vec![0; out.len()];
-                self.run(&mut Request::Mac { data: &[data], out: &mut again })?;
-                again == *out
-            }
-            Operation::Expand { info, out } => {
-                let mut again = Zeroizing::new(vec![0; out.len()]);
-                self.run(&mut Request::Expand { info: &[info], out: &mut again })?;
-                again == *out
-            }
             Operation::Agree { out, .. } => {
                 let mut again = Zeroizing::new(vec![0; out.len()]);
                 self.run(&mut Request::Agree { peer: &self.public_key, out: &mut again })?;
                 again == *out
-            }
-            Operation::Encapsulate { ciphertext, secret, .. } => {
-                let mut again = Zeroizing::new(vec![0; secret.len()]);
-                self.run(&mut Request::Decapsulate { ciphertext, secret: &mut again })?;
-                again == *secret
             }
             Operation::Sign { message, out } => {
                 let Some(signature) = out.get(..result) else { return Ok(false) };
@@ -248,12 +216,6 @@ impl Check {
                 out.get(..result) == Some(&[0x6b; MESSAGE_BYTES][..])
             }
             Operation::Random { out } => out.chunks_exact(16).all(|part| part != [0; 16]),
-            Operation::Derive { cost, password, salt, out } => {
-                let mut again = Zeroizing::new(vec![0; out.len()]);
-                let cost = *cost;
-                self.run(&mut Request::Derive { cost, password, salt, out: &mut again })?;
-                again == *out
-            }
             _ => false,
         })
     }

@@ -9,8 +9,8 @@ use aws_lc_rs::signature::{
 };
 use keyway_drivers::{multibuffer, simd_on, software};
 use keyway_engine::{
-    Algorithm, Driver, Engine, IV_BYTES_MAX, Key, Kind, NONCE_BYTES, Opened, Operation, PacketKey,
-    PacketKeys, Parameters, Request, TAG_BYTES, Task,
+    Algorithm, Driver, Engine, Key, Kind, NONCE_BYTES, Operation, PacketKey, PacketKeys,
+    Parameters, Request, Task, workload,
 };
 use keyway_simd::packet::PacketBackend;
 use std::collections::HashSet;
@@ -141,46 +141,16 @@ fn drivers() -> Vec<Arc<dyn Driver>> {
 
 /// What a session of this algorithm is asked.
 fn operations(algorithm: Algorithm) -> Vec<Operation> {
-    let (nonce, aad, tag, iv) = ([1; NONCE_BYTES], vec![2; 20], [3; TAG_BYTES], [4; IV_BYTES_MAX]);
-    let data = || match algorithm {
-        Algorithm::Aes128Gmac | Algorithm::Aes256Gmac => Vec::new(),
-        _ => vec![5; 512],
+    let peer = match algorithm {
+        Algorithm::X25519 => vec![9; 32],
+        _ => vec![0; algorithm.public_key_bytes().unwrap_or(0)],
     };
-    match algorithm.kind() {
-        Kind::Aead => vec![
-            Operation::Seal { nonce, aad: aad.clone(), data: data(), tag },
-            Operation::Open { nonce, aad, data: [data(), vec![6; TAG_BYTES]].concat() },
-        ],
-        Kind::Packet => vec![
-            Operation::Protect { number: 1, header_bytes: 10, packet: vec![0x41; 600] },
-            Operation::Unprotect {
-                largest: None,
-                number_at: 9,
-                packet: vec![0x41; 600],
-                opened: Opened::default(),
-            },
-        ],
-        Kind::Mask => vec![Operation::Mask { sample: [7; 16], out: [0; 5] }],
-        Kind::Cipher => {
-            vec![Operation::Encrypt { iv, data: data() }, Operation::Decrypt { iv, data: data() }]
-        }
-        Kind::Mac => {
-            let out = vec![0; algorithm.output_bytes().unwrap()];
-            vec![Operation::Mac { data: data(), out }]
-        }
-        Kind::Hkdf => vec![Operation::Expand { info: data(), out: vec![0; 100].into() }],
-        Kind::Exchange => {
-            let out = vec![0; algorithm.output_bytes().unwrap()];
-            let public = vec![0; algorithm.public_key_bytes().unwrap()];
-            let peer = match algorithm {
-                Algorithm::X25519 => vec![9; 32],
-                _ => public.clone(),
-            };
-            vec![Operation::PublicKey { out: public }, Operation::Agree { peer, out: out.into() }]
-        }
-        Kind::Signature => vec![Operation::Sign { message: data(), out: vec![0; 8_192] }],
-        _ => panic!("{algorithm} has no key"),
-    }
+    let first = workload::operation(&[algorithm], vec![5; 512], peer, 8_192);
+    let second = match algorithm.kind() {
+        Kind::Exchange => Some(Operation::public_key(algorithm)),
+        _ => workload::inverse(&first, 512),
+    };
+    [Some(first), second].into_iter().flatten().collect()
 }
 
 /// Opens a session, has it do everything it can, by direct calls and through a queue, and drops it.
@@ -226,12 +196,7 @@ fn no_symmetric_key_stays_on_the_stack() {
     let mut looked_at = 0;
     for driver in drivers() {
         for &algorithm in Algorithm::ALL {
-            let bytes = match algorithm.kind() {
-                Kind::Aead | Kind::Packet | Kind::Mask | Kind::Cipher => algorithm.key_bytes(),
-                Kind::Mac => algorithm.key_bytes().or(Some(32)),
-                Kind::Hkdf => algorithm.output_bytes(),
-                _ => None,
-            };
+            let bytes = workload::secret_bytes(algorithm);
             let Some(bytes) = bytes.filter(|_| driver.supports(&[algorithm])) else { continue };
             looked_at += 1;
             let mut pieces = Pieces::new();

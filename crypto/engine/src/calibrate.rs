@@ -10,13 +10,9 @@ use crate::parameters::Parameters;
 use crate::registered::RegisteredDriver;
 use crate::registry::Registry;
 use crate::session::Session;
-use crate::{
-    Algorithm, Direction, Flow, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES, NONCE_BYTES, Operation,
-    PacketKey, PacketKeys, Part, SAMPLE_BYTES, Step, TAG_BYTES, Task, Waker, clock,
-};
+use crate::{Algorithm, Flow, Kind, Operation, Step, Task, Waker, clock, workload};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use zeroize::Zeroizing;
 
 /// The sizes that are measured, in bytes.
 const SIZES: [usize; 2] = [64, 2048];
@@ -24,8 +20,6 @@ const SIZES: [usize; 2] = [64, 2048];
 const BATCH: usize = 16;
 /// A single request is run at most so many times, and the fastest counts.
 const RUNS: usize = 5;
-/// Length of a packet's header, in bytes: a connection's name of eight, a number of one.
-const PACKET_HEADER_BYTES: usize = 10;
 /// Nanoseconds after which no further run is begun.
 const BUDGET_NS: u64 = 3_000_000;
 /// By what factor a byte may cost more in a single request than in a batch, where it costs more than
@@ -63,9 +57,8 @@ pub(crate) fn to_show(
     driver: &Arc<RegisteredDriver>,
     algorithm: Algorithm,
 ) {
-    let key = key(algorithm);
-    let step = step(algorithm, &key);
-    let parameters = Parameters::new(step.algorithm, step.key);
+    let secret = secret(algorithm);
+    let parameters = Parameters::new(algorithm, workload::key(algorithm, &secret));
     if Session::open_on(registry, parameters, driver).is_ok() {
         once(registry, driver, &driver.work(&[algorithm]), &[algorithm]);
     }
@@ -77,9 +70,11 @@ fn measure(
     driver: &Arc<RegisteredDriver>,
     steps: &[Algorithm],
 ) -> Option<(Linear, Linear)> {
-    let keys: Vec<_> = steps.iter().map(|step| key(*step)).collect();
-    let pairs = steps.iter().zip(&keys);
-    let own: Vec<Step<'_>> = pairs.map(|(algorithm, key)| step(*algorithm, key)).collect();
+    let secrets: Vec<_> = steps.iter().map(|step| secret(*step)).collect();
+    let pairs = steps.iter().zip(&secrets);
+    let own =
+        pairs.map(|(step, secret)| Step { algorithm: *step, key: workload::key(*step, secret) });
+    let own: Vec<_> = own.collect();
     let parameters = match *own {
         [step] => Parameters::new(step.algorithm, step.key),
         _ => Parameters::chain(&own),
@@ -158,85 +153,24 @@ fn batched_ns(session: &Session, driver: &RegisteredDriver, bytes: usize) -> Opt
     best
 }
 
-/// A key to measure with. No two parts of it are equal: some ciphers refuse that.
-fn key(algorithm: Algorithm) -> Vec<u8> {
-    (0..algorithm.key_bytes().unwrap_or(32)).map(|at| 0x5a ^ at as u8).collect()
-}
-
-/// A step with a key fit to measure with.
-fn step(algorithm: Algorithm, key: &[u8]) -> Step<'_> {
-    let key = match algorithm.kind() {
-        Kind::Aead | Kind::Cipher | Kind::Mac | Kind::Hkdf | Kind::Mask => Key::Secret(key),
-        Kind::Packet => Key::Packet(PacketKeys::new(key, PacketKey { key, iv: &[0; NONCE_BYTES] })),
-        Kind::Exchange | Kind::Kem | Kind::Signature => Key::Generate,
-        _ => Key::None,
-    };
-    Step { algorithm, key }
+/// A secret to measure with. No two parts of it are equal: some ciphers refuse that.
+fn secret(algorithm: Algorithm) -> Vec<u8> {
+    (0..workload::secret_bytes(algorithm).unwrap_or(0)).map(|at| 0x5a ^ at as u8).collect()
 }
 
 /// The operation that a session is measured with. `None` if it needs the consumer's key or is slow on
 /// purpose.
 fn operation(session: &Session, bytes: usize) -> Option<Operation> {
-    let zeros = |length| Zeroizing::new(vec![0; length]);
-    let out = |algorithm: Algorithm| algorithm.output_bytes();
-    if let [_, _, ..] = session.algorithms() {
-        return Some(chain(session.algorithms(), bytes));
-    }
-    let algorithm = session.algorithm();
-    Some(match algorithm.kind() {
-        Kind::Aead => {
-            let gmac = matches!(algorithm, Algorithm::Aes128Gmac | Algorithm::Aes256Gmac);
-            let (aad, data) = if gmac { (bytes, 0) } else { (16, bytes) };
-            Operation::Seal {
-                nonce: [0; NONCE_BYTES],
-                aad: vec![0; aad],
-                data: vec![0; data],
-                tag: [0; TAG_BYTES],
-            }
-        }
-        Kind::Packet => {
-            let packet = vec![0; PACKET_HEADER_BYTES + bytes + TAG_BYTES];
-            Operation::Protect { number: 0, header_bytes: PACKET_HEADER_BYTES, packet }
-        }
-        Kind::Mask => Operation::Mask { sample: [0; SAMPLE_BYTES], out: [0; MASK_BYTES] },
-        Kind::Cipher => Operation::Encrypt { iv: [0; IV_BYTES_MAX], data: vec![0; bytes] },
-        Kind::Compression => {
-            // Neither all bytes equal nor all different.
-            let data = (0..bytes).map(|at| (at * at / 64) as u8).collect();
-            Operation::Compress { data, out: vec![0; 2 * bytes + 256] }
-        }
-        Kind::Hash => Operation::Digest { data: vec![0; bytes], out: vec![0; out(algorithm)?] },
-        Kind::Mac => Operation::Mac { data: vec![0; bytes], out: vec![0; out(algorithm)?] },
-        Kind::Hkdf => Operation::Expand { info: vec![0; 16], out: zeros(32) },
-        Kind::Exchange => {
-            Operation::Agree { peer: session.public_key().ok()?, out: zeros(out(algorithm)?) }
-        }
-        Kind::Kem => Operation::Encapsulate {
-            peer: session.public_key().ok()?,
-            ciphertext: vec![0; algorithm.ciphertext_bytes()?],
-            secret: zeros(out(algorithm)?),
-        },
-        Kind::Signature => {
-            Operation::Sign { message: vec![0; bytes], out: vec![0; session.signature_bytes_max()] }
-        }
-        Kind::Random => Operation::Random { out: zeros(bytes) },
+    let steps = session.algorithms();
+    let (mut bytes, mut peer) = (bytes, Vec::new());
+    match session.algorithm().kind() {
         Kind::Encryption | Kind::Password => return None,
-    })
-}
-
-/// A text, and behind it room for the tag of each MAC.
-fn chain(steps: &[Algorithm], bytes: usize) -> Operation {
-    let mut length = bytes;
-    let part = |algorithm: &Algorithm| match algorithm.kind() {
-        Kind::Mac => {
-            let (over, tag) = (0..length, algorithm.output_bytes().unwrap_or(0));
-            length += tag;
-            Part::Mac { over, tag: length - tag..length }
-        }
-        Kind::Compression => Part::Compression { text: 0..bytes },
-        _ => Part::Cipher { iv: Iv::Given([0; IV_BYTES_MAX]), text: 0..bytes },
-    };
-    let parts: Vec<_> = steps.iter().map(part).collect();
-    let data = vec![0; length + bytes + 256];
-    Operation::Chain { direction: Direction::Protect, data, length, parts }
+        Kind::Exchange | Kind::Kem => peer = session.public_key().ok()?,
+        // Nobody derives more than a key or two at a time.
+        Kind::Hkdf => bytes = 32,
+        _ => {}
+    }
+    // Neither all bytes equal nor all different, for compression.
+    let text = (0..bytes).map(|at| (at * at / 64) as u8).collect();
+    Some(workload::operation(steps, text, peer, session.signature_bytes_max()))
 }

@@ -157,6 +157,7 @@ mod task;
 mod usage;
 mod waker;
 mod wipe;
+pub mod workload;
 
 pub use algorithm::{Algorithm, Class, Kind, Unknown};
 pub use chain::run_chain;

@@ -1,8 +1,8 @@
 //! The null driver: only for those who name it, and nothing but zeros, directly and through a queue.
 
 use keyway_engine::{
-    Algorithm, Cost, Demand, Direction, Engine, Error, Iv, Key, Kind, Opened, Operation,
-    Parameters, Part, Queue, Session, Step, Task,
+    Algorithm, Demand, Direction, Engine, Error, Iv, Key, Kind, Opened, Operation, Parameters,
+    Part, Queue, Session, Step, Task, workload,
 };
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -81,16 +81,7 @@ fn operations(algorithm: Algorithm) -> Vec<(Operation, usize)> {
         }
         Kind::Random => vec![(Operation::Random { out: secret(bytes) }, bytes)],
         Kind::Password => {
-            let cost = match algorithm {
-                Algorithm::Argon2id | Algorithm::Argon2i => {
-                    Cost::Argon2 { memory_kib: 8, passes: 1, lanes: 1 }
-                }
-                Algorithm::Bcrypt => Cost::Bcrypt { log_rounds: 4 },
-                Algorithm::Md5Crypt => Cost::Md5Crypt,
-                Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => Cost::ShaCrypt { rounds: 1_000 },
-                Algorithm::Scrypt => Cost::Scrypt { log_n: 1, r: 1, p: 1 },
-                _ => Cost::Pbkdf2 { iterations: 1 },
-            };
+            let cost = workload::least_cost(algorithm);
             let (password, salt) = (secret(0), vec![0; 16]);
             vec![(Operation::Derive { cost, password, salt, out: secret(bytes) }, bytes)]
         }

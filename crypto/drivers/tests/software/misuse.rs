@@ -2,7 +2,7 @@
 
 use crate::{ENGINE, agree, expand, open};
 use keyway_engine::{
-    Algorithm, Cost, Error, Key, Kind, Opened, PacketKey, PacketKeys, Parameters, Request, limits,
+    Algorithm, Cost, Error, Key, Kind, Opened, Parameters, Request, limits, workload,
 };
 use proptest::prelude::*;
 
@@ -20,21 +20,12 @@ static BYTES: [u8; 64] = {
 /// A key that the algorithm takes.
 fn some_key(algorithm: Algorithm) -> Key<'static> {
     match algorithm.kind() {
-        Kind::Aead | Kind::Mask | Kind::Cipher | Kind::Mac => {
-            Key::Secret(&BYTES[..algorithm.key_bytes().unwrap_or(32)])
-        }
-        Kind::Packet => {
-            let key = &BYTES[..algorithm.key_bytes().unwrap_or(32)];
-            Key::Packet(PacketKeys::new(key, PacketKey { key, iv: &[3; 12] }))
-        }
         Kind::Hkdf => Key::Extract { salt: b"salt", secret: b"secret" },
-        Kind::Exchange | Kind::Kem => Key::Generate,
-        Kind::Hash
-        | Kind::Compression
-        | Kind::Signature
-        | Kind::Encryption
-        | Kind::Random
-        | Kind::Password => Key::None,
+        Kind::Signature => Key::None,
+        _ => {
+            let bytes = workload::secret_bytes(algorithm).unwrap_or(0);
+            workload::key(algorithm, &BYTES[..bytes])
+        }
     }
 }
 
@@ -42,19 +33,6 @@ fn some_key(algorithm: Algorithm) -> Key<'static> {
 fn algorithms() -> Vec<Algorithm> {
     let software = ENGINE.drivers().into_iter().find(|driver| driver.name == "software").unwrap();
     software.algorithms
-}
-
-fn some_cost(algorithm: Algorithm) -> Cost {
-    match algorithm {
-        Algorithm::Argon2id | Algorithm::Argon2i => {
-            Cost::Argon2 { memory_kib: 8, passes: 1, lanes: 1 }
-        }
-        Algorithm::Bcrypt => Cost::Bcrypt { log_rounds: 4 },
-        Algorithm::Md5Crypt => Cost::Md5Crypt,
-        Algorithm::Sha256Crypt | Algorithm::Sha512Crypt => Cost::ShaCrypt { rounds: 1_000 },
-        Algorithm::Scrypt => Cost::Scrypt { log_n: 1, r: 1, p: 1 },
-        _ => Cost::Pbkdf2 { iterations: 1 },
-    }
 }
 
 #[test]
@@ -144,7 +122,7 @@ fn every_algorithm_opens_and_runs() {
             }
             Kind::Random => session.run(&mut Request::Random { out: &mut out }),
             Kind::Password => session.run(&mut Request::Derive {
-                cost: some_cost(algorithm),
+                cost: workload::least_cost(algorithm),
                 password: b"password",
                 salt: b"sixteen-byte-slt",
                 out: &mut out,
