@@ -59,5 +59,7 @@ pub const STACK_SHALLOW_BYTES: usize = if cfg!(debug_assertions) { STACK_BYTES }
 pub const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
 /// Longest name of a driver or a client, in bytes.
 pub const NAME_BYTES_MAX: usize = 32;
+/// Longest name of a key that a driver holds, in bytes.
+pub const KEY_NAME_BYTES_MAX: usize = 64;
 /// QUIC's packet numbers end before this (RFC 9000 § 12.3).
 pub const PACKET_NUMBERS: u64 = 1 << 62;

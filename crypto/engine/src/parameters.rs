@@ -129,6 +129,12 @@ impl<'a> Parameters<'a> {
                 return Err(Error::InvalidKey("it is not as long as the algorithm's keys are"));
             }
         }
+        let misnamed = |step: &Step<'_>| matches!(step.key, Key::Named(name) if !is_key_name(name));
+        if self.steps().iter().any(misnamed) {
+            return Err(Error::InvalidKey(
+                "a key's name has lower-case letters, digits, dashes, dots and underscores, 64 at most",
+            ));
+        }
         if self.client.is_some_and(|client| !is_name(client)) {
             return Err(Error::invalid_request(
                 "a client's name has lower-case letters, digits and dashes, 32 at most",
@@ -160,6 +166,14 @@ impl<'a> Parameters<'a> {
 pub(crate) fn is_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
+}
+
+/// Whether a driver may hold a key under it.
+fn is_key_name(name: &str) -> bool {
+    let fits = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'_')
+    };
+    (1..=limits::KEY_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
 /// Which drivers may do the work.
@@ -265,6 +279,10 @@ pub enum Key<'a> {
     Pkcs1(&'a [u8]),
     /// An elliptic-curve private key as SEC 1 (RFC 5915), DER.
     Sec1(&'a [u8]),
+    /// A key that a driver holds, by its name there: lower-case letters, digits, dashes, dots and
+    /// underscores, [`KEY_NAME_BYTES_MAX`](limits::KEY_NAME_BYTES_MAX) at most. No other driver can
+    /// take that one's place: while it is gone, the session answers [`Error::Gone`].
+    Named(&'a str),
 }
 
 /// What protects the packets of one direction of a QUIC connection (RFC 9001 § 5.1): a key for
@@ -322,6 +340,7 @@ impl fmt::Debug for Key<'_> {
             Key::Pkcs8(_) => "Pkcs8(..)",
             Key::Pkcs1(_) => "Pkcs1(..)",
             Key::Sec1(_) => "Sec1(..)",
+            Key::Named(name) => return write!(f, "Named({name:?})"),
         })
     }
 }
@@ -336,6 +355,7 @@ pub(crate) enum OwnedKey {
     Pkcs8(Zeroizing<Vec<u8>>),
     Pkcs1(Zeroizing<Vec<u8>>),
     Sec1(Zeroizing<Vec<u8>>),
+    Named(String),
 }
 
 impl OwnedKey {
@@ -352,6 +372,7 @@ impl OwnedKey {
             Key::Pkcs8(der) => OwnedKey::Pkcs8(own(der)),
             Key::Pkcs1(der) => OwnedKey::Pkcs1(own(der)),
             Key::Sec1(der) => OwnedKey::Sec1(own(der)),
+            Key::Named(name) => OwnedKey::Named(name.to_owned()),
         }
     }
 
@@ -365,6 +386,7 @@ impl OwnedKey {
             OwnedKey::Pkcs8(der) => Key::Pkcs8(der),
             OwnedKey::Pkcs1(der) => Key::Pkcs1(der),
             OwnedKey::Sec1(der) => Key::Sec1(der),
+            OwnedKey::Named(name) => Key::Named(name),
         }
     }
 }

@@ -122,6 +122,7 @@ const LARGE_MARGIN: f64 = 1.05;
 /// About how many nanoseconds it costs to choose. For less gain it is not worth it.
 const CHOICE_NS: f64 = 40.0;
 
+const NOT_HELD: Error = Error::InvalidKey("no driver that is there holds one of that name");
 const TOO_MANY_CHANGES: Error =
     Error::Exhausted("drivers came and went more often than a session can follow");
 
@@ -250,6 +251,7 @@ impl Placement {
             }
             // It cannot be chosen from now on; the others can.
             Err(_) if table.candidates.len() > 1 => Ok(None),
+            Err(Error::Unsupported(_)) if self.has_named_key() => Err(Error::Gone),
             Err(error) => Err(error),
         }
     }
@@ -266,6 +268,10 @@ impl Placement {
 
     /// Why there is no candidate.
     fn no_candidate(&self, table: &Table) -> Error {
+        if self.has_named_key() {
+            // That other drivers declined it says nothing: they never held it.
+            return Error::Gone;
+        }
         let failed = |index: &u32| match self.binding(*index)?.state.get()? {
             Err(error) => Some(*error),
             Ok(_) => None,
@@ -306,6 +312,10 @@ impl Placement {
         (drivers, known)
     }
 
+    fn has_named_key(&self) -> bool {
+        self.keys.iter().any(|key| matches!(key, OwnedKey::Named(_)))
+    }
+
     /// A generated key is where it was made and nowhere else.
     fn is_bound_once(&self) -> bool {
         self.keys.iter().any(|key| matches!(key, OwnedKey::Generate))
@@ -335,6 +345,7 @@ impl Placement {
         if candidates.is_empty() {
             return Err(match (known, refused) {
                 (false, _) => Error::NoSuchDriver,
+                _ if self.has_named_key() => NOT_HELD,
                 (_, Some(error)) => error,
                 _ => Error::Unsupported(
                     self.algorithms.first().copied().unwrap_or(Algorithm::Random),

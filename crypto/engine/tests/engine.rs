@@ -332,3 +332,56 @@ fn the_engine_may_be_dropped_by_a_completion() {
     release.send(()).unwrap();
     assert!(results.recv().unwrap());
 }
+
+/// Holds a key called `its.key`, and hands out tags that are its length.
+struct Holder;
+
+impl Driver for Holder {
+    fn name(&self) -> &str {
+        "holder"
+    }
+
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        steps == [Algorithm::HmacSha256]
+    }
+
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+        match steps {
+            [Step { key: Key::Named("its.key"), .. }] => Ok(Box::new(Holder)),
+            [Step { algorithm, .. }] => Err(Error::Unsupported(*algorithm)),
+            _ => Err(Error::invalid_request("it does no chains")),
+        }
+    }
+}
+
+impl DriverSession for Holder {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        let Request::Mac { out, .. } = request else {
+            return Err(Error::invalid_request("it only makes MACs"));
+        };
+        out.fill(7);
+        Ok(out.len())
+    }
+}
+
+/// A named key is its driver's: no other takes its place while that one is gone, and the session goes
+/// on when it is back.
+#[test]
+fn a_named_key_is_where_it_is_held_and_nowhere_else() {
+    let builder = Engine::builder().driver(keyway_drivers::software());
+    let engine = builder.driver(Arc::new(Holder)).build();
+    let open = |name| engine.session(Parameters::new(Algorithm::HmacSha256, Key::Named(name)));
+    let session = open("its.key").unwrap();
+    assert_eq!(session.driver(), "holder");
+    let mac = || {
+        let mut out = [0; 32];
+        session.run(&mut Request::Mac { data: &[b"abc"], out: &mut out }).map(|_| out)
+    };
+    assert_eq!(mac(), Ok([7; 32]));
+    assert!(matches!(open("another").unwrap_err(), Error::InvalidKey(_)));
+    assert!(matches!(open("Not A Name").unwrap_err(), Error::InvalidKey(_)));
+    engine.unregister("holder");
+    assert_eq!(mac(), Err(Error::Gone));
+    engine.register(Arc::new(Holder)).unwrap();
+    assert_eq!(mac(), Ok([7; 32]));
+}
