@@ -1,0 +1,467 @@
+//! The messages with which a client sets things up: what the fast path must not have to do.
+//!
+//! Each message is a value of [`Ask`] or [`Answer`] in postcard's encoding. Every ask has one answer,
+//! in order, except those that say otherwise. Names of algorithms travel as text, so that two versions
+//! with different lists understand each other or say what they do not know.
+
+use crate::descriptor::{RegionHandle, SessionHandle, Status};
+use crate::limits::{KEY_BYTES_MAX, MESSAGE_BYTES_MAX, STEPS_MAX};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// The version of these messages and of the rings' bytes.
+pub const VERSION: u32 = 1;
+
+/// Bytes that are wiped when they are dropped, and not shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+pub struct Secret(pub Vec<u8>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl From<&[u8]> for Secret {
+    fn from(bytes: &[u8]) -> Self {
+        Secret(bytes.to_vec())
+    }
+}
+
+/// A key for payloads of QUIC's packets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PacketKey {
+    /// The key.
+    pub key: Secret,
+    /// Its initialisation vector.
+    pub iv: Secret,
+}
+
+/// What protects the packets of one direction of a QUIC connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PacketKeys {
+    /// For headers.
+    pub header: Secret,
+    /// The key in use.
+    pub current: PacketKey,
+    /// Its phase bit.
+    pub phase: bool,
+    /// The lowest number under it.
+    pub since: u64,
+    /// The key before it.
+    pub previous: Option<PacketKey>,
+    /// The key after it.
+    pub next: Option<PacketKey>,
+}
+
+/// Where a session's key comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Key {
+    /// None is needed.
+    None,
+    /// The key itself.
+    Secret(Secret),
+    /// HKDF-Extract of these.
+    Extract {
+        /// The salt.
+        salt: Secret,
+        /// The keying material.
+        secret: Secret,
+    },
+    /// Keys of QUIC's packets.
+    Packet(Box<PacketKeys>),
+    /// A fresh pair, made by the daemon.
+    Generate,
+    /// A private key as PKCS#8.
+    Pkcs8(Secret),
+    /// One as PKCS#1.
+    Pkcs1(Secret),
+    /// One as SEC 1.
+    Sec1(Secret),
+    /// One that the daemon holds.
+    Named(String),
+}
+
+/// One thing that a session does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// Under which key.
+    pub key: Key,
+}
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ask {
+    /// The first message: who speaks.
+    Hello {
+        /// [`VERSION`].
+        version: u32,
+        /// What the client calls itself, for those who watch; its rights come from its process.
+        name: String,
+    },
+    /// A queue pair.
+    Queue {
+        /// Entries of each ring.
+        entries: u32,
+    },
+    /// A queue pair is no longer needed. Has no answer.
+    CloseQueue {
+        /// Which.
+        queue: u32,
+    },
+    /// Takes the memory that comes with the message as a region.
+    Region,
+    /// A region is no longer needed. Has no answer.
+    Forget {
+        /// Which.
+        region: RegionHandle,
+    },
+    /// A session.
+    Open {
+        /// What it does, in the order of protecting.
+        steps: Vec<Step>,
+    },
+    /// A session is no longer needed. Has no answer.
+    Close {
+        /// Which.
+        session: SessionHandle,
+    },
+    /// A session as bytes that another daemon, or this one later, can take in.
+    Export {
+        /// Which.
+        session: SessionHandle,
+        /// The daemon's key that seals it.
+        under: String,
+    },
+    /// Takes in a session that was exported.
+    Import {
+        /// The daemon's key that sealed it.
+        under: String,
+        /// What [`Answer::Exported`] was.
+        sealed: Vec<u8>,
+    },
+    /// Something about the keys that the daemon holds. Only for its administrators.
+    Keys(KeyAsk),
+    /// How the daemon is. Only for its administrators.
+    Status,
+}
+
+/// What an administrator asks for about keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeyAsk {
+    /// Makes a new key.
+    Generate {
+        /// What it is to be called.
+        name: String,
+        /// What it is for, and for whom.
+        policy: KeyPolicy,
+    },
+    /// Takes in a key that was made elsewhere.
+    Import {
+        /// What it is to be called.
+        name: String,
+        /// What it is for, and for whom.
+        policy: KeyPolicy,
+        /// PEM, DER, or the secret itself.
+        material: Secret,
+    },
+    /// All keys behind this name, in order of their names: as many as go into a message.
+    List {
+        /// The last name that is known already; empty for none.
+        after: String,
+    },
+    /// The public half of a key.
+    Public {
+        /// Which.
+        name: String,
+    },
+    /// A new version of a key.
+    Rotate {
+        /// Which.
+        name: String,
+    },
+    /// A key may be used no more.
+    Revoke {
+        /// Which.
+        name: String,
+    },
+    /// A revoked key is to be gone.
+    Delete {
+        /// Which.
+        name: String,
+    },
+    /// Others may use a key, too.
+    Allow {
+        /// Which.
+        name: String,
+        /// Who, as in [`KeyPolicy::callers`].
+        callers: Vec<String>,
+    },
+    /// Some may use a key no more.
+    Forbid {
+        /// Which.
+        name: String,
+        /// Who, as in [`KeyPolicy::callers`].
+        callers: Vec<String>,
+    },
+}
+
+/// What a key is for, and for whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyPolicy {
+    /// Names of algorithms.
+    pub algorithms: Vec<String>,
+    /// `sign`, `decrypt`, ...; none stands for all that the algorithms have.
+    pub purposes: Vec<String>,
+    /// `user:NAME`, `group:NAME`, `program:PATH` or `everybody`.
+    pub callers: Vec<String>,
+}
+
+/// What is known of a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is for, and for whom.
+    pub policy: KeyPolicy,
+    /// Its newest version, from 1.
+    pub version: u32,
+    /// `active` or `revoked`.
+    pub state: String,
+    /// When it was made, in seconds since 1970.
+    pub created: u64,
+    /// How often it was used.
+    pub uses: u64,
+}
+
+/// What the daemon answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// To [`Ask::Hello`].
+    Hello {
+        /// The daemon's [`VERSION`].
+        version: u32,
+        /// Names of the algorithms that its engine does.
+        algorithms: Vec<String>,
+        /// Its process.
+        process: u32,
+    },
+    /// To [`Ask::Queue`], with the pair's memory and the doorbell.
+    Queue {
+        /// Its number.
+        queue: u32,
+        /// Entries of each ring.
+        entries: u32,
+    },
+    /// To [`Ask::Region`].
+    Region {
+        /// Its handle.
+        region: RegionHandle,
+    },
+    /// To [`Ask::Open`] and [`Ask::Import`].
+    Session {
+        /// Its handle.
+        session: SessionHandle,
+        /// Longest signature, in bytes; 0 where it cannot sign.
+        signature_bytes_max: u32,
+        /// Whether the daemon makes the nonces.
+        makes_nonces: bool,
+    },
+    /// To [`Ask::Export`].
+    Exported {
+        /// For [`Ask::Import`].
+        sealed: Vec<u8>,
+    },
+    /// To [`KeyAsk::List`].
+    Keys {
+        /// In order of their names.
+        keys: Vec<KeyInfo>,
+        /// Whether there are more.
+        more: bool,
+    },
+    /// To [`KeyAsk::Public`].
+    Public {
+        /// The algorithm it is given for.
+        algorithm: String,
+        /// subjectPublicKey bits, as the engine has them.
+        key: Vec<u8>,
+    },
+    /// To [`Ask::Status`].
+    Status(DaemonStatus),
+    /// It is done.
+    Done,
+    /// It is not done.
+    Refused {
+        /// A [`Status`].
+        status: u8,
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// How the daemon is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    /// Its process.
+    pub process: u32,
+    /// When it started, in seconds since 1970.
+    pub since: u64,
+    /// Threads that poll rings.
+    pub pumps: u32,
+    /// Who is connected: as many as go into a message.
+    pub clients: Vec<ClientStatus>,
+    /// How many are connected.
+    pub clients_total: u32,
+}
+
+/// How a client of the daemon is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientStatus {
+    /// Its number.
+    pub number: u64,
+    /// What it calls itself.
+    pub name: String,
+    /// Its process and user.
+    pub process: u32,
+    /// The user it runs as.
+    pub user: u32,
+    /// What it has.
+    pub queues: u32,
+    /// Sessions it has open.
+    pub sessions: u32,
+    /// Regions it has registered.
+    pub regions: u32,
+    /// Bytes of these.
+    pub region_bytes: u64,
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Bytes that they worked on.
+    pub bytes: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Times that it rang.
+    pub doorbells: u64,
+    /// Times that it was woken.
+    pub wakeups: u64,
+}
+
+impl Answer {
+    /// A refusal.
+    pub fn refused(status: Status, why: impl Into<String>) -> Self {
+        Answer::Refused { status: status as u8, why: why.into() }
+    }
+}
+
+/// A message that cannot be read, or is longer than a message may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the message cannot be read, or is longer than a message may be")
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// The bytes of a message.
+///
+/// # Errors
+/// If they are longer than a message may be.
+pub fn encode(message: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, Malformed> {
+    // Room for the whole, so that no secret is left behind by a buffer that grew.
+    let mut bytes = Zeroizing::new(vec![0; MESSAGE_BYTES_MAX]);
+    let used = postcard::to_slice(message, &mut bytes).map_err(|_| Malformed)?.len();
+    bytes.truncate(used);
+    Ok(bytes)
+}
+
+/// What a client said.
+///
+/// # Errors
+/// If it is no [`Ask`], has bytes left over, or something in it is longer than it may be.
+pub fn decode_ask(bytes: &[u8]) -> Result<Ask, Malformed> {
+    let ask: Ask = decode(bytes)?;
+    let fits = match &ask {
+        Ask::Open { steps } => (1..=STEPS_MAX).contains(&steps.len()) && steps.iter().all(fits),
+        Ask::Keys(KeyAsk::Import { material, .. }) => material.0.len() <= KEY_BYTES_MAX,
+        _ => true,
+    };
+    if fits { Ok(ask) } else { Err(Malformed) }
+}
+
+/// What the daemon said.
+///
+/// # Errors
+/// If it is no [`Answer`], or has bytes left over.
+pub fn decode_answer(bytes: &[u8]) -> Result<Answer, Malformed> {
+    decode(bytes)
+}
+
+/// A message of another kind, between two daemons.
+///
+/// # Errors
+/// If it is no such value, or has bytes left over.
+pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Malformed> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((message, [])) => Ok(message),
+        _ => Err(Malformed),
+    }
+}
+
+fn fits(step: &Step) -> bool {
+    let short = |secret: &Secret| secret.0.len() <= KEY_BYTES_MAX;
+    match &step.key {
+        Key::Secret(key) | Key::Pkcs8(key) | Key::Pkcs1(key) | Key::Sec1(key) => short(key),
+        Key::Extract { salt, secret } => short(salt) && short(secret),
+        Key::None | Key::Packet(_) | Key::Generate | Key::Named(_) => true,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_written() {
+        let key = || Key::Extract { salt: Secret(vec![]), secret: Secret(vec![7; 32]) };
+        let step = |algorithm: &str, key| Step { algorithm: algorithm.to_owned(), key };
+        let asks = [
+            Ask::Hello { version: VERSION, name: "test".to_owned() },
+            Ask::Open { steps: vec![step("hkdf-sha-256", key())] },
+            Ask::Close { session: SessionHandle { index: 7, generation: 1 << 40 } },
+            Ask::Forget { region: RegionHandle { index: 255, generation: 1 } },
+            Ask::Keys(KeyAsk::List { after: String::new() }),
+        ];
+        for ask in asks {
+            assert_eq!(decode_ask(&encode(&ask).unwrap()), Ok(ask));
+        }
+        let long = Ask::Open { steps: vec![step("x", Key::Pkcs8(Secret(vec![0; 17 << 10])))] };
+        assert_eq!(decode_ask(&encode(&long).unwrap()), Err(Malformed));
+        let none = Ask::Open { steps: Vec::new() };
+        assert_eq!(decode_ask(&encode(&none).unwrap()), Err(Malformed));
+        let longer = Ask::Open { steps: vec![step("x", Key::Pkcs8(Secret(vec![0; 40 << 10])))] };
+        assert_eq!(encode(&longer).unwrap_err(), Malformed);
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let step =
+            Step { algorithm: "aes-128-gcm".to_owned(), key: Key::Secret(Secret(vec![42; 16])) };
+        assert!(!format!("{:?}", Ask::Open { steps: vec![step] }).contains("42"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_message_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(ask) = decode_ask(&bytes) {
+                prop_assert_eq!(decode_ask(&encode(&ask).unwrap()), Ok(ask));
+            }
+            let _ = decode_answer(&bytes);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What a client and the daemon share: memory, queues of fixed entries in it, doorbells, and the
+//! messages with which the two set all that up.
+//!
+//! ```text
+//! client                         shared memory                       daemon
+//! Producer ── descriptor ──▶ submission ring (64 B an entry) ──▶ Consumer
+//! Consumer ◀── completion ── completion ring (32 B an entry) ◀── Producer
+//! bytes    ◀───────────────▶ regions, named by handle and offset
+//!          ── Ask, Answer ──▶ a Unix socket, with file descriptors
+//! ```
+//!
+//! The daemon does not trust the client, and the client's memory may change at any moment. So this
+//! crate makes no reference to shared bytes. A ring's entry is read once, by atomic loads, into a
+//! copy. A region's bytes are copied in and out, with their bounds checked ([`SharedMemory`]). Neither
+//! side reads an index of its own back from shared memory, and none is there: each entry carries a
+//! stamp that says whose turn it is ([`Producer`]).
+//!
+//! To read it, begin with [`descriptor`], then `queue`, `memory`, `doorbell`, and [`control`] last.
+//!
+//! What may not enter: what an operation means, who may do it, keys beyond their way through a message,
+//! threads.
+#![deny(unsafe_code)]
+
+pub mod control;
+pub mod descriptor;
+#[cfg(not(loom))]
+mod doorbell;
+pub mod limits;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod memory;
+#[cfg(not(loom))]
+mod pair;
+mod queue;
+#[cfg(not(loom))]
+mod socket;
+mod sync;
+
+#[cfg(not(loom))]
+pub use doorbell::{Armed, Doorbell, wake_cost};
+#[cfg(not(loom))]
+pub use memory::{OutOfBounds, Piece, Pieces, SharedMemory};
+#[cfg(not(loom))]
+pub use pair::{ClientEnd, DaemonEnd, RingMemory};
+pub use queue::{Consumer, Producer, Words};
+#[cfg(not(loom))]
+pub use socket::{Received, Socket};

@@ -1,0 +1,459 @@
+//! Memory that another process has mapped too, and may write to at any moment.
+//!
+//! No reference to bytes that a peer may change leaves this file, but for atomics. What is read is a
+//! copy. Only a client lends slices of its own memory, whose other end is the daemon that it trusts
+//! ([`Piece`]).
+
+use crate::descriptor::Segment;
+use crate::limits::REGION_BYTES_MAX;
+use crate::queue::Words;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io, slice};
+
+/// A sealed memory file, mapped. It keeps its length: neither side can cut it, so no access to it can
+/// fail. Used by all threads at once; unmapped when it is dropped.
+pub struct SharedMemory {
+    start: NonNull<u8>,
+    bytes: usize,
+    file: OwnedFd,
+}
+
+// SAFETY: the mapping is valid from any thread until it is dropped, and all access to it is either
+// atomic or a copy made by instructions that may race.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for SharedMemory {}
+
+/// What was asked for does not lie in the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfBounds;
+
+impl fmt::Display for OutOfBounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it does not lie in the shared memory")
+    }
+}
+
+impl std::error::Error for OutOfBounds {}
+
+impl fmt::Debug for SharedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedMemory").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// A huge page, in bytes.
+const HUGE_PAGE: usize = 2 << 20;
+/// The length of such a file changes no more, and no further seal can be put on it.
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+impl SharedMemory {
+    /// Makes new memory of at least so many bytes, all zero, and seals it. It takes huge pages if it
+    /// is large enough for one and the system has some to spare.
+    ///
+    /// # Errors
+    /// The system's; `InvalidInput` for no bytes or more than [`REGION_BYTES_MAX`].
+    pub fn create(bytes: usize) -> io::Result<Self> {
+        if bytes == 0 || bytes > REGION_BYTES_MAX {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "shared memory has between 1 byte and 2 GiB",
+            ));
+        }
+        if bytes >= HUGE_PAGE
+            && let Ok(memory) = Self::create_with(bytes.next_multiple_of(HUGE_PAGE), true)
+        {
+            return Ok(memory);
+        }
+        Self::create_with(bytes.next_multiple_of(rustix::param::page_size()), false)
+    }
+
+    fn create_with(bytes: usize, huge: bool) -> io::Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let flags = if huge { flags | MemfdFlags::HUGETLB } else { flags };
+        let file = rustix::fs::memfd_create("keyway", flags)?;
+        rustix::fs::ftruncate(&file, bytes as u64)?;
+        rustix::fs::fcntl_add_seals(&file, SEALS)?;
+        Self::map(file, bytes)
+    }
+
+    /// Takes memory that a peer has made, if its length can change no more.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is not a memory file, is not sealed against being cut or grown, or has not
+    /// between 1 and `bytes_max` bytes; else the system's.
+    pub fn adopt(file: OwnedFd, bytes_max: usize) -> io::Result<Self> {
+        let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let seals = rustix::fs::fcntl_get_seals(&file);
+        let seals = seals.map_err(|_| refused("it is not a memory file"))?;
+        if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(refused("it is not sealed against being cut and grown"));
+        }
+        // After the seals were seen: from now on its length stays.
+        let bytes = rustix::fs::fstat(&file)?.st_size;
+        match usize::try_from(bytes) {
+            Ok(bytes) if (1..=bytes_max.min(REGION_BYTES_MAX)).contains(&bytes) => {
+                Self::map(file, bytes)
+            }
+            _ => Err(refused("it has no bytes, or more than it may have")),
+        }
+    }
+
+    fn map(file: OwnedFd, bytes: usize) -> io::Result<Self> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, at a place that the system chooses, is nobody else's.
+        let start = unsafe {
+            rustix::mm::mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, &file, 0)?
+        };
+        let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(SharedMemory { start, bytes, file })
+    }
+
+    /// How long it is, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Asks the system not to write it into core dumps, nor to hand it to a forked child.
+    pub fn keep_private(&self) {
+        let start = self.start.as_ptr().cast::<c_void>();
+        // SAFETY: the advice is on the whole of this mapping, and changes no content of it.
+        let _ =
+            unsafe { rustix::mm::madvise(start, self.bytes, rustix::mm::Advice::LinuxDontDump) };
+    }
+
+    /// Copies bytes from there.
+    ///
+    /// # Errors
+    /// If they do not all lie in the memory. Then nothing was copied.
+    #[inline]
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBounds> {
+        self.check(offset, into.len())?;
+        // SAFETY: `check` has seen that the offset is within the mapping.
+        let from = unsafe { self.start.as_ptr().add(offset) };
+        // SAFETY: so many bytes are readable there, `into` is as long and nobody else's, and the two
+        // cannot overlap.
+        unsafe { copy(from, into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes there.
+    ///
+    /// # Errors
+    /// If they would not all lie in the memory. Then nothing was copied.
+    #[inline]
+    pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), OutOfBounds> {
+        self.check(offset, from.len())?;
+        // SAFETY: `check` has seen that the offset is within the mapping.
+        let into = unsafe { self.start.as_ptr().add(offset) };
+        // SAFETY: so many bytes are writable there, `from` is as long, and the two cannot overlap.
+        unsafe { copy(from.as_ptr(), into, from.len()) };
+        Ok(())
+    }
+
+    #[inline]
+    fn check(&self, offset: usize, bytes: usize) -> Result<(), OutOfBounds> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.bytes => Ok(()),
+            _ => Err(OutOfBounds),
+        }
+    }
+
+    /// A word of 32 bits, for a flag that threads of both sides sleep on. `None` where none lies.
+    pub fn flag(&self, offset: usize) -> Option<&AtomicU32> {
+        self.check(offset, size_of::<AtomicU32>()).ok()?;
+        if !offset.is_multiple_of(align_of::<AtomicU32>()) {
+            return None;
+        }
+        // SAFETY: `check` has seen that the offset is within the mapping.
+        let flag = unsafe { self.start.as_ptr().add(offset) };
+        // SAFETY: it is mapped as long as `self` is, aligned, and an atomic may change at any moment.
+        Some(unsafe { AtomicU32::from_ptr(flag.cast()) })
+    }
+}
+
+impl AsFd for SharedMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Words for Arc<SharedMemory> {
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        let words = self.bytes / size_of::<AtomicU64>();
+        // SAFETY: a mapping begins at a page, so it is aligned; it lives as long as `self`, and atomics
+        // may change at any moment.
+        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), words) }
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        let start = self.start.as_ptr().cast::<c_void>();
+        // SAFETY: the mapping is this value's own, and no reference into it outlives it.
+        let _ = unsafe { rustix::mm::munmap(start, self.bytes) };
+    }
+}
+
+/// A client's own memory, in pieces of one length that a thread has to itself, until the piece goes back
+/// or is named in a request. The process at the other end is the daemon, which this one trusts not to
+/// touch a piece that no request under way names.
+#[derive(Debug)]
+pub struct Pieces {
+    memory: SharedMemory,
+    piece_bytes: usize,
+    free: Mutex<Vec<u32>>,
+}
+
+/// One of them. It goes back when it is dropped.
+#[derive(Debug)]
+pub struct Piece {
+    pieces: Arc<Pieces>,
+    index: u32,
+    bytes: usize,
+}
+
+impl Pieces {
+    /// New memory in so many pieces of so many bytes each, rounded up to whole lines of the cache.
+    ///
+    /// # Errors
+    /// As [`SharedMemory::create`].
+    pub fn create(pieces: u32, piece_bytes: usize) -> io::Result<Arc<Self>> {
+        let piece_bytes = piece_bytes.max(1).next_multiple_of(64);
+        let bytes = piece_bytes.checked_mul(pieces as usize).unwrap_or(usize::MAX);
+        let memory = SharedMemory::create(bytes)?;
+        // The first pieces are taken first, and the one that went back last is taken next.
+        let free = Mutex::new((0..pieces).rev().collect());
+        Ok(Arc::new(Pieces { memory, piece_bytes, free }))
+    }
+
+    /// What they lie in.
+    pub fn memory(&self) -> &SharedMemory {
+        &self.memory
+    }
+
+    /// How long a piece can be, in bytes.
+    pub fn piece_bytes(&self) -> usize {
+        self.piece_bytes
+    }
+
+    /// Takes a piece of so many bytes. `None` if all are taken, or they are not that long.
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Piece> {
+        if bytes > self.piece_bytes {
+            return None;
+        }
+        let index = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        Some(Piece { pieces: self.clone(), index, bytes })
+    }
+}
+
+impl Piece {
+    /// What it is a piece of.
+    pub fn pieces(&self) -> &Arc<Pieces> {
+        &self.pieces
+    }
+
+    /// Where it lies in its memory.
+    pub fn segment(&self) -> Segment {
+        Segment { offset: self.offset() as u32, bytes: self.bytes as u32 }
+    }
+
+    fn offset(&self) -> usize {
+        self.index as usize * self.pieces.piece_bytes
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: a piece lies within the mapping, which its `Arc` keeps.
+        let start = unsafe { self.pieces.memory.start.as_ptr().add(self.offset()) };
+        // SAFETY: an index is in the free list or in one piece, and pieces do not overlap. Nobody else
+        // in this process reaches these bytes, and the daemon is trusted not to write to them now.
+        unsafe { slice::from_raw_parts(start, self.bytes) }
+    }
+
+    /// Its bytes, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        let start = unsafe { self.pieces.memory.start.as_ptr().add(self.offset()) };
+        // SAFETY: as above, and this piece is borrowed by nobody else.
+        unsafe { slice::from_raw_parts_mut(start, self.bytes) }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let mut free = self.pieces.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.push(self.index);
+    }
+}
+
+/// Copies bytes of which one side may change meanwhile. What comes out of such a race is some mixture
+/// of what was there; the compiler must not think that it knows more, so that it is instructions and
+/// not a call.
+///
+/// # Safety
+/// `from` is readable and `into` writable for so many bytes, and they do not overlap.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
+    use std::arch::asm;
+    if (16..=256).contains(&bytes) {
+        // Steps of 16 bytes, the last of them ending where the bytes end. `rep movsb` takes longer to
+        // begin than such a copy takes.
+        // SAFETY: each step lies within the bytes, since there are 16 at least.
+        unsafe {
+            asm!(
+                "2:",
+                "movdqu {x}, [{from} + {at}]",
+                "movdqu [{into} + {at}], {x}",
+                "add {at}, 16",
+                "cmp {at}, {last}",
+                "jb 2b",
+                "movdqu {x}, [{from} + {last}]",
+                "movdqu [{into} + {last}], {x}",
+                from = in(reg) from,
+                into = in(reg) into,
+                last = in(reg) bytes - 16,
+                at = inout(reg) 0_usize => _,
+                x = out(xmm_reg) _,
+                options(nostack),
+            );
+        }
+        return;
+    }
+    // SAFETY: the direction flag is clear on entry, and both sides are there for so many bytes.
+    unsafe {
+        asm!(
+            "rep movsb",
+            inout("rsi") from => _,
+            inout("rdi") into => _,
+            inout("rcx") bytes => _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The same, a byte at a time where the ends are not aligned, else a word at a time.
+///
+/// # Safety
+/// As above.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
+    let word = size_of::<u64>();
+    let words = match from.addr() % word == 0 && into.addr() % word == 0 {
+        true => bytes / word,
+        false => 0,
+    };
+    for index in 0..words {
+        // SAFETY: the word lies within the bytes.
+        let (from, into) =
+            unsafe { (from.cast::<u64>().add(index), into.cast::<u64>().add(index)) };
+        // SAFETY: it is there and aligned.
+        let value = unsafe { from.read_volatile() };
+        // SAFETY: as above.
+        unsafe { into.write_volatile(value) };
+    }
+    for index in words * word..bytes {
+        // SAFETY: the byte lies within the bytes.
+        let (from, into) = unsafe { (from.add(index), into.add(index)) };
+        // SAFETY: it is there.
+        let value = unsafe { from.read_volatile() };
+        // SAFETY: as above.
+        unsafe { into.write_volatile(value) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_go_in_and_come_out_whatever_their_length_and_place() {
+        let memory = SharedMemory::create(3 * 4096).unwrap();
+        let bytes: Vec<u8> = (0..2_000).map(|i| (i * 7 + 1) as u8).collect();
+        for length in (0..300).chain([511, 512, 1_504, 2_000]) {
+            for offset in [0, 1, 15, 64, 1_001] {
+                let before = [0xee; 4];
+                memory.write(offset + length, &before).unwrap();
+                memory.write(offset, &bytes[..length]).unwrap();
+                let mut out = vec![0; length + 4];
+                memory.read(offset, &mut out).unwrap();
+                assert_eq!(out[..length], bytes[..length], "{length} bytes at {offset}");
+                assert_eq!(out[length..], before, "behind {length} bytes at {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_or_written_outside() {
+        let memory = SharedMemory::create(4096).unwrap();
+        let end = memory.bytes();
+        assert_eq!(memory.write(end - 1, &[1, 2]), Err(OutOfBounds));
+        assert_eq!(memory.read(usize::MAX, &mut [0; 2]), Err(OutOfBounds));
+        assert_eq!(memory.read(end, &mut []), Ok(()));
+        assert!(memory.flag(end - 4).is_some() && memory.flag(end - 3).is_none());
+        assert!(memory.flag(2).is_none());
+    }
+
+    #[test]
+    fn a_peers_memory_is_taken_only_if_it_can_not_be_cut() {
+        let file = |flags| rustix::fs::memfd_create("test", flags | MemfdFlags::CLOEXEC).unwrap();
+        let sealable = || {
+            let file = file(MemfdFlags::ALLOW_SEALING);
+            rustix::fs::ftruncate(&file, 8192).unwrap();
+            file
+        };
+        let adopt = |file| SharedMemory::adopt(file, 8192).map_err(|why| why.kind());
+        assert_eq!(adopt(sealable()).err(), Some(io::ErrorKind::InvalidInput));
+        let half = sealable();
+        rustix::fs::fcntl_add_seals(&half, SealFlags::SHRINK).unwrap();
+        assert_eq!(adopt(half).err(), Some(io::ErrorKind::InvalidInput));
+        let empty = file(MemfdFlags::ALLOW_SEALING);
+        rustix::fs::fcntl_add_seals(&empty, SEALS).unwrap();
+        assert_eq!(adopt(empty).err(), Some(io::ErrorKind::InvalidInput));
+        let whole = sealable();
+        rustix::fs::fcntl_add_seals(&whole, SEALS).unwrap();
+        let other = rustix::io::dup(&whole).unwrap();
+        assert_eq!(adopt(whole).unwrap().bytes(), 8192);
+        assert!(SharedMemory::adopt(other, 4096).is_err());
+        let ordinary = std::fs::File::open("/proc/self/exe").unwrap();
+        assert!(SharedMemory::adopt(ordinary.into(), usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_piece_is_one_owners_until_it_goes_back() {
+        let pieces = Pieces::create(2, 100).unwrap();
+        assert_eq!(pieces.piece_bytes(), 128);
+        let mut one = pieces.take(128).unwrap();
+        let mut other = pieces.take(5).unwrap();
+        assert!(pieces.take(1).is_none() && pieces.take(129).is_none());
+        one.bytes_mut().fill(1);
+        other.bytes_mut().fill(2);
+        assert_eq!((one.bytes(), other.bytes()), (&[1; 128][..], &[2; 5][..]));
+        assert_eq!(other.segment(), Segment { offset: 128, bytes: 5 });
+        let mut seen = [0; 5];
+        pieces.memory().read(128, &mut seen).unwrap();
+        assert_eq!(seen, [2; 5]);
+        drop(one);
+        assert!(pieces.take(1).is_some());
+    }
+
+    #[test]
+    fn both_ends_see_the_same_bytes() {
+        let memory = SharedMemory::create(1).unwrap();
+        let other = rustix::io::dup(&memory).unwrap();
+        let other = SharedMemory::adopt(other, 1 << 20).unwrap();
+        memory.write(100, b"across").unwrap();
+        let mut out = [0; 6];
+        other.read(100, &mut out).unwrap();
+        assert_eq!(&out, b"across");
+    }
+}

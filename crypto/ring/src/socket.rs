@@ -1,0 +1,147 @@
+//! Messages with file descriptors over a Unix socket that keeps their bounds (`SOCK_SEQPACKET`).
+
+use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// One end. Used by one thread at a time for each direction.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+/// A message that came.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// Its bytes, which may be secret.
+    pub bytes: Zeroizing<Vec<u8>>,
+    /// What came with it.
+    pub fds: Vec<OwnedFd>,
+}
+
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC;
+
+impl Socket {
+    /// Connects to a daemon that listens there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(Socket(socket))
+    }
+
+    /// Two ends that are connected to each other.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (one, other) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
+        Ok((Socket(one), Socket(other)))
+    }
+
+    /// One that was accepted or inherited.
+    pub fn from_fd(fd: OwnedFd) -> Self {
+        Socket(fd)
+    }
+
+    /// Sends one message, whole.
+    ///
+    /// # Errors
+    /// The system's; `InvalidInput` if it is longer than [`MESSAGE_BYTES_MAX`] or brings more than
+    /// [`MESSAGE_FDS_MAX`] files.
+    pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > MESSAGE_FDS_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the message is too long"));
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let sent = rustix::io::retry_on_intr(|| {
+            let flags = SendFlags::NOSIGNAL;
+            rustix::net::sendmsg(&self.0, &[IoSlice::new(bytes)], &mut ancillary, flags)
+        })?;
+        match sent == bytes.len() {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
+
+    /// Receives one message. `None` at the end.
+    ///
+    /// # Errors
+    /// The system's; `InvalidData` for a message that is longer or brings more files than it may.
+    pub fn receive(&self) -> io::Result<Option<Received>> {
+        self.receive_with(RecvFlags::CMSG_CLOEXEC)
+    }
+
+    /// The same, without waiting: `WouldBlock` if there is none.
+    ///
+    /// # Errors
+    /// As [`Socket::receive`].
+    pub fn try_receive(&self) -> io::Result<Option<Received>> {
+        self.receive_with(RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)
+    }
+
+    fn receive_with(&self, flags: RecvFlags) -> io::Result<Option<Received>> {
+        let mut bytes = Zeroizing::new(vec![0; MESSAGE_BYTES_MAX]);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = rustix::io::retry_on_intr(|| {
+            let mut parts = [IoSliceMut::new(&mut bytes)];
+            rustix::net::recvmsg(&self.0, &mut parts, &mut ancillary, flags)
+        })?;
+        let mut fds = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                fds.extend(rights);
+            }
+        }
+        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is too long"));
+        }
+        if received.bytes == 0 && fds.is_empty() {
+            return Ok(None);
+        }
+        bytes.truncate(received.bytes);
+        Ok(Some(Received { bytes, fds }))
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_whole_and_with_their_files() {
+        let (one, other) = Socket::pair().unwrap();
+        one.send(b"first", &[]).unwrap();
+        one.send(b"second", &[one.as_fd(), other.as_fd()]).unwrap();
+        one.send(&vec![7; MESSAGE_BYTES_MAX], &[]).unwrap();
+        assert_eq!(**other.receive().unwrap().unwrap().bytes, *b"first");
+        let second = other.receive().unwrap().unwrap();
+        assert_eq!((&**second.bytes, second.fds.len()), (&b"second"[..], 2));
+        assert_eq!(other.receive().unwrap().unwrap().bytes.len(), MESSAGE_BYTES_MAX);
+        assert_eq!(other.try_receive().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(one.send(&vec![7; MESSAGE_BYTES_MAX + 1], &[]).is_err());
+        drop(one);
+        drop(second);
+        assert!(other.receive().unwrap().is_none());
+    }
+}
