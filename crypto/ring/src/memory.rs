@@ -227,7 +227,7 @@ impl Pieces {
     /// As [`SharedMemory::create`].
     pub fn create(pieces: u32, piece_bytes: usize) -> io::Result<Arc<Self>> {
         let piece_bytes = piece_bytes.max(1).next_multiple_of(64);
-        let bytes = piece_bytes.checked_mul(pieces as usize).unwrap_or(usize::MAX);
+        let bytes = piece_bytes.saturating_mul(pieces as usize);
         let memory = SharedMemory::create(bytes)?;
         // The first pieces are taken first, and the one that went back last is taken next.
         let free = Mutex::new((0..pieces).rev().collect());
