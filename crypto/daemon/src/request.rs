@@ -4,7 +4,9 @@
 //! put out is copied back when it is done. So a client that changes its memory meanwhile changes nothing
 //! that was checked, and sees nothing that was not.
 
-use keyway_engine::{Cost, Direction, Error, IV_BYTES_MAX, Iv, Opened, Operation, Part, Phase};
+use keyway_engine::{
+    Buffer, Cost, Direction, Error, IV_BYTES_MAX, Iv, Opened, Operation, Part, Phase, Zeroizing,
+};
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{
     Completion, Descriptor, Opcode, PARAMETER_BYTES, PART_BYTES, Segment, Status, cost,
@@ -210,14 +212,41 @@ struct Source<'a> {
 
 impl Source<'_> {
     #[inline]
-    fn load(&self, segment: Segment, into: &mut Vec<u8>) -> Result<(), Refusal> {
-        into.resize(segment.bytes as usize, 0);
+    fn load(&self, segment: Segment, into: &mut impl Bytes) -> Result<(), Refusal> {
+        let into = into.of_length(segment.bytes as usize);
         self.memory.read(segment.offset as usize, into).map_err(|_| Status::BadSegment)
     }
 }
 
-fn make_room(segment: Segment, out: &mut Vec<u8>) {
-    out.resize(segment.bytes as usize, 0);
+fn make_room(segment: Segment, out: &mut impl Bytes) {
+    out.of_length(segment.bytes as usize);
+}
+
+/// What a request's bytes go into.
+trait Bytes {
+    /// All of it, made so long.
+    fn of_length(&mut self, bytes: usize) -> &mut [u8];
+}
+
+impl Bytes for Vec<u8> {
+    fn of_length(&mut self, bytes: usize) -> &mut [u8] {
+        self.resize(bytes, 0);
+        self
+    }
+}
+
+impl Bytes for Zeroizing<Vec<u8>> {
+    fn of_length(&mut self, bytes: usize) -> &mut [u8] {
+        self.resize(bytes, 0);
+        self
+    }
+}
+
+impl Bytes for Buffer {
+    fn of_length(&mut self, bytes: usize) -> &mut [u8] {
+        self.resize(bytes);
+        self
+    }
 }
 
 /// The first bytes of the parameters.
@@ -350,8 +379,8 @@ pub fn empty(opcode: Opcode) -> Option<Operation> {
         Opcode::Compress => Operation::compress(none(), 0),
         Opcode::Decompress => Operation::decompress(none(), 0),
         Opcode::Chain => Operation::chain(Direction::Protect, none(), 0, Vec::new()),
-        Opcode::Digest => Operation::Digest { data: none(), out: none() },
-        Opcode::Mac => Operation::Mac { data: none(), out: none() },
+        Opcode::Digest => Operation::Digest { data: none().into(), out: none() },
+        Opcode::Mac => Operation::Mac { data: none().into(), out: none() },
         Opcode::Expand => Operation::expand(none(), 0),
         Opcode::PublicKey => Operation::PublicKey { out: none() },
         Opcode::Agree => Operation::Agree { peer: none(), out: none().into() },
