@@ -24,18 +24,36 @@ pub enum Asked {
     Reload,
 }
 
+/// Begins to catch SIGHUP: who starts a server, which may take minutes the first time, may leave.
+///
+/// # Errors
+/// If the system refuses.
+pub fn catch_hangup() -> Result<Signal, Failure> {
+    catch(SignalKind::hangup())
+}
+
+fn catch(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|why| Failure::new(format!("cannot catch signals: {why}")))
+}
+
 impl Signals {
     /// Begins to catch them. They no longer end the process by themselves.
     ///
     /// # Errors
     /// If the system refuses.
     pub fn catch() -> Result<Signals, Failure> {
-        let catch =
-            |kind| signal(kind).map_err(|why| Failure::new(format!("cannot catch signals: {why}")));
+        Signals::catch_beside(catch_hangup()?)
+    }
+
+    /// The same, where SIGHUP is caught already: one that came meanwhile is not forgotten.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn catch_beside(hangup: Signal) -> Result<Signals, Failure> {
         Ok(Signals {
             interrupt: catch(SignalKind::interrupt())?,
             terminate: catch(SignalKind::terminate())?,
-            hangup: catch(SignalKind::hangup())?,
+            hangup,
         })
     }
 

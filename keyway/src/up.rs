@@ -15,7 +15,7 @@ use crate::output;
 use crate::populate::{self, Manner};
 use crate::reload::Reload;
 use crate::sample::Sample;
-use crate::signals::{Asked, Signals};
+use crate::signals::{self, Asked, Signals};
 use crate::source::Source;
 use crate::timestamp::Timestamp;
 use crate::tls::Tls;
@@ -26,6 +26,7 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::Signal;
 use tokio::task::block_in_place;
 
 /// People in a sample whose size nobody gave.
@@ -38,6 +39,8 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// # Errors
 /// Whatever keeps it from serving; what was acknowledged before is on the disk.
 pub fn run(arguments: &Up) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    let hangup = runtime.block_on(async { signals::catch_hangup() })?;
     // A file that is not there and a port that is taken are found before anything is made.
     let source = arguments.import.as_deref().map(Source::open).transpose()?;
     let (folder, mut configuration, sockets) = prepare(arguments)?;
@@ -49,7 +52,6 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let mut tls = Tls::new(&engine)?;
     let listen = sockets.addresses()?;
     let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
-    let runtime = runtime()?;
     let passwords = Passwords::new(engine.clone(), configuration.directory.password_cost);
     let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
     admin::ensure(&folder, &instance, &passwords, &runtime)?;
@@ -68,7 +70,7 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
         current_tls: CurrentTls::new(made.config),
         configuration,
     };
-    let ended = runtime.block_on(serving.serve(sockets, &banner));
+    let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
     instance.close()?;
     drop(logs);
@@ -222,8 +224,8 @@ struct Serving<'a> {
 
 impl Serving<'_> {
     /// Serves until a signal comes or the store fails.
-    async fn serve(self, sockets: Sockets, banner: &Banner) -> Result<(), Failure> {
-        let mut signals = Signals::catch()?;
+    async fn serve(self, sockets: Sockets, banner: &Banner, hangup: Signal) -> Result<(), Failure> {
+        let mut signals = Signals::catch_beside(hangup)?;
         let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, logs, listen, tls, current_tls, configuration } =
             self;

@@ -23,6 +23,7 @@ pub const TEST: &[Peer] = &[
     peer("openssl", &["openssl", "version"]),
     peer("lmdb-utils", &["mdb_stat", "-V"]),
     peer("strace", &["strace", "-V"]),
+    peer("xfsprogs", &["mkfs.xfs", "-V"]),
     peer("python3-venv", &["/usr/bin/python3", "-c", "import venv, ensurepip"]),
     peer("valgrind", &["valgrind", "--version"]),
 ];

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, IFlags, fallocate, fstatfs, ioctl_getflags, ioctl_setflags};
@@ -26,6 +26,9 @@ const UNFINISHED: &str = "unfinished";
 const DRAFT: &str = "unfinished.draft";
 const RESERVE: &str = "reserve";
 const PROBE: &str = "probe";
+
+/// What `stat` counts a file's room in, whatever the file system's own blocks are.
+const BLOCK_BYTES: u64 = 512;
 
 /// Why a store is not whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,9 +117,18 @@ pub(crate) fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
         }
     }
     let bytes = file.metadata()?.len().max(bytes);
-    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+    match make_room(&file, bytes) {
         // A file system that cannot promise room; all that is lost is the promise.
-        Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        other => other,
+    }
+}
+
+/// Real room for a file's first `bytes`.
+fn make_room(file: &File, bytes: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        // A full XFS asks for room before it looks at what the file has already.
+        Err(Errno::NOSPC) if file.metadata()?.blocks() >= bytes.div_ceil(BLOCK_BYTES) => Ok(()),
         other => Ok(other?),
     }
 }
@@ -173,8 +185,7 @@ impl Reserve {
         if self.held {
             return;
         }
-        let taken = create(&self.path)
-            .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES)?));
+        let taken = create(&self.path).and_then(|file| make_room(&file, RESERVE_BYTES));
         self.held = taken.is_ok();
         if !self.held {
             // Less than the whole of it would only make the disk fuller.

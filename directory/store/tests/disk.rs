@@ -92,20 +92,32 @@ impl Mount {
         Some(Mount { dir })
     }
 
-    /// One that copies on write, in a file beside `dir`.
-    fn btrfs(dir: &Path) -> Option<Mount> {
+    /// One of this kind, in a file of so many bytes beside `dir`.
+    fn image(dir: &Path, kind: &str, bytes: u64) -> Option<Mount> {
         let dir = dir.to_owned();
         let image = dir.with_extension("image");
         fs::create_dir(&dir).unwrap();
-        File::create(&image).unwrap().set_len(128 << 20).unwrap();
+        File::create(&image).unwrap().set_len(bytes).unwrap();
         let run = |command: &mut Command| command.output().is_ok_and(|done| done.status.success());
-        if run(Command::new("mkfs.btrfs").arg("-q").arg(&image))
+        if run(Command::new(format!("mkfs.{kind}")).arg("-q").arg(&image))
             && run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&dir))
         {
             return Some(Mount { dir });
         }
-        skipped("a small btrfs takes root, loop devices and Debian's btrfs-progs");
+        skipped(&format!("a small file system takes root, loop devices and mkfs.{kind}"));
         None
+    }
+
+    /// Leaves no room.
+    fn fill(&self) {
+        let filler = File::create(self.dir.join("filler")).unwrap();
+        let mut filled = 0;
+        for bytes in [1 << 20, 4 << 10] {
+            while fallocate(&filler, FallocateFlags::empty(), filled, bytes).is_ok() {
+                filled += bytes;
+            }
+        }
+        filler.sync_all().unwrap();
     }
 
     fn remount(&self, option: &str) {
@@ -184,7 +196,7 @@ fn a_full_btrfs_kills_nobody() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let Some(mount) = Mount::btrfs(&dir.path().join("small")) else { return };
+    let Some(mount) = Mount::image(&dir.path().join("small"), "btrfs", 128 << 20) else { return };
     let path = mount.dir.join("store");
     let store = open(&path);
     let mut expected = vec![(1, add(&store, 1).unwrap()), (2, add(&store, 2).unwrap())];
@@ -196,14 +208,7 @@ fn a_full_btrfs_kills_nobody() {
     fs::write(&locks, bytes).unwrap();
 
     let store = open(&path);
-    let filler = File::create(mount.dir.join("filler")).unwrap();
-    let mut filled = 0;
-    for bytes in [1 << 20, 4 << 10] {
-        while fallocate(&filler, FallocateFlags::empty(), filled, bytes).is_ok() {
-            filled += bytes;
-        }
-    }
-    filler.sync_all().unwrap();
+    mount.fill();
     let reads: Vec<_> = (0..2000).map(|_| store.read().unwrap()).collect();
     drop(reads);
     assert_holds(&store, &expected);
@@ -214,6 +219,27 @@ fn a_full_btrfs_kills_nobody() {
     let (n, id) = expected.pop().unwrap();
     delete(&store, n, id).unwrap();
     assert_holds(&store, &expected);
+}
+
+/// XFS refuses room on a full disk also for what a file has already.
+#[test]
+fn a_full_xfs_is_no_reason_not_to_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mount) = Mount::image(&dir.path().join("small"), "xfs", 320 << 20) else { return };
+    let path = mount.dir.join("store");
+    let store = open(&path);
+    let mut expected: Vec<_> = (0..40).map(|n| (n, add(&store, n).unwrap())).collect();
+    store.close().unwrap();
+    mount.fill();
+
+    let store = open(&path);
+    assert_holds(&store, &expected);
+    for (n, id) in expected.split_off(10) {
+        delete(&store, n, id).unwrap();
+    }
+    assert_holds(&store, &expected);
+    store.close().unwrap();
+    assert_holds(&open(&path), &expected);
 }
 
 #[test]

@@ -180,7 +180,24 @@ impl Queue {
 
     /// Says that this much is done.
     pub fn finish(&self, work: &Work) {
-        self.lock().answered = work.asked;
+        // Who asks after the last of it finds all written, and nobody who would answer.
+        self.lock().answered = if work.last { u64::MAX } else { work.asked };
         self.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_writer_that_has_ended() {
+        let queue = Queue::new(Form::Text, WhenFull::Drop);
+        assert!(!queue.flush(Duration::ZERO));
+        queue.close();
+        let work = queue.next(Lines::default());
+        assert!(work.last);
+        queue.finish(&work);
+        assert!(queue.flush(Duration::ZERO));
     }
 }

@@ -364,3 +364,21 @@ assert status == 0, status
     python.args(["-c", SCRIPT, KEYWAY]).arg(place.path().join("data"));
     finish(&mut python, "").well();
 }
+
+/// A first start takes as long as its import, and who began it may leave: the server comes up, and
+/// reads again what it had begun with. It is told when it has opened what it imports.
+#[test]
+fn a_hangup_ends_no_first_start() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(
+        "mkfifo \"$2\" || exit\n\
+         { exec 3> \"$2\"; kill -HUP $$; printf '%s\\n' 'dn: o=x' 'objectClass: organization' 'o: x' >&3; } &\n\
+         exec \"$1\" up --json --import \"$2\" --data \"$3\" --listen 127.0.0.1:0 --listen-tls off",
+    );
+    command.args(["sh", KEYWAY]).arg(place.path().join("fifo")).arg(place.path().join("data"));
+    let mut running = Running::spawn(&mut command);
+    assert_eq!(running.ready["naming_contexts"][0], "o=x");
+    assert_eq!(running.next_event()["event"], "reloaded");
+    running.stop();
+}

@@ -125,6 +125,13 @@ impl Running {
         kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
     }
 
+    /// Waits for the next thing that it says.
+    pub fn next_event(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|why| panic!("{line:?}: {why}"))
+    }
+
     /// Waits for its end; returns the rest of its output too.
     pub fn end(mut self) -> (ExitStatus, String) {
         let mut rest = String::new();
