@@ -15,10 +15,11 @@
 
 mod admission;
 pub mod fair;
+mod handover;
 pub mod limits;
 mod pump;
 mod request;
 mod server;
 
 pub use admission::{Admission, Caller};
-pub use server::{Daemon, Options, listen};
+pub use server::{Daemon, HandedOver, Options, listen};

@@ -89,6 +89,23 @@ pub enum Command {
     },
     /// A client has given one up.
     Forget(ClientId, RegionHandle),
+    /// Takes no more requests, finishes those that were taken, and says how far it is.
+    Freeze(Sender<Vec<Position>>),
+    /// Goes on after all.
+    Thaw,
+}
+
+/// How far a queue pair is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Whose it is.
+    pub client: ClientId,
+    /// Its number among the client's.
+    pub queue: u32,
+    /// Requests that were taken since it was made.
+    pub taken: u64,
+    /// Requests that were answered since it was made. In a frozen pump these are as many.
+    pub answered: u64,
 }
 
 /// What one client does. The pump alone writes it.
@@ -124,6 +141,8 @@ struct Mailbox {
     asleep: AtomicU32,
     any: AtomicBool,
     ended: AtomicBool,
+    /// Whether another daemon serves the clients from now on.
+    handed_over: AtomicBool,
 }
 
 impl Mailbox {
@@ -145,6 +164,7 @@ impl Pump {
             asleep: AtomicU32::new(0),
             any: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            handed_over: AtomicBool::new(false),
         });
         let (commands, received) = channel();
         let mut work = Work::new(engine, &mailbox, received, spin)?;
@@ -159,6 +179,11 @@ impl Pump {
         let _ = self.commands.send(command);
         self.mailbox.any.store(true, Ordering::Release);
         self.mailbox.wake();
+    }
+
+    /// Says whether the clients are another daemon's. Then the end of this pump is not told to them.
+    pub fn hand_over(&self, to_another: bool) {
+        self.mailbox.handed_over.store(to_another, Ordering::Release);
     }
 }
 
@@ -293,6 +318,8 @@ struct Work {
     /// What was done since parked clients were looked after, in nanoseconds by its cost.
     since_look: u32,
     muted: usize,
+    /// Who waits for it to have finished what it has taken. It takes nothing more meanwhile.
+    frozen: Option<Option<Sender<Vec<Position>>>>,
     meters: Meters,
 }
 
@@ -326,6 +353,7 @@ impl Work {
             answered: Vec::new(),
             since_look: 0,
             muted: 0,
+            frozen: None,
             meters: Meters::new(),
         })
     }
@@ -334,6 +362,10 @@ impl Work {
         while !self.mailbox.ended.load(Ordering::Acquire) {
             if self.mailbox.any.load(Ordering::Acquire) {
                 self.obey();
+            }
+            if self.frozen.is_some() {
+                self.finish_frozen();
+                continue;
             }
             let worked = self.turn();
             if self.since_look >= LOOK_AFTER_NS {
@@ -349,9 +381,31 @@ impl Work {
                 }
             }
         }
-        for pair in self.pairs.iter().flatten() {
-            pair.end.close();
+        if !self.mailbox.handed_over.load(Ordering::Acquire) {
+            for pair in self.pairs.iter().flatten() {
+                pair.end.close();
+            }
         }
+    }
+
+    /// Finishes what was taken, says how far it is, and waits for another command.
+    fn finish_frozen(&mut self) {
+        self.submit();
+        self.collect();
+        self.wake_clients();
+        if self.batch.is_empty()
+            && self.queue.in_flight() == 0
+            && let Some(tell) = self.frozen.as_mut().and_then(Option::take)
+        {
+            let position = |pair: &Pair| {
+                let client = self.clients.get(pair.client)?.as_ref()?.number;
+                let (taken, answered) = pair.end.positions();
+                Some(Position { client, queue: pair.number, taken, answered })
+            };
+            // Who asked may have given up, and then says so.
+            let _ = tell.send(self.pairs.iter().flatten().filter_map(position).collect());
+        }
+        self.sleep();
     }
 
     /// One turn: takes, does and answers. Says whether there was anything.
@@ -806,6 +860,10 @@ impl Work {
                 };
                 let index = put(&mut self.pairs, pair);
                 let Some(Some(pair)) = self.pairs.get(index) else { return };
+                // Another daemon may have slept before.
+                if let Some(armed) = pair.end.armed() {
+                    armed.clear();
+                }
                 let _ = epoll::add(&self.epoll, &pair.bell, data(index, pair), EventFlags::IN);
                 self.active.push(index);
             }
@@ -849,6 +907,8 @@ impl Work {
                     *place = None;
                 }
             }
+            Command::Freeze(tell) => self.frozen = Some(Some(tell)),
+            Command::Thaw => self.frozen = None,
         }
     }
 

@@ -5,16 +5,18 @@
 //! is sent away, and so is one whose messages make no sense.
 
 use crate::admission::{Admission, Caller};
+use crate::handover::{self, Part};
 use crate::limits::{
     CLIENT_NAME_BYTES_MAX, CLIENTS_MAX, ClientLimits, HELLO, STATUS_CLIENTS_MAX, STRANGERS_MAX,
 };
-use crate::pump::{ClientId, Command, Pump, Usage};
+use crate::pump::{ClientId, Command, Position, Pump, Usage};
 use crate::request::status_of;
 use keyway_engine::{Algorithm, Engine, Error, Key, Kind, PacketKey, PacketKeys, Parameters};
 use keyway_engine::{Nonces, Session, Step};
 use keyway_meter::{Counter, counter};
 use keyway_ring::control::{self, Answer, Ask, ClientStatus, DaemonStatus, VERSION};
 use keyway_ring::descriptor::{GENERATION_MAX, RegionHandle, SessionHandle, Status};
+use keyway_ring::limits::REGION_BYTES_MAX;
 use keyway_ring::{Doorbell, Received, RingMemory, SharedMemory, Socket};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{
@@ -23,9 +25,10 @@ use rustix::net::{
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
@@ -67,20 +70,51 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A daemon that serves. Dropping it ends its threads and tells its clients.
+/// A daemon that serves. Dropping it ends its threads and, unless another one has taken over, tells its
+/// clients.
 pub struct Daemon {
     ended: Arc<(AtomicBool, Doorbell)>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// What is called when another daemon has taken over, on a thread of this one.
+pub type HandedOver = Box<dyn FnOnce() + Send>;
+
 impl Daemon {
-    /// Serves whoever connects to a [listening](listen) socket, with this engine.
+    /// Serves whoever connects to a [listening](listen) socket, with this engine. When another daemon
+    /// has taken over, `handed_over` is called.
     ///
     /// # Errors
     /// The system's.
-    pub fn start(engine: &Engine, listener: OwnedFd, options: Options) -> io::Result<Daemon> {
+    pub fn start(
+        engine: &Engine,
+        listener: OwnedFd,
+        options: Options,
+        handed_over: HandedOver,
+    ) -> io::Result<Daemon> {
         let ended = Arc::new((AtomicBool::new(false), Doorbell::new()?));
-        let mut server = Server::new(engine, listener, options, &ended)?;
+        let server = Server::new(engine, listener, options, &ended, handed_over)?;
+        Self::run(server, ended)
+    }
+
+    /// Takes the place of the daemon that listens at a path: its clients, with all they have, and
+    /// its socket. They notice nothing but a pause.
+    ///
+    /// # Errors
+    /// The system's; `PermissionDenied` if the other daemon does not let this process, and `InvalidData`
+    /// if it hands over something that makes no sense. It then goes on.
+    pub fn take_over(
+        engine: &Engine,
+        path: &Path,
+        options: Options,
+        handed_over: HandedOver,
+    ) -> io::Result<Daemon> {
+        let ended = Arc::new((AtomicBool::new(false), Doorbell::new()?));
+        let server = Server::take_over(engine, path, options, &ended, handed_over)?;
+        Self::run(server, ended)
+    }
+
+    fn run(mut server: Server, ended: Arc<(AtomicBool, Doorbell)>) -> io::Result<Daemon> {
         let thread = thread::Builder::new().name("control".to_owned());
         let thread = Some(thread.spawn(move || server.run())?);
         Ok(Daemon { ended, thread })
@@ -105,14 +139,27 @@ struct Guest {
     name: Option<String>,
     since: Instant,
     pump: usize,
-    queues: Vec<u32>,
+    queues: Vec<QueuePair>,
     next_queue: u32,
-    sessions: Places<u64>,
-    regions: Places<(u16, usize)>,
+    sessions: Places<Opened>,
+    regions: Places<(u16, Arc<SharedMemory>)>,
     /// Generation of the next region.
     region_generation: u16,
     region_bytes: usize,
     usage: Arc<Usage>,
+}
+
+/// A queue pair, as it may have to be handed over.
+struct QueuePair {
+    number: u32,
+    memory: RingMemory,
+    bell: OwnedFd,
+}
+
+/// A session, as it may have to be handed over.
+struct Opened {
+    generation: u64,
+    steps: Vec<control::Step>,
 }
 
 /// Numbered places that are given out and taken back.
@@ -143,6 +190,20 @@ impl<T> Places<T> {
         }
     }
 
+    /// Puts it where it was in another daemon.
+    fn put_at(&mut self, index: usize, it: T) {
+        while self.places.len() <= index {
+            self.free.push(self.places.len());
+            self.places.push(None);
+        }
+        self.free.retain(|free| *free != index);
+        self.places[index] = Some(it);
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.places.iter().enumerate().filter_map(|(index, it)| Some((index, it.as_ref()?)))
+    }
+
     fn take_if(&mut self, index: usize, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
         let place = self.places.get_mut(index)?;
         let it = place.take_if(|it| is_it(it))?;
@@ -164,7 +225,9 @@ struct Server {
     pumps: Vec<Pump>,
     guests: BTreeMap<ClientId, Guest>,
     next: ClientId,
-    since: SystemTime,
+    /// When it started, in seconds since 1970.
+    since: u64,
+    handed_over: Option<HandedOver>,
     connected: Counter,
     gone: Counter,
     turned_away: Counter,
@@ -185,6 +248,7 @@ impl Server {
         listener: OwnedFd,
         options: Options,
         ended: &Arc<(AtomicBool, Doorbell)>,
+        handed_over: HandedOver,
     ) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
@@ -200,7 +264,8 @@ impl Server {
             pumps,
             guests: BTreeMap::new(),
             next: 1,
-            since: SystemTime::now(),
+            since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
+            handed_over: Some(handed_over),
             connected: counter("cryptod.clients.connected"),
             gone: counter("cryptod.clients.gone"),
             turned_away: counter("cryptod.clients.turned_away"),
@@ -251,21 +316,7 @@ impl Server {
             return;
         }
         self.next += 1;
-        let guest = Guest {
-            socket: Socket::from_fd(socket),
-            caller,
-            name: None,
-            since: Instant::now(),
-            pump: 0,
-            queues: Vec::new(),
-            next_queue: 0,
-            sessions: Places::new(),
-            regions: Places::new(),
-            region_generation: 0,
-            region_bytes: 0,
-            usage: Arc::default(),
-        };
-        self.guests.insert(id, guest);
+        self.guests.insert(id, Guest::new(Socket::from_fd(socket), caller));
     }
 
     /// Answers one message.
@@ -310,11 +361,12 @@ impl Server {
             Ask::Hello { version, name } => self.hello(id, version, name)?,
             Ask::Queue { entries } => return self.queue(id, entries),
             Ask::Region => self.region(id, fds)?,
-            Ask::Open { steps } => self.open(id, &steps)?,
+            Ask::Open { steps } => self.open(id, steps)?,
             Ask::CloseQueue { queue } => return self.close_queue(id, queue),
             Ask::Forget { region } => return self.forget(id, region),
             Ask::Close { session } => return self.close(id, session),
             Ask::Status => self.status(id)?,
+            Ask::TakeOver => return self.hand_over(id),
             Ask::Export { .. } | Ask::Import { .. } | Ask::Keys(_) => {
                 Answer::refused(Status::Unsupported, "this daemon holds no keys")
             }
@@ -345,23 +397,30 @@ impl Server {
             let text = format!("the daemon speaks version {VERSION} and not {version}");
             return Ok(Answer::refused(Status::Unsupported, text));
         }
+        let guest = self.guest(id)?;
+        if guest.name.is_some() || name.len() > CLIENT_NAME_BYTES_MAX || !printable(&name) {
+            return Err(SendAway);
+        }
+        self.admit(id, name)?;
+        let does = |algorithm: &&Algorithm| self.engine.offers(&[**algorithm]);
+        let algorithms =
+            Algorithm::ALL.iter().filter(does).map(|it| it.name().to_owned()).collect();
+        Ok(Answer::Hello { version: VERSION, algorithms, process: std::process::id() })
+    }
+
+    /// Gives a client to the pump that has the fewest.
+    fn admit(&mut self, id: ClientId, name: String) -> Result<(), SendAway> {
         let loads = (0..self.pumps.len()).map(|pump| {
             (self.guests.values().filter(|it| it.name.is_some() && it.pump == pump).count(), pump)
         });
         let pump = loads.min().map_or(0, |(_, pump)| pump);
         let limits = self.options.limits;
         let guest = self.guest(id)?;
-        if guest.name.is_some() || name.len() > CLIENT_NAME_BYTES_MAX || !printable(&name) {
-            return Err(SendAway);
-        }
         (guest.name, guest.pump) = (Some(name), pump);
         let usage = guest.usage.clone();
         self.connected.increment();
         self.command(id, Command::Admit { client: id, limits, weight: 1, usage });
-        let does = |algorithm: &&Algorithm| self.engine.offers(&[**algorithm]);
-        let algorithms =
-            Algorithm::ALL.iter().filter(does).map(|it| it.name().to_owned()).collect();
-        Ok(Answer::Hello { version: VERSION, algorithms, process: std::process::id() })
+        Ok(())
     }
 
     fn queue(&mut self, id: ClientId, entries: u32) -> Result<(), SendAway> {
@@ -385,16 +444,17 @@ impl Server {
         };
         let number = guest.next_queue;
         guest.next_queue += 1;
-        guest.queues.push(number);
         let entries = memory.entries();
+        guest.queues.push(QueuePair { number, memory: memory.clone(), bell: to_ring });
         self.command(id, Command::Pair { client: id, number, end, bell, entries });
         let answer = Answer::Queue { queue: number, entries };
-        self.reply(id, Reply { answer, fds: vec![memory.memory().as_fd(), to_ring.as_fd()] })
+        let bell = self.guests.get(&id).and_then(|guest| guest.queues.last()).ok_or(SendAway)?;
+        self.reply(id, Reply { answer, fds: vec![memory.memory().as_fd(), bell.bell.as_fd()] })
     }
 
     fn close_queue(&mut self, id: ClientId, queue: u32) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
-        guest.queues.retain(|known| *known != queue);
+        guest.queues.retain(|known| known.number != queue);
         self.command(id, Command::ClosePair(id, queue));
         Ok(())
     }
@@ -415,27 +475,26 @@ impl Server {
         };
         guest.region_generation = guest.region_generation.wrapping_add(1);
         guest.region_bytes += memory.bytes();
-        let generation = guest.region_generation;
-        let Ok(index) = u8::try_from(guest.regions.put((generation, memory.bytes()))) else {
+        let (generation, memory) = (guest.region_generation, Arc::new(memory));
+        let Ok(index) = u8::try_from(guest.regions.put((generation, memory.clone()))) else {
             return Err(SendAway);
         };
         let handle = RegionHandle { index, generation };
-        let memory = Arc::new(memory);
         self.command(id, Command::Region { client: id, handle, memory });
         Ok(Answer::Region { region: handle })
     }
 
     fn forget(&mut self, id: ClientId, region: RegionHandle) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
-        let is_it = |(generation, _): &(u16, usize)| *generation == region.generation;
-        if let Some((_, bytes)) = guest.regions.take_if(usize::from(region.index), is_it) {
-            guest.region_bytes -= bytes;
+        let is_it = |(generation, _): &(u16, _)| *generation == region.generation;
+        if let Some((_, memory)) = guest.regions.take_if(usize::from(region.index), is_it) {
+            guest.region_bytes -= memory.bytes();
             self.command(id, Command::Forget(id, region));
         }
         Ok(())
     }
 
-    fn open(&mut self, id: ClientId, steps: &[control::Step]) -> Result<Answer, SendAway> {
+    fn open(&mut self, id: ClientId, steps: Vec<control::Step>) -> Result<Answer, SendAway> {
         let limits = self.options.limits;
         let sessions_max = limits.sessions.min(keyway_ring::limits::SESSIONS_MAX);
         if self.guest(id)?.sessions.used() >= sessions_max {
@@ -443,7 +502,7 @@ impl Server {
         }
         let mut generation = [0; 8];
         let drawn = self.engine.random(&mut generation);
-        let opened = drawn.and_then(|()| open(&self.engine, steps));
+        let opened = drawn.and_then(|()| open(&self.engine, &steps));
         let session = match opened {
             Ok(session) => session,
             Err(why) => {
@@ -453,7 +512,7 @@ impl Server {
         };
         let generation = u64::from_ne_bytes(generation) & GENERATION_MAX;
         let guest = self.guest(id)?;
-        let Ok(index) = u16::try_from(guest.sessions.put(generation)) else {
+        let Ok(index) = u16::try_from(guest.sessions.put(Opened { generation, steps })) else {
             return Err(SendAway);
         };
         let handle = SessionHandle { index, generation };
@@ -465,7 +524,7 @@ impl Server {
 
     fn close(&mut self, id: ClientId, session: SessionHandle) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
-        let is_it = |generation: &u64| *generation == session.generation;
+        let is_it = |opened: &Opened| opened.generation == session.generation;
         if guest.sessions.take_if(usize::from(session.index), is_it).is_some() {
             self.command(id, Command::CloseSession(id, session));
         }
@@ -481,10 +540,9 @@ impl Server {
             ));
         }
         let known = || self.guests.iter().filter(|(_, guest)| guest.name.is_some());
-        let since = self.since.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Ok(Answer::Status(DaemonStatus {
             process: std::process::id(),
-            since,
+            since: self.since,
             pumps: self.pumps.len() as u32,
             clients: known().take(STATUS_CLIENTS_MAX).map(|(id, it)| it.status(*id)).collect(),
             clients_total: known().count() as u32,
@@ -492,7 +550,220 @@ impl Server {
     }
 }
 
+/// How long a pump may take to finish what it has taken.
+const FREEZE: Duration = Duration::from_secs(10);
+
+/// Handing over, and taking over.
+impl Server {
+    /// Hands everything to the daemon at the other end of this client's connection. If it does not take
+    /// it, everything is as before.
+    fn hand_over(&mut self, id: ClientId) -> Result<(), SendAway> {
+        let guest = self.guests.get(&id).ok_or(SendAway)?;
+        if !self.options.admission.administers(&guest.caller) {
+            let answer =
+                Answer::refused(Status::Unsupported, "only the daemon's own user may take over");
+            return self.reply(id, Reply { answer, fds: Vec::new() });
+        }
+        let sent = self.freeze().and_then(|positions| self.send_everything(id, &positions));
+        match sent {
+            Ok(()) => {
+                self.pumps.iter().for_each(|pump| pump.hand_over(true));
+                self.ended.0.store(true, Ordering::Release);
+                if let Some(handed_over) = self.handed_over.take() {
+                    handed_over();
+                }
+                Ok(())
+            }
+            Err(_) => {
+                self.pumps.iter().for_each(|pump| pump.command(Command::Thaw));
+                Err(SendAway)
+            }
+        }
+    }
+
+    fn freeze(&self) -> io::Result<Vec<Position>> {
+        let (tell, told) = channel();
+        for pump in &self.pumps {
+            pump.command(Command::Freeze(tell.clone()));
+        }
+        let mut positions = Vec::new();
+        for _ in &self.pumps {
+            positions.extend(told.recv_timeout(FREEZE).map_err(|_| io::ErrorKind::TimedOut)?);
+        }
+        Ok(positions)
+    }
+
+    fn send_everything(&self, to: ClientId, positions: &[Position]) -> io::Result<()> {
+        let socket = &self.guests.get(&to).ok_or(io::ErrorKind::NotConnected)?.socket;
+        let part = Part::Daemon { next: self.next, since: self.since };
+        handover::send(socket, &part, &[self.listener.as_fd()])?;
+        for (id, guest) in self.guests.iter().filter(|(id, _)| **id != to) {
+            let Caller { user, groups, process, executable } = &guest.caller;
+            let part = Part::Client {
+                number: *id,
+                name: guest.name.clone(),
+                process: *process,
+                user: *user,
+                groups: groups.clone(),
+                executable: executable.as_ref().and_then(|it| Some(it.to_str()?.to_owned())),
+                next_queue: guest.next_queue,
+                region_generation: guest.region_generation,
+            };
+            handover::send(socket, &part, &[guest.socket.as_fd()])?;
+            for (index, (generation, memory)) in guest.regions.iter() {
+                let handle = RegionHandle { index: index as u8, generation: *generation };
+                handover::send(socket, &Part::Region(handle), &[memory.as_fd()])?;
+            }
+            for (index, Opened { generation, steps }) in guest.sessions.iter() {
+                let handle = SessionHandle { index: index as u16, generation: *generation };
+                handover::send(socket, &Part::Session { handle, steps: steps.clone() }, &[])?;
+            }
+            for QueuePair { number, memory, bell } in &guest.queues {
+                let is_its = |it: &&Position| it.client == *id && it.queue == *number;
+                let Some(position) = positions.iter().find(is_its) else { continue };
+                let Position { taken, answered, .. } = *position;
+                let (number, entries) = (*number, memory.entries());
+                let part = Part::Queue { number, entries, taken, answered };
+                handover::send(socket, &part, &[memory.memory().as_fd(), bell.as_fd()])?;
+            }
+        }
+        handover::send(socket, &Part::End, &[])?;
+        match handover::receive(socket)? {
+            (Part::Taken, _) => Ok(()),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    fn take_over(
+        engine: &Engine,
+        path: &Path,
+        options: Options,
+        ended: &Arc<(AtomicBool, Doorbell)>,
+        handed_over: HandedOver,
+    ) -> io::Result<Server> {
+        let socket = Socket::connect(path)?;
+        let say = |ask: &Ask| {
+            let bytes = control::encode(ask).map_err(|_| io::ErrorKind::InvalidData)?;
+            socket.send(&bytes, &[])
+        };
+        say(&Ask::Hello { version: VERSION, name: "cryptod".to_owned() })?;
+        let answer = socket.receive()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        match control::decode_answer(&answer.bytes) {
+            Ok(Answer::Hello { .. }) => {}
+            Ok(Answer::Refused { why, .. }) => {
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }
+        say(&Ask::TakeOver)?;
+        let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
+        let (Part::Daemon { next, since }, mut files) = handover::receive(&socket)? else {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it does not hand over"));
+        };
+        let listener = files.pop().ok_or_else(nonsense)?;
+        let mut server = Server::new(engine, listener, options, ended, handed_over)?;
+        (server.next, server.since) = (next, since);
+        // Nobody is served, or told that he is not, before the other daemon knows that this one has it all.
+        let (tell, _) = channel();
+        server.pumps.iter().for_each(|pump| {
+            pump.hand_over(true);
+            pump.command(Command::Freeze(tell.clone()));
+        });
+        let mut current = 0;
+        loop {
+            let (part, files) = handover::receive(&socket)?;
+            if matches!(part, Part::End) {
+                break;
+            }
+            server.take(&mut current, part, files).ok_or_else(nonsense)?;
+        }
+        handover::send(&socket, &Part::Taken, &[])?;
+        server.pumps.iter().for_each(|pump| {
+            pump.hand_over(false);
+            pump.command(Command::Thaw);
+        });
+        Ok(server)
+    }
+
+    /// Takes a part of what another daemon hands over. `None` if it makes no sense.
+    fn take(&mut self, current: &mut ClientId, part: Part, mut files: Vec<OwnedFd>) -> Option<()> {
+        match part {
+            Part::Client {
+                number,
+                name,
+                process,
+                user,
+                groups,
+                executable,
+                next_queue,
+                region_generation,
+            } => {
+                let executable = executable.map(PathBuf::from);
+                let caller = Caller { user, groups, process, executable };
+                let mut guest = Guest::new(Socket::from_fd(files.pop()?), caller);
+                (guest.next_queue, guest.region_generation) = (next_queue, region_generation);
+                let data = EventData::new_u64(number);
+                epoll::add(&self.epoll, &guest.socket, data, EventFlags::IN).ok()?;
+                self.guests.insert(number, guest);
+                if let Some(name) = name {
+                    self.admit(number, name).ok()?;
+                }
+                *current = number;
+            }
+            Part::Queue { number, entries, taken, answered } => {
+                let (bell, memory) = (files.pop()?, files.pop()?);
+                let memory = RingMemory::adopt(memory, entries).ok()?;
+                let end = memory.daemon_end(taken, answered)?;
+                let to_ring = bell.try_clone().ok()?;
+                let guest = self.guests.get_mut(current)?;
+                guest.queues.push(QueuePair { number, memory, bell: to_ring });
+                let (client, bell) = (*current, Doorbell::from_fd(bell));
+                self.command(client, Command::Pair { client, number, end, bell, entries });
+            }
+            Part::Region(handle) => {
+                let memory = SharedMemory::adopt(files.pop()?, REGION_BYTES_MAX).ok()?;
+                let (client, memory) = (*current, Arc::new(memory));
+                let guest = self.guests.get_mut(current)?;
+                guest.region_bytes += memory.bytes();
+                guest
+                    .regions
+                    .put_at(usize::from(handle.index), (handle.generation, memory.clone()));
+                self.command(client, Command::Region { client, handle, memory });
+            }
+            Part::Session { handle, steps } => {
+                // One that cannot be opened here is one that its client opens anew.
+                let Ok(session) = open(&self.engine, &steps) else { return Some(()) };
+                let client = *current;
+                let opened = Opened { generation: handle.generation, steps };
+                self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
+                let makes_nonces = false;
+                self.command(client, Command::Session { client, handle, session, makes_nonces });
+            }
+            Part::State(_) => {}
+            Part::Daemon { .. } | Part::End | Part::Taken => return None,
+        }
+        Some(())
+    }
+}
+
 impl Guest {
+    fn new(socket: Socket, caller: Caller) -> Self {
+        Guest {
+            socket,
+            caller,
+            name: None,
+            since: Instant::now(),
+            pump: 0,
+            queues: Vec::new(),
+            next_queue: 0,
+            sessions: Places::new(),
+            regions: Places::new(),
+            region_generation: 0,
+            region_bytes: 0,
+            usage: Arc::default(),
+        }
+    }
+
     fn status(&self, number: ClientId) -> ClientStatus {
         let Usage { requests, bytes, refused, doorbells, wakeups } = &*self.usage;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);

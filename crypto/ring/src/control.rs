@@ -147,6 +147,9 @@ pub enum Ask {
     Keys(KeyAsk),
     /// How the daemon is. Only for its administrators.
     Status,
+    /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What follows
+    /// is between the two.
+    TakeOver,
 }
 
 /// What an administrator asks for about keys.

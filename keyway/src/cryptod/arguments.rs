@@ -20,6 +20,8 @@ Examples:
       for all users in a group
   keyway cryptod --allow-user www-data --allow-program /usr/sbin/haproxy
       for one program of another user
+  keyway cryptod --take-over
+      a new version takes the place of the one that runs, without a request lost
   keyway cryptod --pumps 4 --json
       with four threads that poll; one JSON line says when it is ready
 
@@ -57,6 +59,10 @@ pub struct Cryptod {
     /// Let every user in
     #[arg(long, conflicts_with_all = ["users", "groups"])]
     pub allow_everybody: bool,
+    /// Take the place of the daemon that listens there, which hands over its clients and ends: they
+    /// notice nothing but a pause
+    #[arg(long)]
+    pub take_over: bool,
     /// Threads that poll [default: one for two processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub pumps: Option<u16>,

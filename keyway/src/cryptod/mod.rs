@@ -14,11 +14,13 @@ use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use serde_json::json;
 use std::fs::{self, DirBuilder};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// The folder of what is the daemon's, in the data folder.
 const FOLDER: &str = "cryptod";
@@ -38,7 +40,10 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     let admission = admission(arguments)?;
     let folder = arguments.folder.join(FOLDER);
     make_folder(&folder)?;
-    let (listener, socket) = listener(arguments, &folder)?;
+    let place = match arguments.take_over {
+        true => Place::Taken(socket_path(arguments, &folder)),
+        false => listener(arguments, &folder)?,
+    };
     let meter = folder.join(METER);
     if let Err(why) = keyway_meter::open(Some(&meter)) {
         output::note(format_args!("warning: keyway top will not see the counters: {why}"));
@@ -51,31 +56,68 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let options = Options { admission, limits: ClientLimits::default(), pumps, spin };
     let engine = keyway_drivers::engine();
-    let daemon = Daemon::start(&engine, listener, options)
-        .map_err(|why| Failure::new(format!("cannot serve: {}", plain(&why))))?;
+    let handed_over = Arc::new(Notify::new());
+    let tell = handed_over.clone();
+    let tell = Box::new(move || tell.notify_one());
+    let (daemon, socket) = match place {
+        Place::Taken(path) => {
+            let daemon = Daemon::take_over(&engine, &path, options, tell);
+            (daemon.map_err(|why| not_taken(&path, &why))?, Some(path))
+        }
+        Place::Made(listener, path) => {
+            let daemon = Daemon::start(&engine, listener, options, tell);
+            let cannot = |why| Failure::new(format!("cannot serve: {}", plain(&why)));
+            (daemon.map_err(cannot)?, path)
+        }
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot wait for signals: {why}")))?;
     let ended = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         say_ready(arguments, socket.as_deref(), pumps, spin)?;
         notify::ready();
-        signals.end().await;
+        let taken = tokio::select! {
+            () = signals.end() => false,
+            () = handed_over.notified() => true,
+        };
         tokio::spawn(signals.end_at_next());
-        Ok(())
+        Ok(taken)
     });
-    notify::stopping();
+    let is_taken = matches!(ended, Ok(true));
+    if !is_taken {
+        notify::stopping();
+    }
     drop(daemon);
-    if let Some(socket) = socket {
+    if let Some(socket) = socket.filter(|_| !is_taken) {
         // The next start would remove it too.
         let _ = fs::remove_file(socket);
     }
     ended?;
+    let event = if is_taken { "handed over" } else { "stopped" };
     // Whoever read the output may have gone long ago; it was a good end all the same.
     let _ = match arguments.json {
-        true => output::json(&json!({ "event": "stopped" })),
-        false => output::text("stopped"),
+        true => output::json(&json!({ "event": event })),
+        false => output::text(event),
     };
     Ok(())
+}
+
+/// Where it listens.
+enum Place {
+    /// At a socket of its own, which has a path if it is this program's to remove.
+    Made(OwnedFd, Option<PathBuf>),
+    /// Where another daemon does, which hands over.
+    Taken(PathBuf),
+}
+
+fn not_taken(path: &Path, why: &io::Error) -> Failure {
+    let shown = path.display();
+    Failure::new(match why.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            format!("no daemon listens at {shown}; start one without --take-over")
+        }
+        _ => format!("cannot take over from the daemon at {shown}: {}", plain(why)),
+    })
 }
 
 fn say_ready(
@@ -127,17 +169,21 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     builder.create(folder).map_err(|why| Failure::system("make the folder", folder, &why))
 }
 
+fn socket_path(arguments: &Cryptod, folder: &Path) -> PathBuf {
+    arguments.socket.clone().unwrap_or_else(|| folder.join(SOCKET))
+}
+
 /// What to listen at, and where that is, if it is this program's to make and to remove.
-fn listener(arguments: &Cryptod, folder: &Path) -> Result<(OwnedFd, Option<PathBuf>), Failure> {
+fn listener(arguments: &Cryptod, folder: &Path) -> Result<Place, Failure> {
     if arguments.socket.is_none()
         && let Some(socket) = notify::handed_over()?
     {
-        return Ok((socket, None));
+        return Ok(Place::Made(socket, None));
     }
-    let path = arguments.socket.clone().unwrap_or_else(|| folder.join(SOCKET));
+    let path = socket_path(arguments, folder);
     let shown = path.display();
     match listen(&path) {
-        Ok(socket) => Ok((socket, Some(path))),
+        Ok(socket) => Ok(Place::Made(socket, Some(path))),
         Err(why) if why.kind() == ErrorKind::AddrInUse => Err(Failure::new(format!(
             "cannot listen at {shown}: {why}; stop that, or name another place with --socket PATH"
         ))),

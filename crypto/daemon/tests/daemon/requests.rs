@@ -4,6 +4,7 @@ use crate::Served;
 use crate::client::{Client, is_served, sealed};
 use keyway_ring::control::{Answer, Ask, Key};
 use keyway_ring::descriptor::{Descriptor, Opcode, Segment, Status};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 #[test]
@@ -109,4 +110,49 @@ fn is_armed(memory: &keyway_ring::RingMemory) -> bool {
     let mut flag = [0; 4];
     memory.memory().read(64, &mut flag).unwrap();
     flag != [0; 4]
+}
+
+/// A new daemon takes the place of the old one under load, again and again: every request is answered
+/// once and right, and what was set up before goes on.
+#[test]
+fn a_daemon_is_replaced_without_a_request_lost() {
+    let mut served = Served::start();
+    let socket = &served.socket();
+    let stop = AtomicBool::new(false);
+    let asleep = Client::new(socket);
+    let (mut sleeping_pair, sleeping_region, session) =
+        (asleep.pair(4), asleep.region(4096), asleep.aes());
+    let (text, tag) = sealed(b"text");
+    thread::scope(|scope| {
+        let stop = &stop;
+        let clients: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(move || {
+                    let client = Client::new(socket);
+                    let (mut pair, region, session) =
+                        (client.pair(8), client.region(4096), client.aes());
+                    let (text, tag) = sealed(b"text");
+                    let mut answered = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let completion = pair.run(&region.seal(session, b"text"));
+                        assert_eq!((completion.status, completion.cookie), (Status::Done, 5));
+                        assert_eq!((region.bytes(0, 4), completion.result), (text.clone(), tag));
+                        answered += 1;
+                    }
+                    answered
+                })
+            })
+            .collect();
+        for _ in 0..10 {
+            served.replace();
+            let completion = sleeping_pair.run(&sleeping_region.seal(session, b"text"));
+            assert_eq!(completion.status, Status::Done);
+            assert_eq!((sleeping_region.bytes(0, 4), completion.result), (text.clone(), tag));
+            is_served(socket);
+        }
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            assert!(client.join().unwrap() > 0);
+        }
+    });
 }

@@ -2,13 +2,17 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use keyway_daemon::limits::ClientLimits;
-use keyway_daemon::{Admission, Daemon, Options, listen};
+use keyway_daemon::{Admission, Daemon, HandedOver, Options, listen};
 use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
 pub struct Served {
-    _daemon: Daemon,
+    daemon: Daemon,
+    options: Options,
+    handed_over: Arc<Mutex<Option<Sender<()>>>>,
     folder: TempDir,
 }
 
@@ -27,8 +31,37 @@ impl Served {
             spin: Duration::from_micros(20),
         };
         let engine = keyway_drivers::engine();
-        let daemon = Daemon::start(&engine, listener, options).unwrap();
-        Served { _daemon: daemon, folder }
+        let handed_over = Arc::new(Mutex::new(None::<Sender<()>>));
+        let tell = handed_over.clone();
+        let call: HandedOver = Box::new(move || {
+            if let Some(tell) = tell.lock().unwrap().take() {
+                tell.send(()).unwrap();
+            }
+        });
+        let daemon = Daemon::start(&engine, listener, options.clone(), call).unwrap();
+        Served { daemon, options, handed_over, folder }
+    }
+
+    /// Has another daemon take over.
+    pub fn replace(&mut self) {
+        let (tell, told) = std::sync::mpsc::channel();
+        // The one that is there tells the test that it has handed everything over.
+        *self.handed_over.lock().unwrap() = Some(tell);
+        let engine = keyway_drivers::engine();
+        let handed_over = self.handed_over();
+        let daemon =
+            Daemon::take_over(&engine, &self.socket(), self.options.clone(), handed_over).unwrap();
+        told.recv().unwrap();
+        self.daemon = daemon;
+    }
+
+    fn handed_over(&self) -> HandedOver {
+        let tell = self.handed_over.clone();
+        Box::new(move || {
+            if let Some(tell) = tell.lock().unwrap().take() {
+                tell.send(()).unwrap();
+            }
+        })
     }
 
     pub fn socket(&self) -> PathBuf {

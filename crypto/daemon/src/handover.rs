@@ -1,0 +1,94 @@
+//! How a running daemon hands everything to one that takes its place: the socket it listens at, its
+//! clients' connections, rings and memory, and their sessions.
+//!
+//! The new daemon connects to the old one's socket like a client and asks to [take
+//! over](keyway_ring::control::Ask::TakeOver). The old one's pumps finish what they have taken and take
+//! no more. Then it sends a [`Part`] at a time, each with its files, and goes on if the new one does not
+//! say in the end that it has them all. Clients notice nothing but a pause: what they submit meanwhile
+//! waits in their rings, which stay where they are.
+//!
+//! Keys go over the socket too. So it only goes to a process of the daemon's own user, or root's.
+
+use keyway_ring::control::{self, Secret, Step};
+use keyway_ring::descriptor::{RegionHandle, SessionHandle};
+use keyway_ring::{Received, Socket};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// A part of what is handed over, in this order.
+#[derive(Serialize, Deserialize)]
+pub enum Part {
+    /// The first one, with the listening socket.
+    Daemon {
+        /// Number of the next client.
+        next: u64,
+        /// When it started, in seconds since 1970.
+        since: u64,
+    },
+    /// A client, with its connection.
+    Client {
+        /// Its number.
+        number: u64,
+        /// What it calls itself; nothing before it has said so.
+        name: Option<String>,
+        /// Its process, user and groups when it connected.
+        process: u32,
+        /// See there.
+        user: u32,
+        /// See there.
+        groups: Vec<u32>,
+        /// Its program.
+        executable: Option<String>,
+        /// Number of its next queue pair.
+        next_queue: u32,
+        /// Generation of its last region.
+        region_generation: u16,
+    },
+    /// A queue pair of the client before, with its memory and the doorbell. It comes after all that its
+    /// requests may name.
+    Queue {
+        /// Its number.
+        number: u32,
+        /// Entries of each ring.
+        entries: u32,
+        /// Requests that were taken.
+        taken: u64,
+        /// Requests that were answered.
+        answered: u64,
+    },
+    /// A region of the client before, with its memory.
+    Region(RegionHandle),
+    /// A session of the client before.
+    Session {
+        /// What the client calls it by.
+        handle: SessionHandle,
+        /// What it was opened with.
+        steps: Vec<Step>,
+    },
+    /// Bytes that are their owner's business: keys and passwords that the daemon remembers.
+    State(Secret),
+    /// That was all. The new daemon answers with [`Part::Taken`].
+    End,
+    /// The new daemon has it all, and serves.
+    Taken,
+}
+
+/// Sends a part.
+///
+/// # Errors
+/// The system's.
+pub fn send(socket: &Socket, part: &Part, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let bytes = control::encode(part).map_err(|_| io::ErrorKind::InvalidData)?;
+    socket.send(&bytes, files)
+}
+
+/// Receives a part.
+///
+/// # Errors
+/// The system's; `UnexpectedEof` at the end, `InvalidData` for something else.
+pub fn receive(socket: &Socket) -> io::Result<(Part, Vec<OwnedFd>)> {
+    let Received { bytes, fds } = socket.receive()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let part = control::decode(&bytes).map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok((part, fds))
+}
