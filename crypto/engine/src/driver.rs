@@ -86,7 +86,7 @@ pub trait DriverSession: Any + Send + Sync {
     /// Executes one request before it returns, and returns the bytes it put out: for
     /// [`Request::Seal`] and [`Request::Open`] the length of the text without the tag, for
     /// [`Request::Encapsulate`] that of the ciphertext, for [`Request::Chain`] that of the message,
-    /// for [`Request::Verify`] 0, for ciphers the text's, else what was written to `out`.
+    /// for [`Request::Verify`] 0, for [`Request::VerifyPassword`] 1 or 0 as it says, for ciphers the text's, else what was written to `out`.
     ///
     /// A driver whose work is done elsewhere waits for it. One that has died answers
     /// [`Error::Gone`] if it left the request's buffers as they were.

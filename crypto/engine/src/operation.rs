@@ -3,7 +3,7 @@
 use crate::limits::PUBLIC_KEY_BYTES_MAX;
 use crate::request::name_of;
 use crate::{
-    Algorithm, Class, Cost, Direction, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES, Opened, Part,
+    Algorithm, Class, Cost, Direction, Effort, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES, Opened, Part,
     Request, SAMPLE_BYTES, TAG_BYTES,
 };
 use std::fmt;
@@ -39,6 +39,14 @@ pub enum Operation {
     PrivateDecrypt { ciphertext: Vec<u8>, out: Zeroizing<Vec<u8>> },
     Random { out: Zeroizing<Vec<u8>> },
     Derive { cost: Cost, password: Zeroizing<Vec<u8>>, salt: Vec<u8>, out: Zeroizing<Vec<u8>> },
+    VerifyPassword {
+        effort: Effort,
+        cost: Cost,
+        entry: Vec<u8>,
+        password: Zeroizing<Vec<u8>>,
+        salt: Vec<u8>,
+        expected: Vec<u8>,
+    },
 }
 
 impl fmt::Debug for Operation {
@@ -197,7 +205,7 @@ impl Operation {
 
     /// The buffer that the result is in: where it works in place, what it works on, without the
     /// tag of [`Operation::Seal`]; of [`Operation::Encapsulate`] the ciphertext. Empty for
-    /// [`Operation::Verify`]. How much of it counts, the task's result says.
+    /// [`Operation::Verify`] and [`Operation::VerifyPassword`]. How much of it counts, the task's result says.
     pub fn output(&self) -> &[u8] {
         match self {
             Operation::Seal { data, .. }
@@ -221,7 +229,7 @@ impl Operation {
             | Operation::Derive { out, .. } => out,
             Operation::Encapsulate { ciphertext, .. } => ciphertext,
             Operation::Decapsulate { secret, .. } => secret,
-            Operation::Verify { .. } => &[],
+            Operation::Verify { .. } | Operation::VerifyPassword { .. } => &[],
         }
     }
 
@@ -301,6 +309,10 @@ impl Operation {
             Operation::Derive { cost, password, salt, out } => {
                 f(&mut Request::Derive { cost: *cost, password, salt, out })
             }
+            Operation::VerifyPassword { effort, cost, entry, password, salt, expected } => {
+                let (effort, cost) = (*effort, *cost);
+                f(&mut Request::VerifyPassword { effort, cost, entry, password, salt, expected })
+            }
         }
     }
 
@@ -326,6 +338,7 @@ impl Operation {
             Operation::Expand { out, .. }
             | Operation::Random { out }
             | Operation::Derive { out, .. } => out.len(),
+            Operation::VerifyPassword { expected, .. } => expected.len(),
             Operation::PublicKey { .. }
             | Operation::Agree { .. }
             | Operation::Encapsulate { .. }
@@ -333,11 +346,18 @@ impl Operation {
         }
     }
 
+    /// See [`Request::is_recall`].
+    #[inline]
+    pub(crate) fn is_recall(&self) -> bool {
+        matches!(self, Operation::VerifyPassword { effort: Effort::Recall, .. })
+    }
+
     /// Which class it runs in; see [`Request::class`].
     #[inline]
     pub fn class(&mut self, algorithm: Algorithm) -> Class {
         match self {
             Operation::Derive { .. }
+            | Operation::VerifyPassword { .. }
             | Operation::PrivateDecrypt { .. }
             | Operation::Sign { .. }
             | Operation::Agree { .. } => self.with(|request| request.class(algorithm)),

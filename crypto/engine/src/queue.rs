@@ -537,12 +537,15 @@ impl Queue {
                 again.push(task);
                 continue;
             }
-            if !task.is_marked(mark::COUNTED) {
+            let recall = task.operation.is_recall();
+            if recall {
+                binding.work.count_recall(&task.result);
+            } else if !task.is_marked(mark::COUNTED) {
                 binding.work.count(task.bytes, &task.result);
             } else if let Err(error) = &task.result {
                 binding.work.count_error(error);
             }
-            if task.is_marked(mark::SAMPLED) {
+            if task.is_marked(mark::SAMPLED) && !recall {
                 record(binding, &task);
             }
             if !inner.is_plain() {

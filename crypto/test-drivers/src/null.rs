@@ -1,7 +1,7 @@
 //! The driver that does nothing: what remains is the cost of everything around the cryptography.
 
 use keyway_engine::{
-    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation, Request,
+    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Effort, Error, Flow, Operation, Request,
     Selection, Step, TAG_BYTES, Task, Waker,
 };
 use std::mem;
@@ -123,6 +123,7 @@ impl DriverSession for Session {
             }
             Request::Decapsulate { secret, .. } => zeros(secret, usize::MAX),
             Request::Verify { .. } => 0,
+            Request::VerifyPassword { effort, .. } => usize::from(*effort == Effort::Full),
         })
     }
 
