@@ -177,8 +177,7 @@ fn under_load<T>(
                 scope.spawn(move || {
                     let mut queue = engine.queue(depth);
                     let task = |_| {
-                        let data = vec![0; bytes];
-                        Task::new(session, Operation::Encrypt { iv: [0; IV_BYTES_MAX], data })
+                        Task::new(session, Operation::encrypt([0; IV_BYTES_MAX], vec![0; bytes]))
                     };
                     let mut tasks: Vec<_> = (0..depth).map(task).collect();
                     while !over.load(Ordering::Acquire) {

@@ -142,15 +142,12 @@ const NOT_SLOWER: f64 = 0.97;
 
 fn operation(bytes: usize) -> Operation {
     let length = bytes + TAG_BYTES;
-    Operation::Chain {
-        direction: Direction::Protect,
-        data: (0..length).map(|at| at as u8).collect(),
-        length,
-        parts: vec![
-            Part::Cipher { iv: Iv::Given([3; 16]), text: 0..bytes },
-            Part::Mac { over: 0..bytes, tag: bytes..length },
-        ],
-    }
+    let data: Vec<_> = (0..length).map(|at| at as u8).collect();
+    let parts = [
+        Part::Cipher { iv: Iv::Given([3; 16]), text: 0..bytes },
+        Part::Mac { over: 0..bytes, tag: bytes..length },
+    ];
+    Operation::chain(Direction::Protect, data, 0, parts)
 }
 
 /// Both drivers must put out the same before either is measured.
@@ -168,7 +165,7 @@ fn agree(engine: &Engine, one: &Session, other: &Session) -> Result<(), String> 
         for task in done {
             task.result().map_err(|error| error.to_string())?;
             if let Operation::Chain { data: sealed, .. } = task.operation {
-                data.push(sealed);
+                data.push(sealed.into_vec());
             }
         }
         data.sort();

@@ -152,8 +152,7 @@ impl Round {
 }
 
 fn task(session: &Session) -> Box<Task> {
-    let operation = Operation::Encrypt { iv: [0; IV_BYTES_MAX], data: vec![0; BYTES] };
-    Task::new(session, operation)
+    Task::new(session, Operation::encrypt([0; IV_BYTES_MAX], [0; BYTES]))
 }
 
 fn text(error: keyway_engine::Error) -> String {

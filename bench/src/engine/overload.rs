@@ -87,7 +87,7 @@ fn work(
     done: &AtomicU64,
 ) {
     let task = || {
-        let operation = Operation::Encrypt { iv: [0; IV_BYTES_MAX], data: vec![0; BYTES] };
+        let operation = Operation::encrypt([0; IV_BYTES_MAX], [0; BYTES]);
         Task::new(session, operation)
     };
     let mut queue = engine.queue(DEPTH);

@@ -119,14 +119,11 @@ fn models(engine: &Engine) -> Result<Vec<Model>, Error> {
         let session = engine.session(Parameters::new(algorithm, key))?;
         let model = software.session(Parameters::new(algorithm, key))?;
         for bytes in SIZES {
-            let data = (0..bytes).map(|at| (at * 31 + bytes) as u8).collect();
+            let data: Vec<_> = (0..bytes).map(|at| (at * 31 + bytes) as u8).collect();
             let before = match algorithm.kind() {
-                Kind::Aead => {
-                    let (nonce, aad, tag) = ([1; NONCE_BYTES], vec![2; 5], [0; TAG_BYTES]);
-                    Operation::Seal { nonce, aad, data, tag }
-                }
-                Kind::Mac => Operation::Mac { data, out: vec![0; 32] },
-                _ => Operation::Digest { data, out: vec![0; 32] },
+                Kind::Aead => Operation::seal([1; NONCE_BYTES], [2; 5], data),
+                Kind::Mac => Operation::mac(algorithm, data),
+                _ => Operation::digest(algorithm, data),
             };
             let mut after = before.clone();
             after.with(|request| model.run(request))?;

@@ -251,25 +251,24 @@ pub(crate) fn jobs(
             let least =
                 if algorithm.iv_bytes() == 16 && algorithm.block_bytes() == 1 { 16 } else { 0 };
             let data = bytes(rng, size.next_multiple_of(algorithm.block_bytes()).max(least));
-            let decrypt = Operation::Decrypt { iv, data: data.clone() };
+            let decrypt = Operation::decrypt(iv, data.clone());
             Ok(vec![
-                Job::same("encrypt", reference, Operation::Encrypt { iv, data })?,
+                Job::same("encrypt", reference, Operation::encrypt(iv, data))?,
                 Job::same("decrypt", reference, decrypt)?,
             ])
         }
         Kind::Compression => {
             let (data, room) = (text(rng, size), 2 * size + 1024);
-            let compress = Operation::Compress { data: data.clone(), out: vec![0; room] };
+            let compress = Operation::compress(data.clone(), room);
             let small = made(reference, "compress", compress.clone())?;
             let (inverse, original) = (reference.clone(), data.clone());
             let proof = move |done: &Operation, result: usize| {
                 let Operation::Compress { out, .. } = done else { return false };
-                let data = out[..result.min(out.len())].to_vec();
-                let back = Operation::Decompress { data, out: vec![0; original.len()] };
+                let data = &out[..result.min(out.len())];
+                let back = Operation::decompress(data, original.len());
                 made(&inverse, "decompress", back).is_ok_and(|data| data == original)
             };
-            let decompress =
-                |room| Operation::Decompress { data: small.clone(), out: vec![0; room] };
+            let decompress = |room| Operation::decompress(small.clone(), room);
             let mut jobs = vec![
                 Job::proved("compress", compress, proof),
                 Job::same("decompress", reference, decompress(size))?,
@@ -278,17 +277,17 @@ pub(crate) fn jobs(
             if size > 0 {
                 let bomb = decompress(size - 1);
                 jobs.push(Job::refused("decompress without room", bomb, &[], 0));
-                let cramped = Operation::Compress { data, out: vec![0; 1.min(size / 64)] };
+                let cramped = Operation::compress(data, 1.min(size / 64));
                 jobs.push(Job::refused("compress without room", cramped, &[], 0));
             }
             Ok(jobs)
         }
         Kind::Hash => {
-            let digest = Operation::Digest { data: bytes(rng, size), out: vec![0; output] };
+            let digest = Operation::digest(algorithm, bytes(rng, size));
             Ok(vec![Job::same("digest", reference, digest)?])
         }
         Kind::Mac => {
-            let mac = Operation::Mac { data: bytes(rng, size), out: vec![0; output] };
+            let mac = Operation::mac(algorithm, bytes(rng, size));
             Ok(vec![Job::same("mac", reference, mac)?])
         }
         Kind::Hkdf => {
@@ -391,14 +390,9 @@ fn packet(reference: &Session, rng: &mut Rng, size: usize) -> Result<Vec<Job>, S
     packet[0] = first | (number_bytes - 1) as u8;
     let number = PHASE_SINCE + rng.u64(..1 << 40);
     let text = packet[header_bytes..header_bytes + text].to_vec();
-    let protect = Operation::Protect { number, header_bytes, packet };
+    let protect = Operation::protect(number, header_bytes, packet);
     let protected = made(reference, "protect", protect.clone())?;
-    let unprotect = |packet: &[u8]| Operation::Unprotect {
-        largest: Some(number - 1),
-        number_at,
-        packet: packet.to_vec(),
-        opened: Opened::default(),
-    };
+    let unprotect = |packet: &[u8]| Operation::unprotect(Some(number - 1), number_at, packet);
     let (mut bad, mut bad_tag, mut bad_header) =
         (protected.clone(), protected.clone(), protected.clone());
     flip(rng, &mut bad[number_at..]);
@@ -433,14 +427,10 @@ fn aead(
     let (aad, data) = (bytes(rng, aad), bytes(rng, data));
     let mut nonce = [0; 12];
     rng.fill(&mut nonce);
-    let seal = Operation::Seal { nonce, aad: aad.clone(), data: data.clone(), tag: [0; TAG_BYTES] };
+    let seal = Operation::seal(nonce, aad.clone(), data.clone());
     let (done, result) = by(reference, "seal", seal.clone())?;
     let sealed = outputs(&done, result).concat();
-    let open = |nonce, aad: &[u8], sealed: &[u8]| Operation::Open {
-        nonce,
-        aad: aad.to_vec(),
-        data: sealed.to_vec(),
-    };
+    let open = |nonce, aad: &[u8], sealed: &[u8]| Operation::open(nonce, aad, sealed);
     let (mut bad, mut bad_tag, mut bad_aad, mut bad_nonce) =
         (sealed.clone(), sealed.clone(), aad.clone(), nonce);
     flip(rng, &mut bad);
@@ -513,7 +503,7 @@ fn chain(pair: &Pair, work: &Work, rng: &mut Rng, size: usize) -> Result<Vec<Job
     let plain = original[start..].to_vec();
     let protect = Operation::Chain {
         direction: Direction::Protect,
-        data: data.clone(),
+        data: data.clone().into(),
         length: end,
         parts: layout.parts(&work.steps, 0),
     };
@@ -522,10 +512,9 @@ fn chain(pair: &Pair, work: &Work, rng: &mut Rng, size: usize) -> Result<Vec<Job
     let room = data.len();
     let steps = work.steps.clone();
     let unprotect = move |sealed: &[u8]| {
-        let mut data = sealed.to_vec();
-        data.resize(room.max(sealed.len()), 0);
+        let room = room.saturating_sub(sealed.len());
         let parts = layout.parts(&steps, sealed.len() as isize - end as isize);
-        Operation::Chain { direction: Direction::Unprotect, data, length: sealed.len(), parts }
+        Operation::chain(Direction::Unprotect, sealed, room, parts)
     };
     let mut damaged = sealed.clone();
     // Somewhere that the tag covers or is; padding is nobody's.

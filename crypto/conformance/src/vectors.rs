@@ -100,13 +100,13 @@ impl Vector {
         let (nonce, aad, iv) = (self.array("nonce"), self.get("aad"), self.array("iv"));
         let costs = [self.number("n"), self.number("r"), self.number("p")];
         Some(match self.operation.as_str() {
-            "seal" => Operation::Seal { nonce, aad, data, tag: [0; 16] },
-            "open" => Operation::Open { nonce, aad, data },
-            "encrypt" => Operation::Encrypt { iv, data },
-            "decrypt" => Operation::Decrypt { iv, data },
-            "decompress" => Operation::Decompress { data, out },
-            "digest" => Operation::Digest { data, out },
-            "mac" => Operation::Mac { data, out },
+            "seal" => Operation::seal(nonce, aad, data),
+            "open" => Operation::open(nonce, aad, data),
+            "encrypt" => Operation::encrypt(iv, data),
+            "decrypt" => Operation::decrypt(iv, data),
+            "decompress" => Operation::decompress(data, out.len()),
+            "digest" => Operation::Digest { data: data.into(), out },
+            "mac" => Operation::Mac { data: data.into(), out },
             "expand" => Operation::Expand { info: data, out: secret },
             "agree" => Operation::Agree { peer: data, out: secret },
             "decapsulate" => Operation::Decapsulate { ciphertext: data, secret },

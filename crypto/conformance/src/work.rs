@@ -157,9 +157,10 @@ pub(crate) fn outputs(operation: &Operation, result: usize) -> Vec<&[u8]> {
         Operation::Mask { out, .. } => vec![out],
         Operation::Open { data, .. } | Operation::Chain { data, .. } => vec![&data[..front(data)]],
         Operation::Encrypt { data, .. } | Operation::Decrypt { data, .. } => vec![data],
-        Operation::Compress { out, .. }
-        | Operation::Decompress { out, .. }
-        | Operation::PublicKey { out }
+        Operation::Compress { out, .. } | Operation::Decompress { out, .. } => {
+            vec![&out[..front(out)]]
+        }
+        Operation::PublicKey { out }
         | Operation::Sign { out, .. }
         | Operation::PublicEncrypt { out, .. } => vec![&out[..front(out)]],
         Operation::PrivateDecrypt { out, .. } => vec![&out[..front(out)]],

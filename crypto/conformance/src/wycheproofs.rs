@@ -85,11 +85,10 @@ fn zeros(length: usize) -> Zeroizing<Vec<u8>> {
 fn tests(algorithm: Algorithm) -> Vec<Test> {
     use Algorithm::*;
     let bits = 8 * algorithm.key_bytes().unwrap_or(0);
-    let output = algorithm.output_bytes().unwrap_or(0);
     macro_rules! mac {
         ($name:ident) => {
             each!(mac $name, |group, test| (bits == 0 || group.key_size == bits).then(|| {
-                let mac = Operation::Mac { data: test.msg.to_vec(), out: vec![0; output] };
+                let mac = Operation::mac(algorithm, &test.msg[..]);
                 (secret(&test.key), mac, Some(test.tag.to_vec()))
             }))
         };
@@ -133,12 +132,12 @@ fn tests(algorithm: Algorithm) -> Vec<Test> {
             let padding = 16 - test.pt.len() % 16;
             let data = [&test.pt[..], &vec![padding as u8; padding]].concat();
             let iv = test.nonce[..].try_into().ok().filter(|_| fits)?;
-            Some((secret(&test.key), Operation::Encrypt { iv, data }, Some(test.ct.to_vec())))
+            Some((secret(&test.key), Operation::encrypt(iv, data), Some(test.ct.to_vec())))
         }),
         Aes128Xts | Aes256Xts => each!(cipher AesXts, |_group, test| {
             let fits = 8 * test.key.len() == bits && test.pt.len() >= 16;
             let iv = test.nonce[..].try_into().ok().filter(|_| fits)?;
-            let encrypt = Operation::Encrypt { iv, data: test.pt.to_vec() };
+            let encrypt = Operation::encrypt(iv, &test.pt[..]);
             Some((secret(&test.key), encrypt, Some(test.ct.to_vec())))
         }),
         X25519 => each!(xdh X25519, |_group, test| {
@@ -176,7 +175,7 @@ fn full(algorithm: Algorithm) -> Vec<Test> {
                 let fits = [96, bits, 128] == [group.nonce_size, group.key_size, group.tag_size];
                 let nonce = test.nonce[..].try_into().ok().filter(|_| fits)?;
                 let data = [&test.ct[..], &test.tag[..]].concat();
-                let open = Operation::Open { nonce, aad: test.aad.to_vec(), data };
+                let open = Operation::open(nonce, &test.aad[..], data);
                 Some((secret(&test.key), open, Some(test.pt.to_vec())))
             })
         };

@@ -79,7 +79,7 @@ impl Run {
         let operation = || match steps {
             [_, _] => Operation::Chain {
                 direction: Direction::Protect,
-                data: vec![1; text.end + TAG_BYTES],
+                data: vec![1; text.end + TAG_BYTES].into(),
                 length: text.end + TAG_BYTES,
                 parts: vec![
                     Part::Cipher { iv: Iv::At(HEADER_BYTES - 16), text: text.clone() },
@@ -87,12 +87,9 @@ impl Run {
                 ],
             },
             [step] if step.algorithm == Algorithm::Aes128Cbc => {
-                Operation::Encrypt { iv: [0; 16], data: vec![1; bytes] }
+                Operation::encrypt([0; 16], vec![1; bytes])
             }
-            _ => {
-                let out = session.algorithms()[0].output_bytes().unwrap_or_default();
-                Operation::Mac { data: vec![1; bytes], out: vec![0; out] }
-            }
+            _ => Operation::mac(session.algorithm(), vec![1; bytes]),
         };
         let tasks = (0..waiting).map(|_| Task::new(&session, operation())).collect();
         let rounds = RUN_BYTES / (bytes + 256) / waiting + 1;

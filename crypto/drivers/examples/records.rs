@@ -62,8 +62,7 @@ fn main() {
 
 /// Nanoseconds of one seal, when so many go through a queue and back together.
 fn time_queue(engine: &Engine, session: &Session, flying: usize) -> f64 {
-    let seal =
-        || Operation::Seal { nonce: [0; 12], aad: AAD.to_vec(), data: vec![0; 64], tag: [0; 16] };
+    let seal = || Operation::seal([0; 12], AAD, [0; 64]);
     let mut queue = engine.queue(flying);
     let mut tasks: Vec<_> = (0..flying).map(|_| Task::new(session, seal())).collect();
     let rounds = RUN_SEALS as usize / flying;

@@ -12,43 +12,38 @@ use zeroize::{Zeroize, Zeroizing};
 pub(crate) fn own(request: &Request<'_>) -> Operation {
     let secret = |out: &[u8]| Zeroizing::new(vec![0; out.len()]);
     match request {
-        Request::Seal { nonce, aad, data, tag } => {
-            Operation::Seal { nonce: **nonce, aad: aad.to_vec(), data: data.to_vec(), tag: **tag }
-        }
-        Request::Open { nonce, aad, data } => {
-            Operation::Open { nonce: **nonce, aad: aad.to_vec(), data: data.to_vec() }
-        }
-        Request::Protect { number, header_bytes, packet } => Operation::Protect {
-            number: *number,
-            header_bytes: *header_bytes,
-            packet: packet.to_vec(),
+        Request::Seal { nonce, aad, data, tag } => Operation::Seal {
+            nonce: **nonce,
+            aad: aad.to_vec(),
+            data: data.to_vec().into(),
+            tag: **tag,
         },
+        Request::Open { nonce, aad, data } => Operation::open(**nonce, *aad, &**data),
+        Request::Protect { number, header_bytes, packet } => {
+            Operation::protect(*number, *header_bytes, &**packet)
+        }
         Request::Unprotect { largest, number_at, packet, opened } => Operation::Unprotect {
             largest: *largest,
             number_at: *number_at,
-            packet: packet.to_vec(),
+            packet: packet.to_vec().into(),
             opened: **opened,
         },
         Request::Mask { sample, out } => Operation::Mask { sample: **sample, out: **out },
-        Request::Encrypt { iv, data } => Operation::Encrypt { iv: **iv, data: data.to_vec() },
-        Request::Decrypt { iv, data } => Operation::Decrypt { iv: **iv, data: data.to_vec() },
-        Request::Compress { data, out } => {
-            Operation::Compress { data: data.to_vec(), out: vec![0; out.len()] }
-        }
-        Request::Decompress { data, out } => {
-            Operation::Decompress { data: data.to_vec(), out: vec![0; out.len()] }
-        }
+        Request::Encrypt { iv, data } => Operation::encrypt(**iv, &**data),
+        Request::Decrypt { iv, data } => Operation::decrypt(**iv, &**data),
+        Request::Compress { data, out } => Operation::compress(*data, out.len()),
+        Request::Decompress { data, out } => Operation::decompress(*data, out.len()),
         Request::Chain { direction, data, length, parts } => Operation::Chain {
             direction: *direction,
-            data: data.to_vec(),
+            data: data.to_vec().into(),
             length: *length,
             parts: parts.to_vec(),
         },
         Request::Digest { data, out } => {
-            Operation::Digest { data: data.concat(), out: vec![0; out.len()] }
+            Operation::Digest { data: data.concat().into(), out: vec![0; out.len()] }
         }
         Request::Mac { data, out } => {
-            Operation::Mac { data: data.concat(), out: vec![0; out.len()] }
+            Operation::Mac { data: data.concat().into(), out: vec![0; out.len()] }
         }
         Request::Expand { info, out } => {
             Operation::Expand { info: info.concat(), out: secret(out) }
@@ -170,9 +165,10 @@ pub(crate) fn wipe(operation: &mut Operation) {
         | Operation::Decrypt { data, .. }
         | Operation::Chain { data, .. }
         | Operation::Digest { data, .. }
-        | Operation::Mac { data, .. }
-        | Operation::Sign { message: data, .. }
-        | Operation::PublicEncrypt { message: data, .. } => data.zeroize(),
+        | Operation::Mac { data, .. } => data.zeroize(),
+        Operation::Sign { message: data, .. } | Operation::PublicEncrypt { message: data, .. } => {
+            data.zeroize()
+        }
         _ => {}
     }
 }

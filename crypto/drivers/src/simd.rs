@@ -341,6 +341,7 @@ fn seal(backend: PacketBackend, tasks: &mut [Box<Task>]) -> Results {
     let mut results = Vec::with_capacity(tasks.len());
     let messages = tasks.iter_mut().map(|task| match task.parts_as()? {
         (Session { keys: key, .. }, Operation::Seal { nonce, aad, data, tag }) => {
+            let data = &mut **data;
             results.push(Ok(data.len()));
             Some(Seal { key, nonce: *nonce, aad, data, tag })
         }
@@ -372,6 +373,7 @@ fn protect(backend: PacketBackend, tasks: &mut [Box<Task>]) -> Results {
     let mut results = Vec::with_capacity(tasks.len());
     let packets = tasks.iter_mut().map(|task| match task.parts_as()? {
         (Session { keys, .. }, Operation::Protect { number, header_bytes, packet }) => {
+            let packet = &mut **packet;
             results.push(Ok(packet.len()));
             Some(protecting(keys, *number, *header_bytes, packet))
         }

@@ -129,7 +129,7 @@ fn run(
     done.unwrap_or_else(|_| {
         // It may hold a plaintext whose tag was not checked.
         if let Operation::Open { data, .. } = operation {
-            data.as_mut_slice().zeroize();
+            data.zeroize();
         }
         Err(Error::Driver { driver, why: "it panicked" })
     })

@@ -146,10 +146,7 @@ fn what_peers_get_wrong_allocates_nothing() {
     assert_eq!(allocations(forge), 0);
 
     let mut queue = engine.queue(64);
-    let open = |_| {
-        let (nonce, aad, data) = ([0; 12], Vec::new(), vec![1; 64]);
-        Task::new(&sessions[0], Operation::Open { nonce, aad, data })
-    };
+    let open = |_| Task::new(&sessions[0], Operation::open([0; 12], [], [1; 64]));
     let mut tasks: Vec<_> = (0..64).map(open).collect();
     let mut there_and_back = |count: usize| {
         assert_eq!(queue.submit(&mut tasks, false), count);

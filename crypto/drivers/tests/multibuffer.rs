@@ -91,7 +91,8 @@ impl Shape {
     /// The operation; `software` seals what is to be opened.
     fn operation(&self, software: &Session) -> Operation {
         let Shape { kind, fill, ref text, ref over, ref tag, iv, undo } = *self;
-        let bytes = |length: usize| (0..length).map(|at| fill.wrapping_add(at as u8)).collect();
+        let bytes =
+            |length: usize| (0..length).map(|at| fill.wrapping_add(at as u8)).collect::<Vec<_>>();
         let mut operation = match *KINDS[kind] {
             [_, _] => {
                 let length = text.end.max(over.end).max(tag.end);
@@ -99,15 +100,10 @@ impl Shape {
                 let cipher = Part::Cipher { iv, text: text.clone() };
                 let mac = Part::Mac { over: over.clone(), tag: tag.clone() };
                 let (direction, parts) = (Direction::Protect, vec![cipher, mac]);
-                Operation::Chain { direction, data: bytes(length + 5), length, parts }
+                Operation::Chain { direction, data: bytes(length + 5).into(), length, parts }
             }
-            [only] if only.iv_bytes() > 0 => {
-                Operation::Encrypt { iv: [fill; 16], data: bytes(text.len()) }
-            }
-            [only] => {
-                let out = only.output_bytes().unwrap();
-                Operation::Mac { data: bytes(over.len()), out: vec![0; out] }
-            }
+            [only] if only.iv_bytes() > 0 => Operation::encrypt([fill; 16], bytes(text.len())),
+            [only] => Operation::mac(only, bytes(over.len())),
             _ => unreachable!("one step or two"),
         };
         if undo == Undo::Sealed {

@@ -138,7 +138,7 @@ fn a_panic_costs_one_request() {
     let sealed = text;
 
     let mut queue = engine.queue(8);
-    let open = Operation::Open { nonce: [1; 12], aad: b"panic".to_vec(), data: sealed.to_vec() };
+    let open = Operation::open([1; 12], b"panic", sealed);
     let mut tasks =
         vec![digest(&hash, b"panic", 0), Task::tagged(&aead, open, 1), digest(&hash, b"fine", 2)];
     assert_eq!(queue.submit(&mut tasks, false), 3);

@@ -81,8 +81,7 @@ fn a_queue_refuses_numbers_as_a_direct_call_does() {
         for start in [0, 100, 200] {
             let task = |number: &u64| {
                 let number = start + number;
-                let (header_bytes, packet) = (HEADER_BYTES, packet(false));
-                let operation = Operation::Protect { number, header_bytes, packet };
+                let operation = Operation::protect(number, HEADER_BYTES, packet(false));
                 Task::tagged(&session, operation, number - start)
             };
             let mut tasks: Vec<_> = numbers.iter().map(task).collect();
@@ -149,8 +148,7 @@ fn an_update_of_keys_forgets_no_number() {
         session.update(updated).unwrap();
         let mut queue = engine.queue(8);
         let task = |number| {
-            let (header_bytes, packet) = (HEADER_BYTES, packet(true));
-            Task::tagged(&session, Operation::Protect { number, header_bytes, packet }, number)
+            Task::tagged(&session, Operation::protect(number, HEADER_BYTES, packet(true)), number)
         };
         queue.submit(&mut [7, 8, 9, 10].map(task).into(), false);
         let mut done = Vec::new();
@@ -203,12 +201,8 @@ fn a_batch_comes_out_as_one_by_one() {
         });
         let packets: Vec<_> = packets.collect();
         let task = |(number, packet): (usize, &Vec<u8>)| {
-            let (number, packet) = (number as u64, packet.clone());
-            Task::tagged(
-                &many,
-                Operation::Protect { number, header_bytes: HEADER_BYTES, packet },
-                number,
-            )
+            let number = number as u64;
+            Task::tagged(&many, Operation::protect(number, HEADER_BYTES, packet.clone()), number)
         };
         let mut tasks: Vec<_> = packets.iter().enumerate().map(task).collect();
         let (mut done, mut back) = (Vec::new(), Vec::new());
@@ -222,14 +216,12 @@ fn a_batch_comes_out_as_one_by_one() {
             let mut alone = packets[number as usize].clone();
             protect(&one, number, &mut alone).unwrap();
             let Operation::Protect { packet, .. } = &mut task.operation else { panic!() };
-            assert_eq!(*packet, alone);
+            assert_eq!(packet[..], alone);
             // Every third is not what was protected.
             if number % 3 == 0 {
                 packet[HEADER_BYTES + 1] ^= 1;
             }
-            let (largest, number_at, packet) = (Some(number), HEADER_BYTES - 2, packet.clone());
-            let opened = Opened::default();
-            let operation = Operation::Unprotect { largest, number_at, packet, opened };
+            let operation = Operation::unprotect(Some(number), HEADER_BYTES - 2, packet.clone());
             back.push(Task::tagged(&many, operation, number));
         }
         let mut done = Vec::new();

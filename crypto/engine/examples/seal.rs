@@ -26,11 +26,9 @@ fn main() -> Result<(), Error> {
     assert!(done.iter().all(|task| task.result().is_ok()));
 
     // With a future, for any async executor. The task brings its buffers back.
-    let Operation::Seal { nonce, aad, mut data, tag } = done[0].operation.clone() else {
-        return Ok(());
-    };
-    data.extend(tag);
-    let task = Task::new(&session, Operation::open(nonce, aad, data));
+    let Operation::Seal { nonce, aad, data, tag } = &done[0].operation else { return Ok(()) };
+    let sealed = [&data[..], tag].concat();
+    let task = Task::new(&session, Operation::open(*nonce, &aad[..], sealed));
     let task = futures_executor::block_on(engine.start(task)?);
     assert_eq!(task.output()?, b"attack at dawn");
     Ok(())

@@ -127,6 +127,7 @@
 
 mod algorithm;
 mod append;
+mod buffer;
 mod calibrate;
 mod chain;
 mod clock;
@@ -160,6 +161,7 @@ mod wipe;
 pub mod workload;
 
 pub use algorithm::{Algorithm, Class, Kind, Unknown};
+pub use buffer::{Buffer, Memory};
 pub use chain::run_chain;
 pub use costs::Linear;
 pub use driver::{Driver, DriverQueue, DriverSession, DriverStream, Flow, Place, Selection};

@@ -3,31 +3,32 @@
 use crate::limits::PUBLIC_KEY_BYTES_MAX;
 use crate::request::name_of;
 use crate::{
-    Algorithm, Class, Cost, Direction, Effort, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES, Opened, Part,
-    Request, SAMPLE_BYTES, TAG_BYTES,
+    Algorithm, Buffer, Class, Cost, Direction, Effort, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES, Opened,
+    Part, Request, SAMPLE_BYTES, TAG_BYTES,
 };
 use std::fmt;
 use zeroize::Zeroizing;
 
 /// One operation with its buffers; each variant is [`Request`]'s of the same name, which says what
-/// the fields mean. The buffers come back with the result, to be used again.
+/// the fields mean. The buffers come back with the result, to be used again. What streams through may
+/// lie in lent memory.
 // Its tag is a byte of its own: a queue asks for it often, and would have to work it out otherwise.
 #[derive(Clone)]
 #[repr(u8)]
 #[allow(missing_docs)]
 pub enum Operation {
-    Seal { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Vec<u8>, tag: [u8; TAG_BYTES] },
-    Open { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Vec<u8> },
-    Protect { number: u64, header_bytes: usize, packet: Vec<u8> },
-    Unprotect { largest: Option<u64>, number_at: usize, packet: Vec<u8>, opened: Opened },
+    Seal { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Buffer, tag: [u8; TAG_BYTES] },
+    Open { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Buffer },
+    Protect { number: u64, header_bytes: usize, packet: Buffer },
+    Unprotect { largest: Option<u64>, number_at: usize, packet: Buffer, opened: Opened },
     Mask { sample: [u8; SAMPLE_BYTES], out: [u8; MASK_BYTES] },
-    Encrypt { iv: [u8; IV_BYTES_MAX], data: Vec<u8> },
-    Decrypt { iv: [u8; IV_BYTES_MAX], data: Vec<u8> },
-    Compress { data: Vec<u8>, out: Vec<u8> },
-    Decompress { data: Vec<u8>, out: Vec<u8> },
-    Chain { direction: Direction, data: Vec<u8>, length: usize, parts: Vec<Part> },
-    Digest { data: Vec<u8>, out: Vec<u8> },
-    Mac { data: Vec<u8>, out: Vec<u8> },
+    Encrypt { iv: [u8; IV_BYTES_MAX], data: Buffer },
+    Decrypt { iv: [u8; IV_BYTES_MAX], data: Buffer },
+    Compress { data: Buffer, out: Buffer },
+    Decompress { data: Buffer, out: Buffer },
+    Chain { direction: Direction, data: Buffer, length: usize, parts: Vec<Part> },
+    Digest { data: Buffer, out: Vec<u8> },
+    Mac { data: Buffer, out: Vec<u8> },
     Expand { info: Vec<u8>, out: Zeroizing<Vec<u8>> },
     PublicKey { out: Vec<u8> },
     Agree { peer: Vec<u8>, out: Zeroizing<Vec<u8>> },
@@ -62,7 +63,7 @@ impl Operation {
     pub fn seal(
         nonce: [u8; NONCE_BYTES],
         aad: impl Into<Vec<u8>>,
-        text: impl Into<Vec<u8>>,
+        text: impl Into<Buffer>,
     ) -> Self {
         let (aad, data) = (aad.into(), text.into());
         Operation::Seal { nonce, aad, data, tag: [0; TAG_BYTES] }
@@ -72,16 +73,16 @@ impl Operation {
     pub fn open(
         nonce: [u8; NONCE_BYTES],
         aad: impl Into<Vec<u8>>,
-        data: impl Into<Vec<u8>>,
+        data: impl Into<Buffer>,
     ) -> Self {
         Operation::Open { nonce, aad: aad.into(), data: data.into() }
     }
 
-    pub fn protect(number: u64, header_bytes: usize, packet: impl Into<Vec<u8>>) -> Self {
+    pub fn protect(number: u64, header_bytes: usize, packet: impl Into<Buffer>) -> Self {
         Operation::Protect { number, header_bytes, packet: packet.into() }
     }
 
-    pub fn unprotect(largest: Option<u64>, number_at: usize, packet: impl Into<Vec<u8>>) -> Self {
+    pub fn unprotect(largest: Option<u64>, number_at: usize, packet: impl Into<Buffer>) -> Self {
         let (packet, opened) = (packet.into(), Opened::default());
         Operation::Unprotect { largest, number_at, packet, opened }
     }
@@ -90,25 +91,26 @@ impl Operation {
         Operation::Mask { sample, out: [0; MASK_BYTES] }
     }
 
-    pub fn encrypt(iv: [u8; IV_BYTES_MAX], data: impl Into<Vec<u8>>) -> Self {
+    pub fn encrypt(iv: [u8; IV_BYTES_MAX], data: impl Into<Buffer>) -> Self {
         Operation::Encrypt { iv, data: data.into() }
     }
 
-    pub fn decrypt(iv: [u8; IV_BYTES_MAX], data: impl Into<Vec<u8>>) -> Self {
+    pub fn decrypt(iv: [u8; IV_BYTES_MAX], data: impl Into<Buffer>) -> Self {
         Operation::Decrypt { iv, data: data.into() }
     }
 
     /// `room` is the most bytes that may come out.
-    pub fn compress(data: impl Into<Vec<u8>>, room: usize) -> Self {
-        Operation::Compress { data: data.into(), out: vec![0; room] }
+    pub fn compress(data: impl Into<Buffer>, room: usize) -> Self {
+        Operation::Compress { data: data.into(), out: vec![0; room].into() }
     }
 
     /// `room` is the most bytes that may come out.
-    pub fn decompress(data: impl Into<Vec<u8>>, room: usize) -> Self {
-        Operation::Decompress { data: data.into(), out: vec![0; room] }
+    pub fn decompress(data: impl Into<Buffer>, room: usize) -> Self {
+        Operation::Decompress { data: data.into(), out: vec![0; room].into() }
     }
 
     /// The message is all of `data`, to which `room` bytes are added for steps that make it longer.
+    /// Lent memory does not grow: put it into the variant.
     pub fn chain(
         direction: Direction,
         data: impl Into<Vec<u8>>,
@@ -118,14 +120,14 @@ impl Operation {
         let mut data = data.into();
         let length = data.len();
         data.resize(length + room, 0);
-        Operation::Chain { direction, data, length, parts: parts.into() }
+        Operation::Chain { direction, data: data.into(), length, parts: parts.into() }
     }
 
-    pub fn digest(algorithm: Algorithm, data: impl Into<Vec<u8>>) -> Self {
+    pub fn digest(algorithm: Algorithm, data: impl Into<Buffer>) -> Self {
         Operation::Digest { data: data.into(), out: put_out(algorithm) }
     }
 
-    pub fn mac(algorithm: Algorithm, data: impl Into<Vec<u8>>) -> Self {
+    pub fn mac(algorithm: Algorithm, data: impl Into<Buffer>) -> Self {
         Operation::Mac { data: data.into(), out: put_out(algorithm) }
     }
 
@@ -215,9 +217,8 @@ impl Operation {
             | Operation::Chain { data, .. } => data,
             Operation::Protect { packet, .. } | Operation::Unprotect { packet, .. } => packet,
             Operation::Mask { out, .. } => out,
-            Operation::Compress { out, .. }
-            | Operation::Decompress { out, .. }
-            | Operation::Digest { out, .. }
+            Operation::Compress { out, .. } | Operation::Decompress { out, .. } => out,
+            Operation::Digest { out, .. }
             | Operation::Mac { out, .. }
             | Operation::PublicKey { out }
             | Operation::Sign { out, .. }

@@ -159,7 +159,7 @@ impl Drop for End {
 const GCM: Parameters<'static> = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[0; 16]));
 
 fn seal(bytes: &[u8]) -> Operation {
-    Operation::Seal { nonce: [0; 12], aad: vec![], data: bytes.to_vec(), tag: [0; 16] }
+    Operation::seal([0; 12], [], bytes)
 }
 
 fn data(task: &Task) -> &[u8] {

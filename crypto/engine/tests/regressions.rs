@@ -82,12 +82,11 @@ fn parts() -> Vec<Part> {
 }
 
 fn packet() -> Operation {
-    let direction = Direction::Protect;
-    Operation::Chain { direction, data: vec![0; 36], length: 36, parts: parts() }
+    Operation::chain(Direction::Protect, [0; 36], 0, parts())
 }
 
 fn seal(bytes: &[u8]) -> Operation {
-    Operation::Seal { nonce: [0; 12], aad: vec![], data: bytes.to_vec(), tag: [0; 16] }
+    Operation::seal([0; 12], [], bytes)
 }
 
 /// Whether it ends within five seconds.
@@ -601,8 +600,7 @@ mod nobody_left {
             Part::Cipher { iv: Iv::Given([0; 16]), text: 0..16 },
             Part::Mac { over: 0..16, tag: 16..36 },
         ];
-        let direction = Direction::Protect;
-        let packet = Operation::Chain { direction, data: vec![0; 36], length: 36, parts };
+        let packet = Operation::chain(Direction::Protect, [0; 36], 0, parts);
         assert!(queue.submit_one(Task::new(&session, packet), false).is_ok());
         let mut done = Vec::new();
         queue.poll(&mut done);
@@ -641,7 +639,7 @@ mod of_another_engine {
         let session =
             one.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[0; 16]))).unwrap();
         let mut queue = other.queue(4);
-        let seal = Operation::Seal { nonce: [0; 12], aad: vec![], data: vec![0; 4], tag: [0; 16] };
+        let seal = Operation::seal([0; 12], [], [0; 4]);
         assert!(queue.submit_one(Task::new(&session, seal), false).is_ok());
         let mut done = Vec::new();
         queue.poll(&mut done);

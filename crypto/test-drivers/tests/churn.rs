@@ -41,16 +41,16 @@ fn sessions(engine: &Engine) -> [Session; 3] {
 fn work(kind: u64) -> (usize, Operation) {
     let data = vec![kind as u8; 16 * (kind as usize + 1)];
     match kind % 3 {
-        0 => (0, Operation::Seal { nonce: [kind as u8; 12], aad: vec![5; 5], data, tag: [0; 16] }),
-        1 => (1, Operation::Mac { data, out: vec![0; 32] }),
+        0 => (0, Operation::seal([kind as u8; 12], [5; 5], data)),
+        1 => (1, Operation::mac(Algorithm::HmacSha256, data)),
         _ => {
-            let (text, end) = (data.len(), data.len() + 12);
+            let text = data.len();
             let parts = vec![
                 Part::Cipher { iv: Iv::Given([3; 16]), text: 0..text },
-                Part::Mac { over: 0..text, tag: text..end },
+                Part::Mac { over: 0..text, tag: text..text + 12 },
             ];
             let data = [data, vec![0; 12]].concat();
-            (2, Operation::Chain { direction: Direction::Protect, data, length: end, parts })
+            (2, Operation::chain(Direction::Protect, data, 0, parts))
         }
     }
 }
@@ -59,7 +59,7 @@ fn output(operation: &Operation) -> Vec<u8> {
     match operation {
         Operation::Seal { data, tag, .. } => [&data[..], tag].concat(),
         Operation::Mac { out, .. } => out.clone(),
-        Operation::Chain { data, .. } => data.clone(),
+        Operation::Chain { data, .. } => data.to_vec(),
         _ => unreachable!("no such work is made here"),
     }
 }

@@ -186,11 +186,7 @@ fn a_killed_driver_finishes_gives_back_and_breaks() {
     let engine = engine(driver.clone());
     let [aead, ..] = sessions(&engine, "fault", false);
     let mut queue = driver.queue(&Waker::new()).unwrap();
-    let seal = |number| {
-        let data = vec![0x55; 40];
-        let operation = Operation::Seal { nonce: [0; 12], aad: vec![], data, tag: [0; 16] };
-        Task::tagged(&aead, operation, number)
-    };
+    let seal = |number| Task::tagged(&aead, Operation::seal([0; 12], [], [0x55; 40]), number);
     let mut tasks: Vec<_> = (0..60).map(seal).collect();
     assert_eq!(queue.submit(&mut tasks, false), Flow::Open);
     handle.kill();

@@ -30,30 +30,32 @@ fn operations(algorithm: Algorithm) -> Vec<(Operation, usize)> {
             // GMAC takes no text.
             let gmac = matches!(algorithm, Algorithm::Aes128Gmac | Algorithm::Aes256Gmac);
             let text = if gmac { 0 } else { 27 };
-            let seal =
-                Operation::Seal { nonce: [0; 12], aad: vec![], data: ones(text), tag: [1; 16] };
-            let open = Operation::Open { nonce: [0; 12], aad: vec![], data: ones(text + 16) };
+            let seal = Operation::Seal {
+                nonce: [0; 12],
+                aad: vec![],
+                data: ones(text).into(),
+                tag: [1; 16],
+            };
+            let open = Operation::open([0; 12], [], ones(text + 16));
             vec![(seal, text), (open, text)]
         }
         Kind::Packet => {
             let packet = || ones(2 + 30 + 16);
-            let protect = Operation::Protect { number: 1, header_bytes: 3, packet: packet() };
-            let (largest, opened) = (None, Opened::default());
-            let packet = packet();
-            let unprotect = Operation::Unprotect { largest, number_at: 1, packet, opened };
+            let protect = Operation::protect(1, 3, packet());
+            let unprotect = Operation::unprotect(None, 1, packet());
             vec![(protect, 48), (unprotect, 32)]
         }
         Kind::Mask => vec![(Operation::Mask { sample: [1; 16], out: [1; 5] }, 5)],
         Kind::Cipher => vec![
-            (Operation::Encrypt { iv: [0; 16], data: ones(48) }, 48),
-            (Operation::Decrypt { iv: [0; 16], data: ones(48) }, 48),
+            (Operation::encrypt([0; 16], ones(48)), 48),
+            (Operation::decrypt([0; 16], ones(48)), 48),
         ],
         Kind::Compression => vec![
-            (Operation::Compress { data: ones(48), out: ones(50) }, 50),
-            (Operation::Decompress { data: ones(48), out: ones(50) }, 50),
+            (Operation::Compress { data: ones(48).into(), out: ones(50).into() }, 50),
+            (Operation::Decompress { data: ones(48).into(), out: ones(50).into() }, 50),
         ],
-        Kind::Hash => vec![(Operation::Digest { data: vec![], out: ones(bytes) }, bytes)],
-        Kind::Mac => vec![(Operation::Mac { data: vec![], out: ones(bytes) }, bytes)],
+        Kind::Hash => vec![(Operation::Digest { data: [].into(), out: ones(bytes) }, bytes)],
+        Kind::Mac => vec![(Operation::Mac { data: [].into(), out: ones(bytes) }, bytes)],
         Kind::Hkdf => vec![(Operation::Expand { info: vec![], out: secret(bytes) }, bytes)],
         Kind::Exchange => {
             vec![public, (Operation::Agree { peer: vec![], out: secret(bytes) }, bytes)]
@@ -110,9 +112,8 @@ fn is_done(operation: &Operation, used: usize) -> bool {
         | Operation::Encrypt { data, .. }
         | Operation::Decrypt { data, .. }
         | Operation::Chain { data, .. } => zeros(data, 0),
-        Operation::Compress { out, .. }
-        | Operation::Decompress { out, .. }
-        | Operation::Digest { out, .. }
+        Operation::Compress { out, .. } | Operation::Decompress { out, .. } => zeros(out, used),
+        Operation::Digest { out, .. }
         | Operation::Mac { out, .. }
         | Operation::PublicKey { out }
         | Operation::Sign { out, .. }
@@ -177,7 +178,7 @@ fn it_does_the_same_through_a_queue() {
         Part::Cipher { iv: Iv::Given([0; 16]), text: 0..16 },
         Part::Mac { over: 0..16, tag: 16..28 },
     ];
-    let (direction, data) = (Direction::Unprotect, vec![1; 28]);
+    let (direction, data) = (Direction::Unprotect, vec![1; 28].into());
     let operation = Operation::Chain { direction, data, length: 28, parts };
     tasks.push(Task::tagged(&session, operation, expected.len() as u64));
     expected.push(28);

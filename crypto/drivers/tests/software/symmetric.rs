@@ -578,17 +578,14 @@ fn two_sessions_under_one_key_repeat_no_nonce() {
     for _ in 0..10 {
         let session = ENGINE.session(key).unwrap();
         let mut queue = ENGINE.queue(EACH);
-        let seal = |_| {
-            let (nonce, tag, data) = ([0; NONCE_BYTES], [0; TAG_BYTES], vec![1; 20]);
-            Task::new(&session, Operation::Seal { nonce, aad: Vec::new(), data, tag })
-        };
+        let seal = |_| Task::new(&session, Operation::seal([0; NONCE_BYTES], [], [1; 20]));
         queue.submit(&mut (0..EACH).map(seal).collect(), false);
         let mut done = Vec::new();
         queue.poll(&mut done);
         assert_eq!(done.len(), EACH);
         for task in done {
-            let Operation::Seal { nonce, mut data, tag, .. } = task.operation else { panic!() };
-            data.extend_from_slice(&tag);
+            let Operation::Seal { nonce, data, tag, .. } = task.operation else { panic!() };
+            let mut data = [&data[..], &tag].concat();
             assert_eq!(session.open_in_place(&nonce, &[], &mut data), Ok(20));
             nonces.insert(nonce);
         }

@@ -45,10 +45,10 @@ pub fn operation(number: u64) -> Operation {
         0 => {
             let mut nonce = [0; 12];
             nonce[..8].copy_from_slice(&number.to_le_bytes());
-            Operation::Seal { nonce, aad: b"header".to_vec(), data, tag: [0; 16] }
+            Operation::seal(nonce, b"header", data)
         }
-        1 => Operation::Mac { data, out: vec![0; 32] },
-        _ => Operation::Digest { data, out: vec![0; 32] },
+        1 => Operation::mac(Algorithm::HmacSha256, data),
+        _ => Operation::digest(Algorithm::Sha256, data),
     }
 }
 
@@ -61,7 +61,7 @@ fn output(operation: &Operation) -> Vec<u8> {
 }
 
 pub fn digest(session: &Session, data: &[u8], user: u64) -> Box<Task> {
-    let operation = Operation::Digest { data: data.to_vec(), out: vec![0; 32] };
+    let operation = Operation::digest(Algorithm::Sha256, data);
     Task::tagged(session, operation, user)
 }
 
