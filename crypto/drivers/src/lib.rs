@@ -19,6 +19,8 @@ pub mod limits;
 mod multibuffer;
 mod owned_request;
 mod pool;
+#[cfg(feature = "remote")]
+pub mod remote;
 mod simd;
 mod software;
 mod verifier;

@@ -11,6 +11,7 @@
 
 use crate::{Algorithm, Error, Request, Step, Task, Waker};
 use std::any::Any;
+use std::time::Duration;
 
 /// Whether the scheduler may choose a driver by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +129,15 @@ pub trait DriverQueue: Send {
     /// will not be called.
     fn due(&self) -> Option<u64> {
         None
+    }
+
+    /// Sleeps until the next poll may find something, or the time is over, and returns `true`. It is
+    /// asked where the consumer has tasks in this queue under way and waits for nothing else. `false`
+    /// says that it cannot: then the consumer sleeps until the waker is called, or the queue is
+    /// [due](DriverQueue::due).
+    fn sleep(&mut self, most: Duration) -> bool {
+        let _ = most;
+        false
     }
 }
 

@@ -202,9 +202,7 @@ pub fn read_step(step: &control::Step) -> Option<Step<'_>> {
     let key = match &step.key {
         control::Key::None => Key::None,
         control::Key::Secret(secret) => Key::Secret(&secret.0),
-        control::Key::Extract { salt, secret } => {
-            Key::Extract { salt: &salt.0, secret: &secret.0 }
-        }
+        control::Key::Extract { salt, secret } => Key::Extract { salt: &salt.0, secret: &secret.0 },
         control::Key::Packet(keys) => Key::Packet(read_packet_keys(keys)?),
         control::Key::Generate => Key::Generate,
         control::Key::Pkcs8(der) => Key::Pkcs8(&der.0),
@@ -238,8 +236,7 @@ fn read_packet_keys(keys: &control::PacketKeys) -> Option<PacketKeys<'_>> {
     let other = |key: &'_ Option<control::PacketKey>| key.is_some();
     let (previous, next) =
         (keys.previous.as_ref().and_then(read), keys.next.as_ref().and_then(read));
-    let whole =
-        previous.is_some() == other(&keys.previous) && next.is_some() == other(&keys.next);
+    let whole = previous.is_some() == other(&keys.previous) && next.is_some() == other(&keys.next);
     let (phase, since) = (keys.phase, keys.since);
     let current = read(&keys.current)?;
     whole.then_some(PacketKeys { header: &keys.header.0, current, phase, since, previous, next })
@@ -260,7 +257,9 @@ mod tests {
             Cost::Md5Crypt,
             Cost::ShaCrypt { rounds: 5_000 },
         ];
-        for (cost, effort) in costs.into_iter().zip([Effort::Full, Effort::Recall].into_iter().cycle()) {
+        for (cost, effort) in
+            costs.into_iter().zip([Effort::Full, Effort::Recall].into_iter().cycle())
+        {
             assert_eq!(read_cost(&put_cost(cost, effort)), Some((cost, effort)));
         }
         assert_eq!(read_cost(&[6; PARAMETER_BYTES]), None);
@@ -299,7 +298,8 @@ mod tests {
             let read = read_step(&step).unwrap();
             assert_eq!(put_step(&read), step);
         }
-        let mut step = put_step(&Step { algorithm: Algorithm::QuicAes128Gcm, key: Key::Packet(keys) });
+        let mut step =
+            put_step(&Step { algorithm: Algorithm::QuicAes128Gcm, key: Key::Packet(keys) });
         if let control::Key::Packet(keys) = &mut step.key
             && let Some(next) = &mut keys.next
         {
