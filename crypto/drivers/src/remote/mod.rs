@@ -73,6 +73,7 @@ impl RemoteOptions {
 /// Keeps an engine connected to a daemon. When it is dropped the driver is unregistered, and requests
 /// that are under way go back to the engine.
 pub struct Remote {
+    name: String,
     shared: Arc<Shared>,
     regions: Arc<Regions>,
     watcher: Option<JoinHandle<()>>,
@@ -101,7 +102,7 @@ impl Remote {
     /// The system's; `ConnectionRefused` if the daemon does not admit this client or speaks another
     /// version, `InvalidInput` if the engine does not take a driver of that name.
     pub fn connect(engine: &Engine, options: RemoteOptions) -> io::Result<Remote> {
-        let regions = Arc::new(Regions::default());
+        let (name, regions) = (options.name.clone(), Arc::new(Regions::default()));
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let watcher = Watcher {
             engine: engine.clone(),
@@ -114,7 +115,7 @@ impl Remote {
             Err(why) if watcher.options.at_once => return Err(why),
             _ => {}
         }
-        let mut remote = Remote { shared, regions, watcher: None };
+        let mut remote = Remote { name, shared, regions, watcher: None };
         let thread = thread::Builder::new().name("remote".into());
         remote.watcher = Some(thread.spawn(move || watcher.watch())?);
         Ok(remote)
@@ -135,6 +136,17 @@ impl Remote {
             let waited = self.shared.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
+    }
+
+    /// The driver of the connection that there is now, for those who examine it by itself. `None`
+    /// while the daemon is gone.
+    pub fn driver(&self) -> Option<Arc<dyn Driver>> {
+        let connection = lock(&self.shared.state).connection.clone()?;
+        Some(Arc::new(RemoteDriver {
+            name: self.name.clone(),
+            selection: Selection::Any,
+            connection,
+        }))
     }
 
     /// A buffer of so many bytes that the daemon reaches. A task whose data lies in it is worked on
