@@ -6,7 +6,7 @@ pub struct Event {
     /// The counter's or histogram's name. A part in braces stands for any one part (`{driver}`,
     /// `{algorithm}`).
     pub name: &'static str,
-    /// What one of it is; `ns`, nanoseconds, makes it a histogram.
+    /// What one of it is; `ns`, nanoseconds, and `requests a batch` make it a histogram.
     pub unit: &'static str,
     /// What it says, in one line.
     pub help: &'static str,
@@ -15,7 +15,7 @@ pub struct Event {
 impl Event {
     /// Whether a histogram keeps its values; otherwise a counter counts it.
     pub fn is_histogram(&self) -> bool {
-        self.unit == "ns"
+        matches!(self.unit, "ns" | "requests a batch")
     }
 
     /// Whether a counter or histogram of this name is of this event.
@@ -83,6 +83,18 @@ pub const EVENTS: &[Event] = &[
     event("engine.{driver}.{algorithm}.queue", "ns", "from submission to start, of a sample"),
     event("engine.{driver}.{algorithm}.run", "ns", "from start to finish, of a sample"),
     event("engine.{driver}.{algorithm}.deliver", "ns", "from finish to hand-over, of a sample"),
+    event("cryptod.requests", "requests", "of clients answered by the daemon's engine"),
+    event("cryptod.bytes", "bytes", "that clients' requests named"),
+    event("cryptod.refused", "requests", "of clients that made no sense or broke a limit"),
+    event("cryptod.busy", "requests", "of clients that had as much under way as they may"),
+    event("cryptod.batches", "batches", "of clients' requests handed to the engine"),
+    event("cryptod.batch", "requests a batch", "that went to the engine together, of a sample"),
+    event("cryptod.doorbells", "doorbells", "that clients rang to wake a pump"),
+    event("cryptod.wakeups", "wake-ups", "of clients that slept over an answer"),
+    event("cryptod.sleeps", "sleeps", "of pumps that had nothing to do"),
+    event("cryptod.clients.connected", "clients", "let in"),
+    event("cryptod.clients.gone", "clients", "that went"),
+    event("cryptod.clients.turned_away", "connections", "not let in"),
     event("client.{client}.operations", "operations", "requests run for one client"),
     event("client.{client}.bytes", "bytes", "that one client's requests worked on"),
     event(

@@ -80,6 +80,17 @@ impl Buffer {
         }
     }
 
+    /// Makes it so long. New bytes are zeros. Lent memory is copied first.
+    pub fn resize(&mut self, bytes: usize) {
+        if let Kind::Owned(own) = &mut self.0 {
+            own.resize(bytes, 0);
+        } else if self.len() != bytes {
+            let mut own = self.to_vec();
+            own.resize(bytes, 0);
+            *self = own.into();
+        }
+    }
+
     /// How many bytes it has.
     #[inline]
     pub fn len(&self) -> usize {

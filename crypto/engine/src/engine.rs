@@ -8,7 +8,7 @@ use crate::registry::{Hooks, Registry};
 use crate::slow::SlowPool;
 use crate::{
     Algorithm, Class, Demand, Derivation, Done, Driver, Error, Key, Operation, Parameters, Place,
-    Queue, Request, Selection, Session, Stream, Task, calibrate, chain, limits,
+    Queue, Request, Selection, Session, Stream, Task, Waker, calibrate, chain, limits,
 };
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -166,7 +166,18 @@ impl Engine {
     /// A queue for the thread that will own it, with room for so many requests (1 to
     /// [`QUEUE_DEPTH_MAX`](limits::QUEUE_DEPTH_MAX)) that were accepted and not handed back.
     pub fn queue(&self, depth: usize) -> Queue {
-        Queue::on(&self.inner.registry, &self.inner.slow, depth.clamp(1, limits::QUEUE_DEPTH_MAX))
+        self.queue_with(depth, Waker::new())
+    }
+
+    /// The same for a thread that waits for other things too, and so sleeps elsewhere: `call` wakes it
+    /// there, from any thread. [`Queue::arm`] asks for a call.
+    pub fn queue_calling(&self, depth: usize, call: impl Fn() + Send + Sync + 'static) -> Queue {
+        self.queue_with(depth, Waker::calling(call))
+    }
+
+    fn queue_with(&self, depth: usize, waker: Waker) -> Queue {
+        let depth = depth.clamp(1, limits::QUEUE_DEPTH_MAX);
+        Queue::on(&self.inner.registry, &self.inner.slow, depth, waker)
     }
 
     /// Starts a hash that is fed in pieces.

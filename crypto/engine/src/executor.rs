@@ -94,7 +94,7 @@ struct Inbox {
 
 impl ExecutorThread {
     pub fn new(registry: &Arc<Registry>, slow: &Arc<SlowPool>) -> Self {
-        let queue = Queue::on(registry, slow, limits::EXECUTOR_IN_FLIGHT_MAX);
+        let queue = Queue::on(registry, slow, limits::EXECUTOR_IN_FLIGHT_MAX, Waker::new());
         let shared = Arc::new(Shared { inbox: Mutex::default(), waker: queue.waker().clone() });
         let of_thread = shared.clone();
         let thread = thread::Builder::new().name("executor".into());

@@ -104,7 +104,12 @@ impl fmt::Debug for Queue {
 }
 
 impl Queue {
-    pub(crate) fn on(registry: &Arc<Registry>, slow: &Arc<SlowPool>, depth: usize) -> Self {
+    pub(crate) fn on(
+        registry: &Arc<Registry>,
+        slow: &Arc<SlowPool>,
+        depth: usize,
+        waker: Waker,
+    ) -> Self {
         Queue {
             registry: registry.clone(),
             slow: slow.clone(),
@@ -119,7 +124,7 @@ impl Queue {
             orders: Orders::default(),
             each: None,
             ahead: 0.0,
-            waker: Waker::new(),
+            waker,
             route: CachedRoute::NONE,
             epoch: 0,
         }
@@ -314,6 +319,15 @@ impl Queue {
             }
             _ => false,
         }
+    }
+
+    /// Says that the owner of a queue with a [wake-up call](crate::Engine::queue_calling) is about to
+    /// sleep: from now on one call will come when there may be something to poll. Returns whether
+    /// there is something already, so that it must not sleep.
+    pub fn arm(&mut self) -> bool {
+        self.waker.arm();
+        self.gather();
+        !self.done.is_empty()
     }
 
     pub(crate) fn waker(&self) -> &Waker {

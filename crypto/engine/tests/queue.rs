@@ -2,7 +2,7 @@
 //! finishes requests when it is told to, in whatever order, and can die.
 
 use keyway_engine::{
-    Algorithm, Demand, Driver, DriverQueue, DriverSession, Engine, Error, Flow, Key, Linear,
+    Algorithm, Cost, Demand, Driver, DriverQueue, DriverSession, Engine, Error, Flow, Key, Linear,
     Nonces, Operation, Parameters, Place, Queue, Request, Step, TAG_BYTES, Task, Usage, Waker,
 };
 use proptest::prelude::*;
@@ -565,4 +565,24 @@ proptest! {
             }
         }
     }
+}
+
+/// A thread that sleeps elsewhere is called when slow work is done, once for each time it asked.
+#[test]
+fn a_queue_calls_an_owner_that_sleeps_elsewhere() {
+    let engine = keyway_drivers::engine();
+    let (called, calls) = std::sync::mpsc::channel();
+    let mut queue = engine.queue_calling(8, move || called.send(()).unwrap());
+    let session = engine.session(Parameters::new(Algorithm::Pbkdf2Sha256, Key::None)).unwrap();
+    let cost = Cost::Pbkdf2 { iterations: 20_000 };
+    let mut done = Vec::new();
+    for _ in 0..3 {
+        let derive = Operation::derive(cost, b"secret".to_vec().into(), b"salt".to_vec(), 32);
+        queue.submit_one(Task::new(&session, derive), false).unwrap();
+        while !queue.arm() {
+            calls.recv().unwrap();
+        }
+        assert_eq!(queue.poll(&mut done), 1);
+    }
+    assert!(done.iter().all(|task| task.result() == Ok(32)));
 }

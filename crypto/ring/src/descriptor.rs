@@ -41,10 +41,11 @@ opcodes! {
     Seal = 1,
     /// `p` nonce, A additional data, B ciphertext and tag in place.
     Open = 2,
-    /// `p` number, `x` bytes of the header, B packet in place.
+    /// `p` number (8 bytes), `x` bytes of the header, B packet in place.
     Protect = 3,
-    /// `p` highest number so far and whether there is one, `x` where the number starts, B packet in
-    /// place; `r` number, bytes of the header, phase.
+    /// `p` highest number so far (8 bytes) and whether there is one (1 byte), `x` where the number starts,
+    /// B packet in place; `r` number (8 bytes), bytes of the header (4), phase (4: 0 current, 1
+    /// previous, 2 next).
     Unprotect = 4,
     /// `p` sample; `r` mask.
     Mask = 5,
@@ -56,7 +57,7 @@ opcodes! {
     Compress = 8,
     /// A what was compressed; B out.
     Decompress = 9,
-    /// `p` length of the message, `x` 0 to protect and 1 to unprotect, A parts (each [`PART_BYTES`]
+    /// `p` length of the message (8 bytes), `x` 0 to protect and 1 to unprotect, A parts (each [`PART_BYTES`]
     /// bytes), B data in place.
     Chain = 10,
     /// A message; B out.
@@ -83,16 +84,36 @@ opcodes! {
     PrivateDecrypt = 21,
     /// B out.
     Random = 22,
-    /// `p` cost, A password, C salt; B out.
+    /// `p` cost ([`cost`]), A password, C salt; B out.
     Derive = 23,
     /// `p` cost and effort, `x` bytes of the salt, A password, B name of the entry, C salt and then what
     /// is expected.
     VerifyPassword = 24,
 }
 
-/// Bytes of one part of a chain, as it lies in a segment: 1 of its kind, 1 of its kind of
-/// initialisation vector, 6 unused, 16 of the vector or its place, and two ranges of 16 bytes each.
+/// Bytes of one part of a chain, as it lies in a segment: 1 of its kind (0 cipher, 1 MAC, 2
+/// compression), 1 of its kind of initialisation vector (0 given, 1 in the data), 6 unused, 16 of the
+/// vector or, in the first 8, its place, and two ranges of 16 bytes each: text, or what is
+/// authenticated and the tag. A range is its start and its end.
 pub const PART_BYTES: usize = 56;
+
+/// How a password's cost lies in the parameters: byte 0 has its kind, byte 1 the effort of
+/// [`Opcode::VerifyPassword`] (0 recall, 1 full), and three numbers of 4 bytes each follow from byte 4
+/// on, in the order in which the kinds have them here.
+pub mod cost {
+    /// Iterations.
+    pub const PBKDF2: u8 = 0;
+    /// Memory in KiB, passes, lanes.
+    pub const ARGON2: u8 = 1;
+    /// The logarithm of N, r, p.
+    pub const SCRYPT: u8 = 2;
+    /// The logarithm of the rounds.
+    pub const BCRYPT: u8 = 3;
+    /// Nothing.
+    pub const MD5_CRYPT: u8 = 4;
+    /// Rounds.
+    pub const SHA_CRYPT: u8 = 5;
+}
 
 /// A session's handle: it means something to the client that opened it, and to nobody else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

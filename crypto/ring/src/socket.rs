@@ -59,6 +59,18 @@ impl Socket {
     /// The system's; `InvalidInput` if it is longer than [`MESSAGE_BYTES_MAX`] or brings more than
     /// [`MESSAGE_FDS_MAX`] files.
     pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.send_with(bytes, fds, SendFlags::NOSIGNAL)
+    }
+
+    /// The same, without waiting: `WouldBlock` if the other side does not read.
+    ///
+    /// # Errors
+    /// As [`Socket::send`].
+    pub fn try_send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.send_with(bytes, fds, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+    }
+
+    fn send_with(&self, bytes: &[u8], fds: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
         if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > MESSAGE_FDS_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the message is too long"));
         }
@@ -68,7 +80,6 @@ impl Socket {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let sent = rustix::io::retry_on_intr(|| {
-            let flags = SendFlags::NOSIGNAL;
             rustix::net::sendmsg(&self.0, &[IoSlice::new(bytes)], &mut ancillary, flags)
         })?;
         match sent == bytes.len() {

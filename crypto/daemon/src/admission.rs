@@ -1,0 +1,108 @@
+//! Who may be a client, and who may look after the keys.
+
+use rustix::net::sockopt::socket_peercred;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// The process at the other end of a connection, as the system says when it connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The user it runs as.
+    pub user: u32,
+    /// Its groups, the first one first.
+    pub groups: Vec<u32>,
+    /// Its number.
+    pub process: u32,
+    /// Its program, where the system tells. A process can change it, so it is worth only what the user
+    /// it runs as is.
+    pub executable: Option<PathBuf>,
+}
+
+impl Caller {
+    /// Who is connected there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn of(socket: impl AsFd) -> io::Result<Self> {
+        let credentials = socket_peercred(socket)?;
+        let process = credentials.pid.as_raw_nonzero().get() as u32;
+        let group = credentials.gid.as_raw();
+        let mut groups = vec![group];
+        let of_process = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let others = of_process.lines().find_map(|line| line.strip_prefix("Groups:"));
+        let others = others.unwrap_or_default().split_ascii_whitespace();
+        groups.extend(others.filter_map(|it| it.parse::<u32>().ok()).filter(|it| *it != group));
+        let executable = fs::read_link(format!("/proc/{process}/exe")).ok();
+        Ok(Caller { user: credentials.uid.as_raw(), groups, process, executable })
+    }
+}
+
+/// Who is let in. Whoever runs as the daemon's own user or as root always is, and looks after the keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// Users, by number.
+    pub users: Vec<u32>,
+    /// Groups, by number.
+    pub groups: Vec<u32>,
+    /// If there are any, a client other than the daemon's own user and root must also run one of these
+    /// programs.
+    pub programs: Vec<PathBuf>,
+    /// Whether every user is let in.
+    pub everybody: bool,
+}
+
+impl Admission {
+    /// Whether it may be a client.
+    pub fn admits(&self, caller: &Caller) -> bool {
+        if self.administers(caller) {
+            return true;
+        }
+        let by_user = self.everybody || self.users.contains(&caller.user);
+        let is_listed = by_user || caller.groups.iter().any(|group| self.groups.contains(group));
+        let runs = |program: &Path| self.programs.iter().any(|listed| listed == program);
+        is_listed && (self.programs.is_empty() || caller.executable.as_deref().is_some_and(runs))
+    }
+
+    /// Whether it may look after the daemon and its keys.
+    pub fn administers(&self, caller: &Caller) -> bool {
+        caller.user == 0 || caller.user == rustix::process::getuid().as_raw()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(user: u32, groups: &[u32], executable: &str) -> Caller {
+        let executable = Some(executable.into());
+        Caller { user, groups: groups.to_vec(), process: 1, executable }
+    }
+
+    #[test]
+    fn nobody_but_its_own_user_and_root_is_let_in_unless_listed() {
+        let own = rustix::process::getuid().as_raw();
+        let stranger = caller(own + 1_000, &[own + 2_000, 77], "/usr/bin/thing");
+        let none = Admission::default();
+        assert!(none.admits(&caller(own, &[], "/x")) && none.admits(&caller(0, &[], "/x")));
+        assert!(!none.admits(&stranger) && !none.administers(&stranger));
+        let by_group = Admission { groups: vec![77], ..Admission::default() };
+        assert!(by_group.admits(&stranger) && !by_group.administers(&stranger));
+        let by_user = Admission { users: vec![stranger.user], ..Admission::default() };
+        assert!(by_user.admits(&stranger));
+        let program = |path: &str| Admission { programs: vec![path.into()], ..by_user.clone() };
+        assert!(program("/usr/bin/thing").admits(&stranger));
+        assert!(!program("/usr/bin/other").admits(&stranger));
+        let everybody = Admission { everybody: true, ..Admission::default() };
+        assert!(everybody.admits(&stranger) && !everybody.administers(&stranger));
+    }
+
+    #[test]
+    fn a_caller_is_the_process_that_connected() {
+        let (one, _other) = keyway_ring::Socket::pair().unwrap();
+        let caller = Caller::of(&one).unwrap();
+        assert_eq!(caller.process, std::process::id());
+        assert_eq!(caller.user, rustix::process::getuid().as_raw());
+        assert_eq!(caller.executable, std::env::current_exe().ok());
+    }
+}

@@ -1,0 +1,24 @@
+//! cryptod: an engine for other processes, and the keys that none of them sees.
+//!
+//! ```text
+//! client ── Unix socket ──▶ server (control thread) ── commands ──▶ pump ──▶ engine
+//!        ◀────────── rings and regions, in shared memory ─────────▶
+//! ```
+//!
+//! A client connects to the socket and is admitted by the credentials of its process ([`Admission`]). It
+//! asks for queue pairs, registers memory, and opens sessions (`server`). From then on its requests go
+//! past the system, through the rings, to a pump, which takes them in turn with those of others (`pump`,
+//! [`fair`]) and has an engine do them. To read it, begin with `pump`, then `request`, then `server`.
+//!
+//! What may not enter: any primitive (that is a driver's), what a directory is, flags and output.
+#![forbid(unsafe_code)]
+
+mod admission;
+pub mod fair;
+pub mod limits;
+mod pump;
+mod request;
+mod server;
+
+pub use admission::{Admission, Caller};
+pub use server::{Daemon, Options, listen};

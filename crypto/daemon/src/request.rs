@@ -1,0 +1,421 @@
+//! Between the bytes of a ring and an operation of the engine.
+//!
+//! A request's bytes are copied out of the client's reach before anything looks at them, and what it
+//! put out is copied back when it is done. So a client that changes its memory meanwhile changes nothing
+//! that was checked, and sees nothing that was not.
+
+use keyway_engine::{
+    Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Iv, Opened, Operation, Part, Phase, Zeroizing,
+};
+use keyway_ring::SharedMemory;
+use keyway_ring::descriptor::{
+    Completion, Descriptor, Opcode, PARAMETER_BYTES, PART_BYTES, Segment, Status, cost,
+};
+
+/// Why a request is refused before the engine sees it.
+pub type Refusal = Status;
+
+/// Copies a request into an operation, whose buffers are used again if it is of the same kind.
+pub fn load(
+    descriptor: &Descriptor,
+    opcode: Opcode,
+    memory: &SharedMemory,
+    operation: &mut Operation,
+) -> Result<(), Refusal> {
+    check(descriptor, memory)?;
+    if opcode_of(operation) != opcode {
+        *operation = empty(opcode).ok_or(Status::InvalidRequest)?;
+    }
+    let [a, b, c] = descriptor.segments;
+    let from = Source { memory };
+    let parameters = &descriptor.parameters;
+    match operation {
+        Operation::Seal { nonce, aad, data, .. } | Operation::Open { nonce, aad, data } => {
+            *nonce = first(parameters);
+            from.load(a, aad)?;
+            from.load(b, data)
+        }
+        Operation::Protect { number, header_bytes, packet } => {
+            *number = u64::from_ne_bytes(first(parameters));
+            *header_bytes = descriptor.extra as usize;
+            from.load(b, packet)
+        }
+        Operation::Unprotect { largest, number_at, packet, .. } => {
+            let known = parameters[8] != 0;
+            *largest = known.then(|| u64::from_ne_bytes(first(parameters)));
+            *number_at = descriptor.extra as usize;
+            from.load(b, packet)
+        }
+        Operation::Mask { sample, .. } => {
+            *sample = *parameters;
+            Ok(())
+        }
+        Operation::Encrypt { iv, data } | Operation::Decrypt { iv, data } => {
+            *iv = *parameters;
+            from.load(b, data)
+        }
+        Operation::Compress { data, out } | Operation::Decompress { data, out } => {
+            make_room(b, out);
+            from.load(a, data)
+        }
+        Operation::Chain { direction, data, length, parts } => {
+            *direction = match descriptor.extra {
+                0 => Direction::Protect,
+                1 => Direction::Unprotect,
+                _ => return Err(Status::InvalidRequest),
+            };
+            *length = index(u64::from_ne_bytes(first(parameters)))?;
+            let mut bytes = Vec::new();
+            from.load(a, &mut bytes)?;
+            *parts = parts_of(&bytes)?;
+            from.load(b, data)
+        }
+        Operation::Digest { data, out } | Operation::Mac { data, out } => {
+            make_room(b, out);
+            from.load(a, data)
+        }
+        Operation::Expand { info, out } => {
+            make_room(b, out);
+            from.load(a, info)
+        }
+        Operation::PublicKey { out } => {
+            make_room(b, out);
+            Ok(())
+        }
+        Operation::Agree { peer, out } => {
+            make_room(b, out);
+            from.load(a, peer)
+        }
+        Operation::Encapsulate { peer, ciphertext, secret } => {
+            make_room(b, ciphertext);
+            make_room(c, secret);
+            from.load(a, peer)
+        }
+        Operation::Decapsulate { ciphertext, secret } => {
+            make_room(b, secret);
+            from.load(a, ciphertext)
+        }
+        Operation::Sign { message, out } => {
+            make_room(b, out);
+            from.load(a, message)
+        }
+        Operation::Verify { public_key, message, signature } => {
+            from.load(a, public_key)?;
+            from.load(b, message)?;
+            from.load(c, signature)
+        }
+        Operation::PublicEncrypt { public_key, message, out } => {
+            make_room(b, out);
+            from.load(a, public_key)?;
+            from.load(c, message)
+        }
+        Operation::PrivateDecrypt { ciphertext, out } => {
+            make_room(b, out);
+            from.load(a, ciphertext)
+        }
+        Operation::Random { out } => {
+            make_room(b, out);
+            Ok(())
+        }
+        Operation::Derive { cost, password, salt, out } => {
+            *cost = cost_of(parameters)?;
+            make_room(b, out);
+            from.load(a, password)?;
+            from.load(c, salt)
+        }
+        Operation::VerifyPassword { effort, cost, entry, password, salt, expected } => {
+            *cost = cost_of(parameters)?;
+            *effort = match parameters[1] {
+                0 => Effort::Recall,
+                1 => Effort::Full,
+                _ => return Err(Status::InvalidRequest),
+            };
+            from.load(a, password)?;
+            from.load(b, entry)?;
+            let (whole, front) = (c.bytes, descriptor.extra.min(c.bytes));
+            from.load(Segment { bytes: front, ..c }, salt)?;
+            // It ends where C ends, so it does not overflow.
+            from.load(Segment { offset: c.offset + front, bytes: whole - front }, expected)
+        }
+    }
+}
+
+/// Copies what a request put out to where its descriptor says, and says how it ended.
+pub fn store(
+    descriptor: &Descriptor,
+    memory: &SharedMemory,
+    operation: &Operation,
+    result: Result<usize, Error>,
+    makes_nonces: bool,
+) -> Completion {
+    let mut completion = Completion {
+        cookie: descriptor.cookie,
+        status: status_of(&result),
+        used: result.map_or(0, |used| u32::try_from(used).unwrap_or(u32::MAX)),
+        result: [0; PARAMETER_BYTES],
+    };
+    let done = result.is_ok();
+    let [_, b, c] = descriptor.segments;
+    let used = |out: &[u8]| result.unwrap_or(0).min(out.len());
+    let out = &mut completion.result;
+    // Every segment was checked when the request was taken, and memory keeps its length.
+    let put = |segment: Segment, bytes: &[u8]| {
+        let _ = memory.write(segment.offset as usize, bytes);
+    };
+    match operation {
+        Operation::Seal { nonce, data, tag, .. } if done => {
+            put(b, data);
+            *out = *tag;
+            if makes_nonces && c.bytes as usize >= nonce.len() {
+                put(c, nonce);
+            }
+        }
+        // Where the tag did not check, nothing of the text is in it.
+        Operation::Open { data, .. } => put(b, data),
+        Operation::Unprotect { packet, opened, .. } => {
+            put(b, packet);
+            if done {
+                *out = found(opened);
+            }
+        }
+        Operation::Mask { out: mask, .. } if done => out[..mask.len()].copy_from_slice(mask),
+        Operation::Protect { packet: data, .. }
+        | Operation::Encrypt { data, .. }
+        | Operation::Decrypt { data, .. }
+        | Operation::Chain { data, .. }
+            if done =>
+        {
+            put(b, data)
+        }
+        Operation::Encapsulate { ciphertext, secret, .. } if done => {
+            put(b, ciphertext);
+            put(c, secret);
+        }
+        Operation::Verify { .. } | Operation::VerifyPassword { .. } => {}
+        _ if done => {
+            let bytes = operation.output();
+            put(b, &bytes[..used(bytes)]);
+        }
+        _ => {}
+    }
+    completion
+}
+
+/// An answer to a request that was refused.
+pub fn refused(cookie: u32, status: Refusal) -> Completion {
+    Completion { cookie, status, used: 0, result: [0; PARAMETER_BYTES] }
+}
+
+/// Bytes that a request names.
+pub fn bytes(descriptor: &Descriptor) -> usize {
+    descriptor.segments.iter().map(|segment| segment.bytes as usize).sum()
+}
+
+/// Whether all segments lie in the memory and none over another.
+fn check(descriptor: &Descriptor, memory: &SharedMemory) -> Result<(), Refusal> {
+    let [a, b, c] = descriptor.segments;
+    let inside = |segment: Segment| segment.end() <= memory.bytes() as u64;
+    let apart = !a.overlaps(b) && !b.overlaps(c) && !a.overlaps(c);
+    if inside(a) && inside(b) && inside(c) && apart { Ok(()) } else { Err(Status::BadSegment) }
+}
+
+/// Where requests are copied from.
+struct Source<'a> {
+    memory: &'a SharedMemory,
+}
+
+impl Source<'_> {
+    #[inline]
+    fn load(&self, segment: Segment, into: &mut impl Bytes) -> Result<(), Refusal> {
+        let into = into.of_length(segment.bytes as usize);
+        self.memory.read(segment.offset as usize, into).map_err(|_| Status::BadSegment)
+    }
+}
+
+fn make_room(segment: Segment, out: &mut impl Bytes) {
+    out.of_length(segment.bytes as usize);
+}
+
+/// What a request's bytes go into.
+trait Bytes {
+    /// All of it, made so long.
+    fn of_length(&mut self, bytes: usize) -> &mut [u8];
+}
+
+impl Bytes for Vec<u8> {
+    fn of_length(&mut self, bytes: usize) -> &mut [u8] {
+        self.resize(bytes, 0);
+        self
+    }
+}
+
+impl Bytes for Zeroizing<Vec<u8>> {
+    fn of_length(&mut self, bytes: usize) -> &mut [u8] {
+        self.resize(bytes, 0);
+        self
+    }
+}
+
+impl Bytes for Buffer {
+    fn of_length(&mut self, bytes: usize) -> &mut [u8] {
+        self.resize(bytes);
+        self
+    }
+}
+
+/// The first bytes of the parameters.
+fn first<const N: usize>(parameters: &[u8; PARAMETER_BYTES]) -> [u8; N] {
+    std::array::from_fn(|index| parameters.get(index).copied().unwrap_or(0))
+}
+
+fn index(value: u64) -> Result<usize, Refusal> {
+    usize::try_from(value).map_err(|_| Status::InvalidRequest)
+}
+
+fn parts_of(bytes: &[u8]) -> Result<Vec<Part>, Refusal> {
+    let (parts, rest) = bytes.as_chunks::<PART_BYTES>();
+    if !rest.is_empty() || parts.len() > keyway_engine::limits::CHAIN_STEPS_MAX {
+        return Err(Status::InvalidRequest);
+    }
+    parts.iter().map(part_of).collect()
+}
+
+fn part_of(bytes: &[u8; PART_BYTES]) -> Result<Part, Refusal> {
+    let number = |at: usize| {
+        let (words, _) = bytes.as_chunks::<8>();
+        words
+            .get(at / 8)
+            .map_or(Err(Status::InvalidRequest), |word| index(u64::from_ne_bytes(*word)))
+    };
+    let range = |at| Ok(number(at)?..number(at + 8)?);
+    Ok(match (bytes[0], bytes[1]) {
+        (0, 0) => {
+            let mut iv = [0; IV_BYTES_MAX];
+            iv.copy_from_slice(&bytes[8..24]);
+            Part::Cipher { iv: Iv::Given(iv), text: range(24)? }
+        }
+        (0, 1) => Part::Cipher { iv: Iv::At(number(8)?), text: range(24)? },
+        (1, _) => Part::Mac { over: range(24)?, tag: range(40)? },
+        (2, _) => Part::Compression { text: range(24)? },
+        _ => return Err(Status::InvalidRequest),
+    })
+}
+
+fn cost_of(parameters: &[u8; PARAMETER_BYTES]) -> Result<Cost, Refusal> {
+    let (words, _) = parameters.as_chunks::<4>();
+    let [_, one, two, three] =
+        [0, 1, 2, 3].map(|at| words.get(at).map_or(0, |word| u32::from_ne_bytes(*word)));
+    Ok(match parameters[0] {
+        cost::PBKDF2 => Cost::Pbkdf2 { iterations: one },
+        cost::ARGON2 => Cost::Argon2 { memory_kib: one, passes: two, lanes: three },
+        cost::SCRYPT => Cost::Scrypt {
+            log_n: u8::try_from(one).map_err(|_| Status::InvalidRequest)?,
+            r: two,
+            p: three,
+        },
+        cost::BCRYPT => Cost::Bcrypt { log_rounds: one },
+        cost::MD5_CRYPT => Cost::Md5Crypt,
+        cost::SHA_CRYPT => Cost::ShaCrypt { rounds: one },
+        _ => return Err(Status::InvalidRequest),
+    })
+}
+
+fn found(opened: &Opened) -> [u8; PARAMETER_BYTES] {
+    let phase: u32 = match opened.phase {
+        Phase::Current => 0,
+        Phase::Previous => 1,
+        Phase::Next => 2,
+    };
+    let mut result = [0; PARAMETER_BYTES];
+    result[..8].copy_from_slice(&opened.number.to_ne_bytes());
+    result[8..12].copy_from_slice(&(opened.header_bytes as u32).to_ne_bytes());
+    result[12..].copy_from_slice(&phase.to_ne_bytes());
+    result
+}
+
+/// What the client is told of an error: its kind, and nothing that another client could have caused.
+pub fn status_of<T>(result: &Result<T, Error>) -> Status {
+    match result {
+        Ok(_) => Status::Done,
+        Err(Error::Unsupported(_) | Error::Disabled(_) | Error::NoSuchDriver) => {
+            Status::Unsupported
+        }
+        Err(Error::InvalidKey(_)) => Status::InvalidKey,
+        Err(Error::InvalidRequest(_)) => Status::InvalidRequest,
+        Err(Error::Authentication) => Status::Authentication,
+        Err(Error::Busy) => Status::Busy,
+        Err(Error::Exhausted(_)) => Status::Exhausted,
+        Err(Error::Closed | Error::Gone) => Status::Gone,
+        Err(Error::Driver { .. }) => Status::Driver,
+    }
+}
+
+fn opcode_of(operation: &Operation) -> Opcode {
+    match operation {
+        Operation::Seal { .. } => Opcode::Seal,
+        Operation::Open { .. } => Opcode::Open,
+        Operation::Protect { .. } => Opcode::Protect,
+        Operation::Unprotect { .. } => Opcode::Unprotect,
+        Operation::Mask { .. } => Opcode::Mask,
+        Operation::Encrypt { .. } => Opcode::Encrypt,
+        Operation::Decrypt { .. } => Opcode::Decrypt,
+        Operation::Compress { .. } => Opcode::Compress,
+        Operation::Decompress { .. } => Opcode::Decompress,
+        Operation::Chain { .. } => Opcode::Chain,
+        Operation::Digest { .. } => Opcode::Digest,
+        Operation::Mac { .. } => Opcode::Mac,
+        Operation::Expand { .. } => Opcode::Expand,
+        Operation::PublicKey { .. } => Opcode::PublicKey,
+        Operation::Agree { .. } => Opcode::Agree,
+        Operation::Encapsulate { .. } => Opcode::Encapsulate,
+        Operation::Decapsulate { .. } => Opcode::Decapsulate,
+        Operation::Sign { .. } => Opcode::Sign,
+        Operation::Verify { .. } => Opcode::Verify,
+        Operation::PublicEncrypt { .. } => Opcode::PublicEncrypt,
+        Operation::PrivateDecrypt { .. } => Opcode::PrivateDecrypt,
+        Operation::Random { .. } => Opcode::Random,
+        Operation::Derive { .. } => Opcode::Derive,
+        Operation::VerifyPassword { .. } => Opcode::VerifyPassword,
+    }
+}
+
+/// An operation of that kind with empty buffers. `None` for [`Opcode::Null`], which is none.
+pub fn empty(opcode: Opcode) -> Option<Operation> {
+    let none = Vec::<u8>::new;
+    Some(match opcode {
+        Opcode::Null => return None,
+        Opcode::Seal => Operation::seal([0; 12], none(), none()),
+        Opcode::Open => Operation::open([0; 12], none(), none()),
+        Opcode::Protect => Operation::protect(0, 0, none()),
+        Opcode::Unprotect => Operation::unprotect(None, 0, none()),
+        Opcode::Mask => Operation::mask([0; 16]),
+        Opcode::Encrypt => Operation::encrypt([0; IV_BYTES_MAX], none()),
+        Opcode::Decrypt => Operation::decrypt([0; IV_BYTES_MAX], none()),
+        Opcode::Compress => Operation::compress(none(), 0),
+        Opcode::Decompress => Operation::decompress(none(), 0),
+        Opcode::Chain => Operation::chain(Direction::Protect, none(), 0, Vec::new()),
+        Opcode::Digest => Operation::Digest { data: none().into(), out: none() },
+        Opcode::Mac => Operation::Mac { data: none().into(), out: none() },
+        Opcode::Expand => Operation::expand(none(), 0),
+        Opcode::PublicKey => Operation::PublicKey { out: none() },
+        Opcode::Agree => Operation::Agree { peer: none(), out: none().into() },
+        Opcode::Encapsulate => {
+            Operation::Encapsulate { peer: none(), ciphertext: none(), secret: none().into() }
+        }
+        Opcode::Decapsulate => Operation::Decapsulate { ciphertext: none(), secret: none().into() },
+        Opcode::Sign => Operation::Sign { message: none(), out: none() },
+        Opcode::Verify => Operation::verify(none(), none(), none()),
+        Opcode::PublicEncrypt => Operation::public_encrypt(none(), none(), 0),
+        Opcode::PrivateDecrypt => Operation::private_decrypt(none(), 0),
+        Opcode::Random => Operation::random(0),
+        Opcode::Derive => Operation::derive(Cost::Md5Crypt, none().into(), none(), 0),
+        Opcode::VerifyPassword => Operation::VerifyPassword {
+            effort: Effort::Recall,
+            cost: Cost::Md5Crypt,
+            entry: none(),
+            password: none().into(),
+            salt: none(),
+            expected: none(),
+        },
+    })
+}

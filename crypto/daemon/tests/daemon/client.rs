@@ -1,0 +1,174 @@
+//! A client by hand.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use keyway_ring::control::{self, Answer, Ask, Key, Secret, Step, VERSION};
+use keyway_ring::descriptor::{
+    Completion, Descriptor, Opcode, RegionHandle, Segment, SessionHandle, Status,
+};
+use keyway_ring::{ClientEnd, Doorbell, Received, RingMemory, SharedMemory, Socket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long anything may take here.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Client {
+    pub socket: Socket,
+}
+
+pub struct Pair {
+    pub end: ClientEnd,
+    pub bell: Doorbell,
+    pub memory: RingMemory,
+    pub number: u32,
+}
+
+pub struct Region {
+    pub memory: SharedMemory,
+    pub handle: RegionHandle,
+}
+
+impl Client {
+    /// One that has said who it is.
+    pub fn new(socket: &Path) -> Self {
+        let client = Client { socket: Socket::connect(socket).unwrap() };
+        let hello = Ask::Hello { version: VERSION, name: "test".to_owned() };
+        assert!(matches!(client.ask(&hello), Answer::Hello { version: VERSION, .. }));
+        client
+    }
+
+    pub fn say(&self, ask: &Ask, fds: &[BorrowedFd<'_>]) {
+        self.socket.send(&control::encode(ask).unwrap(), fds).unwrap();
+    }
+
+    pub fn hear(&self) -> (Answer, Received) {
+        let mut received = self.socket.receive().unwrap().expect("the daemon hung up");
+        let answer = control::decode_answer(&received.bytes).unwrap();
+        received.bytes.clear();
+        (answer, received)
+    }
+
+    pub fn ask(&self, ask: &Ask) -> Answer {
+        self.say(ask, &[]);
+        self.hear().0
+    }
+
+    /// Whether the daemon has sent it away.
+    pub fn is_sent_away(&self) -> bool {
+        loop {
+            match self.socket.receive() {
+                Ok(Some(_)) => continue,
+                Ok(None) => return true,
+                Err(why) => return why.kind() == std::io::ErrorKind::ConnectionReset,
+            }
+        }
+    }
+
+    pub fn pair(&self, entries: u32) -> Pair {
+        self.say(&Ask::Queue { entries }, &[]);
+        let (answer, mut received) = self.hear();
+        let Answer::Queue { queue, entries } = answer else { panic!("{answer:?}") };
+        let bell = Doorbell::from_fd(received.fds.pop().unwrap());
+        let memory = RingMemory::adopt(received.fds.pop().unwrap(), entries).unwrap();
+        Pair { end: memory.client_end().unwrap(), bell, memory, number: queue }
+    }
+
+    pub fn region(&self, bytes: usize) -> Region {
+        let memory = SharedMemory::create(bytes).unwrap();
+        self.say(&Ask::Region, &[memory.as_fd()]);
+        let (answer, _) = self.hear();
+        let Answer::Region { region } = answer else { panic!("{answer:?}") };
+        Region { memory, handle: region }
+    }
+
+    pub fn open(&self, algorithm: &str, key: Key) -> SessionHandle {
+        match self.ask(&Ask::Open { steps: vec![Step { algorithm: algorithm.to_owned(), key }] }) {
+            Answer::Session { session, .. } => session,
+            answer => panic!("{answer:?}"),
+        }
+    }
+
+    pub fn aes(&self) -> SessionHandle {
+        self.open("aes-128-gcm", Key::Secret(Secret(vec![7; 16])))
+    }
+}
+
+impl Pair {
+    /// Has one request done, and rings where the daemon wants it.
+    pub fn run(&mut self, descriptor: &Descriptor) -> Completion {
+        self.submit(descriptor);
+        self.next()
+    }
+
+    pub fn submit(&mut self, descriptor: &Descriptor) {
+        self.end.submit(descriptor);
+        if self.end.must_ring() {
+            self.bell.ring();
+        }
+    }
+
+    pub fn next(&mut self) -> Completion {
+        let begun = Instant::now();
+        loop {
+            if let Some(completion) = self.end.poll() {
+                return completion;
+            }
+            assert!(begun.elapsed() < PATIENCE, "no answer");
+            let armed = self.end.armed().unwrap();
+            armed.set();
+            if !self.end.is_ready() {
+                armed.sleep(Duration::from_millis(100));
+            }
+        }
+    }
+
+    pub fn null(&mut self) -> Completion {
+        self.run(&Descriptor { opcode: Opcode::Null as u8, cookie: 77, ..Descriptor::default() })
+    }
+}
+
+impl Region {
+    /// A request to seal that text under a nonce of zeros: it lies at the start of the region.
+    pub fn seal(&self, session: SessionHandle, text: &[u8]) -> Descriptor {
+        self.memory.write(0, text).unwrap();
+        Descriptor {
+            opcode: Opcode::Seal as u8,
+            session,
+            region: self.handle,
+            cookie: 5,
+            segments: [
+                Segment::default(),
+                Segment { offset: 0, bytes: text.len() as u32 },
+                Segment::default(),
+            ],
+            ..Descriptor::default()
+        }
+    }
+
+    pub fn bytes(&self, offset: usize, bytes: usize) -> Vec<u8> {
+        let mut out = vec![0; bytes];
+        self.memory.read(offset, &mut out).unwrap();
+        out
+    }
+}
+
+/// Seals a text and looks at it: what an honest client does, to see whether it is still served.
+pub fn is_served(socket: &Path) {
+    let client = Client::new(socket);
+    let (mut pair, region, session) = (client.pair(8), client.region(4096), client.aes());
+    let completion = pair.run(&region.seal(session, b"text"));
+    assert_eq!((completion.status, completion.used, completion.cookie), (Status::Done, 4, 5));
+    let (text, tag) = sealed(b"text");
+    assert_eq!((region.bytes(0, 4), completion.result), (text, tag));
+}
+
+/// The same by the engine itself.
+pub fn sealed(text: &[u8]) -> (Vec<u8>, [u8; 16]) {
+    use keyway_engine::{Algorithm, Key, Parameters};
+    let engine = keyway_drivers::engine();
+    let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16])));
+    let mut text = text.to_vec();
+    let tag = session.unwrap().seal(&[0; 12], &[], &mut text).unwrap();
+    (text, tag)
+}

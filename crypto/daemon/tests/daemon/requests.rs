@@ -1,0 +1,112 @@
+//! What an honest client gets.
+
+use crate::Served;
+use crate::client::{Client, is_served, sealed};
+use keyway_ring::control::{Answer, Ask, Key};
+use keyway_ring::descriptor::{Descriptor, Opcode, Segment, Status};
+use std::thread;
+
+#[test]
+fn a_request_is_done_and_answered() {
+    let served = Served::start();
+    is_served(&served.socket());
+    let client = Client::new(&served.socket());
+    let mut pair = client.pair(4);
+    for _ in 0..100 {
+        let completion = pair.null();
+        assert_eq!((completion.cookie, completion.status), (77, Status::Done));
+    }
+    let Answer::Status(status) = client.ask(&Ask::Status) else { panic!() };
+    let own = status.clients.iter().find(|it| it.queues == 1).unwrap();
+    assert_eq!((own.requests, own.name.as_str(), own.process), (100, "test", std::process::id()));
+}
+
+/// Requests of many clients that wait at the same time go to the engine together, and each gets its own
+/// answer.
+#[test]
+fn many_clients_are_served_at_the_same_time() {
+    let served = Served::start();
+    let socket = &served.socket();
+    let known: Vec<_> = (0..=u8::MAX).map(|byte| sealed(&[byte; 100])).collect();
+    let known = &known;
+    thread::scope(|scope| {
+        for number in 0..8_u8 {
+            scope.spawn(move || {
+                let client = Client::new(socket);
+                let (mut pair, region, session) =
+                    (client.pair(16), client.region(1 << 16), client.aes());
+                for round in 0..200_u32 {
+                    for cookie in 0..16_u32 {
+                        let text = [number ^ round as u8; 100];
+                        let offset = cookie * 128;
+                        region.memory.write(offset as usize, &text).unwrap();
+                        let mut descriptor = region.seal(session, &[]);
+                        descriptor.cookie = cookie;
+                        descriptor.segments[1] = Segment { offset, bytes: 100 };
+                        pair.submit(&descriptor);
+                    }
+                    let expected = &known[usize::from(number ^ round as u8)];
+                    for _ in 0..16 {
+                        let completion = pair.next();
+                        assert_eq!(completion.status, Status::Done);
+                        let text = region.bytes(completion.cookie as usize * 128, 100);
+                        assert_eq!((text, completion.result), *expected);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Slow requests do not stand before fast ones.
+#[test]
+fn fast_requests_pass_slow_ones() {
+    let served = Served::start();
+    let client = Client::new(&served.socket());
+    let (mut pair, region) = (client.pair(8), client.region(4096));
+    let slow = client.open("pbkdf2-sha-256", Key::None);
+    region.memory.write(0, b"passwordsalt").unwrap();
+    let mut parameters = [0; 16];
+    parameters[4..8].copy_from_slice(&300_000_u32.to_ne_bytes());
+    let at = |offset, bytes| Segment { offset, bytes };
+    let derive = Descriptor {
+        opcode: Opcode::Derive as u8,
+        session: slow,
+        region: region.handle,
+        cookie: 1,
+        parameters,
+        segments: [at(0, 8), at(64, 32), at(8, 4)],
+        ..Descriptor::default()
+    };
+    pair.submit(&derive);
+    for _ in 0..10 {
+        assert_eq!(pair.null().cookie, 77);
+    }
+    let completion = pair.next();
+    assert_eq!((completion.cookie, completion.status, completion.used), (1, Status::Done, 32));
+    assert_ne!(region.bytes(64, 32), [0; 32]);
+}
+
+/// Who sleeps over its answer is woken, and a daemon that sleeps is rung.
+#[test]
+fn both_sides_sleep_and_are_woken() {
+    let served = Served::start();
+    let client = Client::new(&served.socket());
+    let mut pair = client.pair(4);
+    for _ in 0..20 {
+        // The daemon parks the pair when nothing comes.
+        while !is_armed(&pair.memory) {
+            thread::yield_now();
+        }
+        assert_eq!(pair.null().cookie, 77);
+    }
+    let Answer::Status(status) = client.ask(&Ask::Status) else { panic!() };
+    assert!(status.clients[0].doorbells >= 20);
+}
+
+/// Whether the daemon wants to be rung, by the layout.
+fn is_armed(memory: &keyway_ring::RingMemory) -> bool {
+    let mut flag = [0; 4];
+    memory.memory().read(64, &mut flag).unwrap();
+    flag != [0; 4]
+}

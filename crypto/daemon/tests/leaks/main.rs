@@ -1,0 +1,52 @@
+//! What clients leave behind when they die: nothing. A process of its own, since its open files are counted.
+
+#[path = "../daemon/client.rs"]
+mod client;
+#[path = "../daemon/served.rs"]
+mod served;
+
+use client::{Client, is_served};
+use keyway_ring::Socket;
+use served::Served;
+
+/// Point 11 of the hostile client's list.
+#[test]
+fn death_in_every_state_gives_everything_back() {
+    let served = Served::start();
+    let socket = &served.socket();
+    is_served(socket);
+    let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open_files();
+    for round in 0..60 {
+        let client = Client { socket: Socket::connect(socket).unwrap() };
+        if round % 6 == 0 {
+            continue;
+        }
+        drop(client);
+        let client = Client::new(socket);
+        if round % 6 == 1 {
+            continue;
+        }
+        let (mut pair, region, session) = (client.pair(16), client.region(1 << 16), client.aes());
+        if round % 6 == 2 {
+            continue;
+        }
+        for _ in 0..round % 16 {
+            pair.submit(&region.seal(session, &[1; 1000]));
+        }
+        if round % 6 == 3 {
+            pair.submit(&region.seal(session, &[1; 1000]));
+            pair.next();
+        }
+    }
+    // The control thread hears of each death in its turn; a client that is served came after them.
+    let mut after = usize::MAX;
+    for _ in 0..200 {
+        is_served(socket);
+        after = open_files();
+        if after <= before + 2 {
+            break;
+        }
+    }
+    assert!(after <= before + 2, "{before} files before, {after} after");
+}
