@@ -5,7 +5,8 @@
 //! that was checked, and sees nothing that was not.
 
 use keyway_engine::{
-    Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Iv, Opened, Operation, Part, Phase, Zeroizing,
+    Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Iv, Opened, Operation, Part, Phase,
+    Zeroizing,
 };
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{

@@ -19,7 +19,7 @@ pub const CHANNELS_MAX: usize = 64;
 /// Most bytes of regions that are kept for large requests when these are done.
 pub const LARGE_BYTES_MAX: usize = 64 << 20;
 /// Most regions that one connection's buffers are taken from.
-pub const LENT_REGIONS_MAX: usize = 64;
+pub const LENT_REGIONS_MAX: usize = 32;
 /// A region that buffers are taken from has at least so many bytes, as far as one buffer allows.
 pub const LENT_REGION_BYTES: usize = 2 << 20;
 /// How long the daemon may take to answer a message; then the connection counts as dead.

@@ -183,7 +183,7 @@ impl Connection {
 
     pub fn open(&self, steps: &[Step<'_>]) -> Result<Opened, Error> {
         let algorithm = steps.first().map_or(Algorithm::Random, |step| step.algorithm);
-        let ask = Ask::Open { steps: steps.iter().map(wire::put_step).collect() };
+        let ask = Ask::Open { steps: steps.iter().map(wire::step).collect() };
         if let Ask::Open { steps } = &ask
             && steps.iter().any(is_too_long)
         {

@@ -120,20 +120,20 @@ pub(super) fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Des
     let mut parameters = [0; _];
     let (opcode, segments) = match request {
         Request::Seal { nonce, aad, data, .. } => {
-            parameters = wire::put_front(&nonce[..]);
+            parameters = wire::front(nonce);
             (Opcode::Seal, [space.put(aad)?, space.data(data)?, space.room(NONCE_BYTES)?])
         }
         Request::Open { nonce, aad, data } => {
-            parameters = wire::put_front(&nonce[..]);
+            parameters = wire::front(nonce);
             (Opcode::Open, [space.put(aad)?, space.data(data)?, none])
         }
         Request::Protect { number, header_bytes, packet } => {
-            parameters = wire::put_number(*number);
+            parameters = wire::front(&number.to_ne_bytes());
             extra = u32::try_from(*header_bytes).ok()?;
             (Opcode::Protect, [none, space.data(packet)?, none])
         }
         Request::Unprotect { largest, number_at, packet, .. } => {
-            parameters = wire::put_largest(*largest);
+            parameters = wire::largest(*largest);
             extra = u32::try_from(*number_at).ok()?;
             (Opcode::Unprotect, [none, space.data(packet)?, none])
         }
@@ -156,12 +156,12 @@ pub(super) fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Des
             (Opcode::Decompress, [space.put(data)?, space.room(out.len())?, none])
         }
         Request::Chain { direction, data, length, parts } => {
-            parameters = wire::put_number(*length as u64);
+            parameters = wire::front(&(*length as u64).to_ne_bytes());
             extra = (*direction == Direction::Unprotect).into();
             let there = space.room(parts.len().checked_mul(PART_BYTES)?)?;
             for (index, part) in parts.iter().enumerate() {
                 let at = there.offset as usize + index * PART_BYTES;
-                space.memory.write(at, &wire::put_part(part)).ok()?;
+                space.memory.write(at, &wire::part(part)).ok()?;
             }
             (Opcode::Chain, [there, space.data(data)?, none])
         }
@@ -201,12 +201,12 @@ pub(super) fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Des
         }
         Request::Random { out } => (Opcode::Random, [none, space.room(out.len())?, none]),
         Request::Derive { cost, password, salt, out } => {
-            parameters = wire::put_cost(*cost, Effort::Full);
+            parameters = wire::cost(*cost, Effort::Full);
             let (password, salt) = (space.put(password)?, space.put(salt)?);
             (Opcode::Derive, [password, space.room(out.len())?, salt])
         }
         Request::VerifyPassword { effort, cost, entry, password, salt, expected } => {
-            parameters = wire::put_cost(*cost, *effort);
+            parameters = wire::cost(*cost, *effort);
             extra = u32::try_from(salt.len()).ok()?;
             let (password, entry) = (space.put(password)?, space.put(entry)?);
             let stored = space.join([*salt, *expected].into_iter())?;
@@ -253,7 +253,7 @@ pub(super) fn decode(
         },
         Request::Protect { packet, .. } => in_place(packet)?,
         Request::Unprotect { packet, opened, .. } => {
-            let found = wire::read_opened(&completion.result).ok_or(NONSENSE)?;
+            let found = wire::opened(&completion.result).ok_or(NONSENSE)?;
             // The payload lies behind the header: who takes it relies on that.
             match found.header_bytes.checked_add(used) {
                 Some(end) if end <= packet.len() => **opened = found,
@@ -261,7 +261,7 @@ pub(super) fn decode(
             }
             in_place(packet)?;
         }
-        Request::Mask { out, .. } => **out = wire::read_front::<MASK_BYTES>(&completion.result),
+        Request::Mask { out, .. } => **out = wire::first::<MASK_BYTES>(&completion.result),
         Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => in_place(data)?,
         Request::Chain { data, .. } => in_place(data)?,
         Request::Compress { out, .. }

@@ -23,7 +23,7 @@ mod encoding;
 mod lent;
 mod queue;
 mod session;
-pub mod wire;
+mod wire;
 
 use crate::limits::{RECONNECT_MAX, RECONNECT_MIN};
 use connection::{Connection, lock};

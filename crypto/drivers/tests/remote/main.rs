@@ -1,34 +1,39 @@
-//! A daemon as a driver: everything through the ring, and a daemon that dies in every state.
+//! A daemon as a driver: everything through the ring, and daemons that die in every state.
 
-mod peer;
+mod daemons;
 
+use daemons::{At, HELD, Place};
 use keyway_conformance::{Outcome, Plan, run};
+use keyway_daemon::limits::ClientLimits;
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_drivers::software;
 use keyway_engine::*;
-use peer::{At, Behaviour, COUNTED, NAMED, Peer, SECRET};
 use std::collections::HashSet;
 use std::io::ErrorKind;
-use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
-use std::{process, thread};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 const GCM: &[Algorithm] = &[Algorithm::Aes128Gcm];
+const SECRET: [u8; 16] = [42; 16];
 
-fn path(test: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("keyway-{}-{test}", process::id()))
+fn options(place: &Place) -> RemoteOptions {
+    RemoteOptions::new(place.socket(), "test")
 }
 
-fn options(test: &str) -> RemoteOptions {
-    RemoteOptions::new(path(test), "test")
-}
-
-/// An engine that has software, and a daemon that it prefers for AES-GCM.
+/// An engine that has software only, until a daemon is there.
 fn engine() -> Engine {
     Engine::builder().driver(software()).build()
+}
+
+/// Waits for the daemon, and has the engine prefer it for AES-GCM.
+fn connect(engine: &Engine, place: &Place) -> Remote {
+    let remote = Remote::connect(engine, RemoteOptions { at_once: false, ..options(place) });
+    let remote = remote.unwrap();
+    assert!(remote.wait(LONG));
+    prefer_remote(engine);
+    remote
 }
 
 fn prefer_remote(engine: &Engine) {
@@ -56,6 +61,17 @@ fn seals(session: &Session, count: u64, bytes: usize) -> Vec<Box<Task>> {
     (0..count).map(seal).collect()
 }
 
+/// The same in memory that the daemon reaches.
+fn lent(remote: &Remote, mut tasks: Vec<Box<Task>>) -> Vec<Box<Task>> {
+    for task in &mut tasks {
+        let Operation::Seal { data, .. } = &mut task.operation else { panic!() };
+        let mut buffer = remote.buffer(data.len()).unwrap();
+        buffer.copy_from_slice(data);
+        *data = buffer;
+    }
+    tasks
+}
+
 /// Each of them came back once, and right.
 fn are_sealed(done: &[Box<Task>], count: u64, bytes: usize) {
     let reference = gcm(&engine());
@@ -78,129 +94,218 @@ fn collect(queue: &mut Queue) -> Vec<Box<Task>> {
     done
 }
 
-fn conforms(test: &str, behaviour: Behaviour, plan: &Plan) {
-    let _peer = Peer::start(&path(test), behaviour);
+/// How many AES-GCM requests the driver has done, for all engines.
+fn done_by(driver: &str) -> u64 {
+    keyway_meter::counter(&format!("engine.{driver}.aes-128-gcm.operations")).value()
+}
+
+/// One algorithm of each kind, unless all night is there.
+fn plan() -> Plan {
+    use Algorithm::*;
+    let some = vec![
+        Aes128Gcm,
+        QuicAes128Gcm,
+        QuicMaskChaCha20,
+        Aes256Ctr,
+        Zstd,
+        Sha256,
+        Aes128Cmac,
+        HkdfSha256,
+        X25519,
+        MlKem768,
+        Ed25519,
+        RsaOaepSha256,
+        Random,
+        Pbkdf2Sha256,
+        Scrypt,
+    ];
+    let only = std::env::var_os("KEYWAY_NIGHTLY").is_none().then_some(some);
+    Plan { rounds: 1, only, ..Plan::default() }
+}
+
+fn conforms(place: &Place, plan: &Plan) {
     let engine = Engine::builder().build();
-    let remote = Remote::connect(&engine, options(test)).unwrap();
+    let remote = Remote::connect(&engine, options(place)).unwrap();
     let report = run(remote.driver().unwrap(), software(), plan, &mut |_| {});
-    let failures: Vec<_> = report.failures().map(ToString::to_string).collect();
-    assert!(report.passed(), "{}\n{}", failures.len(), failures.join("\n"));
-    let made = |outcome: &Outcome| matches!(outcome, Outcome::Passed { .. });
-    assert!(report.checks.iter().any(|check| made(&check.outcome)));
     if std::env::var_os("CONFORMANCE_SHOW").is_some() {
         for check in &report.checks {
             println!("{:9.3} ms {check}", check.nanoseconds as f64 / 1e6);
         }
     }
+    let failures: Vec<_> = report.failures().map(ToString::to_string).collect();
+    assert!(report.passed(), "{}\n{}", failures.len(), failures.join("\n"));
+    let made = |outcome: &Outcome| matches!(outcome, Outcome::Passed { .. });
+    assert!(report.checks.iter().any(|check| made(&check.outcome)));
 }
 
 #[test]
-fn every_algorithm_conforms() {
-    conforms("all", Behaviour::default(), &Plan { rounds: 1, ..Plan::default() });
+fn a_daemon_conforms() {
+    let place = Place::new();
+    let _daemon = place.daemon();
+    conforms(&place, &plan());
 }
 
+/// It has room for the bytes of a few requests only, and says so to the others.
 #[test]
-fn a_daemon_that_is_busy_at_first_loses_nothing() {
+fn a_daemon_that_is_busy_loses_nothing() {
     use Algorithm::*;
-    let only = Some(vec![Aes128Gcm, Sha256, Ed25519, Zstd]);
-    let behaviour = Behaviour { busy: 2, ..Behaviour::default() };
-    conforms("busy", behaviour, &Plan { rounds: 1, only, ..Plan::default() });
-}
-
-#[test]
-fn what_a_killed_daemon_has_not_answered_comes_back_through_another_driver_once() {
-    for answered in [0, 1, 10] {
-        let name = format!("killed-{answered}");
-        let peer = Peer::start(&path(&name), Behaviour::default());
-        let engine = engine();
-        let _remote = Remote::connect(&engine, options(&name)).unwrap();
-        prefer_remote(&engine);
-        let session = gcm(&engine);
-        let mut queue = engine.queue(100);
-        peer.answer(answered);
-        let mut tasks = seals(&session, 100, 1_000);
-        assert_eq!(queue.submit(&mut tasks, false), 100);
-        peer.wait_taken(answered + 1);
-        drop(peer);
-        are_sealed(&collect(&mut queue), 100, 1_000);
-    }
-}
-
-#[test]
-fn a_single_request_of_a_killed_daemon_is_done_elsewhere() {
-    let peer = Peer::start(&path("single"), Behaviour::default());
+    let place = Place::new();
+    let limits = ClientLimits { bytes_in_flight: 10_000, ..ClientLimits::default() };
+    let _daemon = place.daemon_with(limits);
     let engine = engine();
-    let _remote = Remote::connect(&engine, options("single")).unwrap();
-    prefer_remote(&engine);
+    let _remote = connect(&engine, &place);
+    let session = gcm(&engine);
+    let mut queue = engine.queue(200);
+    for bytes in [3_000, 9_000] {
+        queue.submit(&mut seals(&session, 200, bytes), false);
+        session.seal(&nonce(0), b"", &mut [0; 5_000]).unwrap();
+        are_sealed(&collect(&mut queue), 200, bytes);
+    }
+    assert!(keyway_meter::counter("cryptod.busy").value() > 0);
+    let only = Some(vec![Aes128Gcm, Ed25519]);
+    let place = Place::new();
+    let limits = ClientLimits { bytes_in_flight: 300_000, slow_in_flight: 1, ..limits };
+    let _daemon = place.daemon_with(limits);
+    conforms(&place, &Plan { rounds: 1, only, ..Plan::default() });
+}
+
+/// Requests that lie in its rings when it is killed, in a queue and of callers that wait.
+#[test]
+fn what_a_killed_daemon_has_not_answered_is_done_elsewhere_once() {
+    let place = Place::new();
+    let process = place.process();
+    let engine = engine();
+    let _remote = connect(&engine, &place);
     let session = gcm(&engine);
     session.seal(&nonce(1), b"", &mut [0; 10]).unwrap();
-    assert!(peer.shared().taken.load(Ordering::Relaxed) > 0);
-    peer.answer(0);
-    let before = peer.shared().taken.load(Ordering::Relaxed);
+    process.stop();
+    let mut queue = engine.queue(100);
+    assert_eq!(queue.submit(&mut seals(&session, 100, 1_000), false), 100);
+    let before = done_by("software");
     thread::scope(|scope| {
-        let sealing: Vec<_> = (0..4)
-            .map(|number| {
-                let session = &session;
-                scope.spawn(move || {
-                    let mut data = vec![number; 100_000];
-                    session.seal(&nonce(number.into()), b"", &mut data).map(|tag| (tag, data))
-                })
-            })
-            .collect();
-        peer.wait_taken(before + 4);
-        drop(peer);
+        let mut threads = Vec::new();
+        for number in 0..4_u8 {
+            let session = &session;
+            threads.push(scope.spawn(move || {
+                let mut data = vec![number; 100_000];
+                session.seal(&nonce(number.into()), b"", &mut data).map(|tag| (tag, data))
+            }));
+        }
+        drop(process);
         let reference = gcm(&self::engine());
-        for (number, sealing) in (0..).zip(sealing) {
+        for (number, sealing) in (0..).zip(threads) {
             let (tag, data) = sealing.join().unwrap().unwrap();
             let mut expected = vec![number; 100_000];
             let right = reference.seal(&nonce(number.into()), b"", &mut expected).unwrap();
             assert!(tag == right && data == expected);
         }
     });
+    are_sealed(&collect(&mut queue), 100, 1_000);
+    assert!(done_by("software") >= before + 100);
+}
+
+/// And it comes back, again and again.
+#[test]
+fn a_daemon_that_is_killed_at_work_loses_nothing() {
+    let place = Place::new();
+    let engine = engine();
+    let mut process = place.process();
+    let remote = connect(&engine, &place);
+    let session = gcm(&engine);
+    let mut queue = engine.queue(300);
+    for round in 0..5 {
+        assert!(remote.wait(LONG));
+        prefer_remote(&engine);
+        let before = done_by("remote");
+        queue.submit(&mut seals(&session, 100, 2_000), false);
+        are_sealed(&collect(&mut queue), 100, 2_000);
+        assert!(done_by("remote") >= before + 100, "round {round}");
+        queue.submit(&mut seals(&session, 300, 20_000), false);
+        // As far as it comes.
+        let mut done = Vec::new();
+        queue.wait(&mut done, LONG);
+        drop(process);
+        done.extend(collect(&mut queue));
+        are_sealed(&done, 300, 20_000);
+        process = place.process();
+    }
 }
 
 #[test]
-fn a_held_key_is_gone_with_the_daemon_and_back_with_it() {
-    let name = "held";
-    let peer = Peer::start(&path(name), Behaviour::default());
+fn a_daemon_that_shuts_down_loses_nothing() {
+    let place = Place::new();
     let engine = engine();
-    let remote = Remote::connect(&engine, options(name)).unwrap();
+    let mut daemon = place.daemon();
+    let remote = connect(&engine, &place);
+    let session = gcm(&engine);
+    let mut queue = engine.queue(300);
+    for _ in 0..5 {
+        assert!(remote.wait(LONG));
+        prefer_remote(&engine);
+        queue.submit(&mut seals(&session, 300, 20_000), false);
+        drop(daemon);
+        session.seal(&nonce(1), b"", &mut [0; 100]).unwrap();
+        are_sealed(&collect(&mut queue), 300, 20_000);
+        daemon = place.daemon();
+    }
+}
+
+/// A key that was made there.
+#[test]
+fn a_made_key_is_gone_with_its_daemon() {
+    let place = Place::new();
+    let daemon = place.daemon();
+    let engine = engine();
+    let remote = connect(&engine, &place);
+    let parameters = Parameters::new(Algorithm::X25519, Key::Generate);
+    let session = engine.session(parameters.on(Demand::Named("remote"))).unwrap();
+    assert_eq!(session.public_key().unwrap().len(), 32);
+    drop(daemon);
+    assert_eq!(session.public_key(), Err(Error::Gone));
+    let _daemon = place.daemon();
+    assert!(remote.wait(LONG));
+    assert_eq!(session.public_key(), Err(Error::Gone));
+}
+
+/// A key that is held there, and nonces that are made there.
+#[test]
+fn a_held_key_is_gone_with_its_daemon_and_back_with_it() {
+    let place = Place::new();
+    let mut stub = place.stub(None);
+    let engine = engine();
+    let remote = connect(&engine, &place);
     let open = |key| engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Named(key)));
     assert!(matches!(open("no.such.key"), Err(Error::InvalidKey(_))));
-    let session = open(NAMED).unwrap();
-    let seal = || {
-        let mut data = [7; 33];
-        session.seal(&nonce(9), b"aad", &mut data).map(|tag| (tag, data))
-    };
-    let sealed = seal().unwrap();
-    let mut data = [7; 33];
-    let tag = gcm(&engine).seal(&nonce(9), b"aad", &mut data).unwrap();
-    assert_eq!(sealed, (tag, data));
-    let mut queue = engine.queue(8);
-    peer.answer(0);
-    queue.submit(&mut seals(&session, 5, 10), false);
-    peer.wait_taken(2);
-    drop(peer);
-    let done = collect(&mut queue);
-    assert!(done.len() == 5 && done.iter().all(|task| task.result() == Err(Error::Gone)));
-    assert_eq!(seal(), Err(Error::Gone));
+    let session = open(HELD).unwrap();
+    let mut queue = engine.queue(10);
     for _ in 0..3 {
-        let _peer = Peer::start(&path(name), Behaviour::default());
-        assert!(remote.wait(LONG));
-        assert_eq!(seal(), Ok(sealed));
+        queue.submit(&mut seals(&session, 10, 50), false);
+        let done = collect(&mut queue);
+        let nonces = done.iter().filter_map(|task| task.operation.nonce());
+        let made: HashSet<_> = nonces.map(|nonce| nonce[0]).collect();
+        assert!(made.len() == 10 && done.iter().all(|task| task.result() == Ok(50)));
+        let open = session.open_in_place(&[0; 12], b"", &mut [0; 20]);
+        assert_eq!(open, Ok(20));
+        let refused = session.seal(&nonce(1), b"", &mut [0; 10]);
+        assert!(matches!(refused, Err(Error::InvalidRequest(_))), "{refused:?}");
+        stub.end();
         queue.submit(&mut seals(&session, 5, 10), false);
-        are_sealed(&collect(&mut queue), 5, 10);
+        let done = collect(&mut queue);
+        assert!(done.len() == 5 && done.iter().all(|task| task.result() == Err(Error::Gone)));
+        assert_eq!(session.open_in_place(&[0; 12], b"", &mut [0; 20]), Err(Error::Gone));
+        stub = place.stub(None);
+        assert!(remote.wait(LONG));
     }
+    stub.end();
 }
 
 #[test]
 fn a_daemon_that_hangs_up_instead_of_answering_costs_nothing_but_itself() {
     for at in [At::Hello, At::Open, At::Queue, At::Region] {
-        let name = format!("hangs-up-{at:?}");
-        let behaviour = Behaviour { hangs_up: Some(at), ..Behaviour::default() };
-        let _peer = Peer::start(&path(&name), behaviour);
+        let place = Place::new();
+        let stub = place.stub(Some(at));
         let engine = engine();
-        let remote = Remote::connect(&engine, options(&name));
+        let remote = Remote::connect(&engine, options(&place));
         assert_eq!(remote.is_err(), at == At::Hello, "{at:?}");
         prefer_remote(&engine);
         let session = gcm(&engine);
@@ -208,23 +313,25 @@ fn a_daemon_that_hangs_up_instead_of_answering_costs_nothing_but_itself() {
         let mut queue = engine.queue(10);
         queue.submit(&mut seals(&session, 10, 100), false);
         are_sealed(&collect(&mut queue), 10, 100);
+        drop(remote);
+        stub.end();
     }
 }
 
 #[test]
 fn a_daemon_is_waited_for_if_that_was_wanted() {
-    let name = "late";
+    let place = Place::new();
     let engine = engine();
-    let absent = Remote::connect(&engine, options(name)).map(drop).unwrap_err();
+    let absent = Remote::connect(&engine, options(&place)).map(drop).unwrap_err();
     assert_eq!(absent.kind(), ErrorKind::NotFound);
-    let remote =
-        Remote::connect(&engine, RemoteOptions { at_once: false, ..options(name) }).unwrap();
+    let late = RemoteOptions { at_once: false, ..options(&place) };
+    let remote = Remote::connect(&engine, late).unwrap();
     assert!(!remote.wait(Duration::ZERO) && remote.driver().is_none());
-    let _peer = Peer::start(&path(name), Behaviour::default());
+    let _daemon = place.daemon();
     assert!(remote.wait(LONG));
     let names = || engine.drivers().into_iter().map(|driver| driver.name).collect::<Vec<_>>();
     assert_eq!(names(), ["software", "remote"]);
-    let twice = Remote::connect(&engine, options(name)).map(drop).unwrap_err();
+    let twice = Remote::connect(&engine, options(&place)).map(drop).unwrap_err();
     assert_eq!(twice.kind(), ErrorKind::InvalidInput);
     assert_eq!(names(), ["software", "remote"]);
     drop(remote);
@@ -233,9 +340,10 @@ fn a_daemon_is_waited_for_if_that_was_wanted() {
 
 #[test]
 fn a_daemon_that_may_be_chosen_is_measured() {
-    let _peer = Peer::start(&path("measured"), Behaviour::default());
+    let place = Place::new();
+    let _daemon = place.daemon();
     let engine = engine();
-    let _remote = Remote::connect(&engine, options("measured")).unwrap();
+    let _remote = Remote::connect(&engine, options(&place)).unwrap();
     let session = gcm(&engine);
     let mut queue = engine.queue(64);
     for _ in 0..10 {
@@ -250,58 +358,52 @@ fn a_daemon_that_may_be_chosen_is_measured() {
 
 #[test]
 fn what_does_not_fit_a_slot_goes_through_regions_of_its_own() {
-    let peer = Peer::start(&path("large"), Behaviour::default());
+    let place = Place::new();
+    let _daemon = place.daemon();
     let engine = engine();
-    let _remote = Remote::connect(&engine, options("large")).unwrap();
-    prefer_remote(&engine);
+    let _remote = connect(&engine, &place);
     let session = gcm(&engine);
     let mut queue = engine.queue(12);
     for bytes in [32 << 10, (32 << 10) - 100, 300_000, 5 << 20, 40_000] {
         queue.submit(&mut seals(&session, 12, bytes), false);
         are_sealed(&collect(&mut queue), 12, bytes);
     }
-    let named = Demand::Named("remote");
-    let sha = Parameters::new(Algorithm::Sha256, Key::None).on(named);
+    let sha = Parameters::new(Algorithm::Sha256, Key::None).on(Demand::Named("remote"));
     let parts = vec![vec![3; 70_000]; 5];
     let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
     let (mut made, mut expected) = ([0; 32], [0; 32]);
     let session = engine.session(sha).unwrap();
     session.run(&mut Request::Digest { data: &parts, out: &mut made }).unwrap();
-    software_digest(&parts, &mut expected);
+    self::engine().digest(Algorithm::Sha256, &parts, &mut expected).unwrap();
     assert_eq!(made, expected);
-    assert!(peer.shared().regions.lock().unwrap().iter().any(|bytes| *bytes > 5 << 20));
-}
-
-fn software_digest(parts: &[&[u8]], out: &mut [u8]) {
-    engine().digest(Algorithm::Sha256, parts, out).unwrap();
 }
 
 #[test]
 fn a_daemon_without_room_for_a_large_request_says_so_and_small_ones_go_on() {
-    let behaviour = Behaviour { region_bytes_max: 2 << 20, ..Behaviour::default() };
-    let _peer = Peer::start(&path("no-room"), behaviour);
+    let place = Place::new();
+    let limits = ClientLimits { region_bytes: 7 << 20, ..ClientLimits::default() };
+    let _daemon = place.daemon_with(limits);
     let engine = engine();
-    let _remote = Remote::connect(&engine, options("no-room")).unwrap();
-    let named = Demand::Named("remote");
-    let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&SECRET)).on(named);
-    let session = engine.session(parameters).unwrap();
+    let _remote = connect(&engine, &place);
+    let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&SECRET));
+    let session = engine.session(parameters.on(Demand::Named("remote"))).unwrap();
     let mut queue = engine.queue(12);
     let mut tasks = seals(&session, 1, 4 << 20);
     tasks.extend(seals(&session, 12, 100).drain(1..));
     queue.submit(&mut tasks, false);
-    let done = collect(&mut queue);
-    for task in &done {
+    for task in collect(&mut queue) {
         assert_eq!(task.result(), if task.user == 0 { Err(Error::Busy) } else { Ok(100) });
     }
     assert_eq!(session.seal(&nonce(1), b"", &mut vec![0; 4 << 20]), Err(Error::Busy));
+    session.seal(&nonce(1), b"", &mut [0; 100]).unwrap();
 }
 
 #[test]
 fn many_threads_use_one_session() {
-    let _peer = Peer::start(&path("threads"), Behaviour::default());
+    let place = Place::new();
+    let _daemon = place.daemon();
     let engine = engine();
-    let _remote = Remote::connect(&engine, options("threads")).unwrap();
-    prefer_remote(&engine);
+    let _remote = connect(&engine, &place);
     let session = gcm(&engine);
     thread::scope(|scope| {
         for thread in 0..8 {
@@ -321,70 +423,52 @@ fn many_threads_use_one_session() {
     });
 }
 
+/// More callers than there are queue pairs.
 #[test]
-fn nonces_that_the_daemon_makes_come_back_with_a_task() {
-    let _peer = Peer::start(&path("nonces"), Behaviour::default());
+fn callers_wait_for_a_queue_pair() {
+    let place = Place::new();
+    let _daemon = place.daemon_with(ClientLimits { queues: 2, ..ClientLimits::default() });
     let engine = engine();
-    let _remote = Remote::connect(&engine, options("nonces")).unwrap();
-    let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Named(COUNTED));
-    let session = engine.session(parameters).unwrap();
-    let mut queue = engine.queue(10);
-    queue.submit(&mut seals(&session, 10, 50), false);
-    let mut seen = HashSet::new();
-    for task in collect(&mut queue) {
-        let Operation::Seal { nonce, data, tag, .. } = &task.operation else { panic!() };
-        assert!(seen.insert(*nonce));
-        let mut sealed = [&data[..], tag].concat();
-        let opened = gcm(&engine).open_in_place(nonce, b"header", &mut sealed);
-        assert_eq!(opened, Ok(50));
-        assert!(sealed[..50].iter().all(|byte| *byte == task.user as u8));
-    }
-    let refused = session.seal(&nonce(1), b"", &mut [0; 10]);
-    assert!(matches!(refused, Err(Error::InvalidRequest(_))), "{refused:?}");
+    let _remote = connect(&engine, &place);
+    let session = gcm(&engine);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for number in 0..50 {
+                    session.seal(&nonce(number), b"", &mut [0; 100]).unwrap();
+                }
+            });
+        }
+    });
 }
 
 #[test]
 fn a_lent_buffer_is_worked_on_where_it_lies() {
-    let peer = Peer::start(&path("lent"), Behaviour::default());
+    let place = Place::new();
+    let process = place.process();
     let engine = engine();
-    let remote = Remote::connect(&engine, options("lent")).unwrap();
-    prefer_remote(&engine);
+    let remote = connect(&engine, &place);
     let session = gcm(&engine);
-    let lent = |count: u64, bytes: usize| -> Vec<_> {
-        let mut tasks = seals(&session, count, bytes);
-        for task in &mut tasks {
-            let Operation::Seal { data, .. } = &mut task.operation else { panic!() };
-            let mut buffer = remote.buffer(bytes).unwrap();
-            buffer.copy_from_slice(data);
-            *data = buffer;
-        }
-        tasks
-    };
     let mut queue = engine.queue(100);
     for bytes in [0, 64, 4_096, 16 << 10, 3 << 20] {
-        queue.submit(&mut lent(10, bytes), false);
+        queue.submit(&mut lent(&remote, seals(&session, 10, bytes)), false);
         are_sealed(&collect(&mut queue), 10, bytes);
     }
-    // Three regions of MiB at most: no slot and no large region was used for the last ones.
-    let used = |bytes| peer.shared().regions.lock().unwrap().iter().any(|it| *it == bytes);
-    assert!(!used(4 << 20) && !used(8 << 20));
     // More beside the data than there is room for: it is copied.
+    let aad = vec![5; 2_000];
     let mut data = remote.buffer(100).unwrap();
     data.fill(1);
-    let aad = vec![5; 2_000];
     queue.submit(&mut vec![Task::new(&session, Operation::seal(nonce(1), &aad[..], data))], false);
     let mut expected = vec![1; 100];
     let tag = gcm(&self::engine()).seal(&nonce(1), &aad, &mut expected).unwrap();
     let done = collect(&mut queue);
     assert_eq!((done[0].output(), done[0].operation.tag()), (Ok(&expected[..]), Some(&tag)));
-    // What the daemon had not finished is half done.
-    peer.answer(0);
-    let before = peer.shared().taken.load(Ordering::Relaxed);
-    let mut tasks = lent(1, 100);
+    // What was lent to a daemon that died may be half done, and is not done again.
+    process.stop();
+    let mut tasks = lent(&remote, seals(&session, 1, 100));
     tasks.extend(seals(&session, 5, 100).drain(1..));
     queue.submit(&mut tasks, false);
-    peer.wait_taken(before + 1);
-    drop(peer);
+    drop(process);
     for task in collect(&mut queue) {
         match task.user {
             0 => assert!(matches!(task.result(), Err(Error::Driver { .. }))),
@@ -392,9 +476,9 @@ fn a_lent_buffer_is_worked_on_where_it_lies() {
         }
     }
     // The next daemon gets to know the regions too.
-    let _peer = Peer::start(&path("lent"), Behaviour::default());
+    let _process = place.process();
     assert!(remote.wait(LONG));
     prefer_remote(&engine);
-    queue.submit(&mut lent(10, 4_096), false);
+    queue.submit(&mut lent(&remote, seals(&session, 10, 4_096)), false);
     are_sealed(&collect(&mut queue), 10, 4_096);
 }
