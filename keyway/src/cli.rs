@@ -1,6 +1,7 @@
 //! The command line: what can be asked of the program, and how it says so.
 
 use crate::crypto::Crypto;
+use crate::cryptod::Cryptod;
 use crate::failure::Failure;
 use crate::output::Voice;
 use crate::quic::Quic;
@@ -23,6 +24,7 @@ Start here:
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
   keyway crypto test           is the cryptography right on this machine, and how fast
+  keyway cryptod               the engine for other processes, which see no key
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
 
 With --json a failure is one line of JSON too, where the answer would have been:
@@ -45,6 +47,7 @@ pub enum Command {
     Top(Top),
     #[command(subcommand)]
     Crypto(Crypto),
+    Cryptod(Cryptod),
     #[command(subcommand)]
     Quic(Quic),
 }
@@ -55,6 +58,7 @@ impl Command {
     pub fn holds_secrets(&self) -> Option<bool> {
         match self {
             Command::Up(up) => Some(up.allow_debugging),
+            Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
             Command::Directory(_) | Command::Admin(_) | Command::Quic(Quic::Serve(_)) => {
                 Some(false)
             }

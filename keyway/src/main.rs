@@ -13,6 +13,7 @@ mod check;
 mod cli;
 mod configuration;
 mod crypto;
+mod cryptod;
 mod data;
 mod export;
 mod failure;
@@ -74,6 +75,7 @@ fn run() -> Result<bool, Failure> {
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
+        Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
     }

@@ -25,6 +25,9 @@ pub mod control;
 pub mod descriptor;
 #[cfg(not(loom))]
 mod doorbell;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod inherit;
 pub mod limits;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
@@ -38,6 +41,8 @@ mod sync;
 
 #[cfg(not(loom))]
 pub use doorbell::{Armed, Doorbell, wake_cost};
+#[cfg(not(loom))]
+pub use inherit::inherited;
 #[cfg(not(loom))]
 pub use memory::{OutOfBounds, Piece, Pieces, SharedMemory};
 #[cfg(not(loom))]

@@ -1,0 +1,72 @@
+//! What `keyway cryptod` can be asked for.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Start the daemon that does cryptography for other processes, past the kernel
+///
+/// A client connects to a Unix socket and is let in by the user, groups and program of its process.
+/// Then it shares memory with the daemon: requests and their answers go through rings in it, without a
+/// system call while both are awake. Requests of many clients that wait at the same time are done
+/// together. Each client gets its share of the time, and no more than its share of anything else.
+///
+/// It needs no root and no network, and takes from itself what it does not need.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway cryptod
+      for programs of this user, at ./keyway-data/cryptod/socket
+  keyway cryptod --socket /run/keyway/cryptod.socket --data /var/lib/keyway --allow-group keyway
+      for all users in a group
+  keyway cryptod --allow-user www-data --allow-program /usr/sbin/haproxy
+      for one program of another user
+  keyway cryptod --pumps 4 --json
+      with four threads that poll; one JSON line says when it is ready
+
+In a program with the engine:
+  let remote = Remote::connect(&engine, RemoteOptions::new(\"keyway-data/cryptod/socket\"))?;
+
+A systemd unit (with --socket left out, it takes the socket that its .socket unit listens on:
+ListenSequentialPacket=/run/keyway/cryptod.socket, SocketMode=0660):
+  [Service]
+  Type=notify
+  ExecStart=/usr/bin/keyway cryptod --data /var/lib/keyway --allow-group keyway
+  User=keyway
+  LimitMEMLOCK=infinity           LimitCORE=0
+  PrivateNetwork=yes              RestrictAddressFamilies=AF_UNIX
+  ProtectSystem=strict            ReadWritePaths=/var/lib/keyway /run/keyway
+  ProtectHome=yes                 PrivateTmp=yes
+  NoNewPrivileges=yes             CapabilityBoundingSet=
+  MemoryDenyWriteExecute=yes      SystemCallFilter=@system-service")]
+pub struct Cryptod {
+    /// The data folder: what is the daemon's is below DIR/cryptod
+    #[arg(long = "data", value_name = "DIR", default_value = "keyway-data")]
+    pub folder: PathBuf,
+    /// Where to listen [default: the socket that systemd hands over, or DIR/cryptod/socket]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Let a user in, by name or number (repeatable); this user and root always are
+    #[arg(long = "allow-user", value_name = "USER")]
+    pub users: Vec<String>,
+    /// Let the members of a group in, by name or number (repeatable)
+    #[arg(long = "allow-group", value_name = "GROUP")]
+    pub groups: Vec<String>,
+    /// Let others in only if they run one of these programs (repeatable)
+    #[arg(long = "allow-program", value_name = "PATH")]
+    pub programs: Vec<PathBuf>,
+    /// Let every user in
+    #[arg(long, conflicts_with_all = ["users", "groups"])]
+    pub allow_everybody: bool,
+    /// Threads that poll [default: one for two processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub pumps: Option<u16>,
+    /// Let debuggers attach and core files be written; keys are in both
+    #[arg(long)]
+    pub allow_debugging: bool,
+    /// Keep the right to open any file and make any system call
+    #[arg(long)]
+    pub no_sandbox: bool,
+    /// Say what happens as lines of JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,150 @@
+//! `keyway cryptod`: the daemon, wired.
+
+mod arguments;
+mod notify;
+mod sandbox;
+mod who;
+
+use crate::failure::{Failure, plain};
+use crate::harden;
+use crate::output;
+use crate::signals::Signals;
+pub use arguments::Cryptod;
+use keyway_daemon::limits::ClientLimits;
+use keyway_daemon::{Admission, Daemon, Options, listen};
+use serde_json::json;
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The folder of what is the daemon's, in the data folder.
+const FOLDER: &str = "cryptod";
+/// Where it listens, in that folder.
+const SOCKET: &str = "socket";
+/// Its page of counters, in that folder.
+const METER: &str = "meter";
+/// Shortest and longest time for which a ring is polled before its client has to ring.
+const SPIN_MIN: Duration = Duration::from_micros(5);
+const SPIN_MAX: Duration = Duration::from_micros(100);
+
+/// Serves until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from serving.
+pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
+    let admission = admission(arguments)?;
+    let folder = arguments.folder.join(FOLDER);
+    make_folder(&folder)?;
+    let (listener, socket) = listener(arguments, &folder)?;
+    let meter = folder.join(METER);
+    if let Err(why) = keyway_meter::open(Some(&meter)) {
+        output::note(format_args!("warning: keyway top will not see the counters: {why}"));
+    }
+    harden::lock_memory();
+    let spin = keyway_ring::wake_cost().clamp(SPIN_MIN, SPIN_MAX);
+    if !arguments.no_sandbox {
+        sandbox::enter(&folder, admission.programs.is_empty())?;
+    }
+    let pumps = arguments.pumps.map_or_else(pumps, usize::from);
+    let options = Options { admission, limits: ClientLimits::default(), pumps, spin };
+    let engine = keyway_drivers::engine();
+    let daemon = Daemon::start(&engine, listener, options)
+        .map_err(|why| Failure::new(format!("cannot serve: {}", plain(&why))))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|why| Failure::new(format!("cannot wait for signals: {why}")))?;
+    let ended = runtime.block_on(async {
+        let mut signals = Signals::catch()?;
+        say_ready(arguments, socket.as_deref(), pumps, spin)?;
+        notify::ready();
+        signals.end().await;
+        tokio::spawn(signals.end_at_next());
+        Ok(())
+    });
+    notify::stopping();
+    drop(daemon);
+    if let Some(socket) = socket {
+        // The next start would remove it too.
+        let _ = fs::remove_file(socket);
+    }
+    ended?;
+    // Whoever read the output may have gone long ago; it was a good end all the same.
+    let _ = match arguments.json {
+        true => output::json(&json!({ "event": "stopped" })),
+        false => output::text("stopped"),
+    };
+    Ok(())
+}
+
+fn say_ready(
+    arguments: &Cryptod,
+    socket: Option<&Path>,
+    pumps: usize,
+    spin: Duration,
+) -> Result<(), Failure> {
+    let shown = socket.map(|socket| socket.display().to_string());
+    if arguments.json {
+        return output::json(&json!({
+            "event": "ready",
+            "socket": shown,
+            "process": std::process::id(),
+            "pumps": pumps,
+            "spin_us": spin.as_micros() as u64,
+            "sandbox": !arguments.no_sandbox,
+        }));
+    }
+    let shown = shown.unwrap_or_else(|| "a socket that was handed over".to_owned());
+    output::text(format_args!(
+        "Keyway cryptod {} serves at {shown} ({pumps} {}, each polls for {} µs before it sleeps)",
+        env!("CARGO_PKG_VERSION"),
+        if pumps == 1 { "pump" } else { "pumps" },
+        spin.as_micros(),
+    ))
+}
+
+/// One for two processors: the others are the clients'.
+fn pumps() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
+}
+
+fn admission(arguments: &Cryptod) -> Result<Admission, Failure> {
+    let programs = arguments.programs.iter().map(|program| {
+        fs::canonicalize(program).map_err(|why| Failure::system("look at", program, &why))
+    });
+    Ok(Admission {
+        users: arguments.users.iter().map(|name| who::user(name)).collect::<Result<_, _>>()?,
+        groups: arguments.groups.iter().map(|name| who::group(name)).collect::<Result<_, _>>()?,
+        programs: programs.collect::<Result<_, _>>()?,
+        everybody: arguments.allow_everybody,
+    })
+}
+
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(folder).map_err(|why| Failure::system("make the folder", folder, &why))
+}
+
+/// What to listen at, and where that is, if it is this program's to make and to remove.
+fn listener(arguments: &Cryptod, folder: &Path) -> Result<(OwnedFd, Option<PathBuf>), Failure> {
+    if arguments.socket.is_none()
+        && let Some(socket) = notify::handed_over()?
+    {
+        return Ok((socket, None));
+    }
+    let path = arguments.socket.clone().unwrap_or_else(|| folder.join(SOCKET));
+    let shown = path.display();
+    match listen(&path) {
+        Ok(socket) => Ok((socket, Some(path))),
+        Err(why) if why.kind() == ErrorKind::AddrInUse => Err(Failure::new(format!(
+            "cannot listen at {shown}: {why}; stop that, or name another place with --socket PATH"
+        ))),
+        Err(why) if why.kind() == ErrorKind::InvalidInput => Err(Failure::new(format!(
+            "cannot listen at {shown}: the path is longer than a socket's may be; name a shorter \
+             one with --socket PATH"
+        ))),
+        Err(why) => Err(Failure::system("listen at", &path, &why)),
+    }
+}

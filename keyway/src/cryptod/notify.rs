@@ -1,0 +1,54 @@
+//! What systemd and its like are told, and what they hand over (sd_notify(3), sd_listen_fds(3)).
+
+use crate::failure::{Failure, plain};
+use std::env;
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// The number of the first file that is handed over.
+const FIRST: i32 = 3;
+
+/// Says that it serves.
+pub fn ready() {
+    say("READY=1");
+}
+
+/// Says that it will end soon.
+pub fn stopping() {
+    say("STOPPING=1");
+}
+
+fn say(what: &str) {
+    let Some(path) = env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match path.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        _ => SocketAddr::from_pathname(&path),
+    };
+    // Who is not heard is waited for, and that says so.
+    if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
+        let _ = socket.send_to_addr(what.as_bytes(), &address);
+    }
+}
+
+/// The socket that this process was started with, if it was.
+///
+/// # Errors
+/// If it was started with several, or with something else.
+pub fn handed_over() -> Result<Option<OwnedFd>, Failure> {
+    let number = |name| env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    if number("LISTEN_PID") != Some(std::process::id()) {
+        return Ok(None);
+    }
+    match number("LISTEN_FDS") {
+        None | Some(0) => Ok(None),
+        Some(1) => keyway_ring::inherited(FIRST).map(Some).map_err(|why| {
+            Failure::new(format!("cannot take the socket that was handed over: {}", plain(&why)))
+        }),
+        Some(count) => Err(Failure::new(format!(
+            "{count} sockets were handed over, where one is wanted; let the .socket unit have one \
+             ListenSequentialPacket="
+        ))),
+    }
+}

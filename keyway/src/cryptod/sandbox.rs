@@ -1,0 +1,178 @@
+//! What the daemon takes from itself before it lets anybody in: the file system but for its own folder
+//! (Landlock), and system calls that it never makes (seccomp).
+
+use crate::failure::Failure;
+use crate::output;
+use landlock::{
+    ABI, Access, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetStatus,
+};
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+use std::collections::BTreeMap;
+use std::env::consts::ARCH;
+use std::path::Path;
+
+/// Takes it all, from this thread and those that it will start. Whether files are closed off too is a
+/// choice, since a process that gives them up cannot see which program its clients run.
+///
+/// # Errors
+/// If the system has these means and refuses them. A system that lacks them is warned of.
+pub fn enter(folder: &Path, files: bool) -> Result<(), Failure> {
+    if files {
+        close_files(folder).map_err(|why| refused(&why))?;
+    } else {
+        output::note(
+            "the daemon keeps the right to open files, since it has to see which programs its \
+             clients run (--allow-program)",
+        );
+    }
+    close_calls().map_err(|why| refused(&why))
+}
+
+fn refused(why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("the system refuses the sandbox ({why}); --no-sandbox starts without one"))
+}
+
+fn close_files(folder: &Path) -> Result<(), landlock::RulesetError> {
+    let abi = ABI::V4;
+    let (all, read) = (AccessFs::from_all(abi), AccessFs::from_read(abi));
+    let mut ruleset = Ruleset::default().handle_access(all)?.create()?;
+    // Its own files; what says whose a client is; clocks' zones and the C library's files.
+    let places =
+        [(folder, all), (Path::new("/proc"), read), (Path::new("/sys/devices/system"), read)];
+    for (path, access) in places {
+        if let Ok(place) = PathFd::new(path) {
+            ruleset = ruleset.add_rule(PathBeneath::new(place, access))?;
+        }
+    }
+    if ruleset.restrict_self()?.ruleset == RulesetStatus::NotEnforced {
+        output::note("warning: this system has no Landlock, so the daemon may open files");
+    }
+    Ok(())
+}
+
+/// The calls that a daemon of threads, sockets and shared memory makes.
+const CALLS: &[i64] = &[
+    libc::SYS_accept4,
+    libc::SYS_bind,
+    libc::SYS_brk,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    libc::SYS_close,
+    libc::SYS_connect,
+    libc::SYS_dup,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_eventfd2,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fcntl,
+    libc::SYS_fdatasync,
+    libc::SYS_flock,
+    libc::SYS_fstat,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_futex,
+    libc::SYS_getdents64,
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getpeername,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_gettid,
+    libc::SYS_getuid,
+    libc::SYS_listen,
+    libc::SYS_lseek,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_memfd_create,
+    libc::SYS_mkdirat,
+    libc::SYS_mlock,
+    libc::SYS_mlock2,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_munlock,
+    libc::SYS_munmap,
+    libc::SYS_nanosleep,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_pipe2,
+    libc::SYS_ppoll,
+    libc::SYS_prctl,
+    libc::SYS_pread64,
+    libc::SYS_prlimit64,
+    libc::SYS_pwrite64,
+    libc::SYS_read,
+    libc::SYS_readlinkat,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_set_robust_list,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+    libc::SYS_sigaltstack,
+    libc::SYS_socketpair,
+    libc::SYS_statx,
+    libc::SYS_tgkill,
+    libc::SYS_uname,
+    libc::SYS_unlinkat,
+    libc::SYS_write,
+    libc::SYS_writev,
+];
+
+/// Older calls that the C library makes where there is nothing newer.
+#[cfg(target_arch = "x86_64")]
+const OLD_CALLS: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_epoll_wait,
+    libc::SYS_mkdir,
+    libc::SYS_open,
+    libc::SYS_poll,
+    libc::SYS_readlink,
+    libc::SYS_rename,
+    libc::SYS_stat,
+    libc::SYS_lstat,
+    libc::SYS_unlink,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CALLS: &[i64] = &[];
+
+fn close_calls() -> Result<(), Box<dyn std::error::Error>> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        CALLS.iter().chain(OLD_CALLS).map(|call| (*call, Vec::new())).collect();
+    // Sockets of this machine only.
+    let local =
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::AF_UNIX as u64)?;
+    rules.insert(libc::SYS_socket, vec![SeccompRule::new(vec![local])?]);
+    // What it never does is refused, not fatal: a library that tries something new gets an error.
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let filter = SeccompFilter::new(rules, refuse, SeccompAction::Allow, ARCH.try_into()?)?;
+    let program: BpfProgram = filter.try_into()?;
+    seccompiler::apply_filter(&program)?;
+    Ok(())
+}
