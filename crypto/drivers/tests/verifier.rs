@@ -175,8 +175,14 @@ fn what_is_known_is_known_of_one_entry_one_value_and_one_pepper() {
     assert_eq!(verify(&peppered, Full, b"ada", b"secret", &value), Err(Error::Authentication));
     let value = stored(&peppered, b"secret", b"salt");
     assert_eq!(verify(&peppered, Full, b"ada", b"secret", &value), Ok(1));
-    assert_eq!(verify(&bench.open(Key::Secret(&[1; 16])), Recall, b"ada", b"secret", &value), Ok(1));
-    assert_eq!(verify(&bench.open(Key::Secret(&[2; 16])), Recall, b"ada", b"secret", &value), Ok(0));
+    assert_eq!(
+        verify(&bench.open(Key::Secret(&[1; 16])), Recall, b"ada", b"secret", &value),
+        Ok(1)
+    );
+    assert_eq!(
+        verify(&bench.open(Key::Secret(&[2; 16])), Recall, b"ada", b"secret", &value),
+        Ok(0)
+    );
 }
 
 #[test]

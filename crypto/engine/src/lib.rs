@@ -173,8 +173,8 @@ pub use parameters::{
 };
 pub use queue::Queue;
 pub use request::{
-    Cost, Derivation, Direction, Effort, IV_BYTES_MAX, Iv, MASK_BYTES, NONCE_BYTES, Opened, Part, Phase,
-    Request, SAMPLE_BYTES, TAG_BYTES,
+    Cost, Derivation, Direction, Effort, IV_BYTES_MAX, Iv, MASK_BYTES, NONCE_BYTES, Opened, Part,
+    Phase, Request, SAMPLE_BYTES, TAG_BYTES,
 };
 pub use session::Session;
 pub use slow::Done;

@@ -71,8 +71,7 @@ impl Work {
     /// of a password algorithm are derivations.
     pub fn count_recall(&self, result: &Result<usize, Error>) {
         let counter = |what| counter(&format!("engine.{}.{}.{what}", self.driver, self.label));
-        let [asked, known] =
-            self.recalls.get_or_init(|| ["recalls", "recalled"].map(counter));
+        let [asked, known] = self.recalls.get_or_init(|| ["recalls", "recalled"].map(counter));
         asked.increment();
         match result {
             Ok(0) => {}

@@ -16,29 +16,109 @@ use zeroize::Zeroizing;
 #[repr(u8)]
 #[allow(missing_docs)]
 pub enum Operation {
-    Seal { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Vec<u8>, tag: [u8; TAG_BYTES] },
-    Open { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Vec<u8> },
-    Protect { number: u64, header_bytes: usize, packet: Vec<u8> },
-    Unprotect { largest: Option<u64>, number_at: usize, packet: Vec<u8>, opened: Opened },
-    Mask { sample: [u8; SAMPLE_BYTES], out: [u8; MASK_BYTES] },
-    Encrypt { iv: [u8; IV_BYTES_MAX], data: Vec<u8> },
-    Decrypt { iv: [u8; IV_BYTES_MAX], data: Vec<u8> },
-    Compress { data: Vec<u8>, out: Vec<u8> },
-    Decompress { data: Vec<u8>, out: Vec<u8> },
-    Chain { direction: Direction, data: Vec<u8>, length: usize, parts: Vec<Part> },
-    Digest { data: Vec<u8>, out: Vec<u8> },
-    Mac { data: Vec<u8>, out: Vec<u8> },
-    Expand { info: Vec<u8>, out: Zeroizing<Vec<u8>> },
-    PublicKey { out: Vec<u8> },
-    Agree { peer: Vec<u8>, out: Zeroizing<Vec<u8>> },
-    Encapsulate { peer: Vec<u8>, ciphertext: Vec<u8>, secret: Zeroizing<Vec<u8>> },
-    Decapsulate { ciphertext: Vec<u8>, secret: Zeroizing<Vec<u8>> },
-    Sign { message: Vec<u8>, out: Vec<u8> },
-    Verify { public_key: Vec<u8>, message: Vec<u8>, signature: Vec<u8> },
-    PublicEncrypt { public_key: Vec<u8>, message: Vec<u8>, out: Vec<u8> },
-    PrivateDecrypt { ciphertext: Vec<u8>, out: Zeroizing<Vec<u8>> },
-    Random { out: Zeroizing<Vec<u8>> },
-    Derive { cost: Cost, password: Zeroizing<Vec<u8>>, salt: Vec<u8>, out: Zeroizing<Vec<u8>> },
+    Seal {
+        nonce: [u8; NONCE_BYTES],
+        aad: Vec<u8>,
+        data: Vec<u8>,
+        tag: [u8; TAG_BYTES],
+    },
+    Open {
+        nonce: [u8; NONCE_BYTES],
+        aad: Vec<u8>,
+        data: Vec<u8>,
+    },
+    Protect {
+        number: u64,
+        header_bytes: usize,
+        packet: Vec<u8>,
+    },
+    Unprotect {
+        largest: Option<u64>,
+        number_at: usize,
+        packet: Vec<u8>,
+        opened: Opened,
+    },
+    Mask {
+        sample: [u8; SAMPLE_BYTES],
+        out: [u8; MASK_BYTES],
+    },
+    Encrypt {
+        iv: [u8; IV_BYTES_MAX],
+        data: Vec<u8>,
+    },
+    Decrypt {
+        iv: [u8; IV_BYTES_MAX],
+        data: Vec<u8>,
+    },
+    Compress {
+        data: Vec<u8>,
+        out: Vec<u8>,
+    },
+    Decompress {
+        data: Vec<u8>,
+        out: Vec<u8>,
+    },
+    Chain {
+        direction: Direction,
+        data: Vec<u8>,
+        length: usize,
+        parts: Vec<Part>,
+    },
+    Digest {
+        data: Vec<u8>,
+        out: Vec<u8>,
+    },
+    Mac {
+        data: Vec<u8>,
+        out: Vec<u8>,
+    },
+    Expand {
+        info: Vec<u8>,
+        out: Zeroizing<Vec<u8>>,
+    },
+    PublicKey {
+        out: Vec<u8>,
+    },
+    Agree {
+        peer: Vec<u8>,
+        out: Zeroizing<Vec<u8>>,
+    },
+    Encapsulate {
+        peer: Vec<u8>,
+        ciphertext: Vec<u8>,
+        secret: Zeroizing<Vec<u8>>,
+    },
+    Decapsulate {
+        ciphertext: Vec<u8>,
+        secret: Zeroizing<Vec<u8>>,
+    },
+    Sign {
+        message: Vec<u8>,
+        out: Vec<u8>,
+    },
+    Verify {
+        public_key: Vec<u8>,
+        message: Vec<u8>,
+        signature: Vec<u8>,
+    },
+    PublicEncrypt {
+        public_key: Vec<u8>,
+        message: Vec<u8>,
+        out: Vec<u8>,
+    },
+    PrivateDecrypt {
+        ciphertext: Vec<u8>,
+        out: Zeroizing<Vec<u8>>,
+    },
+    Random {
+        out: Zeroizing<Vec<u8>>,
+    },
+    Derive {
+        cost: Cost,
+        password: Zeroizing<Vec<u8>>,
+        salt: Vec<u8>,
+        out: Zeroizing<Vec<u8>>,
+    },
     VerifyPassword {
         effort: Effort,
         cost: Cost,

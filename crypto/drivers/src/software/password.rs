@@ -2,9 +2,9 @@
 
 use super::{Opened, failed, misfit, opened, put};
 use argon2::{Argon2, Params, Version};
+use aws_lc_rs::hmac;
 use aws_lc_rs::pbkdf2;
 use blowfish::Blowfish;
-use aws_lc_rs::hmac;
 use keyway_engine::limits::{DERIVED_BYTES_MAX, PEPPER_BYTES_MIN};
 use keyway_engine::{Algorithm, Cost, DriverSession, Effort, Error, Key, Request};
 use md5::{Digest, Md5};

@@ -245,14 +245,8 @@ fn costs_and_lengths_outside_their_limits_are_refused() {
         assert!(matches!(result, Err(Error::InvalidRequest(_))), "{algorithm} {cost:?} {result:?}");
         let (expected, password) = (&vec![0; bytes][..], &b"x"[..]);
         for effort in [Effort::Recall, Effort::Full] {
-            let request = &mut Request::VerifyPassword {
-                effort,
-                cost,
-                entry: b"",
-                password,
-                salt,
-                expected,
-            };
+            let request =
+                &mut Request::VerifyPassword { effort, cost, entry: b"", password, salt, expected };
             // What only the library finds, whoever asks without a derivation does not hear.
             match ENGINE.run(algorithm, request) {
                 Err(Error::InvalidRequest(_)) => {}
