@@ -4,8 +4,8 @@ use crate::work::{OwnKey, PHASE_SINCE, Work, bytes, keys, outputs};
 use crate::{Bench, Stop, vectors};
 use fastrand::Rng;
 use keyway_engine::{
-    Algorithm, Cost, Demand, Direction, Effort, Error, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES, Nonces,
-    Opened, Operation, Parameters, Part, Phase, SAMPLE_BYTES, Session, Step, TAG_BYTES,
+    Algorithm, Cost, Demand, Direction, Effort, Error, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES,
+    Nonces, Opened, Operation, Parameters, Part, Phase, SAMPLE_BYTES, Session, Step, TAG_BYTES,
 };
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -84,7 +84,9 @@ impl Bench {
             self.reference_engine.session(parameters).ok()
         };
         let private = !matches!(key, OwnKey::None);
-        let same = open(key).filter(|_| private || keys(algorithm, rng).len() == 1);
+        // Without a pepper a password is hashed all the same.
+        let whole = private || algorithm.kind() == Kind::Password;
+        let same = open(key).filter(|_| whole || keys(algorithm, rng).len() == 1);
         let shared = same.is_some() && !matches!(key, OwnKey::Generate);
         let reference = same.or_else(|| keys(algorithm, rng).iter().find_map(open));
         Ok(Pair { subject, reference: reference.ok_or_else(no_reference)?, private, shared })
@@ -337,11 +339,7 @@ pub(crate) fn jobs(
 }
 
 /// A derivation, and passwords checked against what it comes to.
-fn password_jobs(
-    reference: &Session,
-    rng: &mut Rng,
-    derive: Operation,
-) -> Result<Vec<Job>, Stop> {
+fn password_jobs(reference: &Session, rng: &mut Rng, derive: Operation) -> Result<Vec<Job>, Stop> {
     let expected = made(reference, "derive", derive.clone())?;
     let entry = bytes(rng, 12);
     let verify = |effort, password: &Zeroizing<Vec<u8>>, expected: &[u8]| match &derive {

@@ -56,7 +56,9 @@ fn wrong_keys(bench: &Bench, algorithm: Algorithm) -> Checked {
         Kind::Hkdf => wrong = vec![Key::None, Key::Generate, Key::Secret(&long[..8])],
         Kind::Exchange => wrong.push(Key::None),
         // A pepper may be long.
-        Kind::Password => wrong.retain(|key| !matches!(key, Key::Secret(pepper) if *pepper == long)),
+        Kind::Password => {
+            wrong.retain(|key| !matches!(key, Key::Secret(pepper) if *pepper == long))
+        }
         _ => {}
     }
     // Finite fields have private keys of many lengths.

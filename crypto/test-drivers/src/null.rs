@@ -1,8 +1,8 @@
 //! The driver that does nothing: what remains is the cost of everything around the cryptography.
 
 use keyway_engine::{
-    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Effort, Error, Flow, Operation, Request,
-    Selection, Step, TAG_BYTES, Task, Waker,
+    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Effort, Error, Flow, Operation,
+    Request, Selection, Step, TAG_BYTES, Task, Waker,
 };
 use std::mem;
 use std::sync::Arc;
