@@ -2,9 +2,9 @@
 
 use super::connection::{Connection, Large};
 use super::encoding::{self, Space};
-use super::lent::Lent;
+use super::lent::{self, Lent};
 use crate::limits::SLOT_BYTES;
-use keyway_engine::{Error, NONCE_BYTES, Request};
+use keyway_engine::{Error, NONCE_BYTES, Operation, Request};
 use keyway_ring::descriptor::{Completion, RegionHandle, Segment, SessionHandle};
 use keyway_ring::{ClientEnd, Doorbell, SharedMemory};
 use std::time::Duration;
@@ -189,5 +189,15 @@ impl Placed {
     /// Whether the daemon works on the consumer's own bytes.
     pub fn is_lent(&self) -> bool {
         matches!(self.elsewhere, Elsewhere::Lent(_))
+    }
+
+    /// Nobody waits for it any more, but the daemon may still work on it: what it can reach is not used
+    /// again.
+    pub fn give_up(self, connection: &Connection, operation: &mut Operation) {
+        match self.elsewhere {
+            Elsewhere::Not => {}
+            Elsewhere::Large(large) => connection.forget(large.region),
+            Elsewhere::Lent(_) => lent::give_up(operation),
+        }
     }
 }

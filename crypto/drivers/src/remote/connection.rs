@@ -31,6 +31,8 @@ pub(super) struct Connection {
     /// The same socket, to end it and to see its end.
     end: OwnedFd,
     dead: AtomicBool,
+    /// Whether it was the daemon that ended it.
+    hung_up: AtomicBool,
     /// By [`Algorithm`], what the daemon does.
     does: [bool; Algorithm::COUNT],
     channels: Mutex<Channels>,
@@ -96,6 +98,7 @@ impl Connection {
             end: socket.as_fd().try_clone_to_owned()?,
             socket: Mutex::new(socket),
             dead: AtomicBool::new(false),
+            hung_up: AtomicBool::new(false),
             does,
             channels: Mutex::default(),
             channel_returned: Condvar::new(),
@@ -131,9 +134,18 @@ impl Connection {
         while !self.is_dead() {
             match rustix::event::poll(&mut ends, None) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) | Err(_) => return,
+                Ok(_) | Err(_) => {
+                    // The other way round, it may have been ended here between the two.
+                    self.hung_up.store(!self.is_dead(), Ordering::Release);
+                    return;
+                }
             }
         }
+    }
+
+    /// Whether the daemon has ended it, and so works on nothing of it any more.
+    pub fn has_hung_up(&self) -> bool {
+        self.hung_up.load(Ordering::Acquire)
     }
 
     /// Asks, and waits for the answer.

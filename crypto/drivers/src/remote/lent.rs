@@ -7,9 +7,9 @@ use keyway_engine::{Buffer, Error, Memory, Operation};
 use keyway_ring::descriptor::{RegionHandle, Segment};
 use keyway_ring::limits::REGION_BYTES_MAX;
 use keyway_ring::{Piece, Pieces, SharedMemory};
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::{io, mem};
 
 /// Behind each buffer, room for what goes with it: a descriptor names one region. In bytes.
 const BESIDE_BYTES: usize = 512;
@@ -97,19 +97,8 @@ impl Lent {
     /// # Errors
     /// [`Error::Gone`].
     pub fn of(operation: &mut Operation, connection: &Connection) -> Result<Option<Lent>, Error> {
-        let (Operation::Seal { data, .. }
-        | Operation::Open { data, .. }
-        | Operation::Protect { packet: data, .. }
-        | Operation::Unprotect { packet: data, .. }
-        | Operation::Encrypt { data, .. }
-        | Operation::Decrypt { data, .. }
-        | Operation::Chain { data, .. }
-        | Operation::Digest { data, .. }
-        | Operation::Mac { data, .. }) = operation
+        let Some(Lending { region, piece, bytes }) = data(operation).and_then(Buffer::memory)
         else {
-            return Ok(None);
-        };
-        let Some(Lending { region, piece, bytes }) = data.memory::<Lending>() else {
             return Ok(None);
         };
         if region.owner != connection.regions {
@@ -133,6 +122,31 @@ impl Lent {
         let next = self.data.offset as usize + self.of.bytes;
         let end = next + BESIDE_BYTES;
         Space { memory: self.memory(), next, end, lent: Some(self.data) }
+    }
+}
+
+/// The data that may be worked on where it lies: of requests that have one such piece.
+fn data(operation: &mut Operation) -> Option<&mut Buffer> {
+    match operation {
+        Operation::Seal { data, .. }
+        | Operation::Open { data, .. }
+        | Operation::Protect { packet: data, .. }
+        | Operation::Unprotect { packet: data, .. }
+        | Operation::Encrypt { data, .. }
+        | Operation::Decrypt { data, .. }
+        | Operation::Chain { data, .. }
+        | Operation::Digest { data, .. }
+        | Operation::Mac { data, .. } => Some(data),
+        _ => None,
+    }
+}
+
+/// The daemon may go on writing to the data for a while: the operation gets zeros instead, and nobody
+/// gets that memory again.
+pub(super) fn give_up(operation: &mut Operation) {
+    if let Some(data) = data(operation) {
+        let zeros = vec![0; data.len()].into();
+        mem::forget(mem::replace(data, zeros));
     }
 }
 

@@ -153,7 +153,8 @@ impl Remote {
     /// there by the daemon, without a copy; by another driver as any other.
     ///
     /// What is in it at first is not known. If the daemon goes while it works there, the task ends with
-    /// [`Error::Driver`], since its data may be half done.
+    /// [`Error::Driver`], since its data may be half done. A queue that is dropped while such tasks are
+    /// under way gives their buffers up for good: collect them first.
     ///
     /// # Errors
     /// The system's; `InvalidInput` for more than 1 GiB, `QuotaExceeded` if there are as many buffers

@@ -39,7 +39,7 @@ const UNKNOWN: Error =
     super::failed("the connection broke while the daemon worked on the request's own memory");
 
 impl RemoteQueue {
-    /// `None` if the connection has as many channels as it may.
+    /// `None` if the connection has as many channels as it may have.
     pub fn new(connection: &Arc<Connection>) -> Option<RemoteQueue> {
         let channel = connection.channel().ok()??;
         Some(RemoteQueue {
@@ -114,7 +114,11 @@ impl RemoteQueue {
         };
         let Some((mut task, placed)) = entry.take() else { return };
         self.free.push(slot);
-        let Some((session, operation)) = task.parts_as::<RemoteSession>() else { return };
+        let Some((session, operation)) = task.parts_as::<RemoteSession>() else {
+            // It was, when it began.
+            task.complete(Err(NOT_OURS));
+            return done.push(task);
+        };
         let algorithm = session.algorithm;
         let makes_nonces = session.makes_nonces;
         let mut result = match completion.status {
@@ -180,11 +184,17 @@ impl RemoteQueue {
     /// The daemon is gone: what it has not answered goes back to the engine as it was.
     #[cold]
     fn abandon(&mut self, done: &mut Vec<Box<Task>>) {
+        let closed = self.channel.as_ref().is_some_and(|channel| channel.end.is_closed());
+        // Else the daemon is still there, and may not know yet that this is over.
+        let ended = closed || self.connection.has_hung_up();
         self.connection.die();
         for entry in &mut self.entries {
             let Some((mut task, placed)) = entry.take() else { continue };
-            let changes = task.parts().is_some_and(|(_, operation)| changes_in_place(operation));
-            match placed.is_lent() && changes {
+            let lent = placed.is_lent() && changes_in_place(&task.operation);
+            if lent && !ended {
+                placed.give_up(&self.connection, &mut task.operation);
+            }
+            match lent {
                 true => task.complete(Err(UNKNOWN)),
                 false => task.give_back(),
             }
@@ -253,7 +263,12 @@ impl Drop for RemoteQueue {
         let idle = self.in_flight() == 0;
         match self.channel.take() {
             Some(channel) if idle => self.connection.return_channel(channel),
-            Some(channel) => self.connection.close_channel(channel),
+            Some(channel) => {
+                for (mut task, placed) in self.entries.drain(..).flatten() {
+                    placed.give_up(&self.connection, &mut task.operation);
+                }
+                self.connection.close_channel(channel);
+            }
             None => {}
         }
     }

@@ -482,3 +482,31 @@ fn a_lent_buffer_is_worked_on_where_it_lies() {
     queue.submit(&mut lent(&remote, seals(&session, 10, 4_096)), false);
     are_sealed(&collect(&mut queue), 10, 4_096);
 }
+
+/// What a dropped queue had lent is not lent again while the daemon may work on it.
+#[test]
+fn a_queue_is_dropped_with_everything_under_way() {
+    let place = Place::new();
+    let process = place.process();
+    let engine = engine();
+    let remote = connect(&engine, &place);
+    let session = gcm(&engine);
+    for _ in 0..5 {
+        let mut queue = engine.queue(100);
+        let mut tasks = lent(&remote, seals(&session, 30, 16_000));
+        tasks.extend(seals(&session, 20, 100_000));
+        tasks.extend(seals(&session, 10, 1_000));
+        queue.submit(&mut tasks, false);
+    }
+    let mut queue = engine.queue(100);
+    queue.submit(&mut lent(&remote, seals(&session, 100, 16_000)), false);
+    are_sealed(&collect(&mut queue), 100, 16_000);
+    // And by this side, while the daemon is there.
+    process.stop();
+    queue.submit(&mut lent(&remote, seals(&session, 10, 16_000)), false);
+    drop(remote);
+    for task in collect(&mut queue) {
+        assert!(matches!(task.result(), Err(Error::Driver { .. })));
+        assert!(task.operation.output() == [0; 16_000]);
+    }
+}
