@@ -9,6 +9,9 @@ use crate::host;
 use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
 use crate::log::{self, Form, To, WhenFull};
 use crate::tls::{self, Clients};
+use keyway_drivers::Remember;
+use keyway_drivers::limits::REMEMBERED_MAX;
+use keyway_engine::is_key_name;
 use keyway_server::IndexSetting;
 use keyway_server::access::{Attributes, Rights, Rule, What, Who};
 use keyway_server::log::Access;
@@ -43,6 +46,8 @@ pub struct Configuration {
     pub directory: keyway_server::Settings,
     /// What its network half is told.
     pub network: network::Settings,
+    /// How many right passwords are remembered, and for how long.
+    pub remember: Remember,
     /// What is written down.
     pub log: log::Settings,
     /// Address space for the store.
@@ -140,6 +145,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             search_time_max_s: limits.search_time_max_s,
             password_cost: password_cost(&password)?,
             password_accept: password.accept.iter().map(scheme).collect::<Result<_, _>>()?,
+            password_pepper: pepper(&password.pepper)?,
             password_upgrade: password.upgrade,
             log: defaults.log,
             clock: defaults.clock,
@@ -150,6 +156,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             trust_loopback: password.trust_loopback,
             administrators: administrators(&tls.administrators)?,
         },
+        remember: remember(&password)?,
         log: log_settings(&log)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
     })
@@ -243,11 +250,34 @@ fn password_cost(raw: &raw::Password) -> Result<Argon2Cost, Wrong> {
     Ok(cost)
 }
 
-fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
-    let seconds = |at: &Spanned<u64>| match *at.get_ref() {
+fn remember(raw: &raw::Password) -> Result<Remember, Wrong> {
+    let most = positive(&raw.remember_max)?;
+    if most > REMEMBERED_MAX {
+        return Err(wrong(&raw.remember_max, format!("it must be {REMEMBERED_MAX} or less")));
+    }
+    let age = seconds(&raw.remember_s)?;
+    Ok(if raw.remember { Remember { most, age } } else { Remember::NOTHING })
+}
+
+fn pepper(name: &Spanned<String>) -> Result<Option<String>, Wrong> {
+    match name.get_ref().as_str() {
+        "" => Ok(None),
+        pepper if is_key_name(pepper) => Ok(Some(pepper.to_owned())),
+        _ => Err(wrong(
+            name,
+            "a key's name has lower-case letters, digits, dashes, dots and underscores, 64 at most",
+        )),
+    }
+}
+
+fn seconds(at: &Spanned<u64>) -> Result<Duration, Wrong> {
+    match *at.get_ref() {
         seconds @ 1..=MOST_SECONDS => Ok(Duration::from_secs(seconds)),
         _ => Err(wrong(at, format!("it must be from 1 to {MOST_SECONDS}"))),
-    };
+    }
+}
+
+fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
     Ok(network::Limits {
         connections_max: positive(&raw.connections_max)?,
         message_bytes_max: positive(&raw.message_bytes_max)?,
@@ -396,6 +426,8 @@ mod tests {
         assert_eq!(configuration.directory.password_cost, directory.password_cost);
         assert_eq!(configuration.directory.password_accept, directory.password_accept);
         assert_eq!(configuration.directory.password_upgrade, directory.password_upgrade);
+        assert_eq!(configuration.directory.password_pepper, directory.password_pepper);
+        assert_eq!(configuration.remember, Remember::default());
         assert_eq!(configuration.directory.search_entries_max, directory.search_entries_max);
         assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
         let network = network::Settings::default();
@@ -431,6 +463,10 @@ mod tests {
             ("[password]\nmemory_kib = 64\npasses = 65", "line 3: passes: it must be from 1 to 64"),
             ("[password]\nmemory_kib = 4", "line 2: memory_kib: it must be from 8"),
             ("[password]\nlanes = 99", "line 2: lanes: it must be from 1 to"),
+            ("[password]\nremember_max = 0", "line 2: remember_max: it must be 1 or more"),
+            ("[password]\nremember_max = 99999999", "line 2: remember_max: it must be 10000000 or"),
+            ("[password]\nremember_s = 0", "line 2: remember_s: it must be from 1 to"),
+            ("[password]\npepper = \"Cayenne\"", "line 2: pepper: a key's name has lower-case"),
             ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"stderr\""),
             ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),
             ("[log]\nfiles_kept = 1001", "line 2: files_kept: it must be 1000 or less"),

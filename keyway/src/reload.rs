@@ -9,6 +9,7 @@ use crate::log::Logs;
 use crate::output;
 use crate::timestamp::Timestamp;
 use crate::tls::Tls;
+use keyway_drivers::Verifier;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{CurrentTls, Server};
 use serde_json::json;
@@ -19,6 +20,7 @@ pub struct Reload<'a> {
     pub arguments: &'a Up,
     pub folder: &'a Folder,
     pub instance: &'a Instance,
+    pub verifier: &'a Verifier,
     pub logs: &'a Logs,
     pub server: &'a Server,
     /// Where it listens.
@@ -44,6 +46,7 @@ impl Reload<'_> {
         let made = self.tls.make(self.folder, &new.tls, self.listen, Timestamp::now())?;
         self.logs.reopen(&new.log)?;
         self.instance.directory.reconfigure(&new.directory).map_err(Failure::new)?;
+        self.verifier.remember(new.remember);
         self.server.reconfigure(new.network.clone());
         self.current_tls.replace(made.config);
         let old = &self.configuration;
@@ -56,6 +59,7 @@ impl Reload<'_> {
         ];
         // What waits is compared with what is in force, also the next time.
         self.configuration = Configuration {
+            remember: new.remember,
             log: new.log,
             tls: new.tls,
             network: new.network,

@@ -19,9 +19,10 @@ use crate::signals::{self, Asked, Signals};
 use crate::source::Source;
 use crate::timestamp::Timestamp;
 use crate::tls::Tls;
+use keyway_drivers::{Verifier, software};
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{CurrentTls, Listener, Mode, Server};
-use keyway_server::password::Passwords;
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -48,12 +49,17 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     configuration.directory.log = logs.log.clone();
     open_meter(&folder);
     let locked_memory = harden::lock_memory();
-    let engine = keyway_drivers::engine();
+    let verifier = Verifier::new(software(), configuration.remember, Box::new(time_since_boot))
+        .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
+    let engine = keyway_drivers::engine_beside(verifier.clone());
     let mut tls = Tls::new(&engine)?;
     let listen = sockets.addresses()?;
     let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
-    let passwords = Passwords::new(engine.clone(), configuration.directory.password_cost);
     let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
+    instance.directory.check_pepper(&configuration.directory).map_err(|why| {
+        Failure::new(format!("{}: {why}", folder.file(name::CONFIGURATION).display()))
+    })?;
+    let passwords = instance.directory.passwords().clone();
     admin::ensure(&folder, &instance, &passwords, &runtime)?;
     let password = || admin::stored_password(&folder, name::SAMPLE_PASSWORD, &passwords, &runtime);
     let first_start = populate(arguments, source, &folder, &instance, &password)?;
@@ -64,6 +70,7 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
         arguments,
         folder: &folder,
         instance: &instance,
+        verifier: &verifier,
         logs: &logs,
         listen: &listen,
         tls,
@@ -81,6 +88,12 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
         false => output::text("stopped"),
     };
     Ok(())
+}
+
+/// Counts while the machine sleeps too, so that what is remembered of passwords grows old.
+fn time_since_boot() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Counts where `keyway top` can look. Where no file can be had, on a full disk above all, it is
@@ -214,6 +227,7 @@ struct Serving<'a> {
     arguments: &'a Up,
     folder: &'a Folder,
     instance: &'a Instance,
+    verifier: &'a Verifier,
     logs: &'a Logs,
     /// Where it listens.
     listen: &'a [SocketAddr],
@@ -227,8 +241,8 @@ impl Serving<'_> {
     async fn serve(self, sockets: Sockets, banner: &Banner, hangup: Signal) -> Result<(), Failure> {
         let mut signals = Signals::catch_beside(hangup)?;
         let server = self.start(sockets)?;
-        let Serving { arguments, folder, instance, logs, listen, tls, current_tls, configuration } =
-            self;
+        let Serving { arguments, folder, instance, verifier, logs, listen, .. } = self;
+        let Serving { tls, current_tls, configuration, .. } = self;
         banner.log(logs);
         let connections_max = configuration.network.limits.connections_max;
         if let Some(text) = limits::too_few_open_files(connections_max) {
@@ -240,6 +254,7 @@ impl Serving<'_> {
             arguments,
             folder,
             instance,
+            verifier,
             logs,
             listen,
             server: &server,

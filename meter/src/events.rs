@@ -74,6 +74,12 @@ pub const EVENTS: &[Event] = &[
         "operations",
         "requests that failed this way",
     ),
+    event(
+        "engine.{driver}.{algorithm}.recalls",
+        "passwords",
+        "looked for among those that were right lately, which is no operation",
+    ),
+    event("engine.{driver}.{algorithm}.recalled", "passwords", "found there"),
     event("engine.{driver}.{algorithm}.queue", "ns", "from submission to start, of a sample"),
     event("engine.{driver}.{algorithm}.run", "ns", "from start to finish, of a sample"),
     event("engine.{driver}.{algorithm}.deliver", "ns", "from finish to hand-over, of a sample"),

@@ -4,8 +4,8 @@ use crate::work::{OwnKey, PHASE_SINCE, Work, bytes, keys, outputs};
 use crate::{Bench, Stop, vectors};
 use fastrand::Rng;
 use keyway_engine::{
-    Algorithm, Cost, Demand, Direction, Error, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES, Nonces,
-    Opened, Operation, Parameters, Part, Phase, SAMPLE_BYTES, Session, Step, TAG_BYTES,
+    Algorithm, Cost, Demand, Direction, Effort, Error, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES,
+    Nonces, Opened, Operation, Parameters, Part, Phase, SAMPLE_BYTES, Session, Step, TAG_BYTES,
 };
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -84,7 +84,9 @@ impl Bench {
             self.reference_engine.session(parameters).ok()
         };
         let private = !matches!(key, OwnKey::None);
-        let same = open(key).filter(|_| private || keys(algorithm, rng).len() == 1);
+        // Without a pepper a password is hashed all the same.
+        let whole = private || algorithm.kind() == Kind::Password;
+        let same = open(key).filter(|_| whole || keys(algorithm, rng).len() == 1);
         let shared = same.is_some() && !matches!(key, OwnKey::Generate);
         let reference = same.or_else(|| keys(algorithm, rng).iter().find_map(open));
         Ok(Pair { subject, reference: reference.ok_or_else(no_reference)?, private, shared })
@@ -331,9 +333,46 @@ pub(crate) fn jobs(
             let password = Zeroizing::new(bytes(rng, size % 150));
             let salt = (0..16).map(|_| rng.alphanumeric() as u8).collect();
             let derive = Operation::Derive { cost, password, salt, out };
-            Ok(vec![Job::same("derive", reference, derive)?])
+            password_jobs(reference, rng, derive)
         }
     }
+}
+
+/// A derivation, and passwords checked against what it comes to.
+fn password_jobs(reference: &Session, rng: &mut Rng, derive: Operation) -> Result<Vec<Job>, Stop> {
+    let expected = made(reference, "derive", derive.clone())?;
+    let entry = bytes(rng, 12);
+    let verify = |effort, password: &Zeroizing<Vec<u8>>, expected: &[u8]| match &derive {
+        Operation::Derive { cost, salt, .. } => Operation::VerifyPassword {
+            effort,
+            cost: *cost,
+            entry: entry.clone(),
+            password: password.clone(),
+            salt: salt.clone(),
+            expected: expected.to_vec(),
+        },
+        other => other.clone(),
+    };
+    let right = match &derive {
+        Operation::Derive { password, .. } => password.clone(),
+        _ => zeros(0),
+    };
+    // In front, where all algorithms look.
+    let wrong = Zeroizing::new([b"x", &right[..]].concat());
+    let mut other = expected.clone();
+    flip(rng, &mut other);
+    let full = verify(Effort::Full, &right, &expected);
+    let recall = verify(Effort::Recall, &right, &expected);
+    let recall_wrong = verify(Effort::Recall, &wrong, &expected);
+    Ok(vec![
+        Job::same("derive", reference, derive.clone())?,
+        Job::proved("verify the right password", full, |_, result| result == 1),
+        Job::refused("verify a wrong password", verify(Effort::Full, &wrong, &expected), &[], 0),
+        Job::refused("verify against another value", verify(Effort::Full, &right, &other), &[], 0),
+        // Whether it remembers is its own affair.
+        Job::proved("recall the right password", recall, |_, result| result <= 1),
+        Job::proved("recall a wrong password", recall_wrong, |_, result| result == 0),
+    ])
 }
 
 /// Under the key in use; what comes under another key cannot be made by one session.

@@ -3,7 +3,7 @@
 use crate::jobs::{Expect, jobs};
 use crate::work::{Work, keys};
 use crate::{Bench, Checked, Stop};
-use keyway_engine::{Algorithm, Error, Key, Kind, Operation, Request, Step, workload};
+use keyway_engine::{Algorithm, Effort, Error, Key, Kind, Operation, Request, Step, workload};
 
 pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {
     let Some(algorithm) = work.algorithm() else {
@@ -55,6 +55,10 @@ fn wrong_keys(bench: &Bench, algorithm: Algorithm) -> Checked {
         Kind::Mac if fit == 0 => wrong = vec![Key::None, Key::Generate],
         Kind::Hkdf => wrong = vec![Key::None, Key::Generate, Key::Secret(&long[..8])],
         Kind::Exchange => wrong.push(Key::None),
+        // A pepper may be long.
+        Kind::Password => {
+            wrong.retain(|key| !matches!(key, Key::Secret(pepper) if *pepper == long))
+        }
         _ => {}
     }
     // Finite fields have private keys of many lengths.
@@ -96,6 +100,16 @@ fn others(algorithm: Algorithm) -> Vec<Operation> {
         let operation = workload::operation(&[*other], text, input, 32);
         let other_way = match operation {
             Operation::Sign { .. } => Some(Operation::verify([0; 32], [0; 32], [0; 32])),
+            Operation::Derive { cost, ref password, ref salt, .. } => {
+                Some(Operation::VerifyPassword {
+                    effort: Effort::Recall,
+                    cost,
+                    entry: vec![0; 8],
+                    password: password.clone(),
+                    salt: salt.clone(),
+                    expected: vec![0; 32],
+                })
+            }
             _ => workload::inverse(&operation, 32),
         };
         [Some(operation), other_way].into_iter().flatten()

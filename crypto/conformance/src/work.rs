@@ -136,6 +136,8 @@ pub(crate) fn keys(algorithm: Algorithm, rng: &mut Rng) -> Vec<OwnKey> {
             // An exponent of 384 bits, enough for the largest group (RFC 7919 § 5.2).
             Kind::Exchange => vec![Secret(bytes(rng, 48)), Generate],
             Kind::Kem => vec![Generate, None],
+            // With a pepper and without.
+            Kind::Password if rng.bool() => vec![Secret(bytes(rng, 32)), None],
             _ => vec![None],
         },
     }
@@ -169,6 +171,6 @@ pub(crate) fn outputs(operation: &Operation, result: usize) -> Vec<&[u8]> {
         | Operation::Derive { out, .. } => vec![out],
         Operation::Encapsulate { ciphertext, secret, .. } => vec![ciphertext, secret],
         Operation::Decapsulate { secret, .. } => vec![secret],
-        Operation::Verify { .. } => vec![],
+        Operation::Verify { .. } | Operation::VerifyPassword { .. } => vec![],
     }
 }

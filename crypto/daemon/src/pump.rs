@@ -962,6 +962,7 @@ fn holds_secrets(operation: &Operation) -> bool {
     matches!(
         operation,
         Operation::Derive { .. }
+            | Operation::VerifyPassword { .. }
             | Operation::Agree { .. }
             | Operation::Encapsulate { .. }
             | Operation::Decapsulate { .. }

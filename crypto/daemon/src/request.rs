@@ -5,7 +5,8 @@
 //! that was checked, and sees nothing that was not.
 
 use keyway_engine::{
-    Buffer, Cost, Direction, Error, IV_BYTES_MAX, Iv, Opened, Operation, Part, Phase, Zeroizing,
+    Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Iv, Opened, Operation, Part, Phase,
+    Zeroizing,
 };
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{
@@ -123,6 +124,20 @@ pub fn load(
             from.load(a, password)?;
             from.load(c, salt)
         }
+        Operation::VerifyPassword { effort, cost, entry, password, salt, expected } => {
+            *cost = cost_of(parameters)?;
+            *effort = match parameters[1] {
+                0 => Effort::Recall,
+                1 => Effort::Full,
+                _ => return Err(Status::InvalidRequest),
+            };
+            from.load(a, password)?;
+            from.load(b, entry)?;
+            let (whole, front) = (c.bytes, descriptor.extra.min(c.bytes));
+            from.load(Segment { bytes: front, ..c }, salt)?;
+            // It ends where C ends, so it does not overflow.
+            from.load(Segment { offset: c.offset + front, bytes: whole - front }, expected)
+        }
     }
 }
 
@@ -177,7 +192,7 @@ pub fn store(
             put(b, ciphertext);
             put(c, secret);
         }
-        Operation::Verify { .. } => {}
+        Operation::Verify { .. } | Operation::VerifyPassword { .. } => {}
         _ if done => {
             let bytes = operation.output();
             put(b, &bytes[..used(bytes)]);
@@ -361,6 +376,7 @@ fn opcode_of(operation: &Operation) -> Opcode {
         Operation::PrivateDecrypt { .. } => Opcode::PrivateDecrypt,
         Operation::Random { .. } => Opcode::Random,
         Operation::Derive { .. } => Opcode::Derive,
+        Operation::VerifyPassword { .. } => Opcode::VerifyPassword,
     }
 }
 
@@ -368,7 +384,7 @@ fn opcode_of(operation: &Operation) -> Opcode {
 pub fn empty(opcode: Opcode) -> Option<Operation> {
     let none = Vec::<u8>::new;
     Some(match opcode {
-        Opcode::Null | Opcode::VerifyPassword => return None,
+        Opcode::Null => return None,
         Opcode::Seal => Operation::seal([0; 12], none(), none()),
         Opcode::Open => Operation::open([0; 12], none(), none()),
         Opcode::Protect => Operation::protect(0, 0, none()),
@@ -394,5 +410,13 @@ pub fn empty(opcode: Opcode) -> Option<Operation> {
         Opcode::PrivateDecrypt => Operation::private_decrypt(none(), 0),
         Opcode::Random => Operation::random(0),
         Opcode::Derive => Operation::derive(Cost::Md5Crypt, none().into(), none(), 0),
+        Opcode::VerifyPassword => Operation::VerifyPassword {
+            effort: Effort::Recall,
+            cost: Cost::Md5Crypt,
+            entry: none(),
+            password: none().into(),
+            salt: none(),
+            expected: none(),
+        },
     })
 }

@@ -15,17 +15,22 @@
 #![forbid(unsafe_code)]
 
 mod batch_queue;
+pub mod limits;
 mod multibuffer;
 mod owned_request;
 mod pool;
+#[cfg(feature = "remote")]
+pub mod remote;
 mod simd;
 mod software;
+mod verifier;
 pub mod worker_queue;
 
 pub use multibuffer::{multibuffer, multibuffer_on};
 pub use pool::{Pool, pool};
 pub use simd::{NoSuchBackend, SIMD_VARIABLE, chosen_backend, simd, simd_on};
 pub use software::software;
+pub use verifier::{Clock, Remember, Verifier};
 
 use keyway_engine::{Builder, Driver, Engine};
 use keyway_simd::packet::PacketBackend;
@@ -35,13 +40,23 @@ use std::sync::Arc;
 /// them, and [`software`]. [`SIMD_VARIABLE`] in the environment may name the backend; with one that
 /// is not the widest, [`multibuffer`] is left out as well.
 pub fn drivers() -> Vec<Arc<dyn Driver>> {
+    drivers_beside(software())
+}
+
+/// The same with what stands in the place of [`software`]: a [`Verifier`] before it.
+pub fn drivers_beside(software: Arc<dyn Driver>) -> Vec<Arc<dyn Driver>> {
     let widest = chosen_backend().is_ok_and(|backend| backend == PacketBackend::detect());
     let multibuffer = if widest { multibuffer() } else { None };
-    let drivers = [simd(), Some(software()), multibuffer];
+    let drivers = [simd(), Some(software), multibuffer];
     drivers.into_iter().flatten().collect()
 }
 
 /// An engine with these [`drivers`].
 pub fn engine() -> Engine {
-    drivers().into_iter().fold(Engine::builder(), Builder::driver).build()
+    engine_beside(software())
+}
+
+/// An engine with the drivers of [`drivers_beside`].
+pub fn engine_beside(software: Arc<dyn Driver>) -> Engine {
+    drivers_beside(software).into_iter().fold(Engine::builder(), Builder::driver).build()
 }

@@ -81,6 +81,16 @@ pub(crate) fn own(request: &Request<'_>) -> Operation {
             salt: salt.to_vec(),
             out: secret(out),
         },
+        Request::VerifyPassword { effort, cost, entry, password, salt, expected } => {
+            Operation::VerifyPassword {
+                effort: *effort,
+                cost: *cost,
+                entry: entry.to_vec(),
+                password: Zeroizing::new(password.to_vec()),
+                salt: salt.to_vec(),
+                expected: expected.to_vec(),
+            }
+        }
     }
 }
 

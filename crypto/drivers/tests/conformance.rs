@@ -2,7 +2,7 @@
 //! pass. The null driver is left out: its outputs are never right, and are not meant to be.
 
 use keyway_conformance::{Outcome, Plan, Report, run};
-use keyway_drivers::{Pool, multibuffer, pool, simd_on, software};
+use keyway_drivers::{Pool, Remember, Verifier, multibuffer, pool, simd_on, software};
 use keyway_engine::{Algorithm, Driver};
 use keyway_simd::packet::PacketBackend;
 use keyway_test_drivers::{Card, fault, queued2003, simulated};
@@ -50,6 +50,12 @@ fn some() -> Plan {
 #[test]
 fn software_conforms() {
     passes(software(), &Plan { rounds: 1, ..Plan::default() });
+}
+
+#[test]
+fn a_verifier_before_software_conforms() {
+    let clock = Box::new(|| std::time::Duration::ZERO);
+    passes(Verifier::new(software(), Remember::default(), clock).unwrap(), &some());
 }
 
 #[test]

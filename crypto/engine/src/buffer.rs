@@ -132,6 +132,7 @@ impl DerefMut for Buffer {
 /// Apart, so that the path of a buffer's own bytes is straight.
 #[cold]
 #[inline(never)]
+#[allow(clippy::borrowed_box, reason = "what the box has is loaded here, and not on that path")]
 fn shared(memory: &Box<dyn Memory>) -> &[u8] {
     memory.bytes()
 }

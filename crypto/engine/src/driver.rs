@@ -11,6 +11,7 @@
 
 use crate::{Algorithm, Error, Request, Step, Task, Waker};
 use std::any::Any;
+use std::time::Duration;
 
 /// Whether the scheduler may choose a driver by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ pub trait DriverSession: Any + Send + Sync {
     /// Executes one request before it returns, and returns the bytes it put out: for
     /// [`Request::Seal`] and [`Request::Open`] the length of the text without the tag, for
     /// [`Request::Encapsulate`] that of the ciphertext, for [`Request::Chain`] that of the message,
-    /// for [`Request::Verify`] 0, for ciphers the text's, else what was written to `out`.
+    /// for [`Request::Verify`] 0, for [`Request::VerifyPassword`] 1 or 0 as it says, for ciphers the text's, else what was written to `out`.
     ///
     /// A driver whose work is done elsewhere waits for it. One that has died answers
     /// [`Error::Gone`] if it left the request's buffers as they were.
@@ -128,6 +129,15 @@ pub trait DriverQueue: Send {
     /// will not be called.
     fn due(&self) -> Option<u64> {
         None
+    }
+
+    /// Sleeps until the next poll may find something, or the time is over, and returns `true`. It is
+    /// asked where the consumer has tasks in this queue under way and waits for nothing else. `false`
+    /// says that it cannot: then the consumer sleeps until the waker is called, or the queue is
+    /// [due](DriverQueue::due).
+    fn sleep(&mut self, most: Duration) -> bool {
+        let _ = most;
+        false
     }
 }
 

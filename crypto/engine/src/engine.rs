@@ -224,19 +224,32 @@ impl Engine {
         let session = self.keyless(algorithm)?;
         let out = Zeroizing::new(vec![0; output_bytes]);
         let task = Task::new(session, Operation::Derive { cost, password, salt, out });
-        let deliver = Box::new(move |task: Box<Task>| {
+        let deliver = move |task: Box<Task>| {
             let Task { operation, result, .. } = *task;
             done(match (result, operation) {
                 (Ok(_), Operation::Derive { out, .. }) => Ok(out),
                 (Ok(_), _) => Err(Error::Closed),
                 (Err(error), _) => Err(error),
             });
-        });
-        self.inner.slow.submit(task, deliver).map_err(|(task, error)| {
+        };
+        self.submit_task(task, deliver)
+    }
+
+    /// Submits any task of the slow class. If this returns `Ok`, `done` is called exactly once, on
+    /// another thread (or on the one that drops the engine), with the task and its result; it should
+    /// return at once.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the bounded queue is full; task and `done` are then dropped.
+    pub fn submit_task(
+        &self,
+        task: Box<Task>,
+        done: impl FnOnce(Box<Task>) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.inner.slow.submit(task, Box::new(done)).map_err(|(task, error)| {
             if error == Error::Busy {
-                session.inner().count_busy();
+                task.session.inner().count_busy();
             }
-            drop(task);
             error
         })
     }

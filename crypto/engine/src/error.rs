@@ -77,6 +77,10 @@ pub enum Field {
     Password,
     /// The salt.
     Salt,
+    /// The name of the entry.
+    Entry,
+    /// What is compared with.
+    Expected,
 }
 
 /// A length, in bytes.
@@ -128,6 +132,8 @@ impl fmt::Display for Field {
             Field::Ciphertext => "`ciphertext`",
             Field::Password => "`password`",
             Field::Salt => "`salt`",
+            Field::Entry => "`entry`",
+            Field::Expected => "`expected`",
         })
     }
 }

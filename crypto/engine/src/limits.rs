@@ -10,6 +10,10 @@ pub const DERIVED_BYTES_MAX: usize = 1024;
 pub const PASSWORD_BYTES_MAX: usize = 4096;
 /// Longest salt a derivation takes, in bytes.
 pub const SALT_BYTES_MAX: usize = 1024;
+/// Longest name of an entry whose password is verified, in bytes.
+pub const ENTRY_BYTES_MAX: usize = 1024;
+/// Shortest pepper that a session of a password algorithm is opened with, in bytes.
+pub const PEPPER_BYTES_MIN: usize = 16;
 /// Most PBKDF2 iterations: about two seconds of one core.
 pub const PBKDF2_ITERATIONS_MAX: u32 = 20_000_000;
 /// Most Argon2 memory, in KiB: 1 GiB.

@@ -31,6 +31,9 @@ pub(crate) struct Work {
     pub errors: Counter,
     by_error: ByError,
     pub busy: Counter,
+    /// Passwords that were asked for without a derivation, and those of them that the driver knew to be
+    /// right; made with the first of them.
+    recalls: OnceLock<[Counter; 2]>,
     pub costs: Costs,
     /// One for each stage, made when something is first recorded there.
     stages: [OnceLock<Histogram>; 3],
@@ -46,6 +49,7 @@ impl Work {
             errors: counter("errors"),
             by_error: ByError::default(),
             busy: counter("busy"),
+            recalls: OnceLock::new(),
             costs: Costs::default(),
             stages: [const { OnceLock::new() }; 3],
             driver: driver.to_owned(),
@@ -60,6 +64,19 @@ impl Work {
         self.bytes.add(bytes as u64);
         if let Err(error) = result {
             self.count_error(error);
+        }
+    }
+
+    /// Counts one finished request that only asked what the driver remembers. It is no operation: those
+    /// of a password algorithm are derivations.
+    pub fn count_recall(&self, result: &Result<usize, Error>) {
+        let counter = |what| counter(&format!("engine.{}.{}.{what}", self.driver, self.label));
+        let [asked, known] = self.recalls.get_or_init(|| ["recalls", "recalled"].map(counter));
+        asked.increment();
+        match result {
+            Ok(0) => {}
+            Ok(_) => known.increment(),
+            Err(error) => self.count_error(error),
         }
     }
 

@@ -3,8 +3,8 @@
 use crate::limits::PUBLIC_KEY_BYTES_MAX;
 use crate::request::name_of;
 use crate::{
-    Algorithm, Buffer, Class, Cost, Direction, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES, Opened, Part,
-    Request, SAMPLE_BYTES, TAG_BYTES,
+    Algorithm, Buffer, Class, Cost, Direction, Effort, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES,
+    Opened, Part, Request, SAMPLE_BYTES, TAG_BYTES,
 };
 use std::fmt;
 use zeroize::Zeroizing;
@@ -17,29 +17,117 @@ use zeroize::Zeroizing;
 #[repr(u8)]
 #[allow(missing_docs)]
 pub enum Operation {
-    Seal { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Buffer, tag: [u8; TAG_BYTES] },
-    Open { nonce: [u8; NONCE_BYTES], aad: Vec<u8>, data: Buffer },
-    Protect { number: u64, header_bytes: usize, packet: Buffer },
-    Unprotect { largest: Option<u64>, number_at: usize, packet: Buffer, opened: Opened },
-    Mask { sample: [u8; SAMPLE_BYTES], out: [u8; MASK_BYTES] },
-    Encrypt { iv: [u8; IV_BYTES_MAX], data: Buffer },
-    Decrypt { iv: [u8; IV_BYTES_MAX], data: Buffer },
-    Compress { data: Buffer, out: Buffer },
-    Decompress { data: Buffer, out: Buffer },
-    Chain { direction: Direction, data: Buffer, length: usize, parts: Vec<Part> },
-    Digest { data: Buffer, out: Vec<u8> },
-    Mac { data: Buffer, out: Vec<u8> },
-    Expand { info: Vec<u8>, out: Zeroizing<Vec<u8>> },
-    PublicKey { out: Vec<u8> },
-    Agree { peer: Vec<u8>, out: Zeroizing<Vec<u8>> },
-    Encapsulate { peer: Vec<u8>, ciphertext: Vec<u8>, secret: Zeroizing<Vec<u8>> },
-    Decapsulate { ciphertext: Vec<u8>, secret: Zeroizing<Vec<u8>> },
-    Sign { message: Vec<u8>, out: Vec<u8> },
-    Verify { public_key: Vec<u8>, message: Vec<u8>, signature: Vec<u8> },
-    PublicEncrypt { public_key: Vec<u8>, message: Vec<u8>, out: Vec<u8> },
-    PrivateDecrypt { ciphertext: Vec<u8>, out: Zeroizing<Vec<u8>> },
-    Random { out: Zeroizing<Vec<u8>> },
-    Derive { cost: Cost, password: Zeroizing<Vec<u8>>, salt: Vec<u8>, out: Zeroizing<Vec<u8>> },
+    Seal {
+        nonce: [u8; NONCE_BYTES],
+        aad: Vec<u8>,
+        data: Buffer,
+        tag: [u8; TAG_BYTES],
+    },
+    Open {
+        nonce: [u8; NONCE_BYTES],
+        aad: Vec<u8>,
+        data: Buffer,
+    },
+    Protect {
+        number: u64,
+        header_bytes: usize,
+        packet: Buffer,
+    },
+    Unprotect {
+        largest: Option<u64>,
+        number_at: usize,
+        packet: Buffer,
+        opened: Opened,
+    },
+    Mask {
+        sample: [u8; SAMPLE_BYTES],
+        out: [u8; MASK_BYTES],
+    },
+    Encrypt {
+        iv: [u8; IV_BYTES_MAX],
+        data: Buffer,
+    },
+    Decrypt {
+        iv: [u8; IV_BYTES_MAX],
+        data: Buffer,
+    },
+    Compress {
+        data: Buffer,
+        out: Buffer,
+    },
+    Decompress {
+        data: Buffer,
+        out: Buffer,
+    },
+    Chain {
+        direction: Direction,
+        data: Buffer,
+        length: usize,
+        parts: Vec<Part>,
+    },
+    Digest {
+        data: Buffer,
+        out: Vec<u8>,
+    },
+    Mac {
+        data: Buffer,
+        out: Vec<u8>,
+    },
+    Expand {
+        info: Vec<u8>,
+        out: Zeroizing<Vec<u8>>,
+    },
+    PublicKey {
+        out: Vec<u8>,
+    },
+    Agree {
+        peer: Vec<u8>,
+        out: Zeroizing<Vec<u8>>,
+    },
+    Encapsulate {
+        peer: Vec<u8>,
+        ciphertext: Vec<u8>,
+        secret: Zeroizing<Vec<u8>>,
+    },
+    Decapsulate {
+        ciphertext: Vec<u8>,
+        secret: Zeroizing<Vec<u8>>,
+    },
+    Sign {
+        message: Vec<u8>,
+        out: Vec<u8>,
+    },
+    Verify {
+        public_key: Vec<u8>,
+        message: Vec<u8>,
+        signature: Vec<u8>,
+    },
+    PublicEncrypt {
+        public_key: Vec<u8>,
+        message: Vec<u8>,
+        out: Vec<u8>,
+    },
+    PrivateDecrypt {
+        ciphertext: Vec<u8>,
+        out: Zeroizing<Vec<u8>>,
+    },
+    Random {
+        out: Zeroizing<Vec<u8>>,
+    },
+    Derive {
+        cost: Cost,
+        password: Zeroizing<Vec<u8>>,
+        salt: Vec<u8>,
+        out: Zeroizing<Vec<u8>>,
+    },
+    VerifyPassword {
+        effort: Effort,
+        cost: Cost,
+        entry: Vec<u8>,
+        password: Zeroizing<Vec<u8>>,
+        salt: Vec<u8>,
+        expected: Vec<u8>,
+    },
 }
 
 impl fmt::Debug for Operation {
@@ -199,7 +287,7 @@ impl Operation {
 
     /// The buffer that the result is in: where it works in place, what it works on, without the
     /// tag of [`Operation::Seal`]; of [`Operation::Encapsulate`] the ciphertext. Empty for
-    /// [`Operation::Verify`]. How much of it counts, the task's result says.
+    /// [`Operation::Verify`] and [`Operation::VerifyPassword`]. How much of it counts, the task's result says.
     pub fn output(&self) -> &[u8] {
         match self {
             Operation::Seal { data, .. }
@@ -222,7 +310,7 @@ impl Operation {
             | Operation::Derive { out, .. } => out,
             Operation::Encapsulate { ciphertext, .. } => ciphertext,
             Operation::Decapsulate { secret, .. } => secret,
-            Operation::Verify { .. } => &[],
+            Operation::Verify { .. } | Operation::VerifyPassword { .. } => &[],
         }
     }
 
@@ -302,6 +390,10 @@ impl Operation {
             Operation::Derive { cost, password, salt, out } => {
                 f(&mut Request::Derive { cost: *cost, password, salt, out })
             }
+            Operation::VerifyPassword { effort, cost, entry, password, salt, expected } => {
+                let (effort, cost) = (*effort, *cost);
+                f(&mut Request::VerifyPassword { effort, cost, entry, password, salt, expected })
+            }
         }
     }
 
@@ -327,6 +419,7 @@ impl Operation {
             Operation::Expand { out, .. }
             | Operation::Random { out }
             | Operation::Derive { out, .. } => out.len(),
+            Operation::VerifyPassword { expected, .. } => expected.len(),
             Operation::PublicKey { .. }
             | Operation::Agree { .. }
             | Operation::Encapsulate { .. }
@@ -334,11 +427,18 @@ impl Operation {
         }
     }
 
+    /// See [`Request::is_recall`].
+    #[inline]
+    pub(crate) fn is_recall(&self) -> bool {
+        matches!(self, Operation::VerifyPassword { effort: Effort::Recall, .. })
+    }
+
     /// Which class it runs in; see [`Request::class`].
     #[inline]
     pub fn class(&mut self, algorithm: Algorithm) -> Class {
         match self {
             Operation::Derive { .. }
+            | Operation::VerifyPassword { .. }
             | Operation::PrivateDecrypt { .. }
             | Operation::Sign { .. }
             | Operation::Agree { .. } => self.with(|request| request.class(algorithm)),

@@ -168,8 +168,8 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// Whether a driver may hold a key under it.
-fn is_key_name(name: &str) -> bool {
+/// Whether a driver may hold a key under it: see [`Key::Named`].
+pub fn is_key_name(name: &str) -> bool {
     let fits = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'_')
     };
@@ -259,7 +259,9 @@ impl Usage {
 pub enum Key<'a> {
     /// No key: hashes, random bytes, verification, encapsulation, password hashing, compression.
     None,
-    /// The key itself: AEAD, cipher, MAC, or an HKDF pseudo-random key.
+    /// The key itself: AEAD, cipher, MAC, or an HKDF pseudo-random key. Of password hashing, the
+    /// pepper: what is hashed is HMAC-SHA-256 of the password under it, so that what is stored is worth
+    /// nothing to whoever has not got it.
     Secret(&'a [u8]),
     /// HKDF-Extract of these (RFC 5869 § 2.2).
     Extract {

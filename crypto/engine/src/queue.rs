@@ -248,7 +248,7 @@ impl Queue {
     /// [`SPIN`](limits::SPIN) and then sleeps. Returns how many were handed back, by
     /// [`Queue::on_completion`] too.
     pub fn wait(&mut self, done: &mut Vec<Box<Task>>, most: Duration) -> usize {
-        self.wait_while_idle(done, most, || false)
+        self.wait_while_idle(done, most, None)
     }
 
     /// The same, ended also by `news`, which is asked again after each wake-up; with nothing in
@@ -260,7 +260,7 @@ impl Queue {
         news: impl Fn() -> bool,
     ) {
         if self.in_flight > 0 {
-            self.wait_while_idle(done, most, news);
+            self.wait_while_idle(done, most, Some(&news));
         } else if !news() {
             let waker = self.waker.clone();
             waker.sleep(most, news);
@@ -271,20 +271,24 @@ impl Queue {
         &mut self,
         done: &mut Vec<Box<Task>>,
         most: Duration,
-        news: impl Fn() -> bool,
+        news: Option<&dyn Fn() -> bool>,
     ) -> usize {
         let before = self.in_flight;
         let begun = clock::now();
         let most = most.as_nanos().min(u128::from(u64::MAX / 2)) as u64;
         let spin = limits::SPIN.as_nanos() as u64;
+        let has_news = || news.is_some_and(|news| news());
         loop {
             self.poll(done);
             let passed = clock::now() - begun;
-            if self.in_flight < before || self.in_flight == 0 || passed >= most || news() {
+            if self.in_flight < before || self.in_flight == 0 || passed >= most || has_news() {
                 return before - self.in_flight;
             }
             if passed < spin {
                 std::hint::spin_loop();
+                continue;
+            }
+            if news.is_none() && self.sleep_in_driver(SLEEP_NS_MAX.min(most - passed)) {
                 continue;
             }
             let dues = self.ends.iter().filter(|end| end.in_flight > 0 || !end.batch.is_empty());
@@ -298,8 +302,22 @@ impl Queue {
             let waker = self.waker.clone();
             waker.sleep(Duration::from_nanos(sleep), || {
                 self.gather();
-                !self.done.is_empty() || self.in_flight < before || news()
+                !self.done.is_empty() || self.in_flight < before || has_news()
             });
+        }
+    }
+
+    /// Sleeps where the driver of all that is under way can wake this thread. `false` if it cannot, or
+    /// there are several.
+    fn sleep_in_driver(&mut self, most: u64) -> bool {
+        let slow = self.slow_in_flight > 0 || !self.slow_waiting.is_empty();
+        let awaited = |end: &&mut DriverEnd| end.in_flight > 0 || !end.batch.is_empty();
+        let mut ends = self.ends.iter_mut().filter(awaited);
+        match (ends.next(), ends.next()) {
+            (Some(DriverEnd { queue: Some(queue), in_flight: 1.., .. }), None) if !slow => {
+                queue.sleep(Duration::from_nanos(most))
+            }
+            _ => false,
         }
     }
 
@@ -551,12 +569,15 @@ impl Queue {
                 again.push(task);
                 continue;
             }
-            if !task.is_marked(mark::COUNTED) {
+            let recall = task.operation.is_recall();
+            if recall {
+                binding.work.count_recall(&task.result);
+            } else if !task.is_marked(mark::COUNTED) {
                 binding.work.count(task.bytes, &task.result);
             } else if let Err(error) = &task.result {
                 binding.work.count_error(error);
             }
-            if task.is_marked(mark::SAMPLED) {
+            if task.is_marked(mark::SAMPLED) && !recall {
                 record(binding, &task);
             }
             if !inner.is_plain() {

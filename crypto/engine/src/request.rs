@@ -108,6 +108,16 @@ pub enum Cost {
     },
 }
 
+/// How far [`Request::VerifyPassword`] goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Only as far as a driver remembers: whether it has found this password right for this entry and
+    /// this stored value lately. Of the fast class. That it does not know says nothing of the password.
+    Recall,
+    /// Until it is known. Of the slow class.
+    Full,
+}
+
 /// What [`Request::Unprotect`] found in a packet that was authentic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
@@ -159,6 +169,7 @@ macro_rules! name_of {
             $of::PrivateDecrypt { .. } => "private decrypt",
             $of::Random { .. } => "random",
             $of::Derive { .. } => "derive",
+            $of::VerifyPassword { .. } => "verify password",
         }
     };
 }
@@ -351,6 +362,25 @@ pub enum Request<'a> {
         /// The derived bytes; for SHA-crypt exactly [`Algorithm::output_bytes`].
         out: &'a mut [u8],
     },
+    /// Check a password against what was once derived from it. `run` returns 1 if it is right. It
+    /// returns 0 only for [`Effort::Recall`], where the driver does not know;
+    /// [`Error::Authentication`], only for [`Effort::Full`], says that it is wrong.
+    VerifyPassword {
+        /// How far to go.
+        effort: Effort,
+        /// How much work the derivation is.
+        cost: Cost,
+        /// Whose password it is: any bytes by which a driver that remembers tells one from another,
+        /// [`ENTRY_BYTES_MAX`](limits::ENTRY_BYTES_MAX) at most. Empty for nobody: nothing is
+        /// remembered then.
+        entry: &'a [u8],
+        /// The password.
+        password: &'a [u8],
+        /// The salt.
+        salt: &'a [u8],
+        /// What the derivation has to come to, in as many bytes.
+        expected: &'a [u8],
+    },
 }
 
 impl Request<'_> {
@@ -375,6 +405,7 @@ impl Request<'_> {
             Request::Expand { out, .. } | Request::Random { out } | Request::Derive { out, .. } => {
                 out.len()
             }
+            Request::VerifyPassword { expected, .. } => expected.len(),
             Request::PublicKey { .. }
             | Request::Agree { .. }
             | Request::Encapsulate { .. }
@@ -387,7 +418,9 @@ impl Request<'_> {
     pub fn class(&self, algorithm: Algorithm) -> Class {
         use Algorithm::*;
         let slow = match self {
-            Request::Derive { .. } | Request::PrivateDecrypt { .. } => true,
+            Request::Derive { .. }
+            | Request::PrivateDecrypt { .. }
+            | Request::VerifyPassword { effort: Effort::Full, .. } => true,
             Request::Sign { .. } => {
                 !matches!(algorithm, Ed25519 | EcdsaP256Sha256 | EcdsaP256Sha384 | EcdsaP384Sha256)
             }
@@ -395,6 +428,11 @@ impl Request<'_> {
             _ => false,
         };
         if slow { Class::Slow } else { Class::Fast }
+    }
+
+    /// Whether it only asks what a driver remembers, which the meters count apart.
+    pub(crate) fn is_recall(&self) -> bool {
+        matches!(self, Request::VerifyPassword { effort: Effort::Recall, .. })
     }
 
     /// [`Request::bytes`] if it fits the algorithm. This is for the fast path, which needs no reason for
@@ -415,6 +453,7 @@ impl Request<'_> {
                 (data.len(), limits.fit_kind(Kind::Cipher, data.len()))
             }
             Request::Mask { .. } => (MASK_BYTES, limits.kind() == Kind::Mask),
+            Request::VerifyPassword { .. } => return None,
             _ => (self.bytes(), self.check(algorithm).is_ok()),
         };
         fits.then_some(bytes)
@@ -466,7 +505,15 @@ impl Request<'_> {
             }
             Request::Random { .. } => algorithm.kind() == Kind::Random,
             Request::Derive { cost, password, salt, out } => {
-                return check_derivation(algorithm, *cost, password, salt, out.len());
+                return check_derivation(algorithm, *cost, password, salt, (Field::Out, out.len()));
+            }
+            Request::VerifyPassword { cost, entry, password, salt, expected, .. } => {
+                if entry.len() > limits::ENTRY_BYTES_MAX {
+                    let wanted = Wanted::AtMost(limits::ENTRY_BYTES_MAX);
+                    return Err(Error::length(Field::Entry, entry.len(), wanted));
+                }
+                let expected = (Field::Expected, expected.len());
+                return check_derivation(algorithm, *cost, password, salt, expected);
             }
         };
         if fits { Ok(()) } else { Err(self.misfit(algorithm)) }
@@ -538,7 +585,7 @@ impl Request<'_> {
                 kind == Kind::Encryption
             }
             Request::Random { .. } => kind == Kind::Random,
-            Request::Derive { .. } => kind == Kind::Password,
+            Request::Derive { .. } | Request::VerifyPassword { .. } => kind == Kind::Password,
         }
     }
 
@@ -652,7 +699,8 @@ impl fmt::Debug for Derivation {
 
 impl Derivation {
     pub(crate) fn check(&self) -> Result<(), Error> {
-        check_derivation(self.algorithm, self.cost, &self.password, &self.salt, self.output_bytes)
+        let out = (Field::Out, self.output_bytes);
+        check_derivation(self.algorithm, self.cost, &self.password, &self.salt, out)
     }
 }
 
@@ -661,7 +709,7 @@ fn check_derivation(
     cost: Cost,
     password: &[u8],
     salt: &[u8],
-    output_bytes: usize,
+    (output, output_bytes): (Field, usize),
 ) -> Result<(), Error> {
     use Algorithm::*;
     let within = |value: u32, low: u32, high: u32| (low..=high).contains(&value);
@@ -704,8 +752,8 @@ fn check_derivation(
     most(Field::Salt, salt.len(), limits::SALT_BYTES_MAX)?;
     match algorithm.output_bytes() {
         Some(exact) if output_bytes == exact => Ok(()),
-        Some(exact) => Err(Error::length(Field::Out, output_bytes, Wanted::Exactly(exact))),
-        None if output_bytes == 0 => Err(Error::length(Field::Out, 0, Wanted::AtLeast(1))),
-        None => most(Field::Out, output_bytes, limits::DERIVED_BYTES_MAX),
+        Some(exact) => Err(Error::length(output, output_bytes, Wanted::Exactly(exact))),
+        None if output_bytes == 0 => Err(Error::length(output, 0, Wanted::AtLeast(1))),
+        None => most(output, output_bytes, limits::DERIVED_BYTES_MAX),
     }
 }

@@ -354,8 +354,12 @@ impl Inner {
                 self.placement.registry.mark_dead(&binding.driver);
                 continue;
             }
-            binding.work.count(bytes, &result);
-            if timed && result.is_ok() {
+            if request.is_recall() {
+                binding.work.count_recall(&result);
+            } else {
+                binding.work.count(bytes, &result);
+            }
+            if timed && result.is_ok() && !request.is_recall() {
                 binding.work.costs.observe(Mode::Single, bytes, ended - begun);
                 binding.work.record(Stage::Run, ended - begun);
                 self.placement.update_fast_path();

@@ -1,8 +1,8 @@
 //! The driver that does nothing: what remains is the cost of everything around the cryptography.
 
 use keyway_engine::{
-    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation, Request,
-    Selection, Step, TAG_BYTES, Task, Waker,
+    Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Effort, Error, Flow, Operation,
+    Request, Selection, Step, TAG_BYTES, Task, Waker,
 };
 use std::mem;
 use std::sync::Arc;
@@ -123,6 +123,7 @@ impl DriverSession for Session {
             }
             Request::Decapsulate { secret, .. } => zeros(secret, usize::MAX),
             Request::Verify { .. } => 0,
+            Request::VerifyPassword { effort, .. } => usize::from(*effort == Effort::Full),
         })
     }
 

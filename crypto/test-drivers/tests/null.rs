@@ -1,8 +1,8 @@
 //! The null driver: only for those who name it, and nothing but zeros, directly and through a queue.
 
 use keyway_engine::{
-    Algorithm, Demand, Direction, Engine, Error, Iv, Key, Kind, Opened, Operation, Parameters,
-    Part, Queue, Session, Step, Task, workload,
+    Algorithm, Demand, Direction, Effort, Engine, Error, Iv, Key, Kind, Opened, Operation,
+    Parameters, Part, Queue, Session, Step, Task, workload,
 };
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -85,7 +85,16 @@ fn operations(algorithm: Algorithm) -> Vec<(Operation, usize)> {
         Kind::Password => {
             let cost = workload::least_cost(algorithm);
             let (password, salt) = (secret(0), vec![0; 16]);
-            vec![(Operation::Derive { cost, password, salt, out: secret(bytes) }, bytes)]
+            let verify = Operation::VerifyPassword {
+                effort: Effort::Full,
+                cost,
+                entry: vec![],
+                password: password.clone(),
+                salt: salt.clone(),
+                expected: vec![0; bytes],
+            };
+            let derive = Operation::Derive { cost, password, salt, out: secret(bytes) };
+            vec![(derive, bytes), (verify, 1)]
         }
     }
 }
@@ -119,6 +128,7 @@ fn is_done(operation: &Operation, used: usize) -> bool {
         }
         Operation::Decapsulate { secret, .. } => zeros(secret, used),
         Operation::Verify { .. } => used == 0,
+        Operation::VerifyPassword { .. } => used == 1,
     }
 }
 

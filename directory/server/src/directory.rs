@@ -122,9 +122,10 @@ impl Directory {
         let indexes = Indexes::new(&settings.indexes, &schema).map_err(OpenError::Settings)?;
         let contexts = load_contexts(&store, &schema)?;
         let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
+        let passwords = Passwords::new(engine.clone(), settings.password_cost);
+        set_policy(&passwords, settings);
         let core = Core {
-            passwords: Passwords::new(engine.clone(), settings.password_cost)
-                .accepting(&settings.password_accept),
+            passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
@@ -154,12 +155,26 @@ impl Directory {
     /// [`OpenError::Settings`]; then nothing changes.
     pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
         let core = &*self.core;
+        self.check_pepper(settings)?;
         core.access.replace(&settings.rules, &core.schema).map_err(unknown_attribute)?;
-        core.passwords.set_policy(settings.password_cost, &settings.password_accept);
+        set_policy(&core.passwords, settings);
         core.upgrade_passwords.store(settings.password_upgrade, Ordering::Relaxed);
         core.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
         core.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether the engine holds the key that new passwords are to be peppered with, if there is one.
+    /// What needs no such password can be done without it, so that [`Directory::open`] does not ask.
+    ///
+    /// # Errors
+    /// [`OpenError::Settings`] if it does not.
+    pub fn check_pepper(&self, settings: &Settings) -> Result<(), OpenError> {
+        let pepper = settings.password_pepper.as_deref();
+        self.core.passwords.check_pepper(pepper).map_err(|why| match pepper {
+            Some(name) => OpenError::Settings(format!("[password] pepper: \"{name}\": {why}")),
+            None => OpenError::Engine(why),
+        })
     }
 
     /// Ends it: what was accepted is on the disk when this returns, and the store can be opened
@@ -297,6 +312,11 @@ impl Directory {
         let id = names::resolve(read.view(), context, &name, below)?;
         if view.may(Rights::WRITE, USER_PASSWORD, id) { Ok(()) } else { Err(denied()) }
     }
+}
+
+fn set_policy(passwords: &Passwords, settings: &Settings) {
+    let Settings { password_cost, password_accept, password_pepper, .. } = settings;
+    passwords.set_policy(*password_cost, password_accept, password_pepper.as_deref());
 }
 
 impl Core {

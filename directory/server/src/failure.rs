@@ -104,6 +104,9 @@ impl From<crate::password::Error> for Failure {
             }
             crate::password::Error::Busy => Failure::new(ResultCode::Busy, error.to_string()),
             crate::password::Error::Engine(error) => error.into(),
+            crate::password::Error::Pepper(_) => {
+                Failure::new(ResultCode::Unavailable, error.to_string())
+            }
         }
     }
 }

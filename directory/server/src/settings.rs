@@ -21,6 +21,8 @@ pub struct Settings {
     pub password_cost: Argon2Cost,
     /// Schemes of stored passwords that are verified, beside our own.
     pub password_accept: Vec<Scheme>,
+    /// The name of a key that new passwords are peppered with; a driver of the engine must hold it.
+    pub password_pepper: Option<String>,
     /// Whether a right password is stored again as a new one where what is stored of it is weaker.
     pub password_upgrade: bool,
     /// Where what happens is written down.
@@ -48,6 +50,7 @@ impl Default for Settings {
             search_time_max_s: 3_600,
             password_cost: Argon2Cost::default(),
             password_accept: Scheme::defaults(),
+            password_pepper: None,
             password_upgrade: true,
             log: Log::default(),
             clock: SystemTime::now,

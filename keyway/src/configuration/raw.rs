@@ -44,6 +44,10 @@ pub struct Password {
     pub lanes: Spanned<u32>,
     pub upgrade: bool,
     pub accept: Vec<Spanned<String>>,
+    pub remember: bool,
+    pub remember_max: Spanned<u64>,
+    pub remember_s: Spanned<u64>,
+    pub pepper: Spanned<String>,
     pub allow_plain: bool,
     pub trust_loopback: bool,
 }

@@ -54,6 +54,7 @@ const NAME: &str = "software";
 ///   generated one; RSA PKCS#8 or PKCS#1, of 2,048 to 8,192 bits.
 /// - Encryption: none, or as for RSA signatures. RSAES-PKCS1-v1_5 is deliberately not offered: its
 ///   padding is an oracle.
+/// - Password hashing: none, or a secret of 16 bytes at least, the pepper.
 /// - The rest: none.
 pub fn software() -> Arc<dyn Driver> {
     Arc::new(Software)

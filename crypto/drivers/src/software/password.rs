@@ -2,12 +2,18 @@
 
 use super::{Opened, failed, misfit, opened, put};
 use argon2::{Argon2, Params, Version};
+use aws_lc_rs::hmac;
 use aws_lc_rs::pbkdf2;
 use blowfish::Blowfish;
-use keyway_engine::{Algorithm, Cost, DriverSession, Error, Key, Request};
+use keyway_engine::limits::{DERIVED_BYTES_MAX, PEPPER_BYTES_MIN};
+use keyway_engine::{Algorithm, Cost, DriverSession, Effort, Error, Key, Request};
 use md5::{Digest, Md5};
 use std::num::NonZeroU32;
+use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
+
+/// What is derived from where there is a pepper: an HMAC-SHA-256, in bytes.
+const PEPPERED_BYTES: usize = 32;
 
 /// What an algorithm is to the libraries.
 #[derive(Clone, Copy)]
@@ -39,19 +45,60 @@ pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
 
 pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
     match (named(algorithm), key) {
-        (Some(named), Key::None) => opened(Session(named)),
+        (Some(named), Key::None) => opened(Session { named, pepper: None }),
+        (Some(_), Key::Secret(pepper)) if pepper.len() < PEPPER_BYTES_MIN => {
+            Err(Error::InvalidKey("a pepper has 16 bytes at least"))
+        }
+        (Some(named), Key::Secret(pepper)) => {
+            let pepper = Some(hmac::Key::new(hmac::HMAC_SHA256, pepper));
+            opened(Session { named, pepper })
+        }
         _ => Err(Error::Unsupported(algorithm)),
     }
 }
 
-struct Session(Named);
+struct Session {
+    named: Named,
+    pepper: Option<hmac::Key>,
+}
 
 impl DriverSession for Session {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
-        let Request::Derive { cost, password, salt, out } = request else {
-            return misfit(request);
+        match request {
+            Request::Derive { cost, password, salt, out } => {
+                self.derive(*cost, password, salt, out)
+            }
+            // It remembers nothing.
+            Request::VerifyPassword { effort: Effort::Recall, .. } => Ok(0),
+            Request::VerifyPassword { cost, password, salt, expected, .. } => {
+                let mut derived = Zeroizing::new([0; DERIVED_BYTES_MAX]);
+                let derived = derived.get_mut(..expected.len()).unwrap_or_default();
+                let used = self.derive(*cost, password, salt, derived)?;
+                match used == expected.len() && bool::from(derived.ct_eq(expected)) {
+                    true => Ok(1),
+                    false => Err(Error::Authentication),
+                }
+            }
+            request => misfit(request),
+        }
+    }
+}
+
+impl Session {
+    fn derive(
+        &self,
+        cost: Cost,
+        password: &[u8],
+        salt: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, Error> {
+        let mut peppered = Zeroizing::new([0; PEPPERED_BYTES]);
+        let password = match &self.pepper {
+            None => password,
+            Some(pepper) => &*hmac::sign_to_buffer(pepper, password, &mut *peppered)
+                .map_err(|_| failed("HMAC failed"))?,
         };
-        match (self.0, *cost) {
+        match (self.named, cost) {
             (Named::Pbkdf2(named), Cost::Pbkdf2 { iterations }) => {
                 let iterations = NonZeroU32::new(iterations)
                     .ok_or(Error::invalid_request("it needs an iteration"))?;

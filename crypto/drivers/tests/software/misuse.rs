@@ -2,7 +2,7 @@
 
 use crate::{ENGINE, agree, expand, open};
 use keyway_engine::{
-    Algorithm, Cost, Error, Key, Kind, Opened, Parameters, Request, limits, workload,
+    Algorithm, Cost, Effort, Error, Key, Kind, Opened, Parameters, Request, limits, workload,
 };
 use proptest::prelude::*;
 
@@ -154,6 +154,7 @@ fn keys_that_do_not_fit_are_refused() {
                 | (Kind::Exchange | Kind::Kem, Key::Generate) => true,
                 // Of HMAC every key is one; the others have a length.
                 (Kind::Mac, Key::Secret(_)) => algorithm.key_bytes().is_none(),
+                (Kind::Password, Key::Secret(pepper)) => pepper.len() >= limits::PEPPER_BYTES_MIN,
                 (Kind::Signature, Key::Generate) => matches!(
                     algorithm,
                     Algorithm::EcdsaP256Sha256
@@ -242,6 +243,16 @@ fn costs_and_lengths_outside_their_limits_are_refused() {
         let request = &mut Request::Derive { cost, password: b"x", salt, out: &mut out };
         let result = ENGINE.run(algorithm, request);
         assert!(matches!(result, Err(Error::InvalidRequest(_))), "{algorithm} {cost:?} {result:?}");
+        let (expected, password) = (&vec![0; bytes][..], &b"x"[..]);
+        for effort in [Effort::Recall, Effort::Full] {
+            let request =
+                &mut Request::VerifyPassword { effort, cost, entry: b"", password, salt, expected };
+            // What only the library finds, whoever asks without a derivation does not hear.
+            match ENGINE.run(algorithm, request) {
+                Err(Error::InvalidRequest(_)) => {}
+                result => assert_eq!((effort, result), (Effort::Recall, Ok(0)), "{algorithm}"),
+            }
+        }
     };
     let argon2 = |memory_kib, passes, lanes| Cost::Argon2 { memory_kib, passes, lanes };
     refused(Algorithm::Argon2id, argon2(8, 1, 1), b"2short", 32);

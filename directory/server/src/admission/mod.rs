@@ -150,9 +150,20 @@ impl Admission {
 
     /// Begins an attempt that needs no thread, if it need not wait.
     pub fn begin_now(&self, attempt: Attempt) -> Option<Begun> {
+        self.begin_if(attempt, |_, _| true)
+    }
+
+    /// The same, if the name's right password was shown lately, from this source or over this
+    /// connection.
+    pub fn begin_proven(&self, attempt: Attempt) -> Option<Begun> {
+        let is_proven = |brake: &Brake, now_ms| brake.is_proven(&attempt, now_ms);
+        self.begin_if(attempt, |brake, now_ms| attempt.by_owner() || is_proven(brake, now_ms))
+    }
+
+    fn begin_if(&self, attempt: Attempt, may: impl Fn(&Brake, u64) -> bool) -> Option<Begun> {
         let now_ms = self.inner.now_ms();
         let mut state = self.inner.lock();
-        if state.brake.not_before_ms(&attempt, now_ms) > now_ms {
+        if !may(&state.brake, now_ms) || state.brake.not_before_ms(&attempt, now_ms) > now_ms {
             return None;
         }
         state.brake.begin(&attempt, now_ms);

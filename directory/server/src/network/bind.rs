@@ -219,7 +219,8 @@ impl Conversation {
         let attempt = passwords.attempt(self.from, asked, self.standing);
         let values = found.as_ref().map_or(&[][..], |found| &found.passwords);
         let password = Zeroizing::new(password.to_vec());
-        let check = passwords.check(attempt, password.clone(), values)?;
+        let entry = found.as_ref().and_then(|found| found.subject.id());
+        let check = passwords.check(attempt, entry, password.clone(), values)?;
         Ok(Outcome::Checking(check, Claim { attempt, directory, found, password }))
     }
 

@@ -181,11 +181,12 @@ impl Change {
     async fn check_old(&self, old: &Zeroizing<Vec<u8>>) -> Result<()> {
         let name = Name::parse(self.directory.schema(), &self.target)?;
         let found = self.directory.credentials_of(&name)?;
+        let entry = found.as_ref().and_then(|found| found.subject.id());
         let values = found.map(|found| found.passwords).unwrap_or_default();
         let passwords = &self.directory.core.passwords;
         // A connection tries many of these at once, so that how it has fared says nothing.
         let attempt = passwords.attempt(self.from, &name.canonical(), Standing::default());
-        let verdict = match passwords.check(attempt, old.clone(), &values)? {
+        let verdict = match passwords.check(attempt, entry, old.clone(), &values)? {
             Check::Known(verdict) => verdict,
             Check::Pending(pending) => pending.await?,
         };

@@ -53,6 +53,8 @@ pub const DERIVED_BYTES: usize = 32;
 /// Passwords that are stored anew at a time because a right one was given for a weaker value. It
 /// is work that nobody waits for; who finds no room tries again at his next bind.
 pub const UPGRADES_MAX: usize = 1;
+/// Most sessions for verifying and making that are kept open: one for each algorithm and pepper.
+pub const SESSIONS_MAX: usize = 32;
 /// Length of a generated password, in characters of five bits each.
 pub const GENERATED_CHARACTERS: usize = 24;
 

@@ -2,7 +2,8 @@
 //!
 //! Every primitive is an engine request. Plain digests run on the caller's stack; slow derivations
 //! wait for their turn (`Admission`) and go to the engine's bounded pool, and whoever gets no turn
-//! is told [`Error::Busy`]. What is stored names its scheme and its cost; both are bounded by
+//! is told [`Error::Busy`]. A driver of the engine may remember what was right lately; whoever has shown a
+//! right password is answered from there first. What is stored names its scheme and its cost; both are bounded by
 //! [`limits`], so that a hostile value cannot buy minutes or gigabytes of ours.
 
 pub mod limits;
@@ -10,7 +11,10 @@ mod scheme;
 mod stored;
 
 use crate::admission::{Admission, Attempt, Begun, Standing, Turn};
-use keyway_engine::{Algorithm, Cost, Derivation, Engine};
+use keyway_engine::{
+    Algorithm, Cost, Effort, Engine, Key, Operation, Parameters, Request, Session, Task,
+};
+use keyway_store::EntryId;
 use limits::*;
 pub use scheme::Scheme;
 use std::fmt;
@@ -58,6 +62,8 @@ pub enum Error {
     Busy,
     /// The engine could not do it.
     Engine(keyway_engine::Error),
+    /// The engine cannot use the key that the stored value is, or is to be, peppered with.
+    Pepper(keyway_engine::Error),
 }
 
 impl From<keyway_engine::Error> for Error {
@@ -75,6 +81,10 @@ impl fmt::Display for Error {
             Error::TooLong => write!(f, "a password may have {PASSWORD_BYTES_MAX} bytes at most"),
             Error::Busy => f.write_str("too many passwords are being checked; try again later"),
             Error::Engine(error) => write!(f, "the password could not be worked on: {error}"),
+            Error::Pepper(error) => write!(
+                f,
+                "the key that passwords are peppered with cannot be used here now: {error}"
+            ),
         }
     }
 }
@@ -137,6 +147,8 @@ pub fn classify(value: &[u8]) -> Result<Given<'_>, StoredError> {
 struct Policy {
     cost: Argon2Cost,
     accepted: Vec<Scheme>,
+    /// The name of the key that new values are peppered with.
+    pepper: Option<Arc<str>>,
 }
 
 /// Makes and checks password values. Cheap to clone; used by all threads at once.
@@ -144,28 +156,46 @@ struct Policy {
 pub struct Passwords {
     engine: Engine,
     policy: Arc<RwLock<Policy>>,
+    sessions: Arc<RwLock<Vec<Open>>>,
     admission: Admission,
+}
+
+/// A session for one algorithm with one pepper or none.
+struct Open {
+    pepper: Option<String>,
+    session: Session,
 }
 
 impl Passwords {
     /// New values are Argon2id of this cost. Values of the default schemes are verified.
     pub fn new(engine: Engine, cost: Argon2Cost) -> Self {
-        let policy = Policy { cost, accepted: Scheme::defaults() };
-        let admission = Admission::new(engine.slow_threads());
-        Passwords { engine, policy: Arc::new(RwLock::new(policy)), admission }
+        let policy = Policy { cost, accepted: Scheme::defaults(), pepper: None };
+        let (policy, admission) = (RwLock::new(policy), Admission::new(engine.slow_threads()));
+        Passwords { engine, policy: policy.into(), sessions: Arc::default(), admission }
     }
 
     /// The same, but values of these schemes are verified, and Argon2's.
     #[must_use]
     pub fn accepting(self, schemes: &[Scheme]) -> Self {
-        self.set_policy(self.cost(), schemes);
+        let (cost, pepper) = (self.cost(), self.pepper());
+        self.set_policy(cost, schemes, pepper.as_deref());
         self
     }
 
-    /// New values are of this cost from now on, and those of these schemes are verified.
-    pub fn set_policy(&self, cost: Argon2Cost, schemes: &[Scheme]) {
-        let policy = Policy { cost, accepted: schemes.into() };
+    /// New values are of this cost from now on and peppered with the key of this name, and those of
+    /// these schemes are verified. What was stored with another pepper, or without one, is verified as
+    /// it is.
+    pub fn set_policy(&self, cost: Argon2Cost, schemes: &[Scheme], pepper: Option<&str>) {
+        let policy = Policy { cost, accepted: schemes.into(), pepper: pepper.map(Arc::from) };
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+
+    /// Whether new values can be peppered with the key of this name, if there is to be one.
+    ///
+    /// # Errors
+    /// The engine's, which says that nothing holds such a key.
+    pub fn check_pepper(&self, pepper: Option<&str>) -> Result<(), keyway_engine::Error> {
+        self.session(Algorithm::Argon2id, pepper).map(drop)
     }
 
     fn policy(&self) -> RwLockReadGuard<'_, Policy> {
@@ -174,6 +204,35 @@ impl Passwords {
 
     fn cost(&self) -> Argon2Cost {
         self.policy().cost
+    }
+
+    fn pepper(&self) -> Option<Arc<str>> {
+        self.policy().pepper.clone()
+    }
+
+    /// A session of this algorithm with this pepper.
+    fn session(
+        &self,
+        algorithm: Algorithm,
+        pepper: Option<&str>,
+    ) -> Result<Session, keyway_engine::Error> {
+        let is_it =
+            |it: &&Open| it.session.algorithm() == algorithm && it.pepper.as_deref() == pepper;
+        let open = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = open.iter().find(is_it) {
+            return Ok(found.session.clone());
+        }
+        drop(open);
+        let session = self
+            .engine
+            .session(Parameters::new(algorithm, pepper.map_or(Key::None, Key::Named)))?;
+        let mut open = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        // Names of peppers come from stored values, and so from whoever can write one.
+        if open.len() >= SESSIONS_MAX {
+            open.clear();
+        }
+        open.push(Open { pepper: pepper.map(str::to_owned), session: session.clone() });
+        Ok(session)
     }
 
     /// As the function [`classify`], and it must be of a scheme that is verified here.
@@ -224,17 +283,16 @@ impl Passwords {
         }
         let mut salt = vec![0; SALT_BYTES];
         self.engine.random(&mut salt)?;
-        let cost = self.cost();
-        let derivation = Derivation {
-            algorithm: Algorithm::Argon2id,
-            cost: cost.into(),
-            password,
-            salt: salt.clone(),
-            output_bytes: DERIVED_BYTES,
-        };
-        let (derive, derived) = self.derive(derivation);
+        let (cost, pepper) = (self.cost(), self.pepper());
+        let session = self.session(Algorithm::Argon2id, pepper.as_deref());
+        let session = session.map_err(Error::Pepper)?;
+        let derive = Operation::derive(cost.into(), password, &salt[..], DERIVED_BYTES);
+        let (derive, derived) = self.in_turn(Task::new(&session, derive));
         self.admission.wait_to_hash(derive)?;
-        Ok(async move { Ok(stored::argon2id(cost, &salt, &derived.result().await?.key)) })
+        Ok(async move {
+            let task = derived.end().await?.task;
+            Ok(stored::argon2id(cost, pepper.as_deref(), &salt, task.output()?))
+        })
     }
 
     /// Checks a password against an entry's stored values; any one that matches will do.
@@ -243,7 +301,8 @@ impl Passwords {
     /// entry, no password, a fast hash, a scheme that is not known. So time does not tell who
     /// exists. What it can tell, until an upgrade, is that a stored value is slower than ours or
     /// that there are several slow ones. A right password has nothing to hide: one with a fast
-    /// hash is answered at once.
+    /// hash is answered at once, and so is one of this `entry` that the engine remembers, where it was
+    /// shown from the same source lately.
     ///
     /// The brake on guessing says when it begins, and nothing is compared before.
     ///
@@ -252,6 +311,7 @@ impl Passwords {
     pub fn check(
         &self,
         attempt: Attempt,
+        entry: Option<EntryId>,
         password: Zeroizing<Vec<u8>>,
         values: &[Vec<u8>],
     ) -> Result<Check, Error> {
@@ -259,9 +319,22 @@ impl Passwords {
             return Ok(Check::Known(Verdict::Wrong));
         }
         let (fast, slow) = self.understand(values, &password);
-        let checking = Checking { passwords: self.clone(), attempt, password, slow };
+        let checking = Checking { passwords: self.clone(), attempt, entry, password, slow };
         if fast.is_empty() {
-            return Ok(Check::Pending(Box::pin(checking.derive_each(true))));
+            // Strangers are not told what is remembered before their turn has come, and a guess that
+            // was compared with it has begun.
+            let begun = match checking.slow.is_empty() {
+                true => None,
+                false => self.admission.begin_proven(attempt),
+            };
+            let right = begun.as_ref().and_then(|_| checking.recall());
+            return Ok(match (begun, right) {
+                (Some(begun), Some(right)) => {
+                    begun.ended(true);
+                    Check::Known(right)
+                }
+                (begun, _) => Check::Pending(Box::pin(checking.derive_each(true, begun))),
+            });
         }
         if let Some(begun) = self.admission.begin_now(attempt) {
             return Ok(match checking.compare(begun, &fast)? {
@@ -295,8 +368,8 @@ impl Passwords {
                     let (algorithm, expected) = (Some(algorithm), Zeroizing::new(digest));
                     fast.push(Fast { algorithm, expected, salt, right });
                 }
-                Stored::Derived { algorithm, cost, salt, expected } => {
-                    slow.push(Slow { algorithm, cost, salt, expected, right });
+                Stored::Derived { algorithm, cost, pepper, salt, expected } => {
+                    slow.push(Slow { algorithm, cost, pepper, salt, expected, right });
                 }
             }
         }
@@ -311,10 +384,13 @@ impl Passwords {
             Stored::Derived {
                 algorithm: Algorithm::Argon2id,
                 cost: Cost::Argon2 { memory_kib, passes, .. },
+                pepper,
                 ..
             } => {
-                let ours = self.cost();
-                work(*memory_kib, *passes) < work(ours.memory_kib, ours.passes)
+                let (ours, our_pepper) = (self.cost(), self.pepper());
+                // Without the old one it would stay as it is for ever.
+                let other = our_pepper.is_some() && pepper.as_deref() != our_pepper.as_deref();
+                other || work(*memory_kib, *passes) < work(ours.memory_kib, ours.passes)
             }
             _ => true,
         }
@@ -349,6 +425,7 @@ impl Passwords {
         Slow {
             algorithm: Algorithm::Argon2id,
             cost: self.cost().into(),
+            pepper: self.pepper().as_deref().map(str::to_owned),
             salt: vec![0; SALT_BYTES],
             expected: vec![0; DERIVED_BYTES],
             right: Verdict::Wrong,
@@ -356,17 +433,17 @@ impl Passwords {
     }
 
     /// What is to be done when the turn for a derivation has come, and what that comes to.
-    fn derive(&self, derivation: Derivation) -> (Derive, Derived) {
+    fn in_turn(&self, task: Box<Task>) -> (Derive, Derived) {
         let ((started, start), (finished, end)) = (oneshot::channel(), oneshot::channel());
         let engine = self.engine.clone();
         let derive = move |turn: Result<Turn, Error>| {
             let submitted = turn.and_then(|Turn { begun, thread }| {
-                let done = Box::new(move |result| {
+                let done = move |task| {
                     // Nobody may be waiting any more: the connection is gone.
-                    let _ = finished.send((result, begun));
+                    let _ = finished.send(Done { task, begun });
                     drop(thread);
-                });
-                Ok(engine.submit(derivation, done)?)
+                };
+                Ok(engine.submit_task(task, done)?)
             });
             let _ = started.send(submitted);
         };
@@ -377,18 +454,37 @@ impl Passwords {
 /// What is called when the turn for a derivation has come, or it is known that it never will.
 type Derive = Box<dyn FnOnce(Result<Turn, Error>) + Send>;
 
-/// What the engine makes of a derivation.
-type Key = Result<Zeroizing<Vec<u8>>, keyway_engine::Error>;
-
 /// A check that has not ended.
 struct Checking {
     passwords: Passwords,
     attempt: Attempt,
+    entry: Option<EntryId>,
     password: Zeroizing<Vec<u8>>,
     slow: Vec<Slow>,
 }
 
 impl Checking {
+    /// What it means that the engine remembers this password to be right, if it does.
+    fn recall(&self) -> Option<Verdict> {
+        let knows = |value: &&Slow| {
+            let session = self.passwords.session(value.algorithm, value.pepper.as_deref());
+            let recall = |request: &mut Request<'_>| session?.run(request);
+            matches!(self.verification(value, Effort::Recall).with(recall), Ok(1..))
+        };
+        Some(self.slow.iter().find(knows)?.right)
+    }
+
+    fn verification(&self, value: &Slow, effort: Effort) -> Operation {
+        Operation::VerifyPassword {
+            effort,
+            cost: value.cost,
+            entry: self.entry.map(|entry| entry.0.to_be_bytes().to_vec()).unwrap_or_default(),
+            password: self.password.clone(),
+            salt: value.salt.clone(),
+            expected: value.expected.clone(),
+        }
+    }
+
     /// Compares with the values that can be checked on the spot, and notes how that ended.
     fn compare(&self, begun: Begun, fast: &[Fast]) -> Result<Verdict, Error> {
         for value in fast {
@@ -412,29 +508,50 @@ impl Checking {
     /// time that it takes, and no other attempt.
     async fn derive_after(self) -> Result<Verdict, Error> {
         let begins = !self.slow.is_empty();
-        self.derive_each(begins).await
+        self.derive_each(begins, None).await
     }
 
     /// Checks the values that take the slow class, each in a turn of its own, and notes how that
     /// ended. If the attempt begins with the first turn, the brake has a say in when that is.
-    async fn derive_each(mut self, begins: bool) -> Result<Verdict, Error> {
+    async fn derive_each(
+        mut self,
+        begins: bool,
+        mut begun: Option<Begun>,
+    ) -> Result<Verdict, Error> {
+        let mut without_pepper = None;
         if self.slow.is_empty() {
             self.slow.push(self.passwords.dummy());
         }
-        let mut begun = None;
         while let Some(value) = self.slow.pop() {
-            let (derive, derived) = self.passwords.derive(value.derivation(&self.password));
+            let session = self.passwords.session(value.algorithm, value.pepper.as_deref());
+            let session = match session {
+                Ok(session) => session,
+                Err(error) => {
+                    without_pepper = Some(error);
+                    continue;
+                }
+            };
+            let (derive, derived) = self
+                .passwords
+                .in_turn(Task::new(&session, self.verification(&value, Effort::Full)));
             let begins = begins && begun.is_none();
             let _place = self.passwords.admission.wait_for_thread(self.attempt, begins, derive);
-            let derived = derived.result().await?;
-            begun = begun.or(derived.begun);
-            if bool::from(derived.key.ct_eq(&value.expected)) {
-                begun.into_iter().for_each(|begun: Begun| begun.ended(value.right.is_right()));
-                return Ok(value.right);
+            let Done { task, begun: began } = derived.end().await?;
+            begun = begun.or(began);
+            match task.result() {
+                Err(keyway_engine::Error::Authentication) => {}
+                result => {
+                    result?;
+                    begun.into_iter().for_each(|begun: Begun| begun.ended(value.right.is_right()));
+                    return Ok(value.right);
+                }
             }
         }
         begun.into_iter().for_each(|begun| begun.ended(false));
-        Ok(Verdict::Wrong)
+        match without_pepper {
+            Some(error) => Err(Error::Pepper(error)),
+            None => Ok(Verdict::Wrong),
+        }
     }
 }
 
@@ -457,6 +574,7 @@ fn is_whole(stored: &Stored<'_>, password: &[u8]) -> bool {
 struct Slow {
     algorithm: Algorithm,
     cost: Cost,
+    pepper: Option<String>,
     salt: Vec<u8>,
     expected: Vec<u8>,
     /// What a match means.
@@ -477,16 +595,6 @@ impl Slow {
             // crypt(3) takes a password up to its first NUL. It is not the same password either.
             Cost::Bcrypt { .. } | Cost::Md5Crypt => !password.contains(&0),
             Cost::Argon2 { .. } => true,
-        }
-    }
-
-    fn derivation(&self, password: &[u8]) -> Derivation {
-        Derivation {
-            algorithm: self.algorithm,
-            cost: self.cost,
-            password: Zeroizing::new(password.to_vec()),
-            salt: self.salt.clone(),
-            output_bytes: self.expected.len(),
         }
     }
 }
@@ -525,22 +633,21 @@ pub type Pending = Pin<Box<dyn Future<Output = Result<Verdict, Error>> + Send>>;
 /// A derivation that waits for its turn or is under way.
 struct Derived {
     start: oneshot::Receiver<Result<(), Error>>,
-    end: oneshot::Receiver<(Key, Option<Begun>)>,
+    end: oneshot::Receiver<Done>,
 }
 
 /// What it came to.
 struct Done {
-    key: Zeroizing<Vec<u8>>,
+    task: Box<Task>,
     /// The attempt that began with it.
     begun: Option<Begun>,
 }
 
 impl Derived {
-    async fn result(self) -> Result<Done, Error> {
+    async fn end(self) -> Result<Done, Error> {
         let closed = |_| Error::Engine(keyway_engine::Error::Closed);
         self.start.await.map_err(closed)??;
-        let (result, begun) = self.end.await.map_err(closed)?;
-        Ok(Done { key: result?, begun })
+        self.end.await.map_err(closed)
     }
 }
 

@@ -8,7 +8,7 @@ use super::limits::*;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use keyway_engine::{Algorithm, Cost};
+use keyway_engine::{Algorithm, Cost, is_key_name};
 
 /// Base64 as various writers left it: padded or not.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -54,7 +54,14 @@ pub(super) enum Stored<'a> {
     /// A digest of password and salt.
     Digest { algorithm: Algorithm, digest: Vec<u8>, salt: Vec<u8> },
     /// The output of a slow derivation.
-    Derived { algorithm: Algorithm, cost: Cost, salt: Vec<u8>, expected: Vec<u8> },
+    Derived {
+        algorithm: Algorithm,
+        cost: Cost,
+        /// The name of the key that the password was peppered with.
+        pepper: Option<String>,
+        salt: Vec<u8>,
+        expected: Vec<u8>,
+    },
 }
 
 impl Stored<'_> {
@@ -271,7 +278,7 @@ fn derived(
     if salt.len() > SALT_BYTES_MAX {
         return Err(StoredError::Malformed("its salt is too long"));
     }
-    Ok(Stored::Derived { algorithm, cost, salt, expected })
+    Ok(Stored::Derived { algorithm, cost, pepper: None, salt, expected })
 }
 
 /// `$2b$NN$` with 22 characters of salt and 31 of hash; `$2a$` and `$2y$` are the same but for what
@@ -344,7 +351,8 @@ fn crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
     derived(algorithm, Cost::ShaCrypt { rounds }, salt, hash.as_bytes().to_vec())
 }
 
-/// `$argon2id$v=19$m=..,t=..,p=..$salt$hash`: the PHC string format.
+/// `$argon2id$v=19$m=..,t=..,p=..[,keyid=..]$salt$hash`: the PHC string format. The keyid is the pepper's
+/// name, in base64.
 fn argon2(rest: &str) -> Result<Stored<'static>, StoredError> {
     let wrong = StoredError::Malformed("$argon2id$v=19$m=..,t=..,p=..$salt$hash was expected");
     let mut parts = rest.split('$');
@@ -371,6 +379,10 @@ fn argon2(rest: &str) -> Result<Stored<'static>, StoredError> {
     let mut field =
         |prefix| number(cost.next().and_then(|field| field.strip_prefix(prefix)).ok_or(wrong)?);
     let (memory_kib, passes, lanes) = (field("m=")?, field("t=")?, field("p=")?);
+    let pepper = match cost.next() {
+        None => None,
+        Some(field) => Some(key_name(field.strip_prefix("keyid=").ok_or(wrong)?)?),
+    };
     if cost.next().is_some() || passes == 0 || lanes == 0 {
         return Err(wrong);
     }
@@ -389,14 +401,31 @@ fn argon2(rest: &str) -> Result<Stored<'static>, StoredError> {
     if salt.len() < ARGON2_SALT_BYTES_MIN {
         return Err(StoredError::Malformed("its salt is too short"));
     }
-    derived(algorithm, Cost::Argon2 { memory_kib, passes, lanes }, salt, expected)
+    let cost = Cost::Argon2 { memory_kib, passes, lanes };
+    let mut stored = derived(algorithm, cost, salt, expected)?;
+    if let Stored::Derived { pepper: its, .. } = &mut stored {
+        *its = pepper;
+    }
+    Ok(stored)
+}
+
+/// The name of a key that a driver of the engine may hold.
+fn key_name(keyid: &str) -> Result<String, StoredError> {
+    let name = String::from_utf8(base64(keyid)?).ok().filter(|name| is_key_name(name));
+    name.ok_or(StoredError::Malformed("its keyid is not the name of a key"))
 }
 
 /// Our own stored form.
-pub(super) fn argon2id(cost: super::Argon2Cost, salt: &[u8], hash: &[u8]) -> Vec<u8> {
+pub(super) fn argon2id(
+    cost: super::Argon2Cost,
+    pepper: Option<&str>,
+    salt: &[u8],
+    hash: &[u8],
+) -> Vec<u8> {
     let super::Argon2Cost { memory_kib, passes, lanes } = cost;
+    let keyid = pepper.map(|name| format!(",keyid={}", BASE64.encode(name))).unwrap_or_default();
     let (salt, hash) = (BASE64.encode(salt), BASE64.encode(hash));
-    format!("{{ARGON2}}$argon2id$v=19$m={memory_kib},t={passes},p={lanes}${salt}${hash}")
+    format!("{{ARGON2}}$argon2id$v=19$m={memory_kib},t={passes},p={lanes}{keyid}${salt}${hash}")
         .into_bytes()
 }
 
@@ -443,6 +472,18 @@ mod tests {
             (b"{CRYPT}$6$rounds=999999999$salt$hash", TooCostly),
             (b"{ARGON2}$argon2id$v=19$m=4194304,t=1,p=1$AAAAAAAAAAA$AAAA", TooCostly),
             (b"{ARGON2}$argon2id$v=19$m=262144,t=4000,p=1$AAAAAAAAAAA$AAAA", TooCostly),
+            (
+                b"{ARGON2}$argon2id$v=19$m=64,t=1,p=1,keyid=Q2F5ZW5uZQ$AAAAAAAAAAA$AAAA",
+                Malformed("its keyid is not the name of a key"),
+            ),
+            (
+                b"{ARGON2}$argon2id$v=19$m=64,t=1,p=1,keyid=$AAAAAAAAAAA$AAAA",
+                Malformed("its keyid is not the name of a key"),
+            ),
+            (
+                b"{ARGON2}$argon2id$v=19$m=64,t=1,p=1,data=AAAA$AAAAAAAAAAA$AAAA",
+                Malformed("$argon2id$v=19$m=..,t=..,p=..$salt$hash was expected"),
+            ),
             (b"{ARGON2}$argon2id$v=19$m=262144,t=1,p=4000$AAAAAAAAAAA$AAAA", TooCostly),
         ];
         for (value, error) in cases {

@@ -11,7 +11,7 @@ fn passwords() -> Passwords {
 async fn checks(passwords: &Passwords, password: &[u8], values: &[&[u8]]) -> bool {
     let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
     let password = Zeroizing::new(password.to_vec());
-    match passwords.check(somebody(passwords), password, &values).unwrap() {
+    match passwords.check(somebody(passwords), None, password, &values).unwrap() {
         Check::Known(verdict) => verdict.is_right(),
         Check::Pending(pending) => pending.await.unwrap().is_right(),
     }
@@ -77,7 +77,8 @@ async fn bcrypt_looks_at_72_bytes_and_such_a_password_is_not_stored_again() {
     let value = b"{CRYPT}$2b$04$abcdefghijklmnopqrstuuNt.0ah97gHY3F7JC1Z6EXmQc0bQBhIO";
     for (length, right) in [(71, None), (72, Some(Some(0))), (73, Some(None)), (80, Some(None))] {
         let password = Zeroizing::new(vec![b'p'; length]);
-        let check = passwords.check(somebody(&passwords), password, &[value.to_vec()]).unwrap();
+        let check =
+            passwords.check(somebody(&passwords), None, password, &[value.to_vec()]).unwrap();
         let Check::Pending(pending) = check else { panic!("it is slow") };
         let verdict = right.map_or(Verdict::Wrong, |outdated| Verdict::Right { outdated });
         assert_eq!(pending.await, Ok(verdict), "{length}");
@@ -173,7 +174,7 @@ async fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
     for values in values.chain([vec![], all.collect()]) {
         for wrong in [&b"x"[..], b"x\0", &[b'x'; 1000]] {
             let check = passwords
-                .check(somebody(&passwords), Zeroizing::new(wrong.to_vec()), &values)
+                .check(somebody(&passwords), None, Zeroizing::new(wrong.to_vec()), &values)
                 .unwrap();
             let Check::Pending(pending) = check else { panic!("too fast: {values:?}") };
             assert_eq!(pending.await, Ok(Verdict::Wrong));
@@ -187,7 +188,7 @@ async fn what_a_guesser_gets_cheaper_is_outdated() {
     let verdict = async |values: &[&str]| {
         let values: Vec<_> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
         let password = Zeroizing::new(b"secret password".to_vec());
-        match passwords.check(somebody(&passwords), password, &values).unwrap() {
+        match passwords.check(somebody(&passwords), None, password, &values).unwrap() {
             Check::Known(verdict) => verdict,
             Check::Pending(pending) => pending.await.unwrap(),
         }
@@ -212,7 +213,7 @@ async fn what_a_guesser_gets_cheaper_is_outdated() {
 fn long_passwords_are_turned_away_before_any_work() {
     let passwords = passwords();
     let long = Zeroizing::new(vec![b'x'; PASSWORD_BYTES_MAX + 1]);
-    let check = passwords.check(somebody(&passwords), long.clone(), &[]);
+    let check = passwords.check(somebody(&passwords), None, long.clone(), &[]);
     assert!(matches!(check, Ok(Check::Known(Verdict::Wrong))));
     assert!(matches!(passwords.hash(long), Err(Error::TooLong)));
 }
@@ -232,7 +233,7 @@ async fn a_full_pool_is_busy() {
     let engine =
         keyway_engine::Engine::builder().driver(keyway_drivers::software()).slow_pool(0, 0).build();
     let passwords = Passwords::new(engine, Argon2Cost::default());
-    let check = passwords.check(somebody(&passwords), Zeroizing::default(), &[]).unwrap();
+    let check = passwords.check(somebody(&passwords), None, Zeroizing::default(), &[]).unwrap();
     let Check::Pending(pending) = check else { panic!("it is decided") };
     assert_eq!(pending.await, Err(Error::Busy));
     assert_eq!(passwords.hash(Zeroizing::default()).unwrap().await, Err(Error::Busy));
@@ -290,5 +291,101 @@ async fn what_is_not_accepted_matches_nothing() {
     }
     for (name, scheme) in Scheme::NAMES {
         assert_eq!((Scheme::from_name(name), scheme.name()), (Some(scheme), name));
+    }
+}
+
+/// Holds all keys to pepper with whose names begin so, and has the software driver do the work.
+struct Holder(&'static [&'static str]);
+
+impl keyway_engine::Driver for Holder {
+    fn name(&self) -> &str {
+        "holder"
+    }
+
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        keyway_drivers::software().supports(steps)
+    }
+
+    fn open(
+        &self,
+        steps: &[keyway_engine::Step<'_>],
+    ) -> Result<Box<dyn keyway_engine::DriverSession>, keyway_engine::Error> {
+        let [step] = *steps else { return Err(keyway_engine::Error::invalid_request("a chain")) };
+        let pepper;
+        let key = match step.key {
+            Key::Named(name) if self.0.iter().any(|held| name.starts_with(held)) => {
+                pepper = format!("{name}, sixteen bytes at least");
+                Key::Secret(pepper.as_bytes())
+            }
+            Key::Named(_) => return Err(keyway_engine::Error::Unsupported(step.algorithm)),
+            key => key,
+        };
+        keyway_drivers::software().open(&[keyway_engine::Step { key, ..step }])
+    }
+}
+
+fn peppered(held: &'static [&'static str], pepper: Option<&str>) -> Passwords {
+    let engine = Engine::builder().driver(Arc::new(Holder(held))).build();
+    let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
+    let passwords = Passwords::new(engine, cost);
+    passwords.check_pepper(pepper).unwrap();
+    passwords.set_policy(cost, &Scheme::defaults(), pepper);
+    passwords
+}
+
+async fn verdict(
+    passwords: &Passwords,
+    password: &str,
+    values: &[&[u8]],
+) -> Result<Verdict, Error> {
+    let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
+    let password = Zeroizing::new(password.as_bytes().to_vec());
+    match passwords.check(somebody(passwords), None, password, &values)? {
+        Check::Known(verdict) => Ok(verdict),
+        Check::Pending(pending) => pending.await,
+    }
+}
+
+#[tokio::test]
+async fn a_pepper_is_named_in_what_is_stored_and_nothing_verifies_without_it() {
+    let secret = || Zeroizing::new(b"secret".to_vec());
+    let passwords = peppered(&["cayenne", "paprika.2"], Some("paprika.2"));
+    let value = passwords.hash(secret()).unwrap().await.unwrap();
+    // Base64 of `paprika.2`.
+    assert!(value.starts_with(b"{ARGON2}$argon2id$v=19$m=64,t=1,p=1,keyid=cGFwcmlrYS4y$"));
+    assert_eq!(passwords.classify(&value), Ok(Given::Hashed));
+    let right = |outdated| Ok(Verdict::Right { outdated });
+    assert_eq!(verdict(&passwords, "secret", &[&value]).await, right(None));
+    assert_eq!(verdict(&passwords, "Secret", &[&value]).await, Ok(Verdict::Wrong));
+    // The same bytes under another key, or under none, are another value.
+    let text = String::from_utf8(value.clone()).unwrap();
+    for keyid in [",keyid=Y2F5ZW5uZQ", ""] {
+        let other = text.replace(",keyid=cGFwcmlrYS4y", keyid);
+        assert_eq!(verdict(&passwords, "secret", &[other.as_bytes()]).await, Ok(Verdict::Wrong));
+    }
+    // Under another name from now on: what was stored is right, and to be stored again.
+    let later = peppered(&["cayenne", "paprika.2"], Some("cayenne"));
+    assert_eq!(verdict(&later, "secret", &[&value]).await, right(Some(0)));
+    let plain = peppered(&["paprika.2"], None);
+    assert_eq!(verdict(&plain, "secret", &[&value]).await, right(None));
+    let value_without = plain.hash(secret()).unwrap().await.unwrap();
+    assert_eq!(verdict(&later, "secret", &[&value_without]).await, right(Some(0)));
+    // Where nobody holds the key it is said, unless another value is right.
+    let bare = peppered(&[], None);
+    let gone = verdict(&bare, "secret", &[&value]).await;
+    assert!(matches!(gone, Err(Error::Pepper(keyway_engine::Error::InvalidKey(_)))), "{gone:?}");
+    assert_eq!(verdict(&bare, "secret", &[&value_without, &value]).await, right(None));
+    let refused = bare.check_pepper(Some("paprika.2")).unwrap_err().to_string();
+    assert_eq!(refused, "the key cannot be used: no driver that is there holds one of that name");
+    bare.set_policy(Argon2Cost::default(), &[], Some("paprika.2"));
+    assert!(matches!(bare.hash(secret()).err(), Some(Error::Pepper(_))));
+}
+
+#[tokio::test]
+async fn sessions_for_peppers_are_bounded() {
+    let passwords = peppered(&["cayenne"], Some("cayenne"));
+    for number in 0..3 * SESSIONS_MAX {
+        passwords.session(Algorithm::Argon2id, Some(&format!("cayenne-{number}"))).unwrap();
+        assert!(passwords.sessions.read().unwrap().len() <= SESSIONS_MAX);
     }
 }

@@ -1,8 +1,9 @@
 //! A driver whose password derivations wait at a gate, so that a test decides when they end.
 
 use keyway_engine::{
-    Algorithm, Driver, DriverSession, DriverStream, Engine, Error, Kind, Request, Step,
+    Algorithm, Driver, DriverSession, DriverStream, Effort, Engine, Error, Kind, Request, Step,
 };
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use tokio::sync::Semaphore;
 
@@ -10,17 +11,28 @@ pub struct Gate {
     open: Mutex<bool>,
     changed: Condvar,
     arrived: Semaphore,
+    derived: AtomicUsize,
 }
 
 impl Gate {
     pub fn new(open: bool) -> Arc<Gate> {
         let (open, changed) = (Mutex::new(open), Condvar::new());
-        Arc::new(Gate { open, changed, arrived: Semaphore::new(0) })
+        let (arrived, derived) = (Semaphore::new(0), AtomicUsize::new(0));
+        Arc::new(Gate { open, changed, arrived, derived })
     }
 
     pub fn open(&self) {
         *self.open.lock().unwrap() = true;
         self.changed.notify_all();
+    }
+
+    pub fn close(&self) {
+        *self.open.lock().unwrap() = false;
+    }
+
+    /// How many derivations have come to the gate.
+    pub fn derived(&self) -> usize {
+        self.derived.load(Ordering::Relaxed)
     }
 
     /// Waits until a derivation has come to the gate; each counts once.
@@ -29,16 +41,21 @@ impl Gate {
     }
 
     fn pass(&self) {
+        self.derived.fetch_add(1, Ordering::Relaxed);
         self.arrived.add_permits(1);
         let open = self.open.lock().unwrap();
         drop(self.changed.wait_while(open, |open| !*open).unwrap());
     }
 }
 
-/// The software driver behind the gate, with one slow thread and room for `depth` more.
-pub fn engine(gate: &Arc<Gate>, depth: usize) -> Engine {
-    let driver = Gated { gate: gate.clone(), software: keyway_drivers::software() };
-    Engine::builder().driver(Arc::new(driver)).slow_pool(1, depth).build()
+/// The software driver behind the gate.
+pub fn driver(gate: &Arc<Gate>) -> Arc<dyn Driver> {
+    Arc::new(Gated { gate: gate.clone(), software: keyway_drivers::software() })
+}
+
+/// An engine with one slow thread and room for `depth` more.
+pub fn engine(driver: Arc<dyn Driver>, depth: usize) -> Engine {
+    Engine::builder().driver(driver).slow_pool(1, depth).build()
 }
 
 struct Gated {
@@ -75,7 +92,9 @@ impl Driver for Gated {
 
 impl DriverSession for GatedSession {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
-        self.gate.pass();
+        if !matches!(request, Request::VerifyPassword { effort: Effort::Recall, .. }) {
+            self.gate.pass();
+        }
         self.software.run(request)
     }
 }

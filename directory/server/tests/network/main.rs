@@ -8,5 +8,6 @@ mod flow;
 mod framing;
 mod gate;
 mod guessing;
+mod remember;
 mod support;
 mod tls;

@@ -2,13 +2,19 @@
 
 use crate::directory::{self, Guard};
 use crate::gate::{self, Gate};
+use keyway_drivers::{Remember, Verifier};
+use keyway_engine::Driver;
 use keyway_server::network::{Listener, Mode, Server, Settings};
 use keyway_server::password::Argon2Cost;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// How many derivations may wait for the one slow thread.
 pub const SLOW_DEPTH: usize = 1;
+/// How long a right password is remembered where it is.
+pub const REMEMBERED: Duration = Duration::from_secs(600);
 /// A cost that is no cost.
 pub const COST: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
 
@@ -27,7 +33,28 @@ pub async fn start(mode: Mode, settings: Settings) -> Running {
 /// The same, with a gate that begins open or closed.
 pub async fn start_gated(mode: Mode, settings: Settings, open: bool) -> Running {
     let gate = Gate::new(open);
-    let engine = gate::engine(&gate, SLOW_DEPTH);
+    let driver = gate::driver(&gate);
+    serve(mode, settings, gate, driver).await
+}
+
+/// A server in the clear whose engine remembers right passwords for [`REMEMBERED`], by a clock that the
+/// test moves.
+pub async fn remembering() -> (Running, Arc<AtomicU64>) {
+    let (gate, now_s) = (Gate::new(true), Arc::<AtomicU64>::default());
+    let time = now_s.clone();
+    let clock = Box::new(move || Duration::from_secs(time.load(Ordering::Relaxed)));
+    let remember = Remember { most: 10, age: REMEMBERED };
+    let driver = Verifier::new(gate::driver(&gate), remember, clock).unwrap();
+    (serve(Mode::Plain, Settings::default(), gate, driver).await, now_s)
+}
+
+async fn serve(
+    mode: Mode,
+    settings: Settings,
+    gate: Arc<Gate>,
+    driver: Arc<dyn Driver>,
+) -> Running {
+    let engine = gate::engine(driver, SLOW_DEPTH);
     let (directory, guard) = directory::open(engine).await;
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();

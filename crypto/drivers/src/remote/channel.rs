@@ -1,0 +1,203 @@
+//! One queue pair, and a region cut in slots, one for each request that can be under way.
+
+use super::connection::{Connection, Large};
+use super::encoding::{self, Space};
+use super::lent::{self, Lent};
+use crate::limits::SLOT_BYTES;
+use keyway_engine::{Error, NONCE_BYTES, Operation, Request};
+use keyway_ring::descriptor::{Completion, RegionHandle, Segment, SessionHandle};
+use keyway_ring::{ClientEnd, Doorbell, SharedMemory};
+use std::time::Duration;
+
+/// Longest sleep without a look at whether the daemon is alive: one that was killed wakes nobody.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// One thread's at a time.
+pub(super) struct Channel {
+    /// Its number.
+    pub queue: u32,
+    /// Of the slots.
+    pub region: RegionHandle,
+    /// How many requests can be under way.
+    pub slots: u16,
+    pub end: ClientEnd,
+    bell: Doorbell,
+    memory: SharedMemory,
+}
+
+/// A request under way: where its bytes lie.
+#[derive(Default)]
+pub(super) struct Placed {
+    segments: [Segment; 3],
+    elsewhere: Elsewhere,
+}
+
+/// Where the bytes lie, if not in the slot.
+#[derive(Default)]
+enum Elsewhere {
+    #[default]
+    Not,
+    /// In a region of its own.
+    Large(Box<Large>),
+    /// Where they were.
+    Lent(Lent),
+}
+
+impl Channel {
+    pub fn new(
+        connection: &Connection,
+        queue: u32,
+        entries: u32,
+        end: ClientEnd,
+        bell: Doorbell,
+    ) -> Result<Channel, Error> {
+        let slots = u16::try_from(entries).unwrap_or(u16::MAX);
+        let memory = SharedMemory::create(usize::from(slots) * SLOT_BYTES);
+        let memory = memory.map_err(|_| super::failed("there is no memory to share"))?;
+        let region = connection.register(&memory)?;
+        Ok(Channel { queue, region, slots, end, bell, memory })
+    }
+
+    /// Puts a request into a free slot and publishes it. The caller rings when it has put in all.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if there is no room for a large one at present.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        connection: &Connection,
+        slot: u16,
+        session: SessionHandle,
+        request: &Request<'_>,
+        lent: Option<Lent>,
+    ) -> Result<Placed, Error> {
+        if let Some(lent) = lent
+            && let Some(placed) = self.begin_lent(slot, session, request, lent)
+        {
+            return Ok(placed);
+        }
+        let start = usize::from(slot) * SLOT_BYTES;
+        let mut space =
+            Space { memory: &self.memory, next: start, end: start + SLOT_BYTES, lent: None };
+        let Some(mut descriptor) = encoding::encode(request, &mut space) else {
+            return self.begin_large(connection, slot, session, request);
+        };
+        descriptor.session = session;
+        descriptor.region = self.region;
+        descriptor.cookie = slot.into();
+        self.end.submit(&descriptor);
+        Ok(Placed { segments: descriptor.segments, elsewhere: Elsewhere::Not })
+    }
+
+    #[cold]
+    fn begin_large(
+        &mut self,
+        connection: &Connection,
+        slot: u16,
+        session: SessionHandle,
+        request: &Request<'_>,
+    ) -> Result<Placed, Error> {
+        let large = connection.large(encoding::bytes(request))?;
+        let end = large.memory.bytes();
+        let mut space = Space { memory: &large.memory, next: 0, end, lent: None };
+        let Some(mut descriptor) = encoding::encode(request, &mut space) else {
+            connection.return_large(large);
+            return Err(Error::invalid_request("a length of it is out of bounds"));
+        };
+        descriptor.session = session;
+        descriptor.region = large.region;
+        descriptor.cookie = slot.into();
+        self.end.submit(&descriptor);
+        let elsewhere = Elsewhere::Large(Box::new(large));
+        Ok(Placed { segments: descriptor.segments, elsewhere })
+    }
+
+    /// `None` if what it has beside its data does not fit there.
+    fn begin_lent(
+        &mut self,
+        slot: u16,
+        session: SessionHandle,
+        request: &Request<'_>,
+        lent: Lent,
+    ) -> Option<Placed> {
+        let mut descriptor = encoding::encode(request, &mut lent.space())?;
+        descriptor.session = session;
+        descriptor.region = lent.region;
+        descriptor.cookie = slot.into();
+        self.end.submit(&descriptor);
+        Some(Placed { segments: descriptor.segments, elsewhere: Elsewhere::Lent(lent) })
+    }
+
+    /// After requests were published: rings, if the daemon sleeps.
+    #[inline]
+    pub fn ring(&self) {
+        if self.end.must_ring() {
+            self.bell.ring();
+        }
+    }
+
+    /// Takes the result of a request that was done. Where the session makes its own nonces, `nonce` is
+    /// the one that it made.
+    #[inline]
+    pub fn take(
+        &self,
+        placed: &Placed,
+        completion: &Completion,
+        request: &mut Request<'_>,
+    ) -> Result<usize, Error> {
+        let (memory, lent) = self.place(placed);
+        encoding::decode(completion, &placed.segments, memory, lent, request)
+    }
+
+    /// The nonce that the daemon made for a text that it sealed.
+    pub fn nonce(&self, placed: &Placed) -> Option<[u8; NONCE_BYTES]> {
+        let (mut nonce, [_, _, at]) = ([0; NONCE_BYTES], placed.segments);
+        self.place(placed).0.read(at.offset as usize, &mut nonce).ok()?;
+        Some(nonce)
+    }
+
+    /// A request is over: its secrets leave shared memory, and its region is free.
+    #[inline]
+    pub fn finish(&self, connection: &Connection, placed: Placed, request: &Request<'_>) {
+        encoding::wipe(request, &placed.segments, self.place(&placed).0);
+        if let Elsewhere::Large(large) = placed.elsewhere {
+            connection.return_large(*large);
+        }
+    }
+
+    #[inline]
+    fn place<'p>(&'p self, placed: &'p Placed) -> (&'p SharedMemory, bool) {
+        match &placed.elsewhere {
+            Elsewhere::Not => (&self.memory, false),
+            Elsewhere::Large(large) => (&large.memory, false),
+            Elsewhere::Lent(lent) => (lent.memory(), true),
+        }
+    }
+
+    /// Sleeps until a completion may be there, or the time is over; not for long.
+    pub fn sleep(&self, most: Duration) {
+        let Some(armed) = self.end.armed() else { return };
+        armed.set();
+        if !self.end.is_ready() && !self.end.is_closed() {
+            armed.sleep(most.min(SLICE));
+        }
+        armed.clear();
+    }
+}
+
+impl Placed {
+    /// Whether the daemon works on the consumer's own bytes.
+    pub fn is_lent(&self) -> bool {
+        matches!(self.elsewhere, Elsewhere::Lent(_))
+    }
+
+    /// Nobody waits for it any more, but the daemon may still work on it: what it can reach is not used
+    /// again.
+    pub fn give_up(self, connection: &Connection, operation: &mut Operation) {
+        match self.elsewhere {
+            Elsewhere::Not => {}
+            Elsewhere::Large(large) => connection.forget(large.region),
+            Elsewhere::Lent(_) => lent::give_up(operation),
+        }
+    }
+}

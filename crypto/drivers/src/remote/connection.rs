@@ -1,0 +1,405 @@
+//! A connection to the daemon: the socket, and what is registered over it.
+//!
+//! It is alive until the daemon hangs up, answers nonsense or does not answer in time. Then it is dead
+//! for good, and whatever is under way on it ends as if the daemon were gone. Used by all threads at
+//! once.
+
+use super::channel::Channel;
+use super::{RemoteOptions, wire};
+use crate::limits::{ANSWER, BUSY, CHANNELS_MAX, LARGE_BYTES_MAX, RING_ENTRIES};
+use keyway_engine::{Algorithm, Error, Step};
+use keyway_ring::control::{self, Answer, Ask};
+use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
+use keyway_ring::limits::{KEY_BYTES_MAX, REGION_BYTES_MAX};
+use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::Shutdown;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+pub(super) struct Connection {
+    /// No other connection of this process has it.
+    pub number: u32,
+    /// The address of the regions that its client's buffers are taken from.
+    pub regions: usize,
+    /// One message and its answer at a time.
+    socket: Mutex<Socket>,
+    /// The same socket, to end it and to see its end.
+    end: OwnedFd,
+    dead: AtomicBool,
+    /// Whether it was the daemon that ended it.
+    hung_up: AtomicBool,
+    /// By [`Algorithm`], what the daemon does.
+    does: [bool; Algorithm::COUNT],
+    channels: Mutex<Channels>,
+    channel_returned: Condvar,
+    /// Regions for large requests that none has at present.
+    large: Mutex<Vec<Large>>,
+}
+
+#[derive(Default)]
+struct Channels {
+    free: Vec<Channel>,
+    /// Those in use too.
+    made: usize,
+}
+
+/// A region for one large request.
+pub(super) struct Large {
+    pub memory: SharedMemory,
+    pub region: RegionHandle,
+}
+
+/// What the daemon says of a session that it has opened.
+pub(super) struct Opened {
+    pub session: SessionHandle,
+    pub signature_bytes_max: usize,
+    pub makes_nonces: bool,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(1);
+
+impl Connection {
+    /// Connects and says hello.
+    pub fn new(options: &RemoteOptions, regions: usize) -> io::Result<Connection> {
+        let socket = Socket::connect(&options.path)?;
+        for direction in [Timeout::Recv, Timeout::Send] {
+            set_socket_timeout(&socket, direction, Some(ANSWER))?;
+        }
+        let name = options.client.clone();
+        let hello = Ask::Hello { version: control::VERSION, name };
+        socket.send(&control::encode(&hello).map_err(invalid)?, &[])?;
+        let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
+        let Some(received) = socket.receive()? else {
+            return Err(refused("the daemon hung up at once".to_owned()));
+        };
+        let algorithms = match control::decode_answer(&received.bytes).map_err(invalid)? {
+            Answer::Hello { version: control::VERSION, algorithms, .. } => algorithms,
+            Answer::Hello { version, .. } => {
+                let ours = control::VERSION;
+                return Err(refused(format!("the daemon speaks version {version}, not {ours}")));
+            }
+            Answer::Refused { why, .. } => {
+                return Err(refused(format!("the daemon does not admit this client: {why}")));
+            }
+            _ => return Err(invalid(control::Malformed)),
+        };
+        let mut does = [false; Algorithm::COUNT];
+        for algorithm in algorithms.iter().filter_map(|name| name.parse::<Algorithm>().ok()) {
+            does[algorithm as usize] = true;
+        }
+        Ok(Connection {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            regions,
+            end: socket.as_fd().try_clone_to_owned()?,
+            socket: Mutex::new(socket),
+            dead: AtomicBool::new(false),
+            hung_up: AtomicBool::new(false),
+            does,
+            channels: Mutex::default(),
+            channel_returned: Condvar::new(),
+            large: Mutex::default(),
+        })
+    }
+
+    pub fn does(&self, algorithm: Algorithm) -> bool {
+        self.does[algorithm as usize]
+    }
+
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    /// Ends it: nothing more is asked on it, and whoever waits for its end sees it.
+    pub fn die(&self) {
+        if !self.dead.swap(true, Ordering::AcqRel) {
+            let _ = rustix::net::shutdown(&self.end, Shutdown::Both);
+        }
+        let mut channels = lock(&self.channels);
+        channels.free.clear();
+        drop(channels);
+        self.channel_returned.notify_all();
+        // Sessions keep the connection, and it need not keep memory.
+        lock(&self.large).clear();
+    }
+
+    /// Waits until the daemon hangs up, or somebody ends it here.
+    pub fn wait_for_end(&self) {
+        let mut ends = [PollFd::new(&self.end, PollFlags::RDHUP)];
+        while !self.is_dead() {
+            match rustix::event::poll(&mut ends, None) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) | Err(_) => {
+                    // The other way round, it may have been ended here between the two.
+                    self.hung_up.store(!self.is_dead(), Ordering::Release);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether the daemon has ended it, and so works on nothing of it any more.
+    pub fn has_hung_up(&self) -> bool {
+        self.hung_up.load(Ordering::Acquire)
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] if there is none; then the connection is dead.
+    fn ask(&self, ask: &Ask, fds: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), Error> {
+        let bytes = control::encode(ask).map_err(|_| TOO_LONG)?;
+        let socket = lock(&self.socket);
+        if self.is_dead() {
+            return Err(Error::Gone);
+        }
+        let answer = || {
+            socket.send(&bytes, fds).ok()?;
+            let received = socket.receive().ok()??;
+            Some((control::decode_answer(&received.bytes).ok()?, received.fds))
+        };
+        let answer = answer();
+        drop(socket);
+        answer.ok_or_else(|| {
+            self.die();
+            Error::Gone
+        })
+    }
+
+    /// Says what has no answer.
+    fn tell(&self, ask: &Ask) {
+        let Ok(bytes) = control::encode(ask) else { return };
+        let socket = lock(&self.socket);
+        if !self.is_dead() && socket.send(&bytes, &[]).is_err() {
+            drop(socket);
+            self.die();
+        }
+    }
+
+    /// What an answer that was not expected means.
+    fn unexpected(&self, answer: Answer, algorithm: Algorithm) -> Error {
+        let error = match answer {
+            Answer::Refused { status, .. } => refusal(Status::new(status), algorithm),
+            _ => Error::Gone,
+        };
+        if error == Error::Gone {
+            self.die();
+        }
+        error
+    }
+
+    pub fn open(&self, steps: &[Step<'_>]) -> Result<Opened, Error> {
+        let algorithm = steps.first().map_or(Algorithm::Random, |step| step.algorithm);
+        let ask = Ask::Open { steps: steps.iter().map(wire::step).collect() };
+        if let Ask::Open { steps } = &ask
+            && steps.iter().any(is_too_long)
+        {
+            return Err(TOO_LONG);
+        }
+        match self.ask(&ask, &[])?.0 {
+            Answer::Session { session, signature_bytes_max, makes_nonces } => Ok(Opened {
+                session,
+                signature_bytes_max: signature_bytes_max as usize,
+                makes_nonces,
+            }),
+            other => Err(self.unexpected(other, algorithm)),
+        }
+    }
+
+    pub fn close(&self, session: SessionHandle) {
+        self.tell(&Ask::Close { session });
+    }
+
+    /// Makes memory known to the daemon.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if it takes no more, and [`Error::Gone`].
+    pub fn register(&self, memory: &SharedMemory) -> Result<RegionHandle, Error> {
+        memory.keep_private();
+        match self.ask(&Ask::Region, &[memory.as_fd()])?.0 {
+            Answer::Region { region } => Ok(region),
+            // For whatever reason it is refused, nothing is wrong with the request.
+            other => match self.unexpected(other, Algorithm::Random) {
+                Error::Gone => Err(Error::Gone),
+                _ => Err(Error::Busy),
+            },
+        }
+    }
+
+    pub fn forget(&self, region: RegionHandle) {
+        self.tell(&Ask::Forget { region });
+    }
+
+    /// A channel of one's own, for as long as one likes; `None` if there are as many as there may be.
+    pub fn channel(&self) -> Result<Option<Channel>, Error> {
+        let mut channels = lock(&self.channels);
+        if self.is_dead() {
+            return Err(Error::Gone);
+        }
+        if let Some(channel) = channels.free.pop() {
+            return Ok(Some(channel));
+        }
+        if channels.made >= CHANNELS_MAX {
+            return Ok(None);
+        }
+        channels.made += 1;
+        drop(channels);
+        let made = self.new_channel();
+        if made.is_err() {
+            lock(&self.channels).made -= 1;
+        }
+        match made {
+            Ok(channel) => Ok(Some(channel)),
+            Err(Error::Busy) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same, to be returned soon: waits for one.
+    pub fn wait_for_channel(&self) -> Result<Channel, Error> {
+        let begun = Instant::now();
+        loop {
+            if let Some(channel) = self.channel()? {
+                return Ok(channel);
+            }
+            let channels = lock(&self.channels);
+            let most = BUSY.saturating_sub(begun.elapsed());
+            if most.is_zero() {
+                return Err(Error::Busy);
+            }
+            if channels.free.is_empty() && !self.is_dead() {
+                drop(self.channel_returned.wait_timeout(channels, most));
+            }
+        }
+    }
+
+    /// Takes back a channel that nothing is under way on.
+    pub fn return_channel(&self, channel: Channel) {
+        let mut channels = lock(&self.channels);
+        // With the channels locked: `die` clears what comes before it.
+        if !self.is_dead() {
+            channels.free.push(channel);
+        }
+        drop(channels);
+        self.channel_returned.notify_one();
+    }
+
+    /// Gives up one that something is under way on, which nobody waits for any more.
+    pub fn close_channel(&self, channel: Channel) {
+        let (queue, region) = (channel.queue, channel.region);
+        drop(channel);
+        self.tell(&Ask::CloseQueue { queue });
+        self.forget(region);
+        lock(&self.channels).made -= 1;
+        self.channel_returned.notify_one();
+    }
+
+    fn new_channel(&self) -> Result<Channel, Error> {
+        let (answer, fds) = self.ask(&Ask::Queue { entries: RING_ENTRIES }, &[])?;
+        let (queue, entries) = match answer {
+            Answer::Queue { queue, entries } => (queue, entries),
+            other => {
+                return match self.unexpected(other, Algorithm::Random) {
+                    Error::Gone => Err(Error::Gone),
+                    _ => Err(Error::Busy),
+                };
+            }
+        };
+        let mut fds = fds.into_iter();
+        let (Some(ring), Some(bell)) = (fds.next(), fds.next()) else {
+            self.die();
+            return Err(Error::Gone);
+        };
+        let end = RingMemory::adopt(ring, entries).ok().and_then(|ring| ring.client_end());
+        let Some(end) = end else {
+            self.tell(&Ask::CloseQueue { queue });
+            return Err(super::failed("the queue pair cannot be mapped"));
+        };
+        let made = Channel::new(self, queue, entries, end, Doorbell::from_fd(bell));
+        made.inspect_err(|_| self.tell(&Ask::CloseQueue { queue }))
+    }
+
+    /// A region of at least so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the daemon takes no more of them at present.
+    pub fn large(&self, bytes: usize) -> Result<Large, Error> {
+        let bytes = bytes.checked_next_power_of_two().filter(|bytes| *bytes <= REGION_BYTES_MAX);
+        let Some(bytes) = bytes else { return Err(TOO_LARGE) };
+        let mut kept = lock(&self.large);
+        let fits = |large: &Large| large.memory.bytes() >= bytes;
+        if let Some(index) = kept.iter().position(fits) {
+            return Ok(kept.remove(index));
+        }
+        // One that is too small makes way.
+        let smaller = if kept.is_empty() { None } else { Some(kept.remove(0)) };
+        drop(kept);
+        if let Some(Large { region, .. }) = smaller {
+            self.forget(region);
+        }
+        let memory = SharedMemory::create(bytes).map_err(|_| NO_MEMORY)?;
+        let region = self.register(&memory)?;
+        Ok(Large { memory, region })
+    }
+
+    /// Takes back one that no request has any more, and keeps it if it may.
+    pub fn return_large(&self, large: Large) {
+        let mut kept = lock(&self.large);
+        let bytes: usize = kept.iter().map(|large| large.memory.bytes()).sum();
+        if bytes + large.memory.bytes() <= LARGE_BYTES_MAX && !self.is_dead() {
+            // The smallest first, so that a request takes no larger one than it needs.
+            let place = kept.partition_point(|it| it.memory.bytes() < large.memory.bytes());
+            return kept.insert(place, large);
+        }
+        drop(kept);
+        self.forget(large.region);
+    }
+}
+
+fn is_too_long(step: &control::Step) -> bool {
+    use control::Key;
+    let long = |secret: &control::Secret| secret.0.len() > KEY_BYTES_MAX;
+    match &step.key {
+        Key::Secret(key) | Key::Pkcs8(key) | Key::Pkcs1(key) | Key::Sec1(key) => long(key),
+        Key::Extract { salt, secret } => long(salt) || long(secret),
+        Key::None | Key::Packet(_) | Key::Generate | Key::Named(_) => false,
+    }
+}
+
+fn invalid(why: control::Malformed) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+/// What the daemon's refusal means here.
+#[cold]
+pub(super) fn refusal(status: Status, algorithm: Algorithm) -> Error {
+    match status {
+        Status::Unsupported => Error::Unsupported(algorithm),
+        Status::InvalidRequest => Error::invalid_request(
+            "the daemon refused it: it does not fit the session, or breaks a limit there",
+        ),
+        Status::Authentication => Error::Authentication,
+        Status::Busy => Error::Busy,
+        Status::Exhausted => Error::Exhausted("the daemon counts its uses, and none is left"),
+        Status::NoSession => {
+            Error::InvalidKey("the daemon has it no more, or this client may not use it any more")
+        }
+        Status::InvalidKey => Error::InvalidKey("the daemon finds it malformed"),
+        Status::Gone => Error::Gone,
+        Status::BadSegment => super::failed("the daemon did not find the request's bytes"),
+        Status::Driver | Status::Done => super::failed("the daemon's driver failed"),
+    }
+}
+
+const TOO_LONG: Error = Error::InvalidKey("it is longer than a message to the daemon may be");
+const TOO_LARGE: Error = Error::invalid_request("it is larger than what can be shared, 2 GiB");
+const NO_MEMORY: Error = super::failed("there is no memory to share for a large request");
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,137 @@
+//! A session at the daemon, and single requests on it.
+
+use super::channel::Channel;
+use super::connection::{Connection, Opened, refusal};
+use crate::limits::BUSY;
+use keyway_engine::{Algorithm, DriverSession, Error, Request};
+use keyway_ring::descriptor::{Completion, SessionHandle, Status};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use std::{hint, thread};
+
+/// Between two attempts on a daemon that is busy, at first and at most.
+const PAUSE_MIN: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_millis(2);
+
+pub(super) struct RemoteSession {
+    pub connection: Arc<Connection>,
+    pub handle: SessionHandle,
+    /// Of a chain, the first.
+    pub algorithm: Algorithm,
+    pub makes_nonces: bool,
+    signature_bytes_max: usize,
+}
+
+impl RemoteSession {
+    pub fn new(connection: &Arc<Connection>, algorithm: Algorithm, opened: &Opened) -> Self {
+        RemoteSession {
+            connection: connection.clone(),
+            handle: opened.session,
+            algorithm,
+            makes_nonces: opened.makes_nonces,
+            signature_bytes_max: opened.signature_bytes_max,
+        }
+    }
+}
+
+impl Drop for RemoteSession {
+    fn drop(&mut self) {
+        self.connection.close(self.handle);
+    }
+}
+
+/// Why a single request is not sealed where the daemon makes the nonce: there is nowhere to put it.
+const NONCE_IS_MADE: Error = Error::invalid_request(
+    "the daemon makes this key's nonces, and a single request has no place for one: seal through a queue or with `Engine::start`",
+);
+
+impl DriverSession for RemoteSession {
+    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
+        if self.makes_nonces && matches!(request, Request::Seal { .. }) {
+            return Err(NONCE_IS_MADE);
+        }
+        let mut channel = self.connection.wait_for_channel()?;
+        let result = self.run_on(&mut channel, request);
+        if result == Err(Error::Gone) {
+            // What was under way on it may still come.
+            self.connection.die();
+        } else {
+            self.connection.return_channel(channel);
+        }
+        result
+    }
+
+    fn signature_bytes_max(&self) -> usize {
+        self.signature_bytes_max
+    }
+}
+
+impl RemoteSession {
+    /// Until it is done or refused, or the daemon was busy for too long.
+    fn run_on(&self, channel: &mut Channel, request: &mut Request<'_>) -> Result<usize, Error> {
+        let mut busy_since = None;
+        let mut pause = PAUSE_MIN;
+        loop {
+            let result = self.run_once(channel, request);
+            // That a password is not looked at now is for its consumer to know.
+            if result != Err(Error::Busy) || matches!(request, Request::VerifyPassword { .. }) {
+                return result;
+            }
+            if busy_since.get_or_insert_with(Instant::now).elapsed() >= BUSY {
+                return result;
+            }
+            thread::sleep(pause);
+            pause = (2 * pause).min(PAUSE_MAX);
+        }
+    }
+
+    fn run_once(&self, channel: &mut Channel, request: &mut Request<'_>) -> Result<usize, Error> {
+        let connection = &*self.connection;
+        let placed = channel.begin(connection, 0, self.handle, request, None)?;
+        channel.ring();
+        let completion = wait(connection, channel)?;
+        let result = match completion.status {
+            Status::Done => channel.take(&placed, &completion, request),
+            status => Err(refusal(status, self.algorithm)),
+        };
+        channel.finish(connection, placed, request);
+        result
+    }
+}
+
+/// Waits for the one request that is under way: it polls about as long as a wake-up takes, and then
+/// sleeps.
+fn wait(connection: &Connection, channel: &mut Channel) -> Result<Completion, Error> {
+    let begun = Instant::now();
+    let spin = spin_budget();
+    loop {
+        // Reading the clock costs as much as several looks.
+        for _ in 0..16 {
+            if let Some(completion) = channel.end.poll() {
+                return Ok(completion);
+            }
+            hint::spin_loop();
+        }
+        if begun.elapsed() >= spin {
+            break;
+        }
+    }
+    loop {
+        let dead = connection.is_dead() || channel.end.is_closed();
+        if let Some(completion) = channel.end.poll() {
+            return Ok(completion);
+        }
+        if dead {
+            return Err(Error::Gone);
+        }
+        channel.sleep(Duration::MAX);
+    }
+}
+
+/// How long it pays to poll before one sleeps, measured once.
+pub(super) fn spin_budget() -> Duration {
+    const LEAST: Duration = Duration::from_micros(2);
+    const MOST: Duration = Duration::from_micros(100);
+    static BUDGET: OnceLock<Duration> = OnceLock::new();
+    *BUDGET.get_or_init(|| keyway_ring::wake_cost().clamp(LEAST, MOST))
+}
