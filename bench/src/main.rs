@@ -8,6 +8,7 @@
 // A task is boxed so that it goes through queues without being copied.
 #![allow(clippy::vec_box)]
 
+mod binds;
 mod constant_time;
 mod echo;
 mod engine;
@@ -42,6 +43,8 @@ enum Benchmark {
     Quic(quic::Arguments),
     /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
     Skeleton(skeleton::Arguments),
+    /// Binds with Argon2id, the first ones and those that the server remembers, beside {SSHA512}
+    Binds(binds::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
     #[command(hide = true)]
     EchoServer,
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Benchmark::ConstantTime(arguments) => constant_time::run(&arguments),
         Benchmark::Quic(arguments) => quic::run(&arguments),
         Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
+        Benchmark::Binds(arguments) => binds::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };
     match result {

@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const SUFFIX: &str = "dc=example,dc=com";
+pub const SUFFIX: &str = "dc=example,dc=com";
 const SLAPD_ADMIN: &str = "cn=admin,dc=example,dc=com";
-const PASSWORD: &str = "correct horse battery staple";
+pub const PASSWORD: &str = "correct horse battery staple";
 
 /// What can be asked of this benchmark.
 #[derive(clap::Args)]
@@ -78,7 +78,8 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     write_ldif(&ldif, arguments.entries)?;
     eprintln!("loading {} entries into Keyway and slapd", arguments.entries);
     let servers = Servers {
-        keyway: keyway(folder.path(), &ldif)?,
+        // A bind is to cost its hash.
+        keyway: keyway(folder.path(), &ldif, &["upgrade", "remember"])?,
         slapd: Slapd::start(folder.path(), &ldif, SLAPD_ADMIN, PASSWORD)?,
         echo: Echo::start()?,
     };
@@ -90,15 +91,17 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     Report::new("skeleton", peers, settings, claims, Vec::new()).finish(arguments.json.as_deref())
 }
 
-/// Keyway as a user starts it, on a fresh data folder; but passwords stay as they were imported.
-fn keyway(folder: &Path, ldif: &Path) -> Result<Server, String> {
+/// Keyway as a user starts it, on a fresh data folder, but with these settings switched off.
+pub fn keyway(folder: &Path, ldif: &Path, off: &[&str]) -> Result<Server, String> {
     let data = folder.join("keyway-data");
     let mut import = Command::new(keyway_tests::keyway());
     import.args(["directory", "import", "--data"]).args([&data, ldif]);
     finish(&mut import, "").expect(0);
     let file = data.join("keyway.toml");
-    let text = fs::read_to_string(&file).map_err(|why| why.to_string())?;
-    let text = text.replace("\nupgrade = true\n", "\nupgrade = false\n");
+    let mut text = fs::read_to_string(&file).map_err(|why| why.to_string())?;
+    for setting in off {
+        text = text.replace(&format!("\n{setting} = true\n"), &format!("\n{setting} = false\n"));
+    }
     fs::write(&file, text).map_err(|why| why.to_string())?;
     Ok(Server::start(&data, &[]))
 }
@@ -270,7 +273,7 @@ fn drive<C: Send>(
 }
 
 /// xorshift64: reproducible, and free next to a system call.
-fn next(state: &mut u64) -> u64 {
+pub fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;
@@ -281,11 +284,20 @@ fn write_ldif(path: &Path, entries: usize) -> Result<(), String> {
     let engine = keyway_drivers::engine();
     let ssha512 = ssha512(&engine)?;
     let argon2id = argon2id(&engine)?;
+    let users = (0..entries).map(|index| (format!("user{index}"), &ssha512));
+    write_people(path, users.chain([("argon".to_owned(), &argon2id)]))
+}
+
+/// Writes a company of people with these names and stored passwords.
+pub fn write_people<'a>(
+    path: &Path,
+    people: impl Iterator<Item = (String, &'a String)>,
+) -> Result<(), String> {
     let mut text = format!(
         "dn: {SUFFIX}\nobjectClass: top\nobjectClass: domain\ndc: example\n\n\
          dn: ou=People,{SUFFIX}\nobjectClass: top\nobjectClass: organizationalUnit\nou: People\n\n"
     );
-    let mut person = |uid: &str, password: &str| {
+    for (uid, password) in people {
         let _ = write!(
             text,
             "dn: uid={uid},ou=People,{SUFFIX}\nobjectClass: top\nobjectClass: person\n\
@@ -293,15 +305,11 @@ fn write_ldif(path: &Path, entries: usize) -> Result<(), String> {
              cn: First {uid}\nsn: {uid}\ngivenName: First\nmail: {uid}@example.com\n\
              telephoneNumber: +1 555 0100\nuserPassword: {password}\n\n"
         );
-    };
-    for index in 0..entries {
-        person(&format!("user{index}"), &ssha512);
     }
-    person("argon", &argon2id);
     fs::write(path, text).map_err(|why| format!("{}: {why}", path.display()))
 }
 
-fn ssha512(engine: &Engine) -> Result<String, String> {
+pub fn ssha512(engine: &Engine) -> Result<String, String> {
     let salt = b"eight-by";
     let mut value = [0; 72];
     let (digest, tail) = value.split_at_mut(64);
@@ -312,7 +320,7 @@ fn ssha512(engine: &Engine) -> Result<String, String> {
     Ok(format!("{{SSHA512}}{}", STANDARD.encode(value)))
 }
 
-fn argon2id(engine: &Engine) -> Result<String, String> {
+pub fn argon2id(engine: &Engine) -> Result<String, String> {
     let salt = b"sixteen-byte-slt";
     let mut hash = [0; 32];
     let mut request = Request::Derive {

@@ -60,15 +60,15 @@ pub fn password_file(
     runtime: &Runtime,
 ) -> PasswordFile {
     let Ok(text) = folder.read_secret(name::ADMIN_PASSWORD) else { return PasswordFile::Gone };
-    let stored = match instance.directory.credentials(ADMINISTRATOR_DN) {
-        Ok(Some(credentials)) => credentials.passwords,
+    let found = match instance.directory.credentials(ADMINISTRATOR_DN) {
+        Ok(Some(found)) => found,
         _ => return PasswordFile::Stale,
     };
     // The clients that read a password from a file take all of it.
     let password = Zeroizing::new(text.as_bytes().to_vec());
     // The first and only attempt of this process at it.
     let attempt = passwords.attempt(Ipv4Addr::LOCALHOST.into(), &[], Standing::default());
-    let verdict = match passwords.check(attempt, password, &stored) {
+    let verdict = match passwords.check(attempt, found.subject.id(), password, &found.passwords) {
         Ok(Check::Known(verdict)) => Ok(verdict),
         Ok(Check::Pending(pending)) => runtime.block_on(pending),
         Err(why) => Err(why),

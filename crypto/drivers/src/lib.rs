@@ -4,7 +4,8 @@
 //! RustCrypto's libraries. [`simd`] does AES-GCM and QUIC's packets with backends of our own, many at
 //! a time. [`multibuffer`] does AES-CBC with HMAC for many requests at a time, where
 //! the processor is wide enough. [`pool`] has another driver's requests run by threads of its own, on
-//! processors of their own; [`worker_queue`] is what such a driver is made of.
+//! processors of their own; [`worker_queue`] is what such a driver is made of. A [`Verifier`] stands
+//! before another driver and remembers which passwords that one found right.
 //!
 //! Drivers that only measure or test are in `keyway-test-drivers`.
 //!

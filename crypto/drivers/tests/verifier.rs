@@ -4,9 +4,10 @@ use keyway_drivers::limits::{WRONG_FORGET, WRONG_MAX};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_engine::{
     Algorithm, Cost, Driver, DriverSession, Effort, Engine, Error, Key, Parameters, Request,
-    Session, Step,
+    Session, Step, Zeroizing,
 };
 use proptest::prelude::*;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -230,6 +231,56 @@ fn less_may_be_remembered_at_any_time() {
     assert_eq!((bench.verifier.remembered(), known(29)), (0, Ok(0)));
     assert_eq!(verify(&session, Full, b"ada", b"secret", &value), Ok(1));
     assert_eq!(verify(&session, Recall, b"ada", b"secret", &value), Ok(0));
+}
+
+/// How often this process has these bytes in memory that it can write, without their complement that the
+/// test has itself.
+fn in_memory(complement: &[u8]) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let memory = std::fs::File::open("/proc/self/mem").unwrap();
+    let mut found = 0;
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+        let [from, to] = [from, to].map(|digits| u64::from_str_radix(digits, 16).unwrap());
+        // What was read must not be found later.
+        let mut bytes = Zeroizing::new(vec![0; (to - from) as usize]);
+        let Ok(()) = memory.read_exact_at(&mut bytes, from) else { continue };
+        let mut windows = bytes.windows(complement.len());
+        let is_it = |window: &[u8]| window.iter().zip(complement).all(|(a, b)| *a == !*b);
+        found += windows.by_ref().filter(|window| is_it(window)).count();
+    }
+    found
+}
+
+/// The MACs go with the driver; the bytes of the key, and those that HMAC makes of them first, are gone as
+/// soon as it stands.
+#[test]
+fn key_and_memory_are_wiped() {
+    // The complement of the MAC, as Python's hmac has it.
+    let proof = [
+        0x51, 0xb9, 0x9e, 0x6a, 0xf0, 0xff, 0xce, 0xa8, 0xd0, 0x12, 0x40, 0x07, 0x27, 0x76, 0x17,
+        0x85, 0x09, 0x48, 0xb7, 0xf0, 0xd2, 0x67, 0x27, 0x76, 0x0d, 0xf4, 0x49, 0x38, 0xac, 0x1c,
+        0xbe, 0xb0,
+    ];
+    let bench = Bench::new(HOUR);
+    for made in [KEY, KEY ^ 0x36, KEY ^ 0x5c] {
+        assert_eq!(in_memory(&[!made; 32]), 0, "{made:x}");
+    }
+    let ask = |effort| {
+        // As a pool's thread does, whose stack is not looked at afterwards.
+        std::thread::scope(|scope| {
+            let ask = || {
+                let session = bench.open(Key::None);
+                let value = stored(&session, b"secret", b"salt");
+                verify(&session, effort, b"wiped", b"secret", &value)
+            };
+            scope.spawn(ask).join().unwrap()
+        })
+    };
+    assert_eq!((ask(Full), ask(Recall)), (Ok(1), Ok(1)));
+    assert!(in_memory(&proof) > 0);
+    drop(bench);
+    assert_eq!(in_memory(&proof), 0);
 }
 
 /// A right password that the plain model remembers, the one that was asked for longest ago first.

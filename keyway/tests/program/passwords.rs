@@ -2,6 +2,7 @@
 
 use crate::support::{KEYWAY, Running, bind, keyway_with};
 use keyway_codec::message::ResultCode;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -90,21 +91,60 @@ fn a_right_password_is_stored_again_under_the_slow_hash() {
     // It is done after the answer: from some bind on, the slow hash is what a right one is
     // checked against.
     let end = Instant::now() + Duration::from_secs(60);
-    let mut last = derivations(&data);
-    loop {
+    while derivations(&data) < before + 3 {
         assert_eq!(bind(&running, "cn=p0,o=old", "secret password"), ResultCode::Success);
-        let now = derivations(&data);
-        if last >= before + 2 && now > last {
-            break;
-        }
         assert!(Instant::now() < end, "it is never stored again");
-        last = now;
     }
     assert_eq!(bind(&running, "cn=p0,o=old", "wrong"), ResultCode::InvalidCredentials);
     running.stop();
     let stored = stored(&data);
     assert!(stored[0].starts_with("{ARGON2}$argon2id$v=19$m=64,t=2,p=1$"), "{stored:?}");
     assert_eq!(stored[1], SSHA, "nobody gave this one");
+}
+
+#[test]
+fn what_was_right_is_remembered_as_long_as_it_is_wanted() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    // By OpenLDAP's slappasswd.
+    let argon = "{ARGON2}$argon2id$v=19$m=128,t=3,p=2$uLGQbbxmCIu3x/y3vFnZ6w$pxeREf2BTsDSUb66g+29Ex\
+                 23iby2+4u0zavqXut6SYk";
+    directory(&data, &["import", "-"], &people(&[argon]));
+    configure(&data, "\nupgrade = true\n", "\nupgrade = false\n");
+    let running = Running::start(&data, &[]);
+    let right =
+        || assert_eq!(bind(&running, "cn=p0,o=old", "secret password"), ResultCode::Success);
+    let before = derivations(&data);
+    right();
+    assert_eq!(derivations(&data), before + 1);
+    (0..5).for_each(|_| right());
+    assert_eq!(derivations(&data), before + 1);
+    assert_eq!(bind(&running, "cn=p0,o=old", "wrong"), ResultCode::InvalidCredentials);
+    assert_eq!(derivations(&data), before + 2);
+    right();
+    assert_eq!(derivations(&data), before + 2);
+    configure(&data, "\nremember = true\n", "\nremember = false\n");
+    running.signal(Signal::HUP);
+    // Once it has heeded the signal, each one is derived.
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut derived = before + 2;
+    while derived == before + 2 {
+        right();
+        derived = derivations(&data);
+        assert!(Instant::now() < end, "it goes on remembering");
+    }
+    for number in 1..=3 {
+        right();
+        assert_eq!(derivations(&data), derived + number);
+    }
+    running.stop();
+    // A pepper that nobody holds.
+    configure(&data, "\npepper = \"\"\n", "\npepper = \"cayenne\"\n");
+    let shown = data.to_str().unwrap();
+    keyway_with(["up", "--data", shown], "").refused(
+        1,
+        &["keyway.toml", "[password] pepper: \"cayenne\"", "no driver that is there holds"],
+    );
 }
 
 #[test]
