@@ -6,7 +6,7 @@
 
 use crate::process::processor_time;
 use crate::report::{Claim, Report, Table, median};
-use crate::skeleton::{PASSWORD, SUFFIX, argon2id, keyway, next, ssha512, write_people};
+use crate::skeleton::{PASSWORD, SUFFIX, argon2id, keyway, ssha512, write_people};
 use keyway_tests::client::Client;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -68,10 +68,10 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         for (kind, costs) in kinds {
             let end = Instant::now() + Duration::from_secs_f64(seconds);
             let pattern = |client, turn| {
-                let mut random = (client + 1) << 32 | (turn + 1);
-                let hot = (0..4).map(|_| next(&mut random)).last().unwrap_or(0) % 5 < 4;
+                let mut random = fastrand::Rng::with_seed((client + 1) << 32 | (turn + 1));
+                let hot = random.u64(..5) < 4;
                 let (low, count) = if hot { (0, people / 5) } else { (people / 5, people * 4 / 5) };
-                let index = low + next(&mut random) % count;
+                let index = low + random.u64(..count);
                 (Instant::now() < end).then(|| format!("{kind}{}", offset + index))
             };
             costs.push(bench.binds(&pattern)?.0);

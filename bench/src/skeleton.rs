@@ -1,9 +1,8 @@
 //! The directory as it stands: what a search, a bind and an add cost the server.
 //!
 //! Keyway, slapd (back-mdb, synced) and a bare TCP echo of equally sized messages serve the same
-//! client over loopback without TLS, one after the other in every round; who goes first changes from round
-//! to round. What is reported is the
-//! server process's processor time an operation.
+//! client over loopback without TLS, one after the other in every round; who goes first changes from
+//! round to round. What is reported is the server process's processor time an operation.
 
 use crate::echo::{Echo, EchoClient};
 use crate::process::processor_time;
@@ -11,6 +10,7 @@ use crate::report::{Claim, Report};
 use crate::slapd::{self, Slapd};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use fastrand::Rng;
 use keyway_engine::{Algorithm, Cost, Engine, Request};
 use keyway_tests::client::Client;
 use keyway_tests::{Server, finish};
@@ -185,8 +185,8 @@ fn ldap(
         Ok(client)
     };
     let entries = arguments.entries as u64;
-    let step = move |client: &mut Client, random: &mut u64| {
-        let uid = format!("user{}", next(random) % entries);
+    let step = move |client: &mut Client, random: &mut Rng| {
+        let uid = format!("user{}", random.u64(..entries));
         match operation {
             Operation::Search => match client.search(SUFFIX, "uid", &uid)? {
                 1 => Ok(()),
@@ -241,7 +241,7 @@ fn drive<C: Send>(
     let before = processor_time(process);
     let end = Instant::now() + Duration::from_secs_f64(arguments.seconds);
     let work = |(index, mut client): (usize, C)| {
-        let mut random = 0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1);
+        let mut random = Rng::with_seed(index as u64);
         let mut done = 0u64;
         while Instant::now() < end {
             step(&mut client, &mut random)?;
@@ -270,14 +270,6 @@ fn drive<C: Send>(
     }
     let seen = results.first().map(|(_, client)| sizes(client)).unwrap_or_default();
     Ok((spent.as_secs_f64() * 1e6 / done as f64, seen))
-}
-
-/// xorshift64: reproducible, and free next to a system call.
-pub fn next(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
 }
 
 fn write_ldif(path: &Path, entries: usize) -> Result<(), String> {

@@ -3,13 +3,13 @@
 use crate::crypto::Crypto;
 use crate::cryptod::Cryptod;
 use crate::failure::Failure;
+use crate::listeners::{self, Listen};
 use crate::output::Voice;
 use crate::quic::Quic;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use keyway_codec::certificate::Name;
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// A directory server (LDAP) whose every cryptographic operation goes through one engine
@@ -124,10 +124,10 @@ pub struct Up {
     #[command(flatten)]
     pub data: Data,
     /// Where to take LDAP with StartTLS, or 'off' [default: 127.0.0.1:1389]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listeners::parse)]
     pub listen: Option<Listen>,
     /// Where to take LDAPS, or 'off' [default: 127.0.0.1:1636]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listeners::parse)]
     pub listen_tls: Option<Listen>,
     /// A name or an address that clients use, for the server's certificate (repeatable)
     #[arg(long = "name", value_name = "HOST", value_parser = crate::host::name)]
@@ -319,22 +319,6 @@ pub struct Top {
     pub count: Option<u64>,
 }
 
-/// Where to listen, if at all.
-pub type Listen = Option<SocketAddr>;
-
-/// Reads an address to listen on; `off` is none.
-///
-/// # Errors
-/// A sentence that says what it should look like.
-pub fn listen(text: &str) -> Result<Listen, String> {
-    if text == "off" {
-        return Ok(None);
-    }
-    text.parse().map(Some).map_err(|_| {
-        "it is not an address and a port, like 127.0.0.1:1389 or [::1]:1389, nor 'off'".to_owned()
-    })
-}
-
 const INTERVAL_S_MIN: f64 = 0.01;
 const INTERVAL_S_MAX: f64 = 86_400.0;
 
@@ -424,11 +408,11 @@ mod tests {
 
     #[test]
     fn addresses() {
-        assert_eq!(listen("off"), Ok(None));
-        assert_eq!(listen("127.0.0.1:0"), Ok(Some("127.0.0.1:0".parse().unwrap())));
-        assert!(listen("[::]:389").is_ok());
+        assert_eq!(listeners::parse("off"), Ok(None));
+        assert_eq!(listeners::parse("127.0.0.1:0"), Ok(Some("127.0.0.1:0".parse().unwrap())));
+        assert!(listeners::parse("[::]:389").is_ok());
         for bad in ["", "389", "localhost:389", "127.0.0.1", "127.0.0.1:65536"] {
-            assert!(listen(bad).is_err(), "{bad}");
+            assert!(listeners::parse(bad).is_err(), "{bad}");
         }
     }
 

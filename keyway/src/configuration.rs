@@ -2,11 +2,12 @@
 
 mod raw;
 
-use crate::cli::{self, Listen};
+use crate::cli;
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use crate::host;
 use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
+use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::tls::{self, Clients};
 use keyway_drivers::Remember;
@@ -21,15 +22,12 @@ use keyway_server::password::limits::{
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::Schema;
-use raw::Raw;
+use raw::{DEFAULT, Raw};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
-
-/// What a first start writes.
-pub const DEFAULT: &str = include_str!("configuration/default.toml");
 
 /// A checked configuration.
 #[derive(Clone, Debug)]
@@ -130,7 +128,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
     let Raw { listen, listen_tls, naming_contexts, tls, password, limits, log, indexes, access } =
         raw;
     let address =
-        |text: &Spanned<String>| cli::listen(text.get_ref()).map_err(|why| wrong(text, why));
+        |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
     check_names(&indexes, &access)?;
     Ok(Configuration {

@@ -294,8 +294,8 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let metadata = file.metadata().map_err(system)?;
     private(path, metadata.mode(), "600")?;
     // With room for all of it no copy is left behind where it outgrew its place.
-    let room = metadata.len().min(FILE_BYTES_MAX) as usize + 1;
-    let mut text = Zeroizing::new(String::with_capacity(room));
+    let capacity = metadata.len().min(FILE_BYTES_MAX) as usize + 1;
+    let mut text = Zeroizing::new(String::with_capacity(capacity));
     read_open(file, path, &mut text)?;
     Ok(text)
 }

@@ -1,9 +1,24 @@
 //! The sockets a server listens on.
 
-use crate::cli::Listen;
 use crate::failure::{Failure, plain};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+
+/// Where to listen, if at all.
+pub type Listen = Option<SocketAddr>;
+
+/// Reads an address to listen on; `off` is none.
+///
+/// # Errors
+/// A sentence that says what it should look like.
+pub fn parse(text: &str) -> Result<Listen, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| {
+        "it is not an address and a port, like 127.0.0.1:1389 or [::1]:1389, nor 'off'".to_owned()
+    })
+}
 
 /// Listens on an address; `flag` is the one that would name another.
 ///

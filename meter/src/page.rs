@@ -1,4 +1,4 @@
-//! Memory that two processes see: the crate's only unsafe room.
+//! Memory that two processes see: the crate's only module with unsafe code.
 //!
 //! It hands out slices of atomics and nothing else, so that whatever the other process does to the
 //! page, this one reads numbers and not broken promises. The one thing that cannot be defended

@@ -160,7 +160,7 @@ fn work(
     let mut next = 0;
     let mut patience = Instant::now();
     while next < requests || queue.in_flight() > 0 {
-        while next < requests && fresh.len() < queue.room() {
+        while next < requests && fresh.len() < queue.capacity() {
             let model = &models[random.usize(..models.len())];
             fresh.push(Task::tagged(&model.session, model.before.clone(), next));
             next += 1;

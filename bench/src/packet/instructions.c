@@ -53,11 +53,11 @@ static double now(void) {
 #define ALL4(of, ...) of(__VA_ARGS__) of(__VA_ARGS__) of(__VA_ARGS__) of(__VA_ARGS__)
 #define SHIFT(op, r, bits) op " $" bits ",%%" r "15,%%" r "13\n"
 #define ROTATE(r) SHIFT("vprold", r, "7")
-#define NARROW(r, or) SHIFT("vpslld", r, "7") SHIFT("vpsrld", r, "25") WORD(or, r)
+#define SHIFTED(r, or) SHIFT("vpslld", r, "7") SHIFT("vpsrld", r, "25") WORD(or, r)
 #define STEPS(r, xor, rotations)                                                           \
     ALL4(WORD, "vpaddd", r) ALL4(WORD, "vpaddd", r) ALL4(WORD, xor, r) ALL4(WORD, xor, r) rotations
-#define NARROW8(r) ALL4(CHEAP, r) ALL4(NARROW, r, "vpor")
-#define WIDE8(r) ALL4(ROTATE, r) ALL4(ROTATE, r)
+#define ROTATIONS_BY_SHIFTS(r) ALL4(CHEAP, r) ALL4(SHIFTED, r, "vpor")
+#define ROTATIONS(r) ALL4(ROTATE, r) ALL4(ROTATE, r)
 
 #define WIDTH(bits, r, xor, rotations)                                                                \
     printf("%d %.3f %.3f %.3f %.3f %.3f %.3f\n", bits, BEST(AES10(r)) * clock / 10,             \
@@ -74,10 +74,10 @@ int main(void) {
     printf("clock %.3f\n", clock);
     if (__builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul") &&
         __builtin_cpu_supports("avx"))
-        WIDTH(128, "xmm", "vpxor", NARROW8("xmm"));
+        WIDTH(128, "xmm", "vpxor", ROTATIONS_BY_SHIFTS("xmm"));
     if (__builtin_cpu_supports("vaes") && __builtin_cpu_supports("vpclmulqdq")) {
-        WIDTH(256, "ymm", "vpxor", NARROW8("ymm"));
-        if (__builtin_cpu_supports("avx512bw")) WIDTH(512, "zmm", "vpxorq", WIDE8("zmm"));
+        WIDTH(256, "ymm", "vpxor", ROTATIONS_BY_SHIFTS("ymm"));
+        if (__builtin_cpu_supports("avx512bw")) WIDTH(512, "zmm", "vpxorq", ROTATIONS("zmm"));
     }
     return 0;
 }

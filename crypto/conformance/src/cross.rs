@@ -1,8 +1,8 @@
 //! Every operation against the reference, on random input of awkward lengths.
 
+use crate::bench::{Bench, Checked, Stop};
 use crate::jobs::jobs;
 use crate::work::{Work, bytes};
-use crate::{Bench, Checked, Stop};
 use keyway_engine::{Algorithm, Kind, Request, Session};
 
 /// Around the ends of blocks, lanes and buffers.

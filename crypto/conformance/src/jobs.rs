@@ -1,7 +1,8 @@
 //! Operations, what must come of each, and the verdict on its result.
 
+use crate::bench::{Bench, Stop};
+use crate::vectors;
 use crate::work::{OwnKey, PHASE_SINCE, Work, bytes, keys, outputs};
-use crate::{Bench, Stop, vectors};
 use fastrand::Rng;
 use keyway_engine::{
     Algorithm, Cost, Demand, Direction, Effort, Error, IV_BYTES_MAX, Iv, Key, Kind, MASK_BYTES,
@@ -260,8 +261,8 @@ pub(crate) fn jobs(
             ])
         }
         Kind::Compression => {
-            let (data, room) = (text(rng, size), 2 * size + 1024);
-            let compress = Operation::compress(data.clone(), room);
+            let (data, capacity) = (text(rng, size), 2 * size + 1024);
+            let compress = Operation::compress(data.clone(), capacity);
             let small = made(reference, "compress", compress.clone())?;
             let (inverse, original) = (reference.clone(), data.clone());
             let proof = move |done: &Operation, result: usize| {
@@ -270,11 +271,11 @@ pub(crate) fn jobs(
                 let back = Operation::decompress(data, original.len());
                 made(&inverse, "decompress", back).is_ok_and(|data| data == original)
             };
-            let decompress = |room| Operation::decompress(small.clone(), room);
+            let decompress = |capacity| Operation::decompress(small.clone(), capacity);
             let mut jobs = vec![
                 Job::proved("compress", compress, proof),
                 Job::same("decompress", reference, decompress(size))?,
-                Job::same("decompress with room", reference, decompress(room))?,
+                Job::same("decompress with room", reference, decompress(capacity))?,
             ];
             if size > 0 {
                 let bomb = decompress(size - 1);
@@ -507,10 +508,10 @@ fn chain(pair: &Pair, work: &Work, rng: &mut Rng, size: usize) -> Result<Vec<Job
     };
     let (done, length) = by(&pair.reference, "protect", protect.clone())?;
     let sealed = outputs(&done, length).concat();
-    let room = data.len();
+    let capacity = data.len();
     let steps = work.steps.clone();
     let unprotect = move |sealed: &[u8]| {
-        let room = room.saturating_sub(sealed.len());
+        let room = capacity.saturating_sub(sealed.len());
         let parts = layout.parts(&steps, sealed.len() as isize - end as isize);
         Operation::chain(Direction::Unprotect, sealed, room, parts)
     };
@@ -545,7 +546,7 @@ fn exchange(
     algorithm: Algorithm,
     rng: &mut Rng,
 ) -> Result<Vec<Job>, Stop> {
-    let room = algorithm.public_key_bytes().unwrap_or(0);
+    let capacity = algorithm.public_key_bytes().unwrap_or(0);
     let out = || zeros(algorithm.output_bytes().unwrap_or(0));
     let named = Demand::Named(bench.reference.name());
     let peer = Parameters::new(algorithm, Key::Generate).on(named);
@@ -561,7 +562,7 @@ fn exchange(
         bad.fill(0);
     } else if matches!(algorithm, Algorithm::EcdhP256 | Algorithm::EcdhP384) {
         // Off the curve, unless by a chance of 2^-128.
-        bad[1 + rng.usize(..room - 1)] ^= 1 << rng.u8(..8);
+        bad[1 + rng.usize(..capacity - 1)] ^= 1 << rng.u8(..8);
     } else {
         // RFC 7919 § 5.1: more than 1, less than p - 1.
         bad.fill(if rng.bool() { 0 } else { 0xff });
@@ -570,10 +571,15 @@ fn exchange(
         Job { what: "agree".into(), operation: agree(theirs.clone()), expect },
         Job::refused("agree with no share", agree(bad), &[], 0),
         Job::refused("agree with a share too long", agree(long), &[], 0),
-        Job::refused("agree with a share cut short", agree(theirs[..room - 1].to_vec()), &[], 0),
+        Job::refused(
+            "agree with a share cut short",
+            agree(theirs[..capacity - 1].to_vec()),
+            &[],
+            0,
+        ),
     ];
     if pair.shared {
-        let show = Operation::PublicKey { out: vec![0; room] };
+        let show = Operation::PublicKey { out: vec![0; capacity] };
         jobs.push(Job::same("public key", &pair.reference, show)?);
     }
     Ok(jobs)
@@ -639,9 +645,9 @@ fn signature(
         message: message.to_vec(),
         signature: signature.to_vec(),
     };
-    let room = reference.signature_bytes_max();
-    let (key, message, good) = if room > 0 {
-        let sign = Operation::Sign { message: message.clone(), out: vec![0; room] };
+    let capacity = reference.signature_bytes_max();
+    let (key, message, good) = if capacity > 0 {
+        let sign = Operation::Sign { message: message.clone(), out: vec![0; capacity] };
         (public_key(reference, "the reference's")?, message, made(reference, "sign", sign)?)
     } else if let Some(published) = vectors::signed(algorithm) {
         // The reference does not sign with it.
@@ -661,9 +667,9 @@ fn signature(
         Job::refused("verify over another message", verify(&key, &other, &good), &[], 0),
         Job::refused("verify with a cut key", verify(&key[1..], &message, &good), &[], 0),
     ];
-    let room = pair.subject.signature_bytes_max();
-    if pair.private && room > 0 {
-        let sign = Operation::Sign { message: message.clone(), out: vec![0; room] };
+    let capacity = pair.subject.signature_bytes_max();
+    if pair.private && capacity > 0 {
+        let sign = Operation::Sign { message: message.clone(), out: vec![0; capacity] };
         let (key, verifies) = (public_key(&pair.subject, "its")?, reference.clone());
         jobs.push(Job::proved("sign", sign.clone(), move |done, result| {
             let made = outputs(done, result).concat();

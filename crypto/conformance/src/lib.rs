@@ -12,6 +12,7 @@
 // The queues take boxes, so that a task may go round without being moved.
 #![allow(clippy::vec_box)]
 
+mod bench;
 mod cross;
 mod jobs;
 mod misuse;
@@ -20,34 +21,16 @@ mod vectors;
 mod work;
 mod wycheproofs;
 
+pub use bench::Plan;
+
+use bench::{Bench, Checked, Stop, panicked};
 use keyway_engine::{Algorithm, Driver, Engine, Kind};
-use std::any::Any;
-use std::collections::HashSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use work::Work;
-
-/// How thoroughly to look, and at what.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Where all that is random here comes from, so that what failed fails again.
-    pub seed: u64,
-    /// How often each size of random input is tried; at least 1.
-    pub rounds: usize,
-    /// These algorithms and the chains they occur in; `None` for all.
-    pub only: Option<Vec<Algorithm>>,
-    /// How many threads use the driver at once where threads are looked at; at least 1.
-    pub threads: usize,
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        Plan { seed: 1, rounds: 2, only: None, threads: 4 }
-    }
-}
 
 /// Where the suite is.
 #[derive(Clone, Copy, Debug)]
@@ -129,33 +112,6 @@ pub enum Outcome {
     },
 }
 
-/// Why a check ended early.
-pub(crate) enum Stop {
-    Skip(String),
-    Fail { why: String, case: String },
-}
-
-impl Stop {
-    pub fn fail(case: impl Into<String>, why: impl Into<String>) -> Stop {
-        Stop::Fail { why: why.into(), case: case.into() }
-    }
-}
-
-/// The number of cases that were looked at.
-pub(crate) type Checked = Result<usize, Stop>;
-
-/// What all checks share.
-pub(crate) struct Bench {
-    pub driver: Arc<dyn Driver>,
-    pub reference: Arc<dyn Driver>,
-    /// Engines with one driver each.
-    pub subject_engine: Engine,
-    pub reference_engine: Engine,
-    pub plan: Plan,
-    /// Set once the driver kept a task: from then on its queues are not worth waiting for.
-    pub loses: AtomicBool,
-}
-
 type Examine = fn(&Bench, &Work) -> Checked;
 
 /// The checks, in order.
@@ -216,13 +172,6 @@ pub fn run(
     Report { checks }
 }
 
-/// What a panic said.
-pub(crate) fn panicked(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it panicked: {}", text.unwrap_or("without a word"))
-}
-
 impl Bench {
     /// Everything the driver does and the plan asks for.
     fn works(&self) -> Vec<Work> {
@@ -260,17 +209,4 @@ fn chains() -> Vec<Vec<Algorithm>> {
         }
     }
     chains
-}
-
-/// Names that were not seen before, for panicking and lost work to be told apart.
-pub(crate) fn all_once(users: &[u64], expected: usize) -> Result<(), String> {
-    let distinct: HashSet<_> = users.iter().collect();
-    if users.len() != expected || distinct.len() != expected {
-        return Err(format!(
-            "of {expected} tasks {} came back, {} different ones",
-            users.len(),
-            distinct.len()
-        ));
-    }
-    Ok(())
 }

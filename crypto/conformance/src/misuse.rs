@@ -1,8 +1,8 @@
 //! What nobody should do, answered with an error and never with a panic; and the driver goes on.
 
+use crate::bench::{Bench, Checked, Stop};
 use crate::jobs::{Expect, jobs};
 use crate::work::{Work, keys};
-use crate::{Bench, Checked, Stop};
 use keyway_engine::{Algorithm, Effort, Error, Key, Kind, Operation, Request, Step, workload};
 
 pub(crate) fn check(bench: &Bench, work: &Work) -> Checked {

@@ -1,14 +1,15 @@
 //! How work gets to the driver and back: sessions and queues, full ones, many threads, drivers that
 //! leave, queues that are dropped.
 
+use crate::bench::{Bench, Checked, Stop, panicked};
 use crate::jobs::{Job, Pair, mixture};
 use crate::work::Work;
-use crate::{Bench, Checked, Stop, all_once, panicked};
 use fastrand::Rng;
 use keyway_engine::{
     Class, Demand, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow, Kind,
     Linear, Operation, Parameters, Place, Queue, Selection, Session, Step, Task, Waker,
 };
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -187,7 +188,7 @@ fn partial(bench: &Bench, pair: &Pair, jobs: &[Job], rng: &mut Rng) -> Checked {
     if accepted != 5 || users(&offered) != numbers[5..] {
         return Err(Stop::fail(case, format!("it took {accepted}, or not the first")));
     }
-    let refused = queue.submit(&mut offered, false) == 0 && queue.room() == 0;
+    let refused = queue.submit(&mut offered, false) == 0 && queue.capacity() == 0;
     if !refused || users(&offered) != numbers[5..] {
         return Err(Stop::fail(case, "a full queue took more"));
     }
@@ -485,4 +486,17 @@ pub(crate) fn dropped(bench: &Bench, work: &Work) -> Checked {
         }
     }
     Ok(2 * burst)
+}
+
+/// Names that were not seen before, for panicking and lost work to be told apart.
+fn all_once(users: &[u64], expected: usize) -> Result<(), String> {
+    let distinct: HashSet<_> = users.iter().collect();
+    if users.len() != expected || distinct.len() != expected {
+        return Err(format!(
+            "of {expected} tasks {} came back, {} different ones",
+            users.len(),
+            distinct.len()
+        ));
+    }
+    Ok(())
 }

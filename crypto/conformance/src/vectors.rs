@@ -3,8 +3,8 @@
 //! Each line there is an algorithm, an operation and named fields in hexadecimal; a line that begins
 //! with a blank goes on with the one before.
 
+use crate::bench::{Bench, Checked, Stop};
 use crate::work::{OwnKey, RSA_2048, Work, outputs};
-use crate::{Bench, Checked, Stop};
 use keyway_engine::{Algorithm, Cost, Demand, Operation, Parameters};
 use std::collections::HashMap;
 use std::sync::LazyLock;

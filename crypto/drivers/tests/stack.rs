@@ -47,9 +47,9 @@ fn traces(pieces: &Pieces, work: impl FnOnce() + Send) -> usize {
 /// Calls it with its frames so far below that what looks at them later overwrites none.
 #[inline(never)]
 fn with_room_above(work: impl FnOnce()) {
-    let room = black_box([0_u8; 32 << 10]);
+    let capacity = black_box([0_u8; 32 << 10]);
     work();
-    black_box(&room);
+    black_box(&capacity);
 }
 
 /// This thread's stack, from its end up to this function.

@@ -122,14 +122,14 @@ impl Message<'_> {
             }
             Part::Compression { text } => {
                 let text = self.text(text)?;
-                let room = self.data.len() - self.length + text.len();
-                let mut result = Zeroizing::new(vec![0; room]);
+                let capacity = self.data.len() - self.length + text.len();
+                let mut result = Zeroizing::new(vec![0; capacity]);
                 let (data, out) = (self.data.get(text.clone()).ok_or(OUTSIDE)?, &mut result[..]);
                 let bytes = run(&mut match direction {
                     Direction::Protect => Request::Compress { data, out },
                     Direction::Unprotect => Request::Decompress { data, out },
                 })?;
-                self.replace(text, &result[..bytes.min(room)]);
+                self.replace(text, &result[..bytes.min(capacity)]);
             }
         }
         Ok(())

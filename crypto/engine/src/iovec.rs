@@ -58,8 +58,8 @@ impl Session {
             }
             Iovec::Apart { from, to } => {
                 let length: usize = from.iter().map(|piece| piece.len()).sum();
-                let room: usize = to.iter().map(|piece| piece.len()).sum();
-                if room + overhead < length {
+                let capacity: usize = to.iter().map(|piece| piece.len()).sum();
+                if capacity + overhead < length {
                     return Err(SHORT);
                 }
                 if let [only] = to

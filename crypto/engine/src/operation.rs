@@ -179,27 +179,27 @@ impl Operation {
         Operation::Decrypt { iv, data: data.into() }
     }
 
-    /// `room` is the most bytes that may come out.
-    pub fn compress(data: impl Into<Buffer>, room: usize) -> Self {
-        Operation::Compress { data: data.into(), out: vec![0; room].into() }
+    /// `capacity` is the most bytes that may come out.
+    pub fn compress(data: impl Into<Buffer>, capacity: usize) -> Self {
+        Operation::Compress { data: data.into(), out: vec![0; capacity].into() }
     }
 
-    /// `room` is the most bytes that may come out.
-    pub fn decompress(data: impl Into<Buffer>, room: usize) -> Self {
-        Operation::Decompress { data: data.into(), out: vec![0; room].into() }
+    /// `capacity` is the most bytes that may come out.
+    pub fn decompress(data: impl Into<Buffer>, capacity: usize) -> Self {
+        Operation::Decompress { data: data.into(), out: vec![0; capacity].into() }
     }
 
-    /// The message is all of `data`, to which `room` bytes are added for steps that make it longer.
+    /// The message is all of `data`, to which `capacity` bytes are added for steps that make it longer.
     /// Lent memory does not grow: put it into the variant.
     pub fn chain(
         direction: Direction,
         data: impl Into<Vec<u8>>,
-        room: usize,
+        capacity: usize,
         parts: impl Into<Vec<Part>>,
     ) -> Self {
         let mut data = data.into();
         let length = data.len();
-        data.resize(length + room, 0);
+        data.resize(length + capacity, 0);
         Operation::Chain { direction, data: data.into(), length, parts: parts.into() }
     }
 
@@ -217,8 +217,8 @@ impl Operation {
     }
 
     pub fn public_key(algorithm: Algorithm) -> Self {
-        let room = algorithm.public_key_bytes().unwrap_or(PUBLIC_KEY_BYTES_MAX);
-        Operation::PublicKey { out: vec![0; room] }
+        let capacity = algorithm.public_key_bytes().unwrap_or(PUBLIC_KEY_BYTES_MAX);
+        Operation::PublicKey { out: vec![0; capacity] }
     }
 
     pub fn agree(algorithm: Algorithm, peer: impl Into<Vec<u8>>) -> Self {
@@ -244,19 +244,19 @@ impl Operation {
         Operation::Verify { public_key, message, signature: signature.into() }
     }
 
-    /// `room` is as many bytes as the modulus has, or more.
+    /// `capacity` is as many bytes as the modulus has, or more.
     pub fn public_encrypt(
         public_key: impl Into<Vec<u8>>,
         message: impl Into<Vec<u8>>,
-        room: usize,
+        capacity: usize,
     ) -> Self {
         let (public_key, message) = (public_key.into(), message.into());
-        Operation::PublicEncrypt { public_key, message, out: vec![0; room] }
+        Operation::PublicEncrypt { public_key, message, out: vec![0; capacity] }
     }
 
-    /// `room` is as many bytes as the modulus has, or more.
-    pub fn private_decrypt(ciphertext: impl Into<Vec<u8>>, room: usize) -> Self {
-        Operation::PrivateDecrypt { ciphertext: ciphertext.into(), out: vec![0; room].into() }
+    /// `capacity` is as many bytes as the modulus has, or more.
+    pub fn private_decrypt(ciphertext: impl Into<Vec<u8>>, capacity: usize) -> Self {
+        Operation::PrivateDecrypt { ciphertext: ciphertext.into(), out: vec![0; capacity].into() }
     }
 
     pub fn random(bytes: usize) -> Self {

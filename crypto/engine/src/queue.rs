@@ -339,8 +339,8 @@ impl Queue {
         self.in_flight
     }
 
-    /// Room for further tasks.
-    pub fn room(&self) -> usize {
+    /// How many more tasks it accepts.
+    pub fn capacity(&self) -> usize {
         self.depth - self.in_flight
     }
 

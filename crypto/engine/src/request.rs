@@ -657,8 +657,8 @@ fn check_packet(
     let Some(number_at) = header_bytes.checked_sub(number_bytes).filter(|at| *at > 0) else {
         return Err(Error::invalid_request("the header is too short for its packet number"));
     };
-    let room = packet.len().checked_sub(header_bytes).is_some_and(|rest| rest >= TAG_BYTES);
-    if !room || packet.len() - number_at < 4 + SAMPLE_BYTES {
+    let fits = packet.len().checked_sub(header_bytes).is_some_and(|rest| rest >= TAG_BYTES);
+    if !fits || packet.len() - number_at < 4 + SAMPLE_BYTES {
         return Err(Error::invalid_request(
             "the packet is too short: number and payload have at least 4 bytes, and the tag has room",
         ));

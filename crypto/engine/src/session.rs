@@ -240,8 +240,8 @@ impl Session {
 
     /// The public half of the session's key.
     pub fn public_key(&self) -> Result<Vec<u8>, Error> {
-        let room = self.algorithm().public_key_bytes().unwrap_or(limits::PUBLIC_KEY_BYTES_MAX);
-        let mut out = vec![0; room];
+        let capacity = self.algorithm().public_key_bytes().unwrap_or(limits::PUBLIC_KEY_BYTES_MAX);
+        let mut out = vec![0; capacity];
         let used = self.run(&mut Request::PublicKey { out: &mut out })?;
         out.truncate(used);
         Ok(out)

@@ -74,8 +74,8 @@ pub fn operation(
         Kind::Kem => Operation::encapsulate(algorithm, input),
         Kind::Signature => Operation::Sign { message: text, out: vec![0; signature_bytes] },
         Kind::Encryption => {
-            let room = input.len();
-            Operation::private_decrypt(input, room)
+            let capacity = input.len();
+            Operation::private_decrypt(input, capacity)
         }
         Kind::Random => Operation::random(bytes),
         Kind::Password => {
@@ -101,8 +101,8 @@ fn chain(steps: &[Algorithm], mut data: Vec<u8>) -> Operation {
     let parts: Vec<_> = parts.collect();
     let compresses = steps.iter().any(|step| step.kind() == Kind::Compression);
     data.resize(length, 0);
-    let room = if compresses { text.end + COMPRESSION_SLACK_BYTES } else { 0 };
-    Operation::chain(Direction::Protect, data, room, parts)
+    let capacity = if compresses { text.end + COMPRESSION_SLACK_BYTES } else { 0 };
+    Operation::chain(Direction::Protect, data, capacity, parts)
 }
 
 /// What undoes an operation of [`operation`] that was done with this result. `None` where nothing does

@@ -110,12 +110,12 @@ fn random_byte(engine: &Engine) -> u8 {
 
 #[test]
 fn the_first_fitting_driver_is_chosen_and_a_named_one_obeyed() {
-    let mut narrow = Scripted::new("test-narrow", fill(1));
-    narrow.only = Some(Algorithm::Sha256);
+    let mut digests = Scripted::new("test-digests", fill(1));
+    digests.only = Some(Algorithm::Sha256);
     let mut shy = Scripted::new("test-shy", fill(2));
     shy.selection = Selection::Named;
     let engine = Engine::builder()
-        .driver(Arc::new(narrow))
+        .driver(Arc::new(digests))
         .driver(Arc::new(shy))
         .driver(Arc::new(Scripted::new("test-any", fill(3))))
         .build();
@@ -126,7 +126,7 @@ fn the_first_fitting_driver_is_chosen_and_a_named_one_obeyed() {
     };
     assert_eq!(open(Demand::Named("test-shy")).unwrap().driver(), "test-shy");
     assert_eq!(
-        open(Demand::Named("test-narrow")).err(),
+        open(Demand::Named("test-digests")).err(),
         Some(Error::Unsupported(Algorithm::Random))
     );
     assert_eq!(open(Demand::Named("nobody")).err(), Some(Error::NoSuchDriver));

@@ -124,9 +124,9 @@ impl DriverQueue for End {
             return Flow::Gone;
         }
         let mut ring = self.ring.lock().unwrap();
-        let room = (ring.slots - ring.used).min(tasks.len());
-        ring.used += room;
-        self.held.extend(tasks.drain(..room));
+        let capacity = (ring.slots - ring.used).min(tasks.len());
+        ring.used += capacity;
+        self.held.extend(tasks.drain(..capacity));
         if tasks.is_empty() { Flow::Open } else { Flow::Busy }
     }
 
@@ -191,7 +191,7 @@ fn acceptance_is_exact_and_what_is_left_stays_in_order() {
     let mut waiting = tasks(&session, 0..12);
     assert_eq!(queue.submit(&mut waiting, false), 5);
     assert_eq!(users(&waiting), (5..12).collect::<Vec<_>>());
-    assert_eq!((queue.in_flight(), queue.room()), (5, 0));
+    assert_eq!((queue.in_flight(), queue.capacity()), (5, 0));
     assert_eq!(queue.submit(&mut waiting, false), 0);
     let done = collect(&mut queue);
     assert_eq!(users(&done), [0, 1, 2, 3, 4]);
@@ -516,7 +516,7 @@ proptest! {
                             Task::tagged(session, seal(&[user as u8]), user)
                         })
                         .collect();
-                    let before = queue.room();
+                    let before = queue.capacity();
                     let taken = queue.submit(&mut offered, more);
                     prop_assert_eq!(taken, before.min(count));
                     accepted.extend(next..next + taken as u64);

@@ -70,7 +70,7 @@ pub enum Why {
     Number,
     /// A packet's header is shorter than its packet number and one byte.
     HeaderLength,
-    /// A packet has no backend for its tag, or its number and payload have less than 4 bytes together.
+    /// A packet has no space for its tag, or its number and payload have less than 4 bytes together.
     TooShort,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for Fault {
             Why::Number => "a packet number has at most 62 bits",
             Why::HeaderLength => "the header is too short for its packet number",
             Why::TooShort => {
-                "the packet is too short: pad number and payload to 4 bytes, and leave backend for the tag"
+                "the packet is too short: pad number and payload to 4 bytes, and leave space for the tag"
             }
             Why::TooLong => {
                 return write!(

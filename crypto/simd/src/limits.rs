@@ -1,4 +1,4 @@
-//! Every bound of this backend, named, with its unit.
+//! Every bound of this crate, named, with its unit.
 
 /// Longest message, and longest part of a MAC beside it, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 30;

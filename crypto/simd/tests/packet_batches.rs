@@ -501,7 +501,7 @@ fn one_packet_may_differ_from_the_others() {
     ];
     for aead in AEADS {
         for count in [4, 16, 20] {
-            let alike = |number| Packet {
+            let uniform = |number| Packet {
                 aead,
                 seed: 0,
                 header_seed: 0,
@@ -512,11 +512,11 @@ fn one_packet_may_differ_from_the_others() {
                 number,
                 payload_bytes: 16,
             };
-            let alike: Vec<_> = (0..count).map(alike).collect();
+            let uniform: Vec<_> = (0..count).map(uniform).collect();
             for (odd, difference) in
-                (0..alike.len()).flat_map(|odd| differences.iter().map(move |d| (odd, d)))
+                (0..uniform.len()).flat_map(|odd| differences.iter().map(move |d| (odd, d)))
             {
-                let mut packets = alike.clone();
+                let mut packets = uniform.clone();
                 difference(&mut packets[odd]);
                 check_packets(&packets, itself);
             }

@@ -1,5 +1,5 @@
 //! Every packet backend against aws-lc: every length, additional data of every length up to 64 bytes,
-//! keys mixed and alike, batches of any size; whole packets there and back.
+//! keys mixed and the same, batches of any size; whole packets there and back.
 
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use keyway_simd::packet::{
@@ -230,13 +230,13 @@ fn packets_are_protected_as_by_a_library_and_come_back() {
                 secrets.iter().map(one).collect()
             };
             let (ours, theirs) = (keys(backend), keys(reference));
-            let alike = numbers.below(2) == 0;
+            let uniform = numbers.below(2) == 0;
             let (which, payload) = (numbers.below(3), numbers.below(1500));
             let mut packets: Vec<_> = (0..1 + numbers.below(70))
                 .map(|_| {
-                    let payload = if alike { payload } else { numbers.below(1500) };
-                    let which = if alike { which } else { numbers.below(3) };
-                    let header_bytes = 5 + numbers.below(if alike { 8 } else { 60 });
+                    let payload = if uniform { payload } else { numbers.below(1500) };
+                    let which = if uniform { which } else { numbers.below(3) };
+                    let header_bytes = 5 + numbers.below(if uniform { 8 } else { 60 });
                     let mut packet = numbers.bytes(header_bytes + payload.max(4) + TAG_BYTES);
                     if packet[0] & 0x80 == 0 {
                         packet[0] &= !4;

@@ -116,9 +116,9 @@ fn worker(
             offered.push(Task::tagged(&sessions[session], operation, made * KINDS + kind));
             made += 1;
         }
-        let (before, room) = (offered.len(), queue.room());
+        let (before, capacity) = (offered.len(), queue.capacity());
         let accepted = queue.submit(&mut offered, dice.next(4) == 0);
-        assert_eq!((accepted, offered.len()), (before.min(room), before - accepted));
+        assert_eq!((accepted, offered.len()), (before.min(capacity), before - accepted));
         match dice.next(8) {
             0 => drop(queue.wait(&mut done, Duration::from_millis(1))),
             _ => drop(queue.poll(&mut done)),

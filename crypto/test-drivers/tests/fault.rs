@@ -46,14 +46,14 @@ proptest! {
     #[test]
     fn every_task_comes_back_once_and_right_or_failed_as_planned(
         plan in plans(),
-        room in 1usize..40,
+        capacity in 1usize..40,
         ordered: bool,
         acts in acts(),
     ) {
         let (driver, handle) = fault("fault", software(), plan);
         let engine = engine(driver);
         let sessions = sessions(&engine, "fault", ordered);
-        let done = drive(&mut engine.queue(room), &sessions, &acts);
+        let done = drive(&mut engine.queue(capacity), &sessions, &acts);
         check(&done, |error| plan.errors > 0.0 && is_planned(error));
         prop_assert!(!ordered || in_order(&done));
         prop_assert_eq!((handle.accepted(), handle.returned()), (done.len() as u64, done.len() as u64));
@@ -63,7 +63,7 @@ proptest! {
     fn what_a_dying_driver_has_not_begun_another_does(
         plan in plans(),
         dies_after in 1u64..120,
-        room in 1usize..40,
+        capacity in 1usize..40,
         ordered: bool,
         acts in acts(),
     ) {
@@ -71,7 +71,7 @@ proptest! {
         let (driver, handle) = fault("fault", software(), plan);
         let engine = preferring(driver);
         let sessions = sessions_on(&engine, Demand::Any, ordered);
-        let done = drive(&mut engine.queue(room), &sessions, &acts);
+        let done = drive(&mut engine.queue(capacity), &sessions, &acts);
         check(&done, |error| is_planned(error) && handle.is_dead());
         prop_assert!(!ordered || in_order(&done));
         prop_assert_eq!(handle.accepted(), dies_after.min(done.len() as u64));

@@ -16,10 +16,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn every_task_comes_back_once_right_and_in_order(room in 1usize..40, acts in acts()) {
+    fn every_task_comes_back_once_right_and_in_order(capacity in 1usize..40, acts in acts()) {
         let engine = engine(queued2003(software()).unwrap());
         let sessions = sessions(&engine, NAME, false);
-        let done = drive(&mut engine.queue(room), &sessions, &acts);
+        let done = drive(&mut engine.queue(capacity), &sessions, &acts);
         check(&done, |_| false);
         prop_assert!(done.iter().map(|task| task.user).eq(0..done.len() as u64));
     }

@@ -2,7 +2,7 @@
 
 use crate::exchange::Curve;
 use crate::hybrid::Hybrid;
-use crate::{leak, offers};
+use crate::table::{leak, offers};
 use keyway_engine::{Algorithm, Engine};
 use rustls::NamedGroup;
 use rustls::crypto::SupportedKxGroup;

@@ -54,8 +54,8 @@ pub(crate) struct Hasher {
 impl Hasher {
     /// Has `digest` write the output, and replaces it if that fails.
     fn output(&self, digest: impl FnOnce(&mut [u8]) -> Result<(), keyway_engine::Error>) -> Output {
-        let mut room = [0; Function::BYTES_MAX];
-        let (out, _) = room.split_at_mut(self.function.bytes());
+        let mut buffer = [0; Function::BYTES_MAX];
+        let (out, _) = buffer.split_at_mut(self.function.bytes());
         if digest(out).is_err() {
             random_fallback::fill(self.engine, out);
         }

@@ -66,8 +66,8 @@ impl Hkdf for Schedule {
     }
 
     fn hmac_sign(&self, key: &OkmBlock, message: &[u8]) -> Tag {
-        let mut room = [0; Function::BYTES_MAX];
-        let (out, _) = room.split_at_mut(self.function.bytes());
+        let mut buffer = [0; Function::BYTES_MAX];
+        let (out, _) = buffer.split_at_mut(self.function.bytes());
         if self.mac(key.as_ref(), message, out).is_err() {
             random_fallback::fill(self.engine, out);
         }
@@ -104,8 +104,8 @@ impl HkdfExpander for Expander {
     }
 
     fn expand_block(&self, info: &[&[u8]]) -> OkmBlock {
-        let mut room = Zeroizing::new([0; Function::BYTES_MAX]);
-        let (out, _) = room.split_at_mut(self.hash_len());
+        let mut buffer = Zeroizing::new([0; Function::BYTES_MAX]);
+        let (out, _) = buffer.split_at_mut(self.hash_len());
         self.expand(info, out);
         OkmBlock::new(out)
     }

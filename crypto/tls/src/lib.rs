@@ -41,6 +41,7 @@ mod random;
 mod random_fallback;
 mod sign;
 mod suites;
+mod table;
 mod ticket;
 mod verify;
 
@@ -51,6 +52,7 @@ pub use ticket::Tickets;
 use keyway_engine::{Algorithm, Engine};
 use rustls::crypto::CryptoProvider;
 use std::sync::{Arc, Mutex, PoisonError};
+use table::{leak, offers};
 
 /// A provider that was made, and for what.
 struct Known {
@@ -88,14 +90,4 @@ pub fn provider(engine: &Engine) -> Arc<CryptoProvider> {
     });
     known.push(Known { engine, offered, provider: provider.clone() });
     provider
-}
-
-/// Gives a table the lifetime that rustls asks for.
-fn leak<T>(value: T) -> &'static T {
-    Box::leak(Box::new(value))
-}
-
-/// Whether the scheduler has a driver for this to choose.
-fn offers(engine: &Engine, algorithm: Algorithm) -> bool {
-    engine.offers(&[algorithm])
 }

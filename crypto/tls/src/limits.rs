@@ -1,4 +1,4 @@
-//! Every bound of this room, named, with its unit.
+//! Every bound of this crate, named, with its unit.
 
 /// Longest plaintext of a record, in bytes (RFC 8446 § 5.1, RFC 5246 § 6.2.1).
 pub const FRAGMENT_BYTES_MAX: usize = 1 << 14;

@@ -27,8 +27,8 @@ impl Tls12Prf {
         let mac =
             |data: &[&[u8]], out: &mut [u8]| session.run(&mut Request::Mac { data, out }).map(drop);
         let bytes = self.function.bytes();
-        let mut rooms = Zeroizing::new([[0; Function::BYTES_MAX]; 3]);
-        let [a, next, block] = &mut *rooms;
+        let mut buffers = Zeroizing::new([[0; Function::BYTES_MAX]; 3]);
+        let [a, next, block] = &mut *buffers;
         let (mut a, mut next) = (&mut a[..bytes], &mut next[..bytes]);
         let block = &mut block[..bytes];
         mac(&[label, seed], a)?;

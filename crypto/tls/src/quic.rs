@@ -10,7 +10,8 @@ use crate::aead::Cipher;
 use crate::limits::{
     CHACHA20_PACKETS_FORGED_MAX, CHACHA20_PACKETS_MAX, GCM_PACKETS_FORGED_MAX, GCM_PACKETS_MAX,
 };
-use crate::{leak, offers, random_fallback};
+use crate::random_fallback;
+use crate::table::{leak, offers};
 use keyway_engine::{
     Algorithm, Engine, Key, MASK_BYTES, Parameters, Request, SAMPLE_BYTES, Session, TAG_BYTES,
 };

@@ -6,7 +6,7 @@ use crate::hkdf::Schedule;
 use crate::limits::GCM_RECORDS_MAX;
 use crate::prf::Tls12Prf;
 use crate::quic::quic;
-use crate::{leak, offers};
+use crate::table::{leak, offers};
 use keyway_engine::{Algorithm, Engine};
 use rustls::crypto::KeyExchangeAlgorithm;
 use rustls::{

@@ -1,6 +1,6 @@
 //! Checking signatures: of certificates, and of handshakes.
 
-use crate::{leak, offers};
+use crate::table::{leak, offers};
 use keyway_engine::{Algorithm, Engine, Request};
 use rustls::SignatureScheme;
 use rustls::crypto::WebPkiSupportedAlgorithms;

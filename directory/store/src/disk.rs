@@ -12,7 +12,7 @@ use crate::OpenError;
 use crate::error::is_disk_full;
 use crate::limits::RESERVE_BYTES;
 
-/// Every name that this room, LMDB and the lock give to a file of a store.
+/// Every name that this crate, LMDB and the lock give to a file of a store.
 pub(crate) const NAMES: [&str; 7] = [LOCK, DATA, LMDB_LOCK, UNFINISHED, DRAFT, RESERVE, PROBE];
 
 /// What keeps a second process out, and says whose the folder is.
@@ -155,7 +155,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Whether a file of `data_bytes` in `dir` could have `bytes` more.
-pub(crate) fn has_room(dir: &Path, data_bytes: u64, bytes: u64) -> bool {
+pub(crate) fn has_space(dir: &Path, data_bytes: u64, bytes: u64) -> bool {
     let path = dir.join(PROBE);
     let grown = create(&path).and_then(|file| {
         let wanted = bytes.max(RESERVE_BYTES);

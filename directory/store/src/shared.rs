@@ -70,7 +70,7 @@ impl Shared {
         const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
         if matches!(&error, heed::Error::Io(error) if error.raw_os_error() == Some(EIO)) {
             let data_bytes = self.env.real_disk_size().unwrap_or(0);
-            if !disk::has_room(&self.dir, data_bytes, bytes as u64) {
+            if !disk::has_space(&self.dir, data_bytes, bytes as u64) {
                 return Error::DiskFull;
             }
         }

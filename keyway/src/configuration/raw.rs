@@ -1,10 +1,12 @@
 //! The configuration as it is written: names and types are right, values are not checked yet.
 
-use super::DEFAULT;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
+
+/// What a first start writes.
+pub const DEFAULT: &str = include_str!("default.toml");
 
 /// The file, complete.
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! `keyway crypto bench`: nanoseconds an operation, over sizes and drivers.
 
-use super::{arguments, interrupt, private_key, say, words};
+use super::arguments;
+use super::shared::{interrupt, private_key, say, words};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 use crate::progress::Progress;

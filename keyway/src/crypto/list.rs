@@ -2,7 +2,7 @@
 //! take another.
 
 use super::arguments::List;
-use super::say;
+use super::shared::say;
 use crate::failure::Failure;
 use crate::output::grouped;
 use keyway_cryptotest::{Crossover, chains, drivers, engine, features, known};

@@ -2,7 +2,7 @@
 //! conformance suite on one driver.
 
 use super::arguments::{Policy, Test};
-use super::{interrupt, private_key, say, words};
+use super::shared::{interrupt, private_key, say, words};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 use crate::progress::Progress;

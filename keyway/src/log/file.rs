@@ -84,9 +84,11 @@ impl Rotating {
     fn put_some(&mut self, lines: &[u8]) -> Result<usize, (usize, io::Error)> {
         self.open().map_err(|why| (0, why))?;
         let Some(open) = &mut self.open else { return Ok(0) };
-        let room = self.sizes.bytes_max.saturating_sub(open.bytes);
-        let fits = match usize::try_from(room) {
-            Ok(room) if room < lines.len() && open.is_regular => end_of_line(&lines[..room]),
+        let capacity = self.sizes.bytes_max.saturating_sub(open.bytes);
+        let fits = match usize::try_from(capacity) {
+            Ok(capacity) if capacity < lines.len() && open.is_regular => {
+                end_of_line(&lines[..capacity])
+            }
             _ => lines.len(),
         };
         let fits = match fits {

@@ -1,21 +1,12 @@
 //! What a line looks like: text for people, or JSON. Whatever clients sent, a line is a line: what
 //! could end it, or be taken for something else by who reads it, is escaped.
 
+use super::settings::Form;
 use crate::limits::LOG_TEXT_BYTES_MAX;
 use keyway_server::log::{Book, Record, Severity, Value};
 use std::fmt::{self, Write};
 use std::time::SystemTime;
 use time::UtcDateTime;
-
-/// The form of lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// `TIME LOG EVENT name=value ...`
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
 
 /// Appends a line and its end.
 pub fn line(out: &mut Vec<u8>, record: &Record<'_>, form: Form) {

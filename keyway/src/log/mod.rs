@@ -4,12 +4,13 @@
 mod file;
 mod format;
 mod queue;
+mod settings;
 mod writer;
 
-use crate::data::{Folder, name};
+use crate::data::Folder;
 use crate::failure::Failure;
 use crate::limits::LOG_FLUSH_MAX;
-use keyway_server::log::{Access, Book, Field, Log, Severity};
+use keyway_server::log::{Access, Field, Log, Severity};
 use queue::Queue;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,49 +18,7 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 use writer::{Lines, Writer};
 
-pub use format::Form;
-
-/// `[log]` of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Where lines go.
-    pub to: To,
-    /// Where the files are; below the data folder unless it begins at the root.
-    pub folder: PathBuf,
-    /// How a line looks.
-    pub form: Form,
-    /// Which operations are written down.
-    pub access: Access,
-    /// Whether changes are.
-    pub audit: bool,
-    /// What happens to lines that come faster than they can be written.
-    pub when_full: WhenFull,
-    /// Size at which a file is put aside, in bytes.
-    pub file_bytes_max: u64,
-    /// How many files that were put aside are kept, of each log.
-    pub files_kept: u32,
-}
-
-/// Where lines go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum To {
-    /// A file for each log.
-    Files,
-    /// All of them to standard error: for a journal or a container.
-    Stderr,
-    /// Nowhere.
-    Nowhere,
-}
-
-/// What happens to lines that come faster than they can be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
-    /// They are counted, and a line says how many they were.
-    #[default]
-    Drop,
-    /// Whoever has one waits.
-    Wait,
-}
+pub use settings::{Form, Settings, To, WhenFull};
 
 /// The logs, open.
 pub struct Logs {
@@ -68,18 +27,6 @@ pub struct Logs {
     data: PathBuf,
     queue: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
-}
-
-/// The three logs, in the order of their files.
-const BOOKS: [&str; 3] = ["access", "error", "audit"];
-
-/// The place of a log among the three.
-fn place(book: Book) -> usize {
-    match book {
-        Book::Access => 0,
-        Book::Error(_) => 1,
-        Book::Audit => 2,
-    }
 }
 
 impl Logs {
@@ -162,20 +109,5 @@ fn set(log: &Log, settings: &Settings) {
     match settings.to {
         To::Nowhere => log.set(Access::Off, false),
         To::Files | To::Stderr => log.set(settings.access, settings.audit),
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            to: To::Files,
-            folder: name::LOG.into(),
-            form: Form::Text,
-            access: Access::Refused,
-            audit: true,
-            when_full: WhenFull::Drop,
-            file_bytes_max: 64 << 20,
-            files_kept: 10,
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! Lines on their way to the thread that writes them: bounded, in bytes.
 
+use super::format;
+use super::settings::{Form, WhenFull, place};
 use super::writer::{Counts, Lines, Writer};
-use super::{Form, WhenFull, format, place};
 use crate::limits::{LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
 use keyway_server::log::{Book, Record};
 use std::cell::RefCell;

@@ -1,7 +1,8 @@
 //! What the thread that writes does with lines. It never gives up.
 
 use super::file::{Rotating, Sizes};
-use super::{BOOKS, Form, Settings, To, format, place};
+use super::format;
+use super::settings::{BOOKS, Form, Settings, To, place};
 use crate::failure::{Failure, plain};
 use crate::output;
 use keyway_server::log::{Book, Record, Severity, Value};

@@ -5,6 +5,10 @@ use keyway_quic::{Target, target};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// Where the server's certificate and its authority are, unless told otherwise. Not the directory's
+/// folder, which a running directory has to itself.
+pub const DATA: &str = "keyway-quic";
+
 /// Serve, fetch and measure over QUIC (RFC 9000), its packets protected by the engine
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -91,7 +95,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4433", value_parser = listen)]
     pub listen: SocketAddr,
     /// Where the certificate is
-    #[arg(long = "data", value_name = "DIR", default_value = super::DATA)]
+    #[arg(long = "data", value_name = "DIR", default_value = DATA)]
     pub data: PathBuf,
     #[command(flatten)]
     pub transport: Transport,

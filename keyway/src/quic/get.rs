@@ -1,7 +1,7 @@
 //! `keyway quic get`: files, each whole or not at all.
 
 use super::arguments::Get;
-use super::{host, runtime};
+use super::host;
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 use crate::progress::Progress;
@@ -19,7 +19,7 @@ use std::time::Instant;
 pub fn run(arguments: &Get) -> Result<bool, Failure> {
     let wanted = wanted(arguments)?;
     let authorities = host::authorities(&arguments.trust)?;
-    runtime(&arguments.transport)?.block_on(async {
+    host::runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
         let host = host::host(&keyway_drivers::engine(), &arguments.transport, None, None)?;
         let endpoint = host.client()?;

@@ -1,7 +1,6 @@
 //! Whose cryptography endpoints have, and whom they trust.
 
-use super::DATA;
-use super::arguments::{Cipher, Crypto, Group, Transport, Trust};
+use super::arguments::{Cipher, Crypto, DATA, Group, Transport, Trust};
 use crate::data::name;
 use crate::failure::Failure;
 use keyway_engine::Engine;
@@ -12,6 +11,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 
 /// Where Debian, Fedora and their kin keep the authorities that the system trusts.
 const SYSTEM_AUTHORITIES: [&str; 2] =
@@ -45,6 +45,19 @@ pub fn host(
         Group::Secp384r1 => NamedGroup::secp384r1,
     });
     Ok(Host::new(Options { provider, cipher, group, mtu: transport.mtu })?)
+}
+
+/// The threads of a command.
+///
+/// # Errors
+/// If the system gives none.
+pub fn runtime(transport: &Transport) -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = transport.threads {
+        builder.worker_threads(threads.into());
+    }
+    let runtime = builder.enable_all().thread_name("quic").build();
+    runtime.map_err(|why| Failure::new(format!("cannot start threads: {why}")))
 }
 
 /// Who is trusted to say who the server is; `None` is anybody.

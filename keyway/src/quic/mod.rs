@@ -12,13 +12,7 @@ mod serve;
 pub use arguments::Quic;
 
 use crate::failure::{Failure, plain};
-use arguments::Transport;
 use keyway_quic::Error;
-use tokio::runtime::Runtime;
-
-/// Where the server's certificate and its authority are, unless told otherwise. Not the directory's
-/// folder, which a running directory has to itself.
-const DATA: &str = "keyway-quic";
 
 /// Does what the arguments ask for. Says whether all of it could be done.
 ///
@@ -30,15 +24,6 @@ pub fn run(command: &Quic) -> Result<bool, Failure> {
         Quic::Get(arguments) => get::run(arguments),
         Quic::Perf(arguments) => perf::run(arguments).map(|()| true),
     }
-}
-
-fn runtime(transport: &Transport) -> Result<Runtime, Failure> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = transport.threads {
-        builder.worker_threads(threads.into());
-    }
-    let runtime = builder.enable_all().thread_name("quic").build();
-    runtime.map_err(|why| Failure::new(format!("cannot start threads: {why}")))
 }
 
 /// What went wrong, and with which flag it would not.

@@ -1,7 +1,7 @@
 //! `keyway quic perf`: throughput, requests, connections, and where processor time goes.
 
 use super::arguments::Perf;
-use super::{host, runtime};
+use super::host;
 use crate::authority;
 use crate::failure::Failure;
 use crate::output::{self, grouped};
@@ -28,7 +28,7 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
         connections: arguments.connections,
         streams: arguments.streams,
     };
-    runtime(&arguments.transport)?.block_on(async {
+    host::runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
         let host = host::host(&engine, &arguments.transport, arguments.cipher, arguments.group)?;
         let side = side(&engine, &host, arguments)?;

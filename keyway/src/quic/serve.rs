@@ -1,7 +1,7 @@
 //! `keyway quic serve`: the files of a folder, and the other end of `keyway quic perf`.
 
 use super::arguments::Serve;
-use super::{host, runtime};
+use super::host;
 use crate::authority::{self, Identity};
 use crate::data::Folder;
 use crate::failure::{Failure, plain};
@@ -46,7 +46,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
         "ca_certificate": ca.as_ref().map(|ca| ca.display().to_string()),
         "protocols": ["hq-interop", "perf"],
     });
-    runtime(&arguments.transport)?.block_on(async {
+    host::runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
         let host = host::host(&engine, &arguments.transport, None, None)?;
         let Identity { chain, key, .. } = identity;

@@ -35,9 +35,9 @@ impl<'k> Chain<'k> {
             if self.filled == BUFFER {
                 self.encrypt()?;
             }
-            let room = &mut self.buffer[self.filled..];
-            let (now, later) = data.split_at(data.len().min(room.len()));
-            room[..now.len()].copy_from_slice(now);
+            let free = &mut self.buffer[self.filled..];
+            let (now, later) = data.split_at(data.len().min(free.len()));
+            free[..now.len()].copy_from_slice(now);
             self.filled += now.len();
             data = later;
         }

@@ -47,7 +47,7 @@ impl DriverSession for Session {
     }
 }
 
-const NO_ROOM: Error = Error::invalid_request("there is too little room for the result");
+const TOO_SMALL: Error = Error::invalid_request("there is too little room for the result");
 const MALFORMED: Error = Error::invalid_request("the compressed data is malformed");
 
 fn deflate(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
@@ -57,7 +57,7 @@ fn deflate(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
         context.reset();
         match context.compress(data, out, FlushCompress::Finish) {
             Ok(Status::StreamEnd) => Ok(context.total_out() as usize),
-            Ok(_) => Err(NO_ROOM),
+            Ok(_) => Err(TOO_SMALL),
             Err(_) => Err(failed("DEFLATE failed")),
         }
     })
@@ -73,7 +73,7 @@ fn inflate(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
             Ok(Status::StreamEnd) if all => Ok(context.total_out() as usize),
             // It stopped before the end: it found none, or had no room to go on.
             Ok(Status::Ok | Status::BufError) if context.total_out() as usize == out.len() => {
-                Err(NO_ROOM)
+                Err(TOO_SMALL)
             }
             _ => Err(MALFORMED),
         }
@@ -96,31 +96,31 @@ fn zstd_decompress(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
 
 fn zstd_error(code: zstd_safe::ErrorCode) -> Error {
     match zstd_safe::get_error_name(code) {
-        "Destination buffer is too small" => NO_ROOM,
+        "Destination buffer is too small" => TOO_SMALL,
         name if name.starts_with("Allocation error") => failed("there is too little memory"),
         _ => MALFORMED,
     }
 }
 
 /// Most bytes that a thread keeps between requests for those that leave LZ4 little room.
-const LZ4_ROOM_KEPT: usize = 1 << 20;
+const LZ4_BYTES_KEPT: usize = 1 << 20;
 
 fn lz4_compress(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     thread_local!(static CONTEXT: RefCell<(CompressTable, Vec<u8>)> = RefCell::default());
-    CONTEXT.with_borrow_mut(|(table, room)| {
+    CONTEXT.with_borrow_mut(|(table, buffer)| {
         let most = block::get_maximum_output_size(data.len());
         if out.len() >= most {
-            return block::compress_into_with_table(data, out, table).map_err(|_| NO_ROOM);
+            return block::compress_into_with_table(data, out, table).map_err(|_| TOO_SMALL);
         }
         // The library wants room for the worst case, or does not begin.
-        if room.len() < most {
-            room.resize(most, 0);
+        if buffer.len() < most {
+            buffer.resize(most, 0);
         }
-        let used = block::compress_into_with_table(data, room, table).map_err(|_| NO_ROOM)?;
-        let result = super::put(&room[..used], out).map_err(|_| NO_ROOM);
-        room[..used].zeroize();
-        if room.len() > LZ4_ROOM_KEPT {
-            *room = Vec::new();
+        let used = block::compress_into_with_table(data, buffer, table).map_err(|_| TOO_SMALL)?;
+        let result = super::put(&buffer[..used], out).map_err(|_| TOO_SMALL);
+        buffer[..used].zeroize();
+        if buffer.len() > LZ4_BYTES_KEPT {
+            *buffer = Vec::new();
         }
         result
     })
@@ -128,7 +128,7 @@ fn lz4_compress(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
 
 fn lz4_decompress(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     block::decompress_into(data, out).map_err(|error| match error {
-        DecompressError::OutputTooSmall { .. } => NO_ROOM,
+        DecompressError::OutputTooSmall { .. } => TOO_SMALL,
         _ => MALFORMED,
     })
 }

@@ -40,8 +40,8 @@ impl<P: ConstMontyParams<LIMBS>, const LIMBS: usize> Session<P, LIMBS> {
             _ => return Err(Error::Unsupported(algorithm)),
         };
         let unfit = Error::InvalidKey("it is not an exponent of this group");
-        let room = EXPONENT_BYTES_MAX.checked_sub(length).ok_or(unfit)?;
-        let exponent = bytes.get_mut(room..).filter(|_| length >= exponent_bytes).ok_or(unfit)?;
+        let zeros = EXPONENT_BYTES_MAX.checked_sub(length).ok_or(unfit)?;
+        let exponent = bytes.get_mut(zeros..).filter(|_| length >= exponent_bytes).ok_or(unfit)?;
         match key {
             Key::Secret(raw) => exponent.copy_from_slice(raw),
             _ => rand::fill(exponent).map_err(|_| failed("no key was generated"))?,
@@ -71,9 +71,9 @@ impl<P: ConstMontyParams<LIMBS>, const LIMBS: usize> Session<P, LIMBS> {
 /// shares and secrets.
 fn put<const LIMBS: usize>(number: &Uint<LIMBS>, out: &mut [u8]) -> Result<usize, Error> {
     let bytes = LIMBS * Limb::BYTES;
-    let room = out.get_mut(..bytes).ok_or(Error::invalid_request("there is too little room"))?;
-    for (room, limb) in room.rchunks_mut(Limb::BYTES).zip(number.as_limbs()) {
-        room.copy_from_slice(&limb.0.to_be_bytes());
+    let out = out.get_mut(..bytes).ok_or(Error::invalid_request("there is too little room"))?;
+    for (place, limb) in out.rchunks_mut(Limb::BYTES).zip(number.as_limbs()) {
+        place.copy_from_slice(&limb.0.to_be_bytes());
     }
     Ok(bytes)
 }

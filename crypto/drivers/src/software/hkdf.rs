@@ -60,11 +60,11 @@ impl Session {
         // The block before, what is asked for, and this block's number. With its room at once, none
         // of it stays behind where a shorter one was.
         let mut message = Zeroizing::new(Vec::with_capacity(block_bytes + info_bytes + 1));
-        let mut room = Zeroizing::new([0; KEY_BYTES_MAX]);
+        let mut schedule = Zeroizing::new([0; KEY_BYTES_MAX]);
         for (number, out) in (1..=u8::MAX).zip(out.chunks_mut(block_bytes)) {
             info.iter().for_each(|part| message.extend_from_slice(part));
             message.push(number);
-            let block = mac(&self.0, &message, &mut room)?;
+            let block = mac(&self.0, &message, &mut schedule)?;
             out.copy_from_slice(&block[..out.len()]);
             message.clear();
             message.extend_from_slice(block);

@@ -148,8 +148,8 @@ const fn failed(why: &'static str) -> Error {
 /// Writes `bytes` to the front of `out` and returns their number.
 fn put(bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     let no_room = Error::length(Field::Out, out.len(), Wanted::AtLeast(bytes.len()));
-    let room = out.get_mut(..bytes.len()).ok_or(no_room)?;
-    room.copy_from_slice(bytes);
+    let place = out.get_mut(..bytes.len()).ok_or(no_room)?;
+    place.copy_from_slice(bytes);
     Ok(bytes.len())
 }
 

@@ -160,15 +160,18 @@ impl Signer {
             }
             Signer::Ed25519(pair) => put(pair.try_sign(message).map_err(not_signed)?.as_ref(), out),
             Signer::Rsa(pair, encoding) => {
-                let room = out.get_mut(..pair.public_modulus_len());
-                let room = room.ok_or(Error::invalid_request("there is too little room"))?;
-                pair.sign(*encoding, &SystemRandom::new(), message, room).map_err(not_signed)?;
-                Ok(room.len())
+                let signature = out.get_mut(..pair.public_modulus_len());
+                let signature =
+                    signature.ok_or(Error::invalid_request("there is too little room"))?;
+                pair.sign(*encoding, &SystemRandom::new(), message, signature)
+                    .map_err(not_signed)?;
+                Ok(signature.len())
             }
             Signer::MlDsa(pair) => {
-                let room = out.get_mut(..pair.algorithm().signature_len());
-                let room = room.ok_or(Error::invalid_request("there is too little room"))?;
-                pair.sign(message, room).map_err(not_signed)
+                let signature = out.get_mut(..pair.algorithm().signature_len());
+                let signature =
+                    signature.ok_or(Error::invalid_request("there is too little room"))?;
+                pair.sign(message, signature).map_err(not_signed)
             }
         }
     }

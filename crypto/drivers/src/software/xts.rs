@@ -18,7 +18,7 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
 
 type Block = Array<u8, U16>;
 /// Blocks that are encrypted side by side.
-const TOGETHER: usize = 64;
+const BATCH_BLOCKS: usize = 64;
 /// Longest text under one tweak, in blocks (SP 800-38E § 4).
 const XTS_BLOCKS_MAX: usize = 1 << 20;
 
@@ -83,8 +83,8 @@ where
 /// Runs the cipher over blocks, each xored with its tweak before and after, and returns the tweak
 /// of the next block.
 fn each(mut tweak: u128, blocks: &mut [Block], cipher: impl Fn(&mut [Block])) -> u128 {
-    let mut tweaks = [0; TOGETHER];
-    for blocks in blocks.chunks_mut(TOGETHER) {
+    let mut tweaks = [0; BATCH_BLOCKS];
+    for blocks in blocks.chunks_mut(BATCH_BLOCKS) {
         for (block, place) in blocks.iter_mut().zip(&mut tweaks) {
             *place = tweak;
             block.0 = (u128::from_le_bytes(block.0) ^ tweak).to_le_bytes();

@@ -66,13 +66,13 @@ fn too_little_room_is_an_error() {
     for algorithm in ALL {
         let text = some_text(2_000);
         let small = compressed(algorithm, &text);
-        for room in [0, 1, small.len() / 2, small.len() - 1] {
-            let result = compress(algorithm, &text, &mut vec![0; room]);
-            assert_eq!(result, no_room, "{algorithm} {room}");
+        for capacity in [0, 1, small.len() / 2, small.len() - 1] {
+            let result = compress(algorithm, &text, &mut vec![0; capacity]);
+            assert_eq!(result, no_room, "{algorithm} {capacity}");
         }
-        for room in [0, 1, 1_000, 1_999] {
-            let result = decompress(algorithm, &small, &mut vec![0; room]);
-            assert_eq!(result, no_room, "{algorithm} {room}");
+        for capacity in [0, 1, 1_000, 1_999] {
+            let result = decompress(algorithm, &small, &mut vec![0; capacity]);
+            assert_eq!(result, no_room, "{algorithm} {capacity}");
         }
         let bomb = compressed(algorithm, &vec![0; 10_000_000]);
         assert_eq!(decompress(algorithm, &bomb, &mut [0; 4_096]), no_room, "{algorithm}");

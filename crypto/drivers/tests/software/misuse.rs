@@ -209,8 +209,8 @@ fn shares_that_are_none_fail_authentication() {
             assert_eq!(session.run(request), Err(Error::Authentication));
         }
         let peer = &session.public_key().unwrap();
-        let encapsulate = |peer: &[u8], room: usize| {
-            let ciphertext = &mut vec![0; room][..];
+        let encapsulate = |peer: &[u8], capacity: usize| {
+            let ciphertext = &mut vec![0; capacity][..];
             session.run(&mut Request::Encapsulate { peer, ciphertext, secret: &mut [0; 32] })
         };
         let too_little = encapsulate(peer, bytes - 1);

@@ -93,9 +93,9 @@ pub fn drive(queue: &mut Queue, sessions: &[Session; 3], acts: &[Act]) -> Vec<Bo
                     refused.push(Task::tagged(&sessions[kind(next)], operation(next), next));
                     next += 1;
                 }
-                let (offered, room) = (refused.len(), queue.room());
+                let (offered, capacity) = (refused.len(), queue.capacity());
                 let accepted = queue.submit(&mut refused, more);
-                assert_eq!(accepted, offered.min(room));
+                assert_eq!(accepted, offered.min(capacity));
                 assert_eq!(refused.len(), offered - accepted);
             }
             Act::Poll => {

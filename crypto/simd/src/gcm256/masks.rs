@@ -6,19 +6,19 @@ use crate::aes::{Rounds, Schedule};
 
 /// Samples through the cipher, each in its own place.
 #[inline(always)]
-pub(super) fn together<W: Width>(
+pub(super) fn batched<W: Width>(
     width: W,
     aes: &Schedule,
     samples: &[&Block; PACKETS],
 ) -> [Block; PACKETS] {
     match aes.rounds {
-        Rounds::Ten => together_by::<W, 10>(width, aes, samples),
-        Rounds::Fourteen => together_by::<W, 14>(width, aes, samples),
+        Rounds::Ten => batched_by::<W, 10>(width, aes, samples),
+        Rounds::Fourteen => batched_by::<W, 14>(width, aes, samples),
     }
 }
 
 #[inline(always)]
-fn together_by<W: Width, const ROUNDS: usize>(
+fn batched_by<W: Width, const ROUNDS: usize>(
     width: W,
     aes: &Schedule,
     samples: &[&Block; PACKETS],
@@ -52,15 +52,15 @@ fn together_by<W: Width, const ROUNDS: usize>(
 
 /// A sample through the cipher.
 #[inline(always)]
-pub(super) fn alone(w128: Width128, aes: &Schedule, sample: Vector) -> Block {
+pub(super) fn single(w128: Width128, aes: &Schedule, sample: Vector) -> Block {
     match aes.rounds {
-        Rounds::Ten => alone_by::<10>(w128, aes, sample),
-        Rounds::Fourteen => alone_by::<14>(w128, aes, sample),
+        Rounds::Ten => single_by::<10>(w128, aes, sample),
+        Rounds::Fourteen => single_by::<14>(w128, aes, sample),
     }
 }
 
 #[inline(always)]
-fn alone_by<const ROUNDS: usize>(w128: Width128, aes: &Schedule, sample: Vector) -> Block {
+fn single_by<const ROUNDS: usize>(w128: Width128, aes: &Schedule, sample: Vector) -> Block {
     let keys = &aes.round_keys;
     let mut state = w128.xor(sample, w128.load(&keys[0]));
     for key in &keys[1..ROUNDS] {

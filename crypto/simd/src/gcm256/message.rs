@@ -367,7 +367,7 @@ impl<'k, W: Strides, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS
         }
         let (width, w128) = (self.width, self.width.w128());
         let from = STRIDE - K.div_ceil(W::BLOCKS);
-        // The tag's counter is the one before the first: there may be backend for it.
+        // The tag's counter is the one before the first: there may be space for it.
         let pad = !K.is_multiple_of(W::BLOCKS);
         let (_, counters) = COUNTERS.0.split_at(2 - usize::from(pad));
         let mut states = [self.base; STRIDE];

@@ -310,7 +310,7 @@ fn protect<W: Messages + Backend>(width: W, packets: &mut [Protect<'_>]) {
             for (sample, packet) in samples.iter_mut().zip(&*packets) {
                 *sample = packet.sample();
             }
-            let masks = masks::together(width, &key.aes, &samples);
+            let masks = masks::batched(width, &key.aes, &samples);
             for ((packet, mask), [header, places]) in packets.iter_mut().zip(&masks).zip(&headers) {
                 match packet.start_mut() {
                     Some(start) => {
@@ -330,7 +330,7 @@ fn protect<W: Messages + Backend>(width: W, packets: &mut [Protect<'_>]) {
                     Some((block, behind)) => across(w128, block, behind, packet.sample_at()),
                     None => w128.load(packet.sample()),
                 };
-                let mask = masks::alone(w128, &key.aes, sample);
+                let mask = masks::single(w128, &key.aes, sample);
                 packet.mask_numbered(Mask::new(&mask));
             } else {
                 packet.put_number();
@@ -350,7 +350,7 @@ fn unprotect<W: Messages>(width: W, packets: &mut [Unprotect<'_>]) {
         && let HeaderForm::Aes(key) = &packet.header_key.0
     {
         let w128 = width.w128();
-        let mask = masks::alone(w128, &key.aes, w128.load(packet.sample_or_zeros()));
+        let mask = masks::single(w128, &key.aes, w128.load(packet.sample_or_zeros()));
         return open(width, packet, &mask, false);
     }
     let mut again = false;
@@ -376,7 +376,7 @@ fn masks_of<W: Messages>(width: W, packets: &[Unprotect<'_>]) -> Masks {
         for (sample, packet) in samples.iter_mut().zip(packets) {
             *sample = packet.sample_or_zeros();
         }
-        return masks::together(width, &key.aes, &samples);
+        return masks::batched(width, &key.aes, &samples);
     }
     let mut samples = [(packets[0].header_key, [0; SAMPLE_BYTES]); PACKETS];
     for (sample, packet) in samples.iter_mut().zip(packets) {
@@ -401,7 +401,7 @@ fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BY
     let ShortHeader { start, first, phase, number, bytes } = header;
     let (start, places) = (w128.load(start), w128.places(bytes));
     let unmasked = w128.unmasked(start, w128.load(mask), first, packet.number_at);
-    // Where there is backend, nothing is written behind the header: what lies there is loaded next, and would wait.
+    // Where there is space, nothing is written behind the header: what lies there is loaded next, and would wait.
     if packet.number_at > 3
         && let Some(([place, ..], four)) = packet.packet[..bytes].split_last_chunk_mut()
     {
@@ -436,7 +436,7 @@ fn masks<W: Messages>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]
             for (place, (_, sample)) in places.iter_mut().zip(&*samples) {
                 *place = sample;
             }
-            let masks = masks::together(width, &key.aes, &places);
+            let masks = masks::batched(width, &key.aes, &places);
             for (sample, mask) in samples.iter_mut().zip(masks) {
                 sample.1 = mask;
             }
@@ -446,7 +446,7 @@ fn masks<W: Messages>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]
             match &sample.0.0 {
                 HeaderForm::Aes(key) => {
                     let w128 = width.w128();
-                    sample.1 = masks::alone(w128, &key.aes, w128.load(&sample.1));
+                    sample.1 = masks::single(w128, &key.aes, w128.load(&sample.1));
                 }
                 HeaderForm::ChaCha(_) => chacha = true,
                 HeaderForm::Library(_) => Library.masks(slice::from_mut(sample)),

@@ -32,7 +32,7 @@ pub struct Protect<'a> {
     pub number: u64,
     /// Length of the header with the packet number, in bytes.
     pub header_bytes: usize,
-    /// Header, payload, and [`TAG_BYTES`] of backend for the tag. Number and payload together have at
+    /// Header, payload, and [`TAG_BYTES`] of space for the tag. Number and payload together have at
     /// least 4 bytes (RFC 9001 § 5.4.2).
     pub packet: &'a mut [u8],
 }
@@ -248,12 +248,12 @@ impl Protect<'_> {
         // The tag has a place wherever there is a sample, which begins 4 bytes behind the number's
         // start and has its length.
         let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
-        let backend = self.packet.len().wrapping_sub(behind);
-        if backend > MESSAGE_BYTES_MAX - behind {
+        let space = self.packet.len().wrapping_sub(behind);
+        if space > MESSAGE_BYTES_MAX - behind {
             return false;
         }
         let before_number = self.header_bytes.wrapping_sub(self.number_bytes() + 1);
-        before_number < backend && self.number < NUMBER_END
+        before_number < space && self.number < NUMBER_END
     }
 
     /// What is wrong with it.
@@ -453,8 +453,8 @@ impl<'k> Unprotect<'k> {
     /// Whether it is long enough to have been protected, and not too long.
     fn fits(&self) -> bool {
         let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
-        let backend = self.packet.len().wrapping_sub(behind);
-        self.number_at.wrapping_sub(1) < backend && backend <= MESSAGE_BYTES_MAX - behind
+        let space = self.packet.len().wrapping_sub(behind);
+        self.number_at.wrapping_sub(1) < space && space <= MESSAGE_BYTES_MAX - behind
     }
 
     /// The largest number received so far, and the one before all if there is none.

@@ -1,4 +1,4 @@
-//! The packet backend of processors for which there is no backend: message by message in aws-lc.
+//! The packet backend of processors for which there is no other: message by message in aws-lc.
 
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use crate::chacha::{self, Scalar};

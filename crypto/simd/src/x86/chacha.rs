@@ -5,13 +5,13 @@ use super::width::{Aesni, Avx2};
 use crate::chacha::{Lanes, Words};
 use std::arch::x86_64::*;
 
-/// The lanes of a backend. `$words` is the array that a register holds.
+/// The lanes of a width. `$words` is the array that a register holds.
 macro_rules! lanes {
     (
-        $backend:ty, $register:ty, $lanes:literal,
+        $type:ty, $register:ty, $lanes:literal,
         $load:ident, $store:ident, $add:ident, $xor:ident, $rotate:expr
     ) => {
-        impl Lanes for $backend {
+        impl Lanes for $type {
             type Register = $register;
             const LANES: usize = $lanes;
 

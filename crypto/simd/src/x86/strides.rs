@@ -113,11 +113,11 @@ macro_rules! end {
 
 /// The templates one after the other, and their operands.
 macro_rules! assemble {
-    ($stride:ident, $sums:ident, $backend:ty, $class:ident, $($template:expr,)*) => {{
+    ($stride:ident, $sums:ident, $type:ty, $class:ident, $($template:expr,)*) => {{
         let Stride { round_keys, base, counters, data: (data, data_end), hashed, powers, cross_terms, carry } = $stride;
-        let powers = powers[..<$backend>::BLOCKS].as_ptr();
-        let cross_terms = cross_terms[..<$backend>::BLOCKS].as_ptr();
-        let counters = counters[..STRIDE * <$backend>::BLOCKS].as_ptr();
+        let powers = powers[..<$type>::BLOCKS].as_ptr();
+        let cross_terms = cross_terms[..<$type>::BLOCKS].as_ptr();
+        let counters = counters[..STRIDE * <$type>::BLOCKS].as_ptr();
         let (data, data_end) = (ptr::from_mut(data), ptr::from_mut(data_end));
         let (hashed, hashed_end) = match hashed {
             Some((hashed, end)) => (ptr::from_ref(hashed), ptr::from_ref(end)),
@@ -164,10 +164,10 @@ macro_rules! assemble {
 /// What a width has of its own: where pairs are, and which of them has the second block.
 macro_rules! strides {
     (
-        $backend:ty, $run:ident, $features:literal, $class:ident, $width:literal, $load:literal,
+        $type:ty, $run:ident, $features:literal, $class:ident, $width:literal, $load:literal,
         [$($p:tt)*] [$($q:tt)*] [$($r:tt)*] [$($s:tt)*]
     ) => {
-        impl Strides for $backend {
+        impl Strides for $type {
             #[inline(always)]
             fn stride<const ROUNDS: usize>(self, stride: Stride<'_, Self>, sums: Sums<Self>) -> Sums<Self> {
                 // SAFETY: `detect` has seen the features.
@@ -177,10 +177,10 @@ macro_rules! strides {
 
         #[inline]
         #[target_feature(enable = $features)]
-        fn $run<const ROUNDS: usize>(stride: Stride<'_, $backend>, sums: Sums<$backend>) -> Sums<$backend> {
+        fn $run<const ROUNDS: usize>(stride: Stride<'_, $type>, sums: Sums<$type>) -> Sums<$type> {
             if ROUNDS == 10 {
                 assemble!(
-                    stride, sums, $backend, $class,
+                    stride, sums, $type, $class,
                     start!($width),
                     round!($load, 1),
                     pair!($width, $load, 2, 3, $($p)*),
@@ -192,7 +192,7 @@ macro_rules! strides {
                 )
             } else {
                 assemble!(
-                    stride, sums, $backend, $class,
+                    stride, sums, $type, $class,
                     start!($width),
                     round!($load, 1),
                     round!($load, 2),

@@ -157,7 +157,7 @@ impl Device {
     }
 
     /// When the ring has capacity, or the card's death; in the past if that is over.
-    pub fn room_at(&self, half: Half) -> u64 {
+    pub fn capacity_at(&self, half: Half) -> u64 {
         let unit = &self.units[half as usize];
         if unit.ring.len() < unit.capacity { 0 } else { self.or_death(unit.ring.front()) }
     }
@@ -350,12 +350,12 @@ mod tests {
         let mut device = Device::new(&card());
         let slots = [0, 1, 2, 3].map(|_| put(&mut device, 100));
         assert_eq!((device.accept(Symmetric, 1, 1), device.refused), (None, 1));
-        assert_eq!(device.room_at(Symmetric), 210);
-        assert_eq!(device.room_at(PublicKey), 0);
+        assert_eq!(device.capacity_at(Symmetric), 210);
+        assert_eq!(device.capacity_at(PublicKey), 0);
         device.advance(209);
         assert_eq!(device.accept(Symmetric, 1, 1), None);
         assert!(device.advance(210));
-        assert_eq!(device.room_at(Symmetric), 0);
+        assert_eq!(device.capacity_at(Symmetric), 0);
         assert!(device.is_announced(&slots[1]) && !device.is_announced(&slots[2]));
         assert_eq!(put(&mut device, 1).number, 4);
         assert_eq!(put(&mut device, 1).number, 5);
@@ -383,7 +383,7 @@ mod tests {
         let stuck = put(&mut device, 5);
         assert!(device.accept(Symmetric, 5, 1).is_some() && !device.has_begun(&stuck));
         assert_eq!(device.accept(Symmetric, 5, 1), None);
-        assert_eq!((device.announces_at(&slots[2]), device.room_at(Symmetric)), (1_215, 1_215));
+        assert_eq!((device.announces_at(&slots[2]), device.capacity_at(Symmetric)), (1_215, 1_215));
         assert!(!device.is_dead());
         assert!(device.advance(1_215) && device.is_dead());
         assert_eq!((device.announced(Symmetric), device.busy(Symmetric)), (2, 215));
@@ -411,7 +411,7 @@ mod tests {
         let mut device = Device::new(card);
         while device.accepted < 1_000 {
             while device.accept(Symmetric, service, bytes).is_some() {}
-            device.advance(device.room_at(Symmetric) + 3 * service);
+            device.advance(device.capacity_at(Symmetric) + 3 * service);
         }
         let worked = device.busy(Symmetric);
         assert_eq!(worked, device.now, "it was idle");

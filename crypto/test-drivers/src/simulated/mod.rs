@@ -292,7 +292,7 @@ impl DriverSession for Session {
             }
             let slot = device.accept(self.half, service, bytes);
             device.close();
-            slot.map(Ok).ok_or_else(|| device.room_at(self.half))
+            slot.map(Ok).ok_or_else(|| device.capacity_at(self.half))
         })?;
         // The buffers are not touched before the card would begin, so that it can die until then;
         // from then on the host computes while the card is taken to.
@@ -397,8 +397,8 @@ impl DriverQueue for Queue {
         let device = &state.device;
         let firsts = self.pending.iter().filter_map(|pending| pending.front());
         let announced = firsts.map(|(slot, _)| device.announces_at(slot));
-        let room = self.refused.map(|half| device.room_at(half));
-        announced.chain(room).min().map(|at| at.saturating_sub(device.now))
+        let capacity = self.refused.map(|half| device.capacity_at(half));
+        announced.chain(capacity).min().map(|at| at.saturating_sub(device.now))
     }
 }
 

@@ -33,12 +33,12 @@ fn client() -> ClientConfig {
 }
 
 /// A client that offers less than it could.
-fn narrow_client(
+fn restricted_client(
     version: &'static SupportedProtocolVersion,
-    narrow: impl FnOnce(&mut CryptoProvider),
+    restrict: impl FnOnce(&mut CryptoProvider),
 ) -> Arc<ClientConfig> {
     let mut provider = (**PROVIDER).clone();
-    narrow(&mut provider);
+    restrict(&mut provider);
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[version])
         .unwrap()
@@ -48,7 +48,7 @@ fn narrow_client(
 }
 
 /// A server that does less than it could.
-fn narrow_server(groups: &[NamedGroup]) -> Arc<ServerConfig> {
+fn restricted_server(groups: &[NamedGroup]) -> Arc<ServerConfig> {
     let Identity { chain, key, .. } = AUTHORITY.issue(KeyType::P256);
     let mut provider = (**PROVIDER).clone();
     provider.kx_groups.retain(|group| groups.contains(&group.name()));
@@ -75,7 +75,7 @@ fn every_version_suite_group_and_key() {
                 if !group.usable_for_version(version.version) {
                     continue;
                 }
-                let client = narrow_client(version, |provider| {
+                let client = restricted_client(version, |provider| {
                     provider.cipher_suites = vec![*suite];
                     provider.kx_groups = vec![*group];
                 });
@@ -97,7 +97,7 @@ fn every_version_suite_group_and_key() {
 #[test]
 fn a_server_without_the_hybrid_takes_its_classical_half() {
     let client = Arc::new(client());
-    let server = narrow_server(&[NamedGroup::X25519]);
+    let server = restricted_server(&[NamedGroup::X25519]);
     let done = Conversation::new(&client, &server, BYTES).run().assert_done();
     let connection = done.client.connection();
     assert_eq!(connection.negotiated_key_exchange_group().unwrap().name(), NamedGroup::X25519);
@@ -107,7 +107,7 @@ fn a_server_without_the_hybrid_takes_its_classical_half() {
 #[test]
 fn a_server_with_another_group_asks_again() {
     let client = Arc::new(client());
-    let server = narrow_server(&[NamedGroup::secp384r1]);
+    let server = restricted_server(&[NamedGroup::secp384r1]);
     let done = Conversation::new(&client, &server, BYTES).run().assert_done();
     let kind = done.client.connection().handshake_kind();
     assert_eq!(kind, Some(HandshakeKind::FullWithHelloRetryRequest));
@@ -127,7 +127,7 @@ fn clients_may_show_a_certificate() {
         let Identity { chain, key, .. } = AUTHORITY.issue(KeyType::P256);
         let roots = Some(AUTHORITY.roots());
         let server = Arc::new(server_config(&ENGINE, chain, key, roots).unwrap());
-        let without = narrow_client(version, |_| {});
+        let without = restricted_client(version, |_| {});
         let done = Conversation::new(&without, &server, BYTES).run().assert_done();
         assert_eq!(done.server.connection().peer_certificates(), None);
         for key_type in KeyType::ALL {
@@ -174,7 +174,7 @@ fn a_server_of_strangers_is_refused() {
     let strangers = Authority::new(KeyType::P256);
     let server = server(&strangers.issue(KeyType::P256));
     for version in [&TLS12, &TLS13] {
-        let client = narrow_client(version, |_| {});
+        let client = restricted_client(version, |_| {});
         let failed = Conversation::new(&client, &server, BYTES).run().assert_failed();
         let (client, server) = failed.ends();
         assert!(is_unknown_issuer(client), "{client:?}");
@@ -196,7 +196,7 @@ fn tickets_resume_and_only_where_they_were_sealed() {
     let identity = AUTHORITY.issue(KeyType::P256);
     let (first, second) = (server(&identity), server(&identity));
     for version in [&TLS12, &TLS13] {
-        let client = narrow_client(version, |_| {});
+        let client = restricted_client(version, |_| {});
         let kind = |server| {
             let done = Conversation::new(&client, server, BYTES).run().assert_done();
             let kinds = [&done.client, &done.server].map(|side| side.connection().handshake_kind());
@@ -232,7 +232,7 @@ fn a_resumed_client_keeps_its_certificate() {
 fn a_spoiled_record_ends_the_connection() {
     let server = server(&AUTHORITY.issue(KeyType::P256));
     for version in [&TLS12, &TLS13] {
-        let client = narrow_client(version, |_| {});
+        let client = restricted_client(version, |_| {});
         for by_client in [true, false] {
             for record in 0.. {
                 let mut conversation = Conversation::new(&client, &server, BYTES);
@@ -263,7 +263,7 @@ fn a_short_record_ends_the_connection() {
         if !suite.usable_for_signature_algorithm(SignatureAlgorithm::ECDSA) {
             continue;
         }
-        let client = narrow_client(suite.version(), |provider| {
+        let client = restricted_client(suite.version(), |provider| {
             provider.cipher_suites = vec![*suite];
         });
         for bytes in [0, 1, 7, 8, 15, 16, 17, 23, 24] {
@@ -308,7 +308,7 @@ fn traffic_keys_do_not_come_out() {
     server.enable_secret_extraction = true;
     let server = Arc::new(server);
     for version in [&TLS12, &TLS13] {
-        let client = narrow_client(version, |_| {});
+        let client = restricted_client(version, |_| {});
         let done = Conversation::new(&client, &server, BYTES).run().assert_done();
         let extracted = match done.server.connection.unwrap() {
             rustls::Connection::Server(server) => server.dangerous_extract_secrets(),
@@ -322,7 +322,7 @@ fn traffic_keys_do_not_come_out() {
 fn exported_keying_material_agrees() {
     let server = server(&AUTHORITY.issue(KeyType::P256));
     for version in [&TLS12, &TLS13] {
-        let client = narrow_client(version, |_| {});
+        let client = restricted_client(version, |_| {});
         let done = Conversation::new(&client, &server, BYTES).run().assert_done();
         let exported = [done.client, done.server].map(|side| {
             let connection = side.connection.unwrap();
@@ -382,7 +382,7 @@ fn tickets_outlive_a_configuration_that_keeps_its_options() {
     let other = ServerOptions::new(&ENGINE).unwrap();
     let made = |options| Arc::new(server_with(options, chain.clone(), key.clone_key()).unwrap());
     for version in [&TLS12, &TLS13] {
-        let client = narrow_client(version, |_| {});
+        let client = restricted_client(version, |_| {});
         let talk = |server: &Arc<ServerConfig>| {
             let done = Conversation::new(&client, server, BYTES).run().assert_done();
             done.client.connection().handshake_kind()

@@ -351,9 +351,9 @@ fn connect(version: Version, suite: CipherSuite) -> [(Keys, rustls::quic::Secret
     let identity = authority.issue(KeyType::P256);
     let engine = keyway_drivers::engine;
     let mut server = server_config(&engine(), identity.chain, identity.key, None).unwrap();
-    let mut narrow = (*provider(&engine())).clone();
-    narrow.cipher_suites.retain(|other| other.suite() == suite);
-    let mut client = rustls::ClientConfig::builder_with_provider(Arc::new(narrow))
+    let mut restricted = (*provider(&engine())).clone();
+    restricted.cipher_suites.retain(|other| other.suite() == suite);
+    let mut client = rustls::ClientConfig::builder_with_provider(Arc::new(restricted))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(authority.roots())

@@ -128,8 +128,8 @@ struct Folded<'b> {
 impl Folded<'_> {
     fn push(&mut self, mut text: &[u8]) {
         loop {
-            let room = LINE_BYTES_MAX - self.column;
-            let Some((fits, rest)) = text.split_at_checked(room) else { break };
+            let capacity = LINE_BYTES_MAX - self.column;
+            let Some((fits, rest)) = text.split_at_checked(capacity) else { break };
             if rest.is_empty() {
                 break;
             }

@@ -286,8 +286,8 @@ impl Import<'_> {
         self.report.passwords_hashed += group.hashed;
         for (scheme, count) in &group.unverified {
             let known = &mut self.report.passwords_unverified;
-            let room = known.len() < IMPORT_SCHEMES_MAX || known.contains_key(scheme);
-            let scheme = if room { scheme.clone() } else { "others".to_owned() };
+            let fits = known.len() < IMPORT_SCHEMES_MAX || known.contains_key(scheme);
+            let scheme = if fits { scheme.clone() } else { "others".to_owned() };
             *known.entry(scheme).or_default() += count;
         }
         self.group_bytes = 0;

@@ -12,12 +12,12 @@ pub(crate) struct Capped<'a> {
 
 impl Write for Capped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes_max.saturating_sub(self.out.len());
-        if text.len() <= room {
+        let capacity = self.bytes_max.saturating_sub(self.out.len());
+        if text.len() <= capacity {
             self.out.push_str(text);
             return Ok(());
         }
-        self.out.push_str(&text[..text.floor_char_boundary(room)]);
+        self.out.push_str(&text[..text.floor_char_boundary(capacity)]);
         Err(fmt::Error)
     }
 }

@@ -280,8 +280,8 @@ impl Conversation {
             }
             // A search needs no room before it is stepped.
             Some(tag::SEARCH_REQUEST) => false,
-            Some(tag::BIND_REQUEST) => in_flight > 0 || self.room() == 0,
-            _ => self.room() == 0,
+            Some(tag::BIND_REQUEST) => in_flight > 0 || self.capacity() == 0,
+            _ => self.capacity() == 0,
         }
     }
 
@@ -291,7 +291,7 @@ impl Conversation {
     }
 
     /// How many more bytes of answers may be held.
-    fn room(&self) -> usize {
+    fn capacity(&self) -> usize {
         let max = self.settings.limits.unread_answer_bytes_max;
         max.saturating_sub(self.outbox.unsent().len())
     }
@@ -403,7 +403,7 @@ impl Conversation {
     }
 
     fn start_search(&mut self, id: u32, search: Search) {
-        if self.room() == 0 {
+        if self.capacity() == 0 {
             self.journal.wait(id);
             self.searches.push_back((id, search));
         } else {
@@ -413,7 +413,7 @@ impl Conversation {
 
     /// Steps one search; it goes to the end of the line if there is more to it.
     fn step(&mut self, id: u32, mut search: Search) {
-        let budget = self.room().min(SEARCH_STEP_BYTES);
+        let budget = self.capacity().min(SEARCH_STEP_BYTES);
         let shared = &self.shared;
         let sent = search.sent();
         let out = &mut self.outbox.bytes;
@@ -440,7 +440,7 @@ impl Conversation {
     pub fn step_searches(&mut self) -> bool {
         let mut stepped = false;
         for _ in 0..self.searches.len() {
-            if self.room() == 0 || self.work_left == 0 {
+            if self.capacity() == 0 || self.work_left == 0 {
                 break;
             }
             let Some((id, search)) = self.searches.pop_front() else { break };
@@ -488,7 +488,7 @@ impl Conversation {
     /// Answers what has become ready; says whether anything has.
     pub fn poll_waiting(&mut self, context: &mut Context<'_>) -> bool {
         let mut any = false;
-        while !self.waiting.is_empty() && self.room() > 0 {
+        while !self.waiting.is_empty() && self.capacity() > 0 {
             let Poll::Ready(Some(finished)) = self.waiting.poll_next_unpin(context) else { break };
             any = true;
             self.finish(finished);

@@ -85,7 +85,7 @@ impl Client {
     }
 
     /// With a small receive buffer, so that little fits between here and the server.
-    pub async fn connect_narrow(address: SocketAddr) -> Client {
+    pub async fn connect_with_small_buffer(address: SocketAddr) -> Client {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         Client::over(socket.connect(address).await.unwrap())

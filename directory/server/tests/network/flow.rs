@@ -148,7 +148,7 @@ async fn searches_take_turns_and_all_their_answers_arrive() {
 
 /// A peer that has asked for far more than it reads.
 async fn slow_reader(server: &Running) -> Client {
-    let mut client = Client::connect_narrow(server.address).await;
+    let mut client = Client::connect_with_small_buffer(server.address).await;
     assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
     client.request_all((0..FLOOD).map(|_| everything()).collect()).await;
     client

@@ -28,11 +28,11 @@ pub(super) fn aes(key: &HeaderKey) -> Option<&MaskKey> {
 #[inline]
 pub(super) fn encrypt<const G: usize>(key: &MaskKey, mut states: [__m512i; G]) -> [__m512i; G] {
     let keys = &key.aes.round_keys[..=key.aes.rounds as usize];
-    let [first, cross @ .., last] = keys else { return states };
+    let [first, middle @ .., last] = keys else { return states };
     for state in &mut states {
         *state = _mm512_xor_si512(*state, broadcast(first));
     }
-    for key in cross {
+    for key in middle {
         let round_key = broadcast(key);
         for state in &mut states {
             *state = _mm512_aesenc_epi128(*state, round_key);
@@ -94,7 +94,7 @@ pub(super) fn unmask(backend: Gcm512, packets: &mut [Unprotect<'_>]) {
 
 }
 
-/// What is state of up to `G` times four messages or packets, a lane each.
+/// What is known of up to `G` times four messages or packets, a lane each.
 pub(super) struct BatchState<const G: usize> {
     /// Their nonces; of packets with their masks on, the largest numbers so far, each followed by the place where
     /// its header's number begins, and then the numbers found, each followed by its header's length.

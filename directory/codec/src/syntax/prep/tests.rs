@@ -50,7 +50,7 @@ fn blanks() {
 
 #[test]
 fn mapped_and_folded() {
-    let alike = [
+    let equal = [
         ("Straße", "STRASSE"),
         ("ẞ", "ss"),
         ("ﬁn", "FIN"),
@@ -66,7 +66,7 @@ fn mapped_and_folded() {
         ("a\u{0}\u{7f}b", "ab"),
         ("İ", "i\u{307}"),
     ];
-    for (one, other) in alike {
+    for (one, other) in equal {
         assert_eq!(ignore(one), ignore(other), "{one} {other}");
     }
     assert_ne!(exact("a", Part::Whole), exact("A", Part::Whole));

@@ -31,7 +31,7 @@ fn normal(rule: MatchingRule, value: impl AsRef<[u8]>) -> Option<Vec<u8>> {
 }
 
 /// All match each other.
-fn alike(rule: MatchingRule, values: &[&str]) {
+fn all_equal(rule: MatchingRule, values: &[&str]) {
     let first = normal(rule, values[0]);
     assert!(first.is_some(), "{}", values[0]);
     for value in values {
@@ -78,22 +78,25 @@ fn names_and_oids() {
 
 #[test]
 fn strings() {
-    alike(MatchingRule::CaseIgnore, &["Straße  1", " STRASSE 1 "]);
+    all_equal(MatchingRule::CaseIgnore, &["Straße  1", " STRASSE 1 "]);
     unlike(MatchingRule::CaseIgnore, &["a b", "ab", ""]);
     unlike(MatchingRule::CaseExact, &["a", "A"]);
-    alike(MatchingRule::CaseIgnoreIa5, &["a  B", " A b"]);
+    all_equal(MatchingRule::CaseIgnoreIa5, &["a  B", " A b"]);
     undefined(MatchingRule::CaseIgnoreIa5, &["ü"]);
     undefined(MatchingRule::CaseExactIa5Substrings, &["ü"]);
-    alike(MatchingRule::NumericString, &["12 3", " 123 "]);
+    all_equal(MatchingRule::NumericString, &["12 3", " 123 "]);
     undefined(MatchingRule::NumericString, &["1a", "１"]);
-    alike(MatchingRule::TelephoneNumber, &["+1 512-315 0280", "+15123150280", "+1 512 315-0280"]);
-    alike(MatchingRule::Boolean, &["TRUE", "true"]);
+    all_equal(
+        MatchingRule::TelephoneNumber,
+        &["+1 512-315 0280", "+15123150280", "+1 512 315-0280"],
+    );
+    all_equal(MatchingRule::Boolean, &["TRUE", "true"]);
     undefined(MatchingRule::Boolean, &["", "yes", "TRUE "]);
     unlike(MatchingRule::OctetString, &["a", "A", " a", ""]);
-    alike(MatchingRule::BitString, &["'0101'B"]);
+    all_equal(MatchingRule::BitString, &["'0101'B"]);
     unlike(MatchingRule::BitString, &["'0101'B", "'01010'B", "''B"]);
     undefined(MatchingRule::BitString, &["0101", "'012'B", "'01'b", "'"]);
-    alike(
+    all_equal(
         MatchingRule::Uuid,
         &["597ae2f6-16a6-1027-98f4-d28b5365dc14", "597AE2F6-16A6-1027-98F4-D28B5365DC14"],
     );
@@ -111,8 +114,11 @@ fn strings() {
 #[test]
 fn lists() {
     let rule = MatchingRule::CaseIgnoreList;
-    alike(rule, &["1234 Main St.$Anytown, CA 12345$USA", "1234  main st. $ ANYTOWN, ca 12345$usa"]);
-    alike(
+    all_equal(
+        rule,
+        &["1234 Main St.$Anytown, CA 12345$USA", "1234  main st. $ ANYTOWN, ca 12345$usa"],
+    );
+    all_equal(
         rule,
         &["\\241,000,000 Sweepstakes$PO Box 1000000", "\\241,000,000 sweepstakes$po box 1000000"],
     );
@@ -134,7 +140,7 @@ fn lists() {
 #[test]
 fn names() {
     let rule = MatchingRule::DistinguishedName;
-    alike(
+    all_equal(
         rule,
         &[
             "cn=A b+uidNumber=7,dc=Example",
@@ -143,13 +149,13 @@ fn names() {
         ],
     );
     unlike(rule, &["", "cn=a", "dc=a", "cn=a,dc=b", "cn=a+dc=b", "dc=b,cn=a", r"cn=a\,dc=b"]);
-    alike(rule, &["cn=a+cn=A", "cn=a"]);
+    all_equal(rule, &["cn=a+cn=A", "cn=a"]);
     undefined(rule, &["x=a", "cn", "cn=\u{fffd}", "uidNumber=x", "dc=ü"]);
     assert_eq!(normal(rule, b"cn=\xff"), None);
-    alike(rule, &[r"member=cn\=A\,dc\=b", r"member=CN\=a\, dc\=B"]);
+    all_equal(rule, &[r"member=cn\=A\,dc\=b", r"member=CN\=a\, dc\=B"]);
     unlike(MatchingRule::UniqueMember, &["cn=a", "cn=a#'0'B", "cn=a#'00'B", "cn=a#0"]);
-    alike(MatchingRule::UniqueMember, &["cn=A#'01'B", "cn=a#'01'B"]);
-    alike(rule, &[r"uniqueMember=cn\=A#'1'B", r"uniqueMember=CN\=a#'1'B"]);
+    all_equal(MatchingRule::UniqueMember, &["cn=A#'01'B", "cn=a#'01'B"]);
+    all_equal(rule, &[r"uniqueMember=cn\=A#'1'B", r"uniqueMember=CN\=a#'1'B"]);
 }
 
 /// Every name can be a value in a name; a name a megabyte deep must not overrun the stack.
@@ -165,14 +171,14 @@ fn names_in_names_end() {
 
 #[test]
 fn identifiers() {
-    alike(MatchingRule::ObjectIdentifier, &["2.5.4.3", "cn", "CN"]);
+    all_equal(MatchingRule::ObjectIdentifier, &["2.5.4.3", "cn", "CN"]);
     undefined(MatchingRule::ObjectIdentifier, &["", "sn", "2.5.4.03", "2"]);
-    alike(
+    all_equal(
         MatchingRule::ObjectIdentifierFirstComponent,
         &["cn", "2.5.4.3", "( 2.5.4.3 NAME 'cn' SUP name )", "(2.5.4.3)"],
     );
     undefined(MatchingRule::ObjectIdentifierFirstComponent, &["(", "()", "( )", "( x )"]);
-    alike(MatchingRule::IntegerFirstComponent, &["2", "( 2 FORM 2.5.15.3 )"]);
+    all_equal(MatchingRule::IntegerFirstComponent, &["2", "( 2 FORM 2.5.15.3 )"]);
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! `[log]` of the configuration, and the logs it is about.
+
+use crate::data::name;
+use keyway_server::log::{Access, Book};
+use std::path::PathBuf;
+
+/// `[log]` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where lines go.
+    pub to: To,
+    /// Where the files are; below the data folder unless it begins at the root.
+    pub folder: PathBuf,
+    /// How a line looks.
+    pub form: Form,
+    /// Which operations are written down.
+    pub access: Access,
+    /// Whether changes are.
+    pub audit: bool,
+    /// What happens to lines that come faster than they can be written.
+    pub when_full: WhenFull,
+    /// Size at which a file is put aside, in bytes.
+    pub file_bytes_max: u64,
+    /// How many files that were put aside are kept, of each log.
+    pub files_kept: u32,
+}
+
+/// Where lines go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// A file for each log.
+    Files,
+    /// All of them to standard error: for a journal or a container.
+    Stderr,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// The form of lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// `TIME LOG EVENT name=value ...`
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What happens to lines that come faster than they can be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// They are counted, and a line says how many they were.
+    #[default]
+    Drop,
+    /// Whoever has one waits.
+    Wait,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            to: To::Files,
+            folder: name::LOG.into(),
+            form: Form::Text,
+            access: Access::Refused,
+            audit: true,
+            when_full: WhenFull::Drop,
+            file_bytes_max: 64 << 20,
+            files_kept: 10,
+        }
+    }
+}
+
+/// The three logs, in the order of their files.
+pub const BOOKS: [&str; 3] = ["access", "error", "audit"];
+
+/// The place of a log among the three.
+pub fn place(book: Book) -> usize {
+    match book {
+        Book::Access => 0,
+        Book::Error(_) => 1,
+        Book::Audit => 2,
+    }
+}
