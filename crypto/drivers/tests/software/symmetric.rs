@@ -3,8 +3,7 @@
 use crate::{ENGINE, digest, hex, mac, open};
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use keyway_engine::{
-    Algorithm, Error, Key, NONCE_BYTES, Nonces, Operation, Parameters, Request, Session, TAG_BYTES,
-    Task,
+    Algorithm, Error, Key, NONCE_BYTES, Nonces, Operation, Parameters, Request, Session, Task,
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
