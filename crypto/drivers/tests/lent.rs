@@ -103,8 +103,10 @@ fn compare(driver: Arc<dyn Driver>, steps: &[Algorithm]) {
     });
     let made = done(&engine, &session, operations.collect());
     agree(driver.name(), steps, &made);
-    let inverse = |task: &Box<Task>| workload::inverse(&task.operation, task.result().unwrap());
-    let Some(inverses) = made.iter().map(inverse).collect::<Option<Vec<_>>>() else { return };
+    let inverse = |task: &Task| workload::inverse(&task.operation, task.result().unwrap());
+    let Some(inverses) = made.iter().map(|task| inverse(task)).collect::<Option<Vec<_>>>() else {
+        return;
+    };
     let back = done(&engine, &session, inverses);
     agree(driver.name(), steps, &back);
     for (blocks, pair) in (1..).zip(back.chunks(2)) {

@@ -103,7 +103,7 @@ impl Deref for Buffer {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Kind::Owned(bytes) => bytes,
-            Kind::Lent { memory, .. } => shared(memory),
+            Kind::Lent { memory, .. } => shared(&***memory),
         }
     }
 }
@@ -113,7 +113,7 @@ impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Kind::Owned(bytes) => bytes,
-            Kind::Lent { memory, .. } => exclusive(memory),
+            Kind::Lent { memory, .. } => exclusive(&mut ***memory),
         }
     }
 }
@@ -121,13 +121,13 @@ impl DerefMut for Buffer {
 /// Apart, so that the path of a buffer's own bytes is straight.
 #[cold]
 #[inline(never)]
-fn shared(memory: &Box<dyn Memory>) -> &[u8] {
+fn shared(memory: &dyn Memory) -> &[u8] {
     memory.bytes()
 }
 
 #[cold]
 #[inline(never)]
-fn exclusive(memory: &mut Box<dyn Memory>) -> &mut [u8] {
+fn exclusive(memory: &mut dyn Memory) -> &mut [u8] {
     memory.bytes_mut()
 }
 
