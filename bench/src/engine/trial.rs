@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use keyway_drivers::Pool;
 use keyway_engine::{
     Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow, Key, Kind,
-    NONCE_BYTES, Operation, Parameters, Place, Selection, Session, Step, TAG_BYTES, Task, Waker,
+    NONCE_BYTES, Operation, Parameters, Place, Selection, Session, Step, Task, Waker,
 };
 use keyway_test_drivers::{Card, Plan};
 use std::sync::Arc;

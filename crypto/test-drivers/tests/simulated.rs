@@ -31,7 +31,7 @@ fn text(number: u64, bytes: usize) -> Vec<u8> {
 }
 
 fn mac(session: &Session, number: u64, bytes: usize) -> Box<Task> {
-    let operation = Operation::Mac { data: text(number, bytes), out: vec![0; MAC_BYTES] };
+    let operation = Operation::mac(MAC, text(number, bytes));
     Task::tagged(session, operation, number)
 }
 
