@@ -12,6 +12,7 @@
 mod certificate;
 mod dn;
 mod filter;
+mod key_store;
 mod ldif;
 mod message;
 mod meter_page;
@@ -24,6 +25,7 @@ mod syntax;
 pub use certificate::certificate;
 pub use dn::dn;
 pub use filter::filter;
+pub use key_store::key_store;
 pub use ldif::ldif;
 pub use message::message;
 pub use meter_page::meter_page;
@@ -41,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     ("certificate", certificate),
     ("dn", dn),
     ("filter", filter),
+    ("key_store", key_store),
     ("ldif", ldif),
     ("message", message),
     ("meter_page", meter_page),

@@ -26,6 +26,8 @@ pub const TEST: &[Peer] = &[
     peer("xfsprogs", &["mkfs.xfs", "-V"]),
     peer("python3-venv", &["/usr/bin/python3", "-c", "import venv, ensurepip"]),
     peer("valgrind", &["valgrind", "--version"]),
+    peer("swtpm", &["swtpm", "--version"]),
+    peer("tpm2-tools", &["tpm2_unseal", "--version"]),
 ];
 
 /// What the longer tests use beside that.

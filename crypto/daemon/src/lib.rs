@@ -16,6 +16,7 @@
 mod admission;
 pub mod fair;
 mod handover;
+pub mod keys;
 pub mod limits;
 mod pump;
 mod request;

@@ -1,5 +1,6 @@
 //! Every bound of this crate, named, with its unit.
 
+use keyway_engine::Cost;
 use std::time::Duration;
 
 /// Most clients at a time.
@@ -62,3 +63,46 @@ impl Default for ClientLimits {
         }
     }
 }
+
+/// Length of a master key, in bytes.
+pub const MASTER_KEY_BYTES: usize = 32;
+/// What a passphrase costs to turn into a master key: the second choice of RFC 9106 § 4, 64 MiB and
+/// three passes. A few tenths of a second; it is done once a start.
+pub const PASSPHRASE_COST: Cost = Cost::Argon2 { memory_kib: 64 << 10, passes: 3, lanes: 4 };
+/// Most memory that the header of a store may ask for to take a passphrase, in KiB: 1 GiB.
+pub const PASSPHRASE_MEMORY_KIB_MAX: u32 = 1 << 20;
+/// Most passes that the header of a store may ask for.
+pub const PASSPHRASE_PASSES_MAX: u32 = 16;
+/// Most lanes that the header of a store may ask for.
+pub const PASSPHRASE_LANES_MAX: u32 = 16;
+
+/// Most keys of one store.
+pub const KEYS_MAX: usize = 4_096;
+/// Most versions of one key: one a month for twenty years.
+pub const VERSIONS_MAX: usize = 256;
+/// Most grants of one key.
+pub const GRANTS_MAX: usize = 64;
+/// Most algorithms of one key: those of RSA, and room for more.
+pub const ALGORITHMS_MAX: usize = 16;
+/// Longest private key or secret, in bytes. The longest of those that there are is one of RSA with
+/// 8,192 bits: about 4,700.
+pub const MATERIAL_BYTES_MAX: usize = 16 << 10;
+/// Longest text of PEM that holds one, in bytes.
+pub const PEM_BYTES_MAX: usize = 64 << 10;
+/// Longest path of an executable, in bytes: Linux' `PATH_MAX`.
+pub const EXECUTABLE_BYTES_MAX: usize = 4_096;
+/// Longest file of a store, in bytes: a key with as much of everything as it may have.
+pub const FILE_BYTES_MAX: usize = 8 << 20;
+/// Size of the generated RSA key of one who has no wish, in bits: good beyond 2030 (SP 800-57).
+pub const RSA_BITS: u32 = 3_072;
+
+/// Most bytes that are wrapped at a time: 1 MiB.
+pub const WRAPPED_BYTES_MAX: usize = 1 << 20;
+/// How often usage counts should be saved ([`KeyStore::save_usage`](crate::keys::KeyStore::save_usage)),
+/// in seconds. It bounds what a crash forgets.
+pub const USAGE_SAVE_S: u64 = 60;
+/// Past this length of the audit log, in bytes, refusals are not written any more, so that nobody
+/// fills the disk by asking: 64 MiB, about 300,000 lines. What managers do is always written.
+pub const AUDIT_REFUSALS_BYTES_MAX: u64 = 64 << 20;
+/// Longest sealed blob of a TPM, in bytes.
+pub const TPM_BLOB_BYTES_MAX: usize = 4_096;

@@ -30,7 +30,7 @@ pub mod worker_queue;
 pub use multibuffer::{multibuffer, multibuffer_on};
 pub use pool::{Pool, pool};
 pub use simd::{NoSuchBackend, SIMD_VARIABLE, chosen_backend, simd, simd_on};
-pub use software::software;
+pub use software::{generate_private_key, software};
 pub use verifier::{Clock, Remember, Verifier};
 
 use keyway_engine::{Builder, Driver, Engine};

@@ -28,14 +28,25 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
         Some(Named::Field) => return ffdh::open(algorithm, key),
         None => return Err(Error::Unsupported(algorithm)),
     };
+    let unfit = Error::InvalidKey("it is not a private key of this group");
     let key = match key {
         Key::Generate => PrivateKey::generate(named).map_err(|_| failed("no key was generated"))?,
-        Key::Secret(raw) => PrivateKey::from_private_key(named, raw)
-            .map_err(|_| Error::InvalidKey("it is not a private key of this group"))?,
+        Key::Secret(raw) => PrivateKey::from_private_key(named, raw).map_err(|_| unfit)?,
+        Key::Pkcs8(der) if algorithm == Algorithm::X25519 => {
+            let raw = der.strip_prefix(&X25519_PKCS8).ok_or(unfit)?;
+            PrivateKey::from_private_key(named, raw).map_err(|_| unfit)?
+        }
+        Key::Pkcs8(der) | Key::Sec1(der) if algorithm != Algorithm::X25519 => {
+            PrivateKey::from_private_key_der(named, der).map_err(|_| unfit)?
+        }
         _ => return Err(Error::Unsupported(algorithm)),
     };
     opened(Session { algorithm, key })
 }
+
+/// What a private key of X25519 has before its 32 bytes (RFC 8410 § 7): a sequence of version 0, the
+/// algorithm, and two octet strings, one in the other. The library reads this of other curves only.
+const X25519_PKCS8: [u8; 16] = [0x30, 46, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x6e, 4, 34, 4, 32];
 
 struct Session {
     algorithm: Algorithm,

@@ -15,42 +15,48 @@ pub(super) fn named(algorithm: Algorithm) -> Option<&'static kem::Algorithm> {
 
 pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
     let named = named(algorithm).ok_or(Error::Unsupported(algorithm))?;
-    let key = match key {
+    let pair = match key {
         Key::None => None,
         Key::Generate => {
-            let key = DecapsulationKey::generate(named);
-            Some(key.map_err(|_| failed("no key was generated"))?)
+            let made = DecapsulationKey::generate(named).and_then(|key| {
+                let public = key.encapsulation_key()?.key_bytes()?.as_ref().to_vec();
+                Ok((key, public))
+            });
+            Some(made.map_err(|_| failed("no key was generated"))?)
         }
         Key::Secret(raw) => {
-            let key = DecapsulationKey::new(named, raw);
-            Some(key.map_err(|_| Error::InvalidKey("it is not a decapsulation key"))?)
+            let unfit = Error::InvalidKey("it is not a decapsulation key");
+            let key = DecapsulationKey::new(named, raw).map_err(|_| unfit)?;
+            Some((key, public_half(algorithm, raw).ok_or(unfit)?.to_vec()))
         }
         _ => return Err(Error::Unsupported(algorithm)),
     };
-    opened(Session { named, key })
+    opened(Session { named, pair })
+}
+
+/// The encapsulation key within a decapsulation key: before a digest of it and a seed, of 32 bytes each
+/// (FIPS 203, algorithm 16). The library does not give it out.
+fn public_half(algorithm: Algorithm, raw: &[u8]) -> Option<&[u8]> {
+    let end = raw.len().checked_sub(64)?;
+    raw.get(end.checked_sub(algorithm.public_key_bytes()?)?..end)
 }
 
 struct Session {
     named: &'static kem::Algorithm,
-    key: Option<DecapsulationKey>,
+    /// With its public half.
+    pair: Option<(DecapsulationKey, Vec<u8>)>,
 }
 
 impl Session {
-    fn key(&self) -> Result<&DecapsulationKey, Error> {
-        self.key.as_ref().ok_or(Error::invalid_request("the session has no private key"))
+    fn pair(&self) -> Result<&(DecapsulationKey, Vec<u8>), Error> {
+        self.pair.as_ref().ok_or(Error::invalid_request("the session has no private key"))
     }
 }
 
 impl DriverSession for Session {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         match request {
-            Request::PublicKey { out } => {
-                let public = self.key()?.encapsulation_key().and_then(|key| key.key_bytes());
-                let public = public.map_err(|_| {
-                    Error::invalid_request("a raw key does not show its public half")
-                })?;
-                put(public.as_ref(), out)
-            }
+            Request::PublicKey { out } => put(&self.pair()?.1, out),
             Request::Encapsulate { peer, ciphertext, secret } => {
                 // FIPS 203 § 7.2: length and modulus of the peer's key are checked.
                 let peer = EncapsulationKey::new(self.named, peer);
@@ -60,7 +66,7 @@ impl DriverSession for Session {
                 put(sealed.as_ref(), ciphertext)
             }
             Request::Decapsulate { ciphertext, secret } => {
-                let shared = self.key()?.decapsulate((*ciphertext).into());
+                let shared = self.pair()?.0.decapsulate((*ciphertext).into());
                 put(shared.map_err(|_| Error::Authentication)?.as_ref(), secret)
             }
             other => misfit(other),

@@ -13,6 +13,7 @@ mod encryption;
 mod exchange;
 #[cfg(feature = "ffdh")]
 mod ffdh;
+mod generate;
 mod hkdf;
 mod kem;
 mod mac;
@@ -32,6 +33,8 @@ use absent as password;
 #[cfg(not(feature = "xts"))]
 use absent as xts;
 
+pub use generate::generate_private_key;
+
 use crate::simd::{is_packet, open_portable};
 use keyway_engine::{
     Algorithm, Driver, DriverSession, DriverStream, Error, Field, Kind, Request, Step, Wanted,
@@ -48,7 +51,8 @@ const NAME: &str = "software";
 /// - QUIC's packets: packet keys. Its masks: a secret.
 /// - HKDF: a secret or an extraction.
 /// - Exchange: a generated key or a raw one (RFC 7748 § 5; SEC 1 § 2.3.7; for ffdhe groups a
-///   big-endian exponent of 29, 35 or 41 bytes at least, after the group, and 48 at most).
+///   big-endian exponent of 29, 35 or 41 bytes at least, after the group, and 48 at most). X25519
+///   takes PKCS#8 too, ECDH PKCS#8 and SEC 1.
 /// - Encapsulation: none, a generated key or a raw one (FIPS 203 § 7.1).
 /// - Signatures: none; ECDSA PKCS#8, SEC 1 or a generated one; EdDSA and ML-DSA PKCS#8 or a
 ///   generated one; RSA PKCS#8 or PKCS#1, of 2,048 to 8,192 bits.

@@ -15,7 +15,7 @@ use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 pub(super) struct Named {
     verification: &'static dyn VerificationAlgorithm,
     public_key: PublicKey,
-    signing: Option<Signing>,
+    pub signing: Option<Signing>,
 }
 
 /// How public keys are encoded.
@@ -30,7 +30,7 @@ enum PublicKey {
 }
 
 #[derive(Clone, Copy)]
-enum Signing {
+pub(super) enum Signing {
     /// With the longest DER signature in bytes: two integers of the group's size and a bit.
     Ecdsa(&'static EcdsaSigningAlgorithm, usize),
     Ed25519,

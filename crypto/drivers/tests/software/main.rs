@@ -3,6 +3,7 @@
 mod compression;
 mod encryption;
 mod ffdh;
+mod generate;
 mod misuse;
 mod signing;
 mod symmetric;

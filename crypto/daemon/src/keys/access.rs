@@ -1,0 +1,260 @@
+//! Who may do what with a key.
+
+use keyway_engine::{Algorithm, Direction, Kind, Request};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What a key may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Make signatures.
+    Sign,
+    /// Open, decrypt and decapsulate.
+    Decrypt,
+    /// Seal and encrypt.
+    Encrypt,
+    /// Make MACs, which is also how they are verified.
+    Mac,
+    /// Derive keys (HKDF).
+    Derive,
+    /// Agree on a secret (Diffie-Hellman).
+    Agree,
+    /// Wrap sessions and keys that leave the daemon. Such a key does nothing else, as whoever could
+    /// decrypt with it would see what is wrapped.
+    Wrap,
+}
+
+impl Purpose {
+    /// Every purpose.
+    pub const ALL: [Purpose; 7] = [
+        Purpose::Sign,
+        Purpose::Decrypt,
+        Purpose::Encrypt,
+        Purpose::Mac,
+        Purpose::Derive,
+        Purpose::Agree,
+        Purpose::Wrap,
+    ];
+
+    /// Its name, in flags and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Purpose::Sign => "sign",
+            Purpose::Decrypt => "decrypt",
+            Purpose::Encrypt => "encrypt",
+            Purpose::Mac => "mac",
+            Purpose::Derive => "derive",
+            Purpose::Agree => "agree",
+            Purpose::Wrap => "wrap",
+        }
+    }
+
+    /// What a request needs; `None` for one that needs no secret, like to verify.
+    pub fn of(request: &Request<'_>) -> Option<Purpose> {
+        match request {
+            Request::Sign { .. } => Some(Purpose::Sign),
+            Request::Open { .. }
+            | Request::Unprotect { .. }
+            | Request::Decrypt { .. }
+            | Request::Decapsulate { .. }
+            | Request::PrivateDecrypt { .. }
+            | Request::Chain { direction: Direction::Unprotect, .. } => Some(Purpose::Decrypt),
+            Request::Seal { .. }
+            | Request::Protect { .. }
+            | Request::Mask { .. }
+            | Request::Encrypt { .. }
+            | Request::Chain { direction: Direction::Protect, .. } => Some(Purpose::Encrypt),
+            Request::Mac { .. } => Some(Purpose::Mac),
+            Request::Expand { .. } => Some(Purpose::Derive),
+            Request::Agree { .. } => Some(Purpose::Agree),
+            Request::Compress { .. }
+            | Request::Decompress { .. }
+            | Request::Digest { .. }
+            | Request::PublicKey { .. }
+            | Request::Encapsulate { .. }
+            | Request::Verify { .. }
+            | Request::PublicEncrypt { .. }
+            | Request::Random { .. }
+            | Request::Derive { .. } => None,
+        }
+    }
+
+    /// Whether only a key's newest version serves it. With older ones, what was made before them is
+    /// read and verified, and nothing new is made.
+    pub(crate) const fn needs_newest(self) -> bool {
+        matches!(self, Purpose::Sign | Purpose::Encrypt | Purpose::Wrap)
+    }
+}
+
+/// Several purposes. Shown and parsed as their names with commas between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purposes(u8);
+
+impl Purposes {
+    /// None.
+    pub const NONE: Purposes = Purposes(0);
+
+    /// What an algorithm's keys can serve; none for one that has no key to keep.
+    pub const fn of(algorithm: Algorithm) -> Purposes {
+        const fn set(purposes: &[Purpose]) -> Purposes {
+            let (mut bits, mut at) = (0, 0);
+            while at < purposes.len() {
+                bits |= 1 << purposes[at] as u8;
+                at += 1;
+            }
+            Purposes(bits)
+        }
+        match (algorithm, algorithm.kind()) {
+            (Algorithm::Aes256Gcm, _) => set(&[Purpose::Encrypt, Purpose::Decrypt, Purpose::Wrap]),
+            (_, Kind::Aead | Kind::Cipher) => set(&[Purpose::Encrypt, Purpose::Decrypt]),
+            (_, Kind::Mac) => set(&[Purpose::Mac]),
+            (_, Kind::Hkdf) => set(&[Purpose::Derive]),
+            (_, Kind::Exchange) => set(&[Purpose::Agree]),
+            (_, Kind::Kem | Kind::Encryption) => set(&[Purpose::Decrypt]),
+            (_, Kind::Signature) => set(&[Purpose::Sign]),
+            _ => Purposes::NONE,
+        }
+    }
+
+    /// Whether it is among them.
+    pub const fn contains(self, purpose: Purpose) -> bool {
+        self.0 & 1 << purpose as u8 != 0
+    }
+
+    /// Whether all of the others are among them.
+    pub const fn covers(self, others: Purposes) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// These and the others.
+    #[must_use]
+    pub const fn and(self, others: Purposes) -> Purposes {
+        Purposes(self.0 | others.0)
+    }
+
+    /// These without the others.
+    #[must_use]
+    pub const fn without(self, others: Purposes) -> Purposes {
+        Purposes(self.0 & !others.0)
+    }
+
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = Purpose> {
+        Purpose::ALL.into_iter().filter(move |purpose| self.contains(*purpose))
+    }
+
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u8) -> Option<Purposes> {
+        (bits >> Purpose::ALL.len() == 0).then_some(Purposes(bits))
+    }
+}
+
+impl From<Purpose> for Purposes {
+    fn from(purpose: Purpose) -> Self {
+        Purposes(1 << purpose as u8)
+    }
+}
+
+impl FromIterator<Purpose> for Purposes {
+    fn from_iter<I: IntoIterator<Item = Purpose>>(purposes: I) -> Self {
+        purposes.into_iter().fold(Purposes::NONE, |all, purpose| all.and(purpose.into()))
+    }
+}
+
+impl fmt::Display for Purposes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, purpose) in self.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write!(f, "{comma}{}", purpose.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Purposes {
+    type Err = UnknownPurpose;
+
+    fn from_str(names: &str) -> Result<Self, UnknownPurpose> {
+        let named = |name: &str| Purpose::ALL.into_iter().find(|purpose| purpose.name() == name);
+        names.split(',').map(|name| named(name.trim()).ok_or(UnknownPurpose)).collect()
+    }
+}
+
+/// No purpose has that name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownPurpose;
+
+impl fmt::Display for UnknownPurpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("purposes are sign, decrypt, encrypt, mac, derive, agree and wrap")
+    }
+}
+
+impl std::error::Error for UnknownPurpose {}
+
+/// The process that asks, as the kernel says (`SO_PEERCRED`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Its effective user.
+    pub uid: u32,
+    /// Its effective group; groups that it has beside that do not count.
+    pub gid: u32,
+    /// Its number.
+    pub pid: u32,
+    /// What it executes, if that could be found out.
+    pub executable: Option<PathBuf>,
+}
+
+/// Whom a grant is for: callers of whom everything that is given here is true. Where nothing is
+/// given, everybody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// Only this user.
+    pub uid: Option<u32>,
+    /// Only this group.
+    pub gid: Option<u32>,
+    /// Only this program. As safe as the folder it is in, and no more: who may trace or inject code
+    /// into a process of it is it.
+    pub executable: Option<PathBuf>,
+}
+
+impl Who {
+    /// No condition.
+    pub const EVERYBODY: Who = Who { uid: None, gid: None, executable: None };
+
+    /// Whether it is for this caller.
+    pub fn is(&self, caller: &Caller) -> bool {
+        self.uid.is_none_or(|uid| uid == caller.uid)
+            && self.gid.is_none_or(|gid| gid == caller.gid)
+            && (self.executable.is_none() || self.executable == caller.executable)
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Who { uid, gid, executable } = self;
+        let uid = uid.map(|uid| format!("uid {uid}"));
+        let gid = gid.map(|gid| format!("gid {gid}"));
+        let executable = executable.as_ref().map(|path| path.display().to_string());
+        let given: Vec<_> = [uid, gid, executable].into_iter().flatten().collect();
+        if given.is_empty() { f.write_str("everybody") } else { f.write_str(&given.join(", ")) }
+    }
+}
+
+/// Somebody may do something with a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Who.
+    pub who: Who,
+    /// What.
+    pub purposes: Purposes,
+}

@@ -1,0 +1,157 @@
+//! Files that are there whole and durable, or not at all, and for their owner alone.
+
+use super::error::Error;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Of folders.
+const FOLDER_MODE: u32 = 0o700;
+/// Of files.
+pub(crate) const FILE_MODE: u32 = 0o600;
+/// What keeps a second process out.
+const LOCK: &str = "lock";
+/// What is behind a file's name while it is written.
+pub(crate) const DRAFT: &str = ".new";
+
+/// Makes a folder for the owner alone, if it is not there. Those above it must be.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Err(why) if why.kind() != ErrorKind::AlreadyExists => {
+            Err(Error::system("make the folder", path)(why))
+        }
+        Err(_) => private_folder(path),
+        Ok(()) => sync_folder(parent(path)),
+    }
+}
+
+/// That it is a folder that is the owner's alone.
+pub(crate) fn private_folder(path: &Path) -> Result<(), Error> {
+    let metadata = fs::metadata(path).map_err(Error::system("open the folder", path))?;
+    if !metadata.is_dir() {
+        return Err(Error::system("open the folder", path)(ErrorKind::NotADirectory.into()));
+    }
+    private(path, &metadata)
+}
+
+fn private(path: &Path, metadata: &Metadata) -> Result<(), Error> {
+    let owned = metadata.uid() == rustix::process::geteuid().as_raw();
+    let exposed = metadata.mode() & 0o077 != 0;
+    if owned && !exposed { Ok(()) } else { Err(Error::Exposed(path.to_owned())) }
+}
+
+/// Takes the folder for this process, until the file that is returned is closed.
+pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(LOCK);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+    let file = options.open(&path).map_err(Error::system("lock", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse(folder.to_owned())),
+        Err(TryLockError::Error(why)) => Err(Error::system("lock", &path)(why)),
+    }
+}
+
+/// Reads a file whole, if it is there, which nobody but its owner may be able to read.
+pub(crate) fn read(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
+    read_checked(path, bytes_max, private)
+}
+
+/// The same, whoever may read it.
+pub(crate) fn read_any(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
+    read_checked(path, bytes_max, |_, _| Ok(()))
+}
+
+fn read_checked(
+    path: &Path,
+    bytes_max: usize,
+    check: impl Fn(&Path, &Metadata) -> Result<(), Error>,
+) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
+    let file = match File::open(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(Error::system("open", path))?,
+    };
+    let metadata = file.metadata().map_err(Error::system("open", path))?;
+    check(path, &metadata)?;
+    if !metadata.is_file() {
+        return Err(Error::damaged(path, "it is no plain file"));
+    }
+    let most = bytes_max as u64;
+    // With room for all of it no copy is left behind where it outgrew its place.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(metadata.len().min(most) as usize + 2));
+    file.take(most + 1).read_to_end(&mut bytes).map_err(Error::system("read", path))?;
+    if bytes.len() > bytes_max {
+        return Err(Error::damaged(path, "it is longer than any such file can be"));
+    }
+    Ok(Some(bytes))
+}
+
+/// Puts a file in place. What was there before stays there if that fails.
+pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    written(path, bytes, |draft| fs::rename(draft, path))
+}
+
+/// The same where none was before.
+pub(crate) fn put_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    written(path, bytes, |draft| {
+        fs::hard_link(draft, path)?;
+        fs::remove_file(draft)
+    })
+}
+
+fn written(
+    path: &Path,
+    bytes: &[u8],
+    place: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> Result<(), Error> {
+    let draft = draft(path);
+    let done = (|| {
+        remove_if_there(&draft)?;
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(FILE_MODE).open(&draft)?;
+        file.write_all(bytes)?;
+        // Whatever the umask is.
+        file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+        file.sync_all()?;
+        place(&draft)?;
+        File::open(parent(path))?.sync_all()
+    })();
+    done.map_err(|why| {
+        // What could not be written is not worth a second complaint.
+        let _ = fs::remove_file(&draft);
+        Error::system("write", path)(why)
+    })
+}
+
+/// Removes a file, for good.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    fs::remove_file(path).map_err(Error::system("remove", path))?;
+    sync_folder(parent(path))
+}
+
+fn draft(path: &Path) -> PathBuf {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(DRAFT);
+    PathBuf::from(draft)
+}
+
+fn remove_if_there(path: &Path) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn sync_folder(path: &Path) -> Result<(), Error> {
+    File::open(path).and_then(|it| it.sync_all()).map_err(Error::system("sync the folder", path))
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,163 @@
+//! What can go wrong with the key store, and who is at fault.
+
+use keyway_engine::Blame;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why the store did not do what it was asked to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// To one who wants to use a key: there is none of that name, or it is not for him. Which of the
+    /// two, only the audit log says.
+    Refused,
+    /// There is a store in the folder.
+    StoreExists(PathBuf),
+    /// The name is none that a key can have.
+    Name,
+    /// There is a key of that name.
+    Exists(String),
+    /// There is no key of that name.
+    NoSuchKey(String),
+    /// Nothing that was granted is for this caller. Who wants to use a key sees [`Error::Refused`].
+    NotAllowed(String),
+    /// The key is revoked, and nobody may use it.
+    Revoked(String),
+    /// The key is in use: what is to be deleted is revoked before.
+    NotRevoked(String),
+    /// Key, algorithm and purpose do not go together.
+    Unfit(&'static str),
+    /// The material is no key, or none that the engine takes.
+    Material(&'static str),
+    /// What was wrapped is not authentic, or is for another key or context.
+    Unwrap,
+    /// A stated limit.
+    Limit {
+        /// What there would be too many of.
+        of: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The engine refused.
+    Engine(keyway_engine::Error),
+    /// It is not the master key that the store was made with.
+    WrongMaster(PathBuf),
+    /// The file is not what this store wrote. It was left as it is.
+    Damaged {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Others than the owner may read or change what only he should.
+    Exposed(PathBuf),
+    /// Another process has the store open.
+    InUse(PathBuf),
+    /// A tool of the TPM failed.
+    Tpm {
+        /// Which one.
+        tool: &'static str,
+        /// What it said, or the system.
+        why: String,
+    },
+    /// The system refused.
+    System {
+        /// To do what.
+        doing: &'static str,
+        /// With which file.
+        file: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+}
+
+impl Error {
+    /// Who is at fault.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Error::Engine(why) => why.blame(),
+            Error::Limit { .. } => Blame::Limit,
+            Error::Unwrap => Blame::Peer,
+            Error::Damaged { .. } | Error::Tpm { .. } | Error::System { .. } => Blame::System,
+            _ => Blame::Caller,
+        }
+    }
+
+    pub(crate) fn system(doing: &'static str, file: &Path) -> impl FnOnce(io::Error) -> Self {
+        let file = file.to_owned();
+        move |why| Error::System { doing, file, why }
+    }
+
+    pub(crate) fn damaged(file: &Path, what: &'static str) -> Self {
+        Error::Damaged { file: file.to_owned(), what }
+    }
+}
+
+impl From<keyway_engine::Error> for Error {
+    fn from(why: keyway_engine::Error) -> Self {
+        Error::Engine(why)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Refused => f.write_str("there is no key of that name that you may use"),
+            Error::StoreExists(folder) => {
+                write!(f, "{}: there is a key store already", folder.display())
+            }
+            Error::Name => write!(
+                f,
+                "a key's name has lower-case letters, digits, dashes, dots and underscores, {} at most",
+                keyway_engine::limits::KEY_NAME_BYTES_MAX
+            ),
+            Error::Exists(name) => write!(f, "there is a key `{name}` already"),
+            Error::NoSuchKey(name) => write!(f, "there is no key `{name}`"),
+            Error::NotAllowed(name) => write!(f, "key `{name}` is not allowed to this caller"),
+            Error::Revoked(name) => write!(f, "key `{name}` is revoked"),
+            Error::NotRevoked(name) => {
+                write!(f, "key `{name}` is in use; revoke it before it is deleted")
+            }
+            Error::Unfit(why) => f.write_str(why),
+            Error::Material(why) => write!(f, "that is no key to import: {why}"),
+            Error::Unwrap => f.write_str(
+                "what was wrapped is not authentic, or was wrapped for another key or context",
+            ),
+            Error::Limit { of, most } => write!(f, "there may be at most {most} {of}"),
+            Error::Engine(why) => why.fmt(f),
+            Error::WrongMaster(folder) => write!(
+                f,
+                "{}: this is not the master key that the store was made with",
+                folder.display()
+            ),
+            Error::Damaged { file, what } => write!(
+                f,
+                "{}: {what}; the file was left as it is: restore it from a backup, or move it away",
+                file.display()
+            ),
+            Error::Exposed(path) => write!(
+                f,
+                "{}: others than this user may get at it; make it his and take their rights (chmod go=)",
+                path.display()
+            ),
+            Error::InUse(folder) => {
+                write!(f, "{}: another process has the store open", folder.display())
+            }
+            Error::Tpm { tool, why } => write!(f, "the TPM: {tool}: {why}"),
+            Error::System { doing, file, why } => {
+                write!(f, "cannot {doing} {}: {why}", file.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Engine(why) => Some(why),
+            Error::System { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}

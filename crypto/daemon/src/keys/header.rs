@@ -1,0 +1,117 @@
+//! The file `store`: whose the folder is, and what its master key is made from. Nothing in it is
+//! secret.
+//!
+//! `KWYSTORE`, version of the format (2 bytes, little-endian), what [`Saved`] has in postcard's form,
+//! CRC-32 of all that (4 bytes, little-endian). The checksum tells a spoilt file from a wrong master
+//! key; who changes the file on purpose only makes the master key wrong.
+
+use crate::limits;
+use keyway_engine::Cost;
+use serde::{Deserialize, Serialize};
+
+/// What every header begins with.
+const MAGIC: &[u8; 8] = b"KWYSTORE";
+/// The only version of the format.
+const VERSION: u16 = 1;
+/// Length of a store's identity, in bytes.
+pub(crate) const ID_BYTES: usize = 16;
+/// Length of the salt of a passphrase, in bytes (RFC 9106 § 3.1).
+pub(crate) const SALT_BYTES: usize = 16;
+/// Length of what says whether a master key is the right one, in bytes.
+pub(crate) const CHECK_BYTES: usize = 32;
+
+const CHECKSUM_BYTES: usize = 4;
+
+/// What the file `store` says, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Random: no other store has it.
+    pub id: [u8; ID_BYTES],
+    /// How a passphrase becomes the master key; `None` where the master key is given itself.
+    pub passphrase: Option<PassphraseHeader>,
+    /// What the right master key, and no other, gives.
+    pub check: [u8; CHECK_BYTES],
+}
+
+/// What a passphrase is hashed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassphraseHeader {
+    /// Random.
+    pub salt: [u8; SALT_BYTES],
+    /// What it costs, in the bounds of [`limits`].
+    pub cost: Cost,
+}
+
+/// The saved form.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    id: [u8; ID_BYTES],
+    passphrase: Option<SavedPassphrase>,
+    check: [u8; CHECK_BYTES],
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedPassphrase {
+    salt: [u8; SALT_BYTES],
+    memory_kib: u32,
+    passes: u32,
+    lanes: u32,
+}
+
+impl Header {
+    /// Reads the bytes of the file.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or("it is not the header of a key store")?;
+        let (version, rest) = rest.split_first_chunk().ok_or(SPOILT)?;
+        if u16::from_le_bytes(*version) != VERSION {
+            return Err("a later version of this program wrote it, or it is spoilt");
+        }
+        let (_, checksum) = rest.split_last_chunk::<CHECKSUM_BYTES>().ok_or(SPOILT)?;
+        let covered = bytes.len() - CHECKSUM_BYTES;
+        let sum = crc32fast::hash(bytes.get(..covered).ok_or(SPOILT)?);
+        if u32::from_le_bytes(*checksum) != sum {
+            return Err(SPOILT);
+        }
+        let body = rest.len() - CHECKSUM_BYTES;
+        let (saved, rest) = postcard::take_from_bytes::<Saved>(rest.get(..body).ok_or(SPOILT)?)
+            .map_err(|_| SPOILT)?;
+        if !rest.is_empty() {
+            return Err(SPOILT);
+        }
+        let passphrase = saved.passphrase.map(SavedPassphrase::check).transpose()?;
+        Ok(Header { id: saved.id, passphrase, check: saved.check })
+    }
+
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let passphrase = self.passphrase.as_ref().and_then(|PassphraseHeader { salt, cost }| {
+            let Cost::Argon2 { memory_kib, passes, lanes } = *cost else { return None };
+            Some(SavedPassphrase { salt: *salt, memory_kib, passes, lanes })
+        });
+        let saved = Saved { id: self.id, passphrase, check: self.check };
+        let bytes = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
+        // Writing to a vector cannot fail.
+        let mut bytes = postcard::to_extend(&saved, bytes).unwrap_or_default();
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        bytes
+    }
+}
+
+impl SavedPassphrase {
+    /// A cost that nobody would choose would keep the daemon from starting.
+    fn check(self) -> Result<PassphraseHeader, &'static str> {
+        let SavedPassphrase { salt, memory_kib, passes, lanes } = self;
+        let fits = memory_kib <= limits::PASSPHRASE_MEMORY_KIB_MAX
+            && (1..=limits::PASSPHRASE_PASSES_MAX).contains(&passes)
+            && (1..=limits::PASSPHRASE_LANES_MAX).contains(&lanes)
+            && memory_kib / 8 >= lanes;
+        let cost = Cost::Argon2 { memory_kib, passes, lanes };
+        fits.then_some(PassphraseHeader { salt, cost })
+            .ok_or("the cost that it gives for the passphrase is out of bounds")
+    }
+}
+
+const SPOILT: &str = "it is spoilt";

@@ -1,0 +1,330 @@
+//! A key, as it lives and as it is saved.
+//!
+//! Saved it is [`Saved`] in postcard's form, sealed by [`super::sealed`]. Its name is not among what is
+//! saved: it is that of the file, and the seal is bound to it.
+
+use super::access::{Grant, Purpose, Purposes, Who};
+use crate::limits;
+use keyway_engine::{Algorithm, Key, Kind};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use zeroize::Zeroizing;
+
+/// A key with all its versions, checked: what the rules below forbid is in none.
+#[derive(Clone)]
+pub struct Record {
+    pub(crate) name: String,
+    pub(crate) algorithms: Vec<Algorithm>,
+    pub(crate) purposes: Purposes,
+    pub(crate) grants: Vec<Grant>,
+    /// Seconds since 1970.
+    pub(crate) created_s: u64,
+    /// When it was revoked, if it is; seconds since 1970.
+    pub(crate) revoked_s: Option<u64>,
+    /// One at least, the newest last.
+    pub(crate) versions: Vec<Arc<Version>>,
+}
+
+/// One version of a key.
+pub(crate) struct Version {
+    /// From 1 on, higher for newer ones.
+    pub number: u32,
+    /// Seconds since 1970.
+    pub created_s: u64,
+    pub encoding: Encoding,
+    pub material: Zeroizing<Vec<u8>>,
+    /// As [`Session::public_key`](keyway_engine::Session::public_key) gives it; empty if there is none.
+    pub public: Vec<u8>,
+    /// Requests that were done under it.
+    pub uses: Arc<AtomicU64>,
+    /// The same as it was when the key was saved last; anything else where that failed.
+    pub saved_uses: AtomicU64,
+}
+
+/// What a key's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// The key itself.
+    Secret,
+    /// A private key as PKCS#8, DER.
+    Pkcs8,
+    /// An RSA private key as PKCS#1, DER.
+    Pkcs1,
+    /// A private key of an elliptic curve as SEC 1, DER.
+    Sec1,
+}
+
+impl Encoding {
+    const ALL: [Encoding; 4] = [Encoding::Secret, Encoding::Pkcs8, Encoding::Pkcs1, Encoding::Sec1];
+
+    /// What the engine calls a key of these bytes.
+    pub fn key(self, material: &[u8]) -> Key<'_> {
+        match self {
+            Encoding::Secret => Key::Secret(material),
+            Encoding::Pkcs8 => Key::Pkcs8(material),
+            Encoding::Pkcs1 => Key::Pkcs1(material),
+            Encoding::Sec1 => Key::Sec1(material),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Saved<'a> {
+    #[serde(borrow)]
+    algorithms: Vec<&'a str>,
+    purposes: u8,
+    #[serde(borrow)]
+    grants: Vec<SavedGrant<'a>>,
+    created_s: u64,
+    revoked_s: Option<u64>,
+    #[serde(borrow)]
+    versions: Vec<SavedVersion<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedGrant<'a> {
+    uid: Option<u32>,
+    gid: Option<u32>,
+    executable: Option<&'a [u8]>,
+    purposes: u8,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedVersion<'a> {
+    number: u32,
+    created_s: u64,
+    encoding: u8,
+    material: &'a [u8],
+    public: &'a [u8],
+    uses: u64,
+}
+
+/// More than a saved form has beside its strings, in bytes: for each grant and version, and for the
+/// rest.
+const OVERHEAD_BYTES: usize = 64;
+
+impl Record {
+    /// Reads what was saved.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, &'static str> {
+        let (saved, rest) = postcard::take_from_bytes::<Saved<'_>>(bytes).map_err(|_| SPOILT)?;
+        if !rest.is_empty() {
+            return Err(SPOILT);
+        }
+        let unknown = "it is for an algorithm that this version of the program does not know";
+        let algorithms = saved.algorithms.iter().map(|name| name.parse().map_err(|_| unknown));
+        let record = Record {
+            name: name.to_owned(),
+            algorithms: algorithms.collect::<Result<_, _>>()?,
+            purposes: Purposes::from_bits(saved.purposes).ok_or(SPOILT)?,
+            grants: saved
+                .grants
+                .iter()
+                .map(SavedGrant::check)
+                .collect::<Option<_>>()
+                .ok_or(SPOILT)?,
+            created_s: saved.created_s,
+            revoked_s: saved.revoked_s,
+            versions: saved
+                .versions
+                .iter()
+                .map(|version| version.check().map(Arc::new))
+                .collect::<Option<_>>()
+                .ok_or(SPOILT)?,
+        };
+        check_use(&record.algorithms, record.purposes)?;
+        let ascending = record.versions.is_sorted_by(|one, next| one.number < next.number);
+        let versions = 1..=limits::VERSIONS_MAX;
+        if !ascending
+            || !versions.contains(&record.versions.len())
+            || record.grants.len() > limits::GRANTS_MAX
+            || !record.grants.iter().all(|grant| record.purposes.covers(grant.purposes))
+        {
+            return Err(SPOILT);
+        }
+        Ok(record)
+    }
+
+    /// What is saved, the usage counts as they were noted last.
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let algorithms = self.algorithms.iter().map(|algorithm| algorithm.name()).collect();
+        let saved = Saved {
+            algorithms,
+            purposes: self.purposes.bits(),
+            grants: self.grants.iter().map(SavedGrant::new).collect(),
+            created_s: self.created_s,
+            revoked_s: self.revoked_s,
+            versions: self.versions.iter().map(|version| SavedVersion::new(version)).collect(),
+        };
+        let grants = saved.grants.iter().map(|it| it.executable.map_or(0, <[u8]>::len));
+        let versions = saved.versions.iter().map(|it| it.material.len() + it.public.len());
+        let strings = saved.algorithms.iter().map(|name| name.len() + OVERHEAD_BYTES);
+        let room = grants.chain(versions).map(|bytes| bytes + OVERHEAD_BYTES).chain(strings);
+        // With room for all of it no copy is left behind where it outgrew its place.
+        let bytes = Vec::with_capacity(room.sum::<usize>() + OVERHEAD_BYTES);
+        // Writing to a vector cannot fail.
+        Zeroizing::new(postcard::to_extend(&saved, bytes).unwrap_or_default())
+    }
+
+    /// The version that makes what is new.
+    pub(crate) fn newest(&self) -> Option<&Arc<Version>> {
+        self.versions.last()
+    }
+
+    /// What somebody may do with it.
+    pub(crate) fn granted(&self, caller: &super::Caller) -> Purposes {
+        let his = self.grants.iter().filter(|grant| grant.who.is(caller));
+        his.fold(Purposes::NONE, |all, grant| all.and(grant.purposes))
+    }
+
+    /// Whether a version has been used since it was saved.
+    pub(crate) fn has_unsaved_uses(&self) -> bool {
+        self.versions.iter().any(|version| {
+            version.uses.load(Ordering::Relaxed) != version.saved_uses.load(Ordering::Relaxed)
+        })
+    }
+}
+
+impl SavedGrant<'_> {
+    fn new(grant: &Grant) -> SavedGrant<'_> {
+        let Grant { who: Who { uid, gid, executable }, purposes } = grant;
+        let executable = executable.as_ref().map(|path| path.as_os_str().as_bytes());
+        SavedGrant { uid: *uid, gid: *gid, executable, purposes: purposes.bits() }
+    }
+
+    fn check(&self) -> Option<Grant> {
+        let executable = self.executable.map(|path| PathBuf::from(OsStr::from_bytes(path)));
+        let grant = Grant {
+            who: Who { uid: self.uid, gid: self.gid, executable },
+            purposes: Purposes::from_bits(self.purposes)?,
+        };
+        check_who(&grant.who).is_ok().then_some(grant).filter(|grant| !grant.purposes.is_empty())
+    }
+}
+
+impl SavedVersion<'_> {
+    fn new(version: &Version) -> SavedVersion<'_> {
+        SavedVersion {
+            number: version.number,
+            created_s: version.created_s,
+            encoding: version.encoding as u8,
+            material: &version.material,
+            public: &version.public,
+            uses: version.saved_uses.load(Ordering::Relaxed),
+        }
+    }
+
+    fn check(&self) -> Option<Version> {
+        let fits = (1..=limits::MATERIAL_BYTES_MAX).contains(&self.material.len())
+            && self.public.len() <= keyway_engine::limits::PUBLIC_KEY_BYTES_MAX
+            && self.number > 0;
+        fits.then_some(())?;
+        Some(Version {
+            number: self.number,
+            created_s: self.created_s,
+            encoding: *Encoding::ALL.get(usize::from(self.encoding))?,
+            material: Zeroizing::new(self.material.to_vec()),
+            public: self.public.to_vec(),
+            uses: Arc::new(AtomicU64::new(self.uses)),
+            saved_uses: AtomicU64::new(self.uses),
+        })
+    }
+}
+
+/// Whether a key can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'_')
+    };
+    (1..=keyway_engine::limits::KEY_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
+}
+
+/// Whether a key may be for these algorithms and purposes.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_use(algorithms: &[Algorithm], purposes: Purposes) -> Result<(), &'static str> {
+    if algorithms.is_empty() || algorithms.len() > limits::ALGORITHMS_MAX {
+        return Err("a key is for one algorithm at least, and for 16 at most");
+    }
+    let possible = algorithms.iter().map(|algorithm| Purposes::of(*algorithm));
+    if possible.clone().any(Purposes::is_empty) {
+        return Err("it is for an algorithm that has no key to keep");
+    }
+    // Who signs and encrypts with one secret under two algorithms may break both; RSA's are meant so.
+    if algorithms.len() > 1 && !algorithms.iter().all(|algorithm| is_rsa(*algorithm)) {
+        return Err("only a key of RSA is for more than one algorithm");
+    }
+    let twice =
+        |at: usize| algorithms.get(..at).is_some_and(|other| other.contains(&algorithms[at]));
+    if (0..algorithms.len()).any(twice) {
+        return Err("an algorithm is named twice");
+    }
+    if purposes.is_empty() {
+        return Err("a key has one purpose at least");
+    }
+    if !possible.fold(Purposes::NONE, Purposes::and).covers(purposes) {
+        return Err("its algorithms do not serve all its purposes");
+    }
+    let wrap = Purposes::from(Purpose::Wrap);
+    if purposes.covers(wrap) && purposes != wrap {
+        return Err("a key that wraps has no other purpose");
+    }
+    check_grantable(algorithms, purposes)
+}
+
+/// Whether one may be allowed these purposes and no others.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_grantable(
+    algorithms: &[Algorithm],
+    purposes: Purposes,
+) -> Result<(), &'static str> {
+    let counter = [Algorithm::Aes128Ctr, Algorithm::Aes256Ctr];
+    let both: Purposes = [Purpose::Encrypt, Purpose::Decrypt].into_iter().collect();
+    if algorithms.iter().any(|algorithm| counter.contains(algorithm)) && purposes != both {
+        return Err("to encrypt and to decrypt in counter mode is the same: allow both");
+    }
+    Ok(())
+}
+
+/// Whether somebody may be named so.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_who(who: &Who) -> Result<(), &'static str> {
+    let fits = who.executable.as_ref().is_none_or(|path| {
+        path.is_absolute() && path.as_os_str().len() <= limits::EXECUTABLE_BYTES_MAX
+    });
+    fits.then_some(()).ok_or("an executable is named by its whole path, of 4,096 bytes at most")
+}
+
+fn is_rsa(algorithm: Algorithm) -> bool {
+    use Algorithm::*;
+    matches!(
+        algorithm,
+        RsaPkcs1Sha256
+            | RsaPkcs1Sha384
+            | RsaPkcs1Sha512
+            | RsaPssSha256
+            | RsaPssSha384
+            | RsaPssSha512
+            | RsaOaepSha1
+            | RsaOaepSha256
+    )
+}
+
+/// Whether the algorithm's key has a public half.
+pub(crate) fn has_public_half(algorithm: Algorithm) -> bool {
+    use Kind::{Encryption, Exchange, Kem, Signature};
+    matches!(algorithm.kind(), Signature | Encryption | Exchange | Kem)
+}
+
+const SPOILT: &str = "what it holds is spoilt";

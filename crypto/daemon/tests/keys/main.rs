@@ -1,0 +1,87 @@
+//! The key store through its public door.
+
+mod audit;
+mod disk;
+mod master;
+mod model;
+mod operations;
+
+use keyway_daemon::keys::{Caller, KeyStore, Master, MasterKey, Purpose, Purposes, Spec, Who};
+use keyway_engine::{Algorithm, Engine};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tempfile::TempDir;
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(keyway_drivers::engine);
+
+/// A folder for a store, and the file of its master key beside it.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// With an empty store, which is closed.
+    fn new() -> Self {
+        let place = Place { dir: tempfile::tempdir().unwrap() };
+        let master = MasterKey::create_file(&place.master(), &ENGINE).unwrap();
+        KeyStore::create(&place.folder(), Master::Key(&master), &ENGINE, no_report).unwrap();
+        place
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.dir.path().join("keys")
+    }
+
+    fn master(&self) -> PathBuf {
+        self.dir.path().join("master")
+    }
+
+    fn key_file(&self, name: &str) -> PathBuf {
+        self.folder().join(format!("{name}.key"))
+    }
+
+    fn try_open(&self) -> Result<KeyStore, keyway_daemon::keys::Error> {
+        try_open(&self.folder(), &self.master())
+    }
+
+    fn open(&self) -> KeyStore {
+        self.try_open().unwrap()
+    }
+}
+
+fn try_open(folder: &Path, master: &Path) -> Result<KeyStore, keyway_daemon::keys::Error> {
+    KeyStore::open(folder, Master::Key(&MasterKey::from_file(master)?), &ENGINE, no_report)
+}
+
+fn no_report(what: &str) {
+    panic!("nothing is to be reported, but was: {what}");
+}
+
+/// The manager in these tests.
+fn manager() -> Caller {
+    caller(0)
+}
+
+fn caller(uid: u32) -> Caller {
+    Caller { uid, gid: 100, pid: 1, executable: Some("/usr/bin/client".into()) }
+}
+
+fn user(uid: u32) -> Who {
+    Who { uid: Some(uid), ..Who::EVERYBODY }
+}
+
+fn at(seconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+fn now() -> SystemTime {
+    at(1_700_000_000)
+}
+
+fn purposes(all: &[Purpose]) -> Purposes {
+    all.iter().copied().collect()
+}
+
+const MAC: Spec<'static> = Spec { algorithms: &[Algorithm::HmacSha256], purposes: MAC_PURPOSE };
+const MAC_PURPOSE: Purposes = Purposes::of(Algorithm::HmacSha256);

@@ -1,0 +1,32 @@
+//! The files of a key store, which a disk or somebody else may have spoilt, and keys to import.
+
+use keyway_daemon::keys::{Encoding, Header, Record, SealedFile, decode_pem};
+
+/// Reads the bytes as a header, as one under a right checksum, as a sealed key, as what was sealed,
+/// and as PEM. What is accepted is the same after it was written and read again.
+pub fn key_store(data: &[u8]) {
+    header(data);
+    header(&[data, &crc32fast::hash(data).to_le_bytes()].concat());
+    if let Ok(file) = SealedFile::parse(data) {
+        assert!(data.starts_with(b"KWYKEY") && data[10..26] == file.store);
+    }
+    record(data);
+    if let Ok((encoding, der)) = decode_pem(data) {
+        assert!(encoding != Encoding::Secret && der.len() < data.len());
+    }
+}
+
+fn header(bytes: &[u8]) {
+    let Ok(header) = Header::parse(bytes) else { return };
+    let again = header.to_bytes();
+    assert!(again.len() <= bytes.len(), "our form is the shortest");
+    assert_eq!(Header::parse(&again), Ok(header));
+}
+
+fn record(bytes: &[u8]) {
+    let Ok(record) = Record::decode("name", bytes) else { return };
+    let again = record.encode();
+    assert!(again.len() <= bytes.len(), "our form is the shortest");
+    let record = Record::decode("name", &again).unwrap_or_else(|what| panic!("{what}"));
+    assert_eq!(record.encode(), again);
+}
