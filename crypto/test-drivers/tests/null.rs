@@ -1,8 +1,8 @@
 //! The null driver: only for those who name it, and nothing but zeros, directly and through a queue.
 
 use keyway_engine::{
-    Algorithm, Demand, Direction, Effort, Engine, Error, Iv, Key, Kind, Operation,
-    Parameters, Part, Queue, Session, Step, Task, workload,
+    Algorithm, Demand, Direction, Effort, Engine, Error, Iv, Key, Kind, Operation, Parameters,
+    Part, Queue, Session, Step, Task, workload,
 };
 use std::time::Duration;
 use zeroize::Zeroizing;
