@@ -168,7 +168,9 @@ pub use error::{Blame, Error, Field, Misfit, Wanted};
 pub use executor::{Pending, Refused};
 pub use iovec::Iovec;
 pub use operation::Operation;
-pub use parameters::{Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage};
+pub use parameters::{
+    Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage, is_key_name,
+};
 pub use queue::Queue;
 pub use request::{
     Cost, Derivation, Direction, IV_BYTES_MAX, Iv, MASK_BYTES, NONCE_BYTES, Opened, Part, Phase,
