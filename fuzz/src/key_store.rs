@@ -18,15 +18,16 @@ pub fn key_store(data: &[u8]) {
 
 fn header(bytes: &[u8]) {
     let Ok(header) = Header::parse(bytes) else { return };
-    let again = header.to_bytes();
+    let again = header.to_bytes().unwrap_or_else(|why| panic!("{why}"));
     assert!(again.len() <= bytes.len(), "our form is the shortest");
     assert_eq!(Header::parse(&again), Ok(header));
 }
 
 fn record(bytes: &[u8]) {
-    let Ok(record) = Record::decode("name", bytes) else { return };
-    let again = record.encode();
+    let read = |bytes: &[u8]| Record::decode("name", bytes);
+    let write = |record: Record| record.encode().unwrap_or_else(|why| panic!("{why}"));
+    let Ok(record) = read(bytes) else { return };
+    let again = write(record);
     assert!(again.len() <= bytes.len(), "our form is the shortest");
-    let record = Record::decode("name", &again).unwrap_or_else(|what| panic!("{what}"));
-    assert_eq!(record.encode(), again);
+    assert_eq!(write(read(&again).unwrap_or_else(|what| panic!("{what}"))), again);
 }

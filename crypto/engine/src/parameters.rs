@@ -168,7 +168,7 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// Whether a driver may hold a key under it: see [`Key::Named`].
+/// Whether a driver may hold a key under this name ([`Key::Named`]).
 pub fn is_key_name(name: &str) -> bool {
     let fits = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'_')

@@ -66,7 +66,9 @@ impl Purpose {
             | Request::Encrypt { .. }
             | Request::Chain { direction: Direction::Protect, .. } => Some(Purpose::Encrypt),
             Request::Mac { .. } => Some(Purpose::Mac),
-            Request::Expand { .. } => Some(Purpose::Derive),
+            Request::Expand { .. } | Request::Derive { .. } | Request::VerifyPassword { .. } => {
+                Some(Purpose::Derive)
+            }
             Request::Agree { .. } => Some(Purpose::Agree),
             Request::Compress { .. }
             | Request::Decompress { .. }
@@ -75,8 +77,7 @@ impl Purpose {
             | Request::Encapsulate { .. }
             | Request::Verify { .. }
             | Request::PublicEncrypt { .. }
-            | Request::Random { .. }
-            | Request::Derive { .. } => None,
+            | Request::Random { .. } => None,
         }
     }
 
@@ -109,7 +110,8 @@ impl Purposes {
             (Algorithm::Aes256Gcm, _) => set(&[Purpose::Encrypt, Purpose::Decrypt, Purpose::Wrap]),
             (_, Kind::Aead | Kind::Cipher) => set(&[Purpose::Encrypt, Purpose::Decrypt]),
             (_, Kind::Mac) => set(&[Purpose::Mac]),
-            (_, Kind::Hkdf) => set(&[Purpose::Derive]),
+            // Under a key, which is a pepper, passwords are derived.
+            (_, Kind::Hkdf | Kind::Password) => set(&[Purpose::Derive]),
             (_, Kind::Exchange) => set(&[Purpose::Agree]),
             (_, Kind::Kem | Kind::Encryption) => set(&[Purpose::Decrypt]),
             (_, Kind::Signature) => set(&[Purpose::Sign]),

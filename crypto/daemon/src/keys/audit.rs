@@ -7,7 +7,6 @@
 use super::Error;
 use super::access::Caller;
 use super::disk::FILE_MODE;
-use super::record::is_name;
 use crate::limits::AUDIT_REFUSALS_BYTES_MAX;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -142,7 +141,7 @@ impl<'a> Asked<'a> {
             pid: by.pid,
             executable: by.executable.as_ref().map(|path| path.to_string_lossy()),
             action,
-            key: is_name(key).then_some(key),
+            key: keyway_engine::is_key_name(key).then_some(key),
             version,
             detail,
             result,

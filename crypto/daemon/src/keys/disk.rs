@@ -75,10 +75,10 @@ fn read_checked(
         other => other.map_err(Error::system("open", path))?,
     };
     let metadata = file.metadata().map_err(Error::system("open", path))?;
-    check(path, &metadata)?;
     if !metadata.is_file() {
         return Err(Error::damaged(path, "it is no plain file"));
     }
+    check(path, &metadata)?;
     let most = bytes_max as u64;
     // With room for all of it no copy is left behind where it outgrew its place.
     let mut bytes = Zeroizing::new(Vec::with_capacity(metadata.len().min(most) as usize + 2));

@@ -41,6 +41,8 @@ pub enum Error {
     },
     /// The engine refused.
     Engine(keyway_engine::Error),
+    /// What is to be saved has no saved form: a mistake of this program.
+    Unwritten,
     /// It is not the master key that the store was made with.
     WrongMaster(PathBuf),
     /// The file is not what this store wrote. It was left as it is.
@@ -79,7 +81,9 @@ impl Error {
             Error::Engine(why) => why.blame(),
             Error::Limit { .. } => Blame::Limit,
             Error::Unwrap => Blame::Peer,
-            Error::Damaged { .. } | Error::Tpm { .. } | Error::System { .. } => Blame::System,
+            Error::Unwritten | Error::Damaged { .. } | Error::Tpm { .. } | Error::System { .. } => {
+                Blame::System
+            }
             _ => Blame::Caller,
         }
     }
@@ -126,6 +130,7 @@ impl fmt::Display for Error {
             ),
             Error::Limit { of, most } => write!(f, "there may be at most {most} {of}"),
             Error::Engine(why) => why.fmt(f),
+            Error::Unwritten => f.write_str("it cannot be written down; nothing was changed"),
             Error::WrongMaster(folder) => write!(
                 f,
                 "{}: this is not the master key that the store was made with",

@@ -5,6 +5,7 @@
 //! CRC-32 of all that (4 bytes, little-endian). The checksum tells a spoilt file from a wrong master
 //! key; who changes the file on purpose only makes the master key wrong.
 
+use super::error::Error;
 use crate::limits;
 use keyway_engine::Cost;
 use serde::{Deserialize, Serialize};
@@ -33,29 +34,25 @@ pub struct Header {
     pub check: [u8; CHECK_BYTES],
 }
 
-/// What a passphrase is hashed with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a passphrase is hashed with (Argon2id, RFC 9106 § 3.1), in the bounds of [`limits`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassphraseHeader {
     /// Random.
     pub salt: [u8; SALT_BYTES],
-    /// What it costs, in the bounds of [`limits`].
-    pub cost: Cost,
+    /// Memory in KiB.
+    pub memory_kib: u32,
+    /// Passes over it.
+    pub passes: u32,
+    /// Lanes.
+    pub lanes: u32,
 }
 
 /// The saved form.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     id: [u8; ID_BYTES],
-    passphrase: Option<SavedPassphrase>,
+    passphrase: Option<PassphraseHeader>,
     check: [u8; CHECK_BYTES],
-}
-
-#[derive(Serialize, Deserialize)]
-struct SavedPassphrase {
-    salt: [u8; SALT_BYTES],
-    memory_kib: u32,
-    passes: u32,
-    lanes: u32,
 }
 
 impl Header {
@@ -81,36 +78,39 @@ impl Header {
         if !rest.is_empty() {
             return Err(SPOILT);
         }
-        let passphrase = saved.passphrase.map(SavedPassphrase::check).transpose()?;
-        Ok(Header { id: saved.id, passphrase, check: saved.check })
+        let Saved { id, passphrase, check } = saved;
+        if !passphrase.as_ref().is_none_or(PassphraseHeader::is_bearable) {
+            return Err("the cost that it gives for the passphrase is out of bounds");
+        }
+        Ok(Header { id, passphrase, check })
     }
 
     /// The bytes of the file.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let passphrase = self.passphrase.as_ref().and_then(|PassphraseHeader { salt, cost }| {
-            let Cost::Argon2 { memory_kib, passes, lanes } = *cost else { return None };
-            Some(SavedPassphrase { salt: *salt, memory_kib, passes, lanes })
-        });
-        let saved = Saved { id: self.id, passphrase, check: self.check };
+    ///
+    /// # Errors
+    /// [`Error::Unwritten`], which does not happen.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let Header { id, passphrase, check } = self.clone();
+        let saved = Saved { id, passphrase, check };
         let bytes = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
-        // Writing to a vector cannot fail.
-        let mut bytes = postcard::to_extend(&saved, bytes).unwrap_or_default();
+        let mut bytes = postcard::to_extend(&saved, bytes).map_err(|_| Error::Unwritten)?;
         bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
-        bytes
+        Ok(bytes)
     }
 }
 
-impl SavedPassphrase {
+impl PassphraseHeader {
+    pub(crate) const fn cost(&self) -> Cost {
+        let PassphraseHeader { memory_kib, passes, lanes, .. } = *self;
+        Cost::Argon2 { memory_kib, passes, lanes }
+    }
+
     /// A cost that nobody would choose would keep the daemon from starting.
-    fn check(self) -> Result<PassphraseHeader, &'static str> {
-        let SavedPassphrase { salt, memory_kib, passes, lanes } = self;
-        let fits = memory_kib <= limits::PASSPHRASE_MEMORY_KIB_MAX
-            && (1..=limits::PASSPHRASE_PASSES_MAX).contains(&passes)
-            && (1..=limits::PASSPHRASE_LANES_MAX).contains(&lanes)
-            && memory_kib / 8 >= lanes;
-        let cost = Cost::Argon2 { memory_kib, passes, lanes };
-        fits.then_some(PassphraseHeader { salt, cost })
-            .ok_or("the cost that it gives for the passphrase is out of bounds")
+    fn is_bearable(&self) -> bool {
+        self.memory_kib <= limits::PASSPHRASE_MEMORY_KIB_MAX
+            && (1..=limits::PASSPHRASE_PASSES_MAX).contains(&self.passes)
+            && (1..=limits::PASSPHRASE_LANES_MAX).contains(&self.lanes)
+            && self.memory_kib / 8 >= self.lanes
     }
 }
 

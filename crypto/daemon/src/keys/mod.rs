@@ -82,7 +82,7 @@ pub use sealed::SealedFile;
 
 use crate::limits;
 use audit::{Asked, Audit, unix_s};
-use keyway_engine::{Algorithm, Cost, Engine, Kind, Nonces, Parameters, Request, Session, Usage};
+use keyway_engine::{Algorithm, Engine, Kind, Nonces, Parameters, Request, Session, Usage};
 use record::Version;
 use sealed::Vault;
 use std::collections::BTreeMap;
@@ -258,11 +258,16 @@ impl KeyStore {
         if let Master::Passphrase(_) = master {
             let mut salt = [0; header::SALT_BYTES];
             engine.random(&mut salt)?;
-            header.passphrase = Some(PassphraseHeader { salt, cost: limits::PASSPHRASE_COST });
+            header.passphrase = Some(PassphraseHeader {
+                salt,
+                memory_kib: limits::PASSPHRASE_MEMORY_KIB,
+                passes: limits::PASSPHRASE_PASSES,
+                lanes: limits::PASSPHRASE_LANES,
+            });
         }
         let vault = unlock(folder, &header, master, engine)?;
         header.check = *vault.check()?;
-        disk::put_new(&path, &header.to_bytes())?;
+        disk::put_new(&path, &header.to_bytes()?)?;
         Ok(Self::new(folder, engine, vault, lock, Box::new(report)))
     }
 
@@ -328,7 +333,7 @@ impl KeyStore {
                 disk::remove(&path)?;
             }
             let Some(name) = file.strip_suffix(KEY_SUFFIX) else { continue };
-            if !record::is_name(name) {
+            if !keyway_engine::is_key_name(name) {
                 return Err(Error::damaged(&path, "it is not named like a file of a key store"));
             }
             if keys.len() == limits::KEYS_MAX {
@@ -363,7 +368,7 @@ impl KeyStore {
     ) -> Result<(), Error> {
         let action = if material.is_generated() { "generate" } else { "import" };
         self.change(Asked { action, key: name, by, now }, None, || {
-            if !record::is_name(name) {
+            if !keyway_engine::is_key_name(name) {
                 return Err(Error::Name);
             }
             record::check_use(spec.algorithms, spec.purposes).map_err(Error::Unfit)?;
@@ -642,7 +647,7 @@ impl KeyStore {
         }
         let revision = before.map_or(0, |entry| entry.revision) + 1;
         let written = (|| {
-            let file = self.vault.seal(&record.name, revision, &record.encode())?;
+            let file = self.vault.seal(&record.name, revision, &record.encode()?)?;
             within(file.len(), limits::FILE_BYTES_MAX)?;
             disk::put(&self.path(&record.name), &file)
         })();
@@ -764,7 +769,7 @@ impl KeyStore {
     }
 
     fn entry(&self, name: &str) -> Result<Arc<Entry>, Error> {
-        if !record::is_name(name) {
+        if !keyway_engine::is_key_name(name) {
             return Err(Error::Name);
         }
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
@@ -824,27 +829,21 @@ fn unlock(
 ) -> Result<Vault, Error> {
     match (master, &header.passphrase) {
         (Master::Key(key), None) => Vault::new(engine, header.id, key),
-        (Master::Passphrase(Passphrase(password)), Some(PassphraseHeader { salt, cost })) => {
+        (Master::Passphrase(Passphrase(password)), Some(how)) => {
             if password.is_empty() {
                 return Err(Error::Unfit("the passphrase is empty"));
             }
-            let derive = |out: &mut [u8]| derive(engine, *cost, password, salt, out);
-            Vault::new(engine, header.id, &MasterKey::filled(derive)?)
+            let (cost, salt) = (how.cost(), &how.salt);
+            let derived = MasterKey::filled(|out| {
+                let mut request = Request::Derive { cost, password, salt, out };
+                engine.run(Algorithm::Argon2id, &mut request)?;
+                Ok(())
+            });
+            Vault::new(engine, header.id, &derived?)
         }
         // A store that was made with the other kind.
         _ => Err(Error::WrongMaster(folder.to_owned())),
     }
-}
-
-fn derive(
-    engine: &Engine,
-    cost: Cost,
-    password: &[u8],
-    salt: &[u8],
-    out: &mut [u8],
-) -> Result<(), Error> {
-    engine.run(Algorithm::Argon2id, &mut Request::Derive { cost, password, salt, out })?;
-    Ok(())
 }
 
 /// The names of a folder's files that a store could have, sorted.

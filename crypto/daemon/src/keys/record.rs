@@ -4,6 +4,7 @@
 //! saved: it is that of the file, and the seal is bound to it.
 
 use super::access::{Grant, Purpose, Purposes, Who};
+use super::error::Error;
 use crate::limits;
 use keyway_engine::{Algorithm, Key, Kind};
 use serde::{Deserialize, Serialize};
@@ -152,7 +153,10 @@ impl Record {
     }
 
     /// What is saved, the usage counts as they were noted last.
-    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+    ///
+    /// # Errors
+    /// [`Error::Unwritten`], which does not happen.
+    pub fn encode(&self) -> Result<Zeroizing<Vec<u8>>, Error> {
         let algorithms = self.algorithms.iter().map(|algorithm| algorithm.name()).collect();
         let saved = Saved {
             algorithms,
@@ -168,8 +172,8 @@ impl Record {
         let room = grants.chain(versions).map(|bytes| bytes + OVERHEAD_BYTES).chain(strings);
         // With room for all of it no copy is left behind where it outgrew its place.
         let bytes = Vec::with_capacity(room.sum::<usize>() + OVERHEAD_BYTES);
-        // Writing to a vector cannot fail.
-        Zeroizing::new(postcard::to_extend(&saved, bytes).unwrap_or_default())
+        let bytes = postcard::to_extend(&saved, bytes).map_err(|_| Error::Unwritten)?;
+        Ok(Zeroizing::new(bytes))
     }
 
     /// The version that makes what is new.
@@ -235,14 +239,6 @@ impl SavedVersion<'_> {
             saved_uses: AtomicU64::new(self.uses),
         })
     }
-}
-
-/// Whether a key can have this name.
-pub(crate) fn is_name(name: &str) -> bool {
-    let fits = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'_')
-    };
-    (1..=keyway_engine::limits::KEY_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
 /// Whether a key may be for these algorithms and purposes.
