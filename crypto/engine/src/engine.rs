@@ -262,7 +262,7 @@ impl Engine {
     /// use keyway_engine::{Algorithm, Key, Operation, Parameters, Task};
     ///
     /// let session = engine.session(Parameters::new(Algorithm::Sha256, Key::None))?;
-    /// let digest = Operation::Digest { data: b"abc".to_vec(), out: vec![0; 32] };
+    /// let digest = Operation::digest(Algorithm::Sha256, b"abc");
     /// let task = engine.start(Task::new(&session, digest))?.await;
     /// task.result()?;
     /// # Ok(()) }
