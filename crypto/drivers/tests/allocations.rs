@@ -159,3 +159,40 @@ fn what_peers_get_wrong_allocates_nothing() {
     // A few for the batch, as for what is authentic, and none for each of its 64.
     assert!(made < 16, "{made}");
 }
+
+/// On the client's side: it encodes into its slots.
+#[test]
+fn requests_through_a_ring_allocate_nothing() {
+    use keyway_daemon::limits::ClientLimits;
+    use keyway_daemon::{Admission, Daemon, Options, listen};
+    use keyway_drivers::remote::{Remote, RemoteOptions};
+    use std::time::Duration;
+
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("socket");
+    let (admission, limits) = (Admission::default(), ClientLimits::default());
+    let options = Options { admission, limits, pumps: 1, spin: Duration::from_micros(20) };
+    let served = Engine::builder().driver(keyway_drivers::software()).build();
+    let _daemon = Daemon::start(&served, listen(&path).unwrap(), options).unwrap();
+    let engine = Engine::builder().build();
+    let _remote = Remote::connect(&engine, RemoteOptions::new(&path, "test")).unwrap();
+    let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16]));
+    let session = engine.session(parameters).unwrap();
+    let mut data = vec![0; 16 * 1024];
+    let mut queue = engine.queue(32);
+    let seal = || Task::new(&session, Operation::seal([0; 12], b"header", vec![0; 1500]));
+    let mut tasks: Vec<_> = (0..32).map(|_| seal()).collect();
+    let mut done = Vec::with_capacity(32);
+    let mut all = || {
+        session.seal(&[0; 12], b"header", &mut data).unwrap();
+        queue.submit(&mut tasks, false);
+        while queue.in_flight() > 0 {
+            queue.wait(&mut done, Duration::from_secs(60));
+        }
+        std::mem::swap(&mut tasks, &mut done);
+    };
+    // The first time lists grow, and sockets are asked.
+    (0..3).for_each(|_| all());
+    assert_eq!(allocations(|| (0..10).for_each(|_| all())), 0);
+    assert!(tasks.iter().all(|task| task.result() == Ok(1500)));
+}

@@ -69,6 +69,8 @@ struct Ring {
     /// How many requests the next polls may finish.
     ready: usize,
     backwards: bool,
+    /// How often somebody slept here, if one can. Then it finishes a request.
+    slept: Option<usize>,
 }
 
 struct End {
@@ -79,7 +81,7 @@ struct End {
 
 impl Device {
     fn new(name: &'static str, slots: usize) -> Arc<Self> {
-        let ring = Ring { slots, used: 0, ready: 0, backwards: false };
+        let ring = Ring { slots, used: 0, ready: 0, backwards: false, slept: None };
         Arc::new(Device { name, ring: Arc::new(Mutex::new(ring)), dead: Arc::default() })
     }
 
@@ -147,6 +149,14 @@ impl DriverQueue for End {
             task.run();
             done.push(task);
         }
+    }
+
+    fn sleep(&mut self, _: Duration) -> bool {
+        let mut ring = self.ring.lock().unwrap();
+        let Some(slept) = &mut ring.slept else { return false };
+        *slept += 1;
+        ring.ready += 1;
+        true
     }
 }
 
@@ -585,4 +595,31 @@ fn a_queue_calls_an_owner_that_sleeps_elsewhere() {
         assert_eq!(queue.poll(&mut done), 1);
     }
     assert!(done.iter().all(|task| task.result() == Ok(32)));
+}
+
+/// Where one driver has all that is awaited, it is what wakes the thread; where two have some, neither.
+#[test]
+fn a_queue_sleeps_at_the_driver_that_has_all_its_tasks() {
+    let device = Device::new("queue-sleeps", 8);
+    let other = Device::new("queue-sleeps-not", 8);
+    device.ring.lock().unwrap().slept = Some(0);
+    let engine = Engine::builder().driver(device.clone()).driver(other.clone()).build();
+    let open = |name| engine.session(GCM.on(Demand::Named(name))).unwrap();
+    let (here, there) = (open("queue-sleeps"), open("queue-sleeps-not"));
+    let slept = || device.ring.lock().unwrap().slept;
+    let mut queue = engine.queue(8);
+    queue.submit(&mut tasks(&here, 0..3), false);
+    let mut done = Vec::new();
+    for times in 1..=3 {
+        assert_eq!(queue.wait(&mut done, Duration::from_secs(60)), 1);
+        assert_eq!(slept(), Some(times));
+    }
+    queue.submit(&mut tasks(&here, 3..4), false);
+    queue.submit(&mut tasks(&there, 4..5), false);
+    assert_eq!(queue.wait(&mut done, Duration::from_millis(1)), 0);
+    assert_eq!(slept(), Some(3));
+    other.finish(1);
+    assert_eq!(queue.wait(&mut done, Duration::from_secs(60)), 1);
+    assert_eq!(queue.wait(&mut done, Duration::from_secs(60)), 1);
+    assert_eq!((slept(), users(&done)), (Some(4), vec![0, 1, 2, 4, 3]));
 }
