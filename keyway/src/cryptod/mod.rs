@@ -81,7 +81,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
             () = handed_over.notified() => true,
         };
         tokio::spawn(signals.end_at_next());
-        Ok(taken)
+        Ok::<_, Failure>(taken)
     });
     let is_taken = matches!(ended, Ok(true));
     if !is_taken {
