@@ -1,40 +1,30 @@
 //! Who may be a client, and who may look after the keys.
 
+use crate::keys::Caller;
 use rustix::net::sockopt::socket_peercred;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The process at the other end of a connection, as the system says when it connected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The user it runs as.
-    pub user: u32,
-    /// Its groups, the first one first.
-    pub groups: Vec<u32>,
-    /// Its number.
-    pub process: u32,
-    /// Its program, where the system tells. A process can change it, so it is worth only what the user
-    /// it runs as is.
-    pub executable: Option<PathBuf>,
-}
-
 impl Caller {
-    /// Who is connected there.
+    /// The process at the other end of a connection, as it was when it connected. A process can change
+    /// which program it runs, so that is worth only what the user it runs as is.
     ///
     /// # Errors
     /// The system's.
     pub fn of(socket: impl AsFd) -> io::Result<Self> {
         let credentials = socket_peercred(socket)?;
-        let process = credentials.pid.as_raw_nonzero().get() as u32;
-        let group = credentials.gid.as_raw();
-        let mut groups = vec![group];
-        let of_process = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        let others = of_process.lines().find_map(|line| line.strip_prefix("Groups:"));
-        let others = others.unwrap_or_default().split_ascii_whitespace();
-        groups.extend(others.filter_map(|it| it.parse::<u32>().ok()).filter(|it| *it != group));
-        let executable = fs::read_link(format!("/proc/{process}/exe")).ok();
-        Ok(Caller { user: credentials.uid.as_raw(), groups, process, executable })
+        let pid = credentials.pid.as_raw_nonzero().get() as u32;
+        let of_process = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let groups = of_process.lines().find_map(|line| line.strip_prefix("Groups:"));
+        let groups = groups.unwrap_or_default().split_ascii_whitespace();
+        Ok(Caller {
+            uid: credentials.uid.as_raw(),
+            gid: credentials.gid.as_raw(),
+            groups: groups.filter_map(|group| group.parse().ok()).collect(),
+            pid,
+            executable: fs::read_link(format!("/proc/{pid}/exe")).ok(),
+        })
     }
 }
 
@@ -58,15 +48,15 @@ impl Admission {
         if self.administers(caller) {
             return true;
         }
-        let by_user = self.everybody || self.users.contains(&caller.user);
-        let is_listed = by_user || caller.groups.iter().any(|group| self.groups.contains(group));
+        let by_user = self.everybody || self.users.contains(&caller.uid);
+        let is_listed = by_user || self.groups.iter().any(|group| caller.is_in(*group));
         let runs = |program: &Path| self.programs.iter().any(|listed| listed == program);
         is_listed && (self.programs.is_empty() || caller.executable.as_deref().is_some_and(runs))
     }
 
     /// Whether it may look after the daemon and its keys.
     pub fn administers(&self, caller: &Caller) -> bool {
-        caller.user == 0 || caller.user == rustix::process::getuid().as_raw()
+        caller.uid == 0 || caller.uid == rustix::process::getuid().as_raw()
     }
 }
 
@@ -74,9 +64,9 @@ impl Admission {
 mod tests {
     use super::*;
 
-    fn caller(user: u32, groups: &[u32], executable: &str) -> Caller {
+    fn caller(uid: u32, groups: &[u32], executable: &str) -> Caller {
         let executable = Some(executable.into());
-        Caller { user, groups: groups.to_vec(), process: 1, executable }
+        Caller { uid, gid: uid, groups: groups.to_vec(), pid: 1, executable }
     }
 
     #[test]
@@ -88,7 +78,7 @@ mod tests {
         assert!(!none.admits(&stranger) && !none.administers(&stranger));
         let by_group = Admission { groups: vec![77], ..Admission::default() };
         assert!(by_group.admits(&stranger) && !by_group.administers(&stranger));
-        let by_user = Admission { users: vec![stranger.user], ..Admission::default() };
+        let by_user = Admission { users: vec![stranger.uid], ..Admission::default() };
         assert!(by_user.admits(&stranger));
         let program = |path: &str| Admission { programs: vec![path.into()], ..by_user.clone() };
         assert!(program("/usr/bin/thing").admits(&stranger));
@@ -101,8 +91,8 @@ mod tests {
     fn a_caller_is_the_process_that_connected() {
         let (one, _other) = keyway_ring::Socket::pair().unwrap();
         let caller = Caller::of(&one).unwrap();
-        assert_eq!(caller.process, std::process::id());
-        assert_eq!(caller.user, rustix::process::getuid().as_raw());
+        assert_eq!(caller.pid, std::process::id());
+        assert_eq!(caller.uid, rustix::process::getuid().as_raw());
         assert_eq!(caller.executable, std::env::current_exe().ok());
     }
 }

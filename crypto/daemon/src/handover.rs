@@ -9,7 +9,7 @@
 //!
 //! Keys go over the socket too. So it only goes to a process of the daemon's own user, or root's.
 
-use keyway_ring::control::{self, Secret, Step};
+use keyway_ring::control::{self, Step};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle};
 use keyway_ring::{Received, Socket};
 use serde::{Deserialize, Serialize};
@@ -32,11 +32,13 @@ pub enum Part {
         number: u64,
         /// What it calls itself; nothing before it has said so.
         name: Option<String>,
-        /// Its process, user and groups when it connected.
-        process: u32,
-        /// See there.
-        user: u32,
-        /// See there.
+        /// Its process when it connected.
+        pid: u32,
+        /// Its user.
+        uid: u32,
+        /// Its group.
+        gid: u32,
+        /// The others.
         groups: Vec<u32>,
         /// Its program.
         executable: Option<String>,
@@ -66,8 +68,6 @@ pub enum Part {
         /// What it was opened with.
         steps: Vec<Step>,
     },
-    /// Bytes that are their owner's business: keys and passwords that the daemon remembers.
-    State(Secret),
     /// That was all. The new daemon answers with [`Part::Taken`].
     End,
     /// The new daemon has it all, and serves.

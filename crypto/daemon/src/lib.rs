@@ -18,9 +18,10 @@ pub mod fair;
 mod handover;
 pub mod keys;
 pub mod limits;
+mod managing;
 mod pump;
 mod request;
 mod server;
 
-pub use admission::{Admission, Caller};
+pub use admission::Admission;
 pub use server::{Daemon, HandedOver, Options, listen};

@@ -14,10 +14,12 @@
 //! between two turns, and before a handle is said to be unknown.
 
 use crate::fair::{self, Credit};
+use crate::keys::KeySession;
 use crate::limits::{
     BATCH_MAX, ClientLimits, PUMP_DEPTH, QUANTUM_NS, SPARE_BYTES_MAX, SPARE_TASKS_MAX,
 };
 use crate::request;
+use crate::server::makes_nonces;
 use keyway_engine::{Algorithm, Class, Engine, Operation, Queue, Session, Task};
 use keyway_meter::{Counter, Histogram, counter, histogram};
 use keyway_ring::descriptor::{Descriptor, Opcode, RegionHandle, SessionHandle, Status};
@@ -73,8 +75,8 @@ pub enum Command {
         handle: SessionHandle,
         /// The engine's.
         session: Session,
-        /// Whether the engine makes the nonces.
-        makes_nonces: bool,
+        /// The daemon's own key that it has, if it has one.
+        key: Option<KeySession>,
     },
     /// A client has closed one.
     CloseSession(ClientId, SessionHandle),
@@ -219,6 +221,8 @@ struct Entry {
     generation: u64,
     session: Session,
     algorithm: Algorithm,
+    /// The daemon's own key, which says what it may be used for.
+    key: Option<KeySession>,
     makes_nonces: bool,
     /// Tasks that are done, with their buffers.
     spare: Vec<Box<Task>>,
@@ -402,10 +406,29 @@ impl Work {
                 let (taken, answered) = pair.end.positions();
                 Some(Position { client, queue: pair.number, taken, answered })
             };
+            let positions = self.pairs.iter().flatten().filter_map(position).collect();
+            // From now on another daemon may be waiting for the clients' bells.
+            for pair in self.pairs.iter().flatten() {
+                let _ = epoll::delete(&self.epoll, &pair.bell);
+            }
             // Who asked may have given up, and then says so.
-            let _ = tell.send(self.pairs.iter().flatten().filter_map(position).collect());
+            let _ = tell.send(positions);
         }
         self.sleep();
+    }
+
+    /// Listens to the clients again, who may have rung meanwhile.
+    fn thaw(&mut self) {
+        self.frozen = None;
+        for (index, pair) in self.pairs.iter_mut().enumerate() {
+            let Some(pair) = pair else { continue };
+            let _ = epoll::add(&self.epoll, &pair.bell, data(index, pair), EventFlags::IN);
+            pair.idle_since = None;
+            if pair.parked {
+                pair.parked = false;
+                self.active.push(index);
+            }
+        }
     }
 
     /// One turn: takes, does and answers. Says whether there was anything.
@@ -498,6 +521,14 @@ impl Work {
         if let Err(status) = request::load(descriptor, opcode, memory, &mut task.operation) {
             entry.spare.push(task);
             return Err(status);
+        }
+        if let Some(key) = &entry.key {
+            if !task.operation.with(|request| key.permits(request)) {
+                let ended = key.is_ended();
+                entry.spare.push(task);
+                return Err(if ended { Status::Gone } else { Status::Unsupported });
+            }
+            key.count(1);
         }
         let slow = task.operation.class(entry.algorithm) == Class::Slow;
         if slow && client.slow_in_flight >= client.limits.slow_in_flight {
@@ -864,7 +895,9 @@ impl Work {
                 if let Some(armed) = pair.end.armed() {
                     armed.clear();
                 }
-                let _ = epoll::add(&self.epoll, &pair.bell, data(index, pair), EventFlags::IN);
+                if self.frozen.is_none() {
+                    let _ = epoll::add(&self.epoll, &pair.bell, data(index, pair), EventFlags::IN);
+                }
                 self.active.push(index);
             }
             Command::ClosePair(client, number) => {
@@ -876,12 +909,13 @@ impl Work {
                     self.drop_pair(index);
                 }
             }
-            Command::Session { client, handle, session, makes_nonces } => {
+            Command::Session { client, handle, session, key } => {
                 let Some((_, client)) = self.client(client) else { return };
                 let algorithm = session.algorithm();
                 let SessionHandle { index, generation } = handle;
                 let spare = Vec::new();
-                let entry = Entry { generation, session, algorithm, makes_nonces, spare };
+                let makes_nonces = makes_nonces(key.as_ref());
+                let entry = Entry { generation, session, algorithm, key, makes_nonces, spare };
                 put_at(&mut client.sessions, usize::from(index), entry);
             }
             Command::CloseSession(client, handle) => {
@@ -908,7 +942,7 @@ impl Work {
                 }
             }
             Command::Freeze(tell) => self.frozen = Some(Some(tell)),
-            Command::Thaw => self.frozen = None,
+            Command::Thaw => self.thaw(),
         }
     }
 

@@ -4,17 +4,20 @@
 //! delays the others by one message each. It never waits for a client. One that does not read its answers
 //! is sent away, and so is one whose messages make no sense.
 
-use crate::admission::{Admission, Caller};
+use crate::admission::Admission;
 use crate::handover::{self, Part};
+use crate::keys::{Caller, KeySession, KeyStore, Wanted};
 use crate::limits::{
     CLIENT_NAME_BYTES_MAX, CLIENTS_MAX, ClientLimits, HELLO, STATUS_CLIENTS_MAX, STRANGERS_MAX,
+    USAGE_SAVE_S,
 };
+use crate::managing;
 use crate::pump::{ClientId, Command, Position, Pump, Usage};
 use crate::request::status_of;
 use keyway_engine::{Algorithm, Engine, Error, Key, Kind, PacketKey, PacketKeys, Parameters};
 use keyway_engine::{Nonces, Session, Step};
 use keyway_meter::{Counter, counter};
-use keyway_ring::control::{self, Answer, Ask, ClientStatus, DaemonStatus, VERSION};
+use keyway_ring::control::{self, Answer, Ask, ClientStatus, DaemonStatus, KeyAsk, VERSION};
 use keyway_ring::descriptor::{GENERATION_MAX, RegionHandle, SessionHandle, Status};
 use keyway_ring::limits::REGION_BYTES_MAX;
 use keyway_ring::{Doorbell, Received, RingMemory, SharedMemory, Socket};
@@ -40,6 +43,8 @@ pub struct Options {
     pub admission: Admission,
     /// What each client may have.
     pub limits: ClientLimits,
+    /// The keys that clients may name.
+    pub keys: Option<Arc<KeyStore>>,
     /// Threads that poll rings, at least 1.
     pub pumps: usize,
     /// How long a pump polls a ring in which nothing comes before its client has to ring.
@@ -103,10 +108,13 @@ impl Daemon {
     /// # Errors
     /// The system's; `PermissionDenied` if the other daemon does not let this process, and `InvalidData`
     /// if it hands over something that makes no sense. It then goes on.
+    ///
+    /// `options` is called when the other daemon has given up its key store, so that this one can open
+    /// it.
     pub fn take_over(
         engine: &Engine,
         path: &Path,
-        options: Options,
+        options: impl FnOnce() -> io::Result<Options>,
         handed_over: HandedOver,
     ) -> io::Result<Daemon> {
         let ended = Arc::new((AtomicBool::new(false), Doorbell::new()?));
@@ -228,6 +236,8 @@ struct Server {
     /// When it started, in seconds since 1970.
     since: u64,
     handed_over: Option<HandedOver>,
+    /// When the keys' usage counts were saved.
+    saved: Instant,
     connected: Counter,
     gone: Counter,
     turned_away: Counter,
@@ -266,6 +276,7 @@ impl Server {
             next: 1,
             since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
             handed_over: Some(handed_over),
+            saved: Instant::now(),
             connected: counter("cryptod.clients.connected"),
             gone: counter("cryptod.clients.gone"),
             turned_away: counter("cryptod.clients.turned_away"),
@@ -276,12 +287,18 @@ impl Server {
         while !self.ended.0.load(Ordering::Acquire) {
             let strangers = self.guests.values().any(|guest| guest.name.is_none());
             // Those who do not say who they are leave in time.
-            let timeout = strangers.then_some(rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 });
+            let save = self.options.keys.as_ref().map(|_| USAGE_SAVE_S as i64);
+            let timeout = if strangers { Some(1) } else { save };
+            let timeout = timeout.map(|tv_sec| rustix::time::Timespec { tv_sec, tv_nsec: 0 });
             let mut events = [const { std::mem::MaybeUninit::uninit() }; 64];
             let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) else {
                 continue;
             };
             for event in events {
+                // What comes after a handover is for the daemon that took over.
+                if self.ended.0.load(Ordering::Acquire) {
+                    return;
+                }
                 match event.data.u64() {
                     LISTENER => self.accept(),
                     ENDED => {}
@@ -289,6 +306,18 @@ impl Server {
                 }
             }
             self.drop_the_silent();
+            self.save_usage();
+        }
+    }
+
+    /// Saves how often keys were used, now and then.
+    fn save_usage(&mut self) {
+        if self.saved.elapsed() >= Duration::from_secs(USAGE_SAVE_S)
+            && let Some(keys) = &self.options.keys
+        {
+            // What cannot be saved now is saved the next time.
+            let _ = keys.save_usage();
+            self.saved = Instant::now();
         }
     }
 
@@ -367,9 +396,9 @@ impl Server {
             Ask::Close { session } => return self.close(id, session),
             Ask::Status => self.status(id)?,
             Ask::TakeOver => return self.hand_over(id),
-            Ask::Export { .. } | Ask::Import { .. } | Ask::Keys(_) => {
-                Answer::refused(Status::Unsupported, "this daemon holds no keys")
-            }
+            Ask::Keys(ask) => self.manage(id, ask)?,
+            Ask::Export { session, under } => self.export(id, session, &under)?,
+            Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
         };
         self.reply(id, Reply { answer, fds: Vec::new() })
     }
@@ -497,18 +526,17 @@ impl Server {
     fn open(&mut self, id: ClientId, steps: Vec<control::Step>) -> Result<Answer, SendAway> {
         let limits = self.options.limits;
         let sessions_max = limits.sessions.min(keyway_ring::limits::SESSIONS_MAX);
-        if self.guest(id)?.sessions.used() >= sessions_max {
+        let guest = self.guest(id)?;
+        if guest.sessions.used() >= sessions_max {
             return Ok(Answer::refused(Status::Busy, "a client has no more sessions than that"));
         }
+        let caller = guest.caller.clone();
         let mut generation = [0; 8];
         let drawn = self.engine.random(&mut generation);
-        let opened = drawn.and_then(|()| open(&self.engine, &steps));
-        let session = match opened {
-            Ok(session) => session,
-            Err(why) => {
-                let status = status_of(&Err::<(), _>(why));
-                return Ok(Answer::refused(status, why.to_string()));
-            }
+        let opened = drawn.map_err(Refusal::from).and_then(|()| self.session(&caller, &steps));
+        let (session, key) = match opened {
+            Ok(opened) => opened,
+            Err(Refusal { status, why }) => return Ok(Answer::refused(status, why)),
         };
         let generation = u64::from_ne_bytes(generation) & GENERATION_MAX;
         let guest = self.guest(id)?;
@@ -517,9 +545,81 @@ impl Server {
         };
         let handle = SessionHandle { index, generation };
         let signature_bytes_max = session.signature_bytes_max() as u32;
-        let makes_nonces = false;
-        self.command(id, Command::Session { client: id, handle, session, makes_nonces });
+        let makes_nonces = makes_nonces(key.as_ref());
+        self.command(id, Command::Session { client: id, handle, session, key });
         Ok(Answer::Session { session: handle, signature_bytes_max, makes_nonces })
+    }
+
+    /// Opens a session with what a client brought, or with a key that it named and may use.
+    fn session(
+        &self,
+        caller: &Caller,
+        steps: &[control::Step],
+    ) -> Result<(Session, Option<KeySession>), Refusal> {
+        let [control::Step { algorithm, key: control::Key::Named(name) }] = steps else {
+            return Ok((open(&self.engine, steps)?, None));
+        };
+        let (Some(keys), Ok(algorithm)) = (&self.options.keys, algorithm.parse()) else {
+            let why = "the daemon holds no such key, or does not know the algorithm".to_owned();
+            return Err(Refusal { status: Status::Unsupported, why });
+        };
+        let purposes = keys.granted(name, caller, algorithm);
+        let wanted = Wanted::new(algorithm, purposes);
+        let key = keys.session(name, caller, wanted, SystemTime::now())?;
+        Ok((key.session().clone(), Some(key)))
+    }
+
+    /// Does what an administrator wants done with the keys.
+    fn manage(&mut self, id: ClientId, ask: KeyAsk) -> Result<Answer, SendAway> {
+        let caller = self.guest(id)?.caller.clone();
+        let Some(keys) = &self.options.keys else { return Ok(holds_none()) };
+        if !self.options.admission.administers(&caller) {
+            return Ok(Answer::refused(
+                Status::Unsupported,
+                "only the daemon's own user and root look after its keys",
+            ));
+        }
+        Ok(managing::answer(keys, &caller, ask, SystemTime::now()))
+    }
+
+    /// A session as bytes that a daemon with the same wrapping key takes in.
+    fn export(
+        &mut self,
+        id: ClientId,
+        session: SessionHandle,
+        under: &str,
+    ) -> Result<Answer, SendAway> {
+        let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
+        let guest = self.guest(id)?;
+        let opened = guest.sessions.places.get(usize::from(session.index));
+        let opened = opened.and_then(Option::as_ref);
+        let Some(opened) = opened.filter(|opened| opened.generation == session.generation) else {
+            return Ok(Answer::refused(Status::NoSession, "there is no such session"));
+        };
+        let is_generated = |step: &control::Step| step.key == control::Key::Generate;
+        if opened.steps.iter().any(is_generated) {
+            let why = "a key that was generated in a session stays there";
+            return Ok(Answer::refused(Status::Unsupported, why));
+        }
+        let bytes = control::encode(&opened.steps).map_err(|_| SendAway)?;
+        let now = SystemTime::now();
+        Ok(match keys.wrap(under, &guest.caller, EXPORT_CONTEXT, &bytes, now) {
+            Ok(sealed) => Answer::Exported { sealed },
+            Err(why) => Refusal::from(why).into(),
+        })
+    }
+
+    fn import(&mut self, id: ClientId, under: &str, sealed: &[u8]) -> Result<Answer, SendAway> {
+        let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
+        let caller = self.guest(id)?.caller.clone();
+        let now = SystemTime::now();
+        match keys.unwrap(under, &caller, EXPORT_CONTEXT, sealed, now) {
+            Ok(bytes) => match control::decode_steps(&bytes) {
+                Ok(steps) => self.open(id, steps),
+                Err(_) => Ok(Answer::refused(Status::InvalidRequest, "it is no session")),
+            },
+            Err(why) => Ok(Refusal::from(why).into()),
+        }
     }
 
     fn close(&mut self, id: ClientId, session: SessionHandle) -> Result<(), SendAway> {
@@ -564,7 +664,10 @@ impl Server {
                 Answer::refused(Status::Unsupported, "only the daemon's own user may take over");
             return self.reply(id, Reply { answer, fds: Vec::new() });
         }
-        let sent = self.freeze().and_then(|positions| self.send_everything(id, &positions));
+        let sent = self.freeze().and_then(|positions| {
+            self.give_up_keys()?;
+            self.send_everything(id, &positions)
+        });
         match sent {
             Ok(()) => {
                 self.pumps.iter().for_each(|pump| pump.hand_over(true));
@@ -575,10 +678,19 @@ impl Server {
                 Ok(())
             }
             Err(_) => {
+                if let Some(keys) = &self.options.keys {
+                    // Where the other one has it still, keys are used here and not changed.
+                    let _ = keys.take_back();
+                }
                 self.pumps.iter().for_each(|pump| pump.command(Command::Thaw));
                 Err(SendAway)
             }
         }
+    }
+
+    fn give_up_keys(&self) -> io::Result<()> {
+        let Some(keys) = &self.options.keys else { return Ok(()) };
+        keys.give_up().map_err(io::Error::other)
     }
 
     fn freeze(&self) -> io::Result<Vec<Position>> {
@@ -598,12 +710,13 @@ impl Server {
         let part = Part::Daemon { next: self.next, since: self.since };
         handover::send(socket, &part, &[self.listener.as_fd()])?;
         for (id, guest) in self.guests.iter().filter(|(id, _)| **id != to) {
-            let Caller { user, groups, process, executable } = &guest.caller;
+            let Caller { uid, gid, groups, pid, executable } = &guest.caller;
             let part = Part::Client {
                 number: *id,
                 name: guest.name.clone(),
-                process: *process,
-                user: *user,
+                pid: *pid,
+                uid: *uid,
+                gid: *gid,
                 groups: groups.clone(),
                 executable: executable.as_ref().and_then(|it| Some(it.to_str()?.to_owned())),
                 next_queue: guest.next_queue,
@@ -637,7 +750,7 @@ impl Server {
     fn take_over(
         engine: &Engine,
         path: &Path,
-        options: Options,
+        options: impl FnOnce() -> io::Result<Options>,
         ended: &Arc<(AtomicBool, Doorbell)>,
         handed_over: HandedOver,
     ) -> io::Result<Server> {
@@ -661,7 +774,7 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it does not hand over"));
         };
         let listener = files.pop().ok_or_else(nonsense)?;
-        let mut server = Server::new(engine, listener, options, ended, handed_over)?;
+        let mut server = Server::new(engine, listener, options()?, ended, handed_over)?;
         (server.next, server.since) = (next, since);
         // Nobody is served, or told that he is not, before the other daemon knows that this one has it all.
         let (tell, _) = channel();
@@ -691,15 +804,16 @@ impl Server {
             Part::Client {
                 number,
                 name,
-                process,
-                user,
+                pid,
+                uid,
+                gid,
                 groups,
                 executable,
                 next_queue,
                 region_generation,
             } => {
                 let executable = executable.map(PathBuf::from);
-                let caller = Caller { user, groups, process, executable };
+                let caller = Caller { uid, gid, groups, pid, executable };
                 let mut guest = Guest::new(Socket::from_fd(files.pop()?), caller);
                 (guest.next_queue, guest.region_generation) = (next_queue, region_generation);
                 let data = EventData::new_u64(number);
@@ -732,14 +846,13 @@ impl Server {
             }
             Part::Session { handle, steps } => {
                 // One that cannot be opened here is one that its client opens anew.
-                let Ok(session) = open(&self.engine, &steps) else { return Some(()) };
                 let client = *current;
+                let caller = self.guests.get(current)?.caller.clone();
+                let Ok((session, key)) = self.session(&caller, &steps) else { return Some(()) };
                 let opened = Opened { generation: handle.generation, steps };
                 self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
-                let makes_nonces = false;
-                self.command(client, Command::Session { client, handle, session, makes_nonces });
+                self.command(client, Command::Session { client, handle, session, key });
             }
-            Part::State(_) => {}
             Part::Daemon { .. } | Part::End | Part::Taken => return None,
         }
         Some(())
@@ -770,8 +883,8 @@ impl Guest {
         ClientStatus {
             number,
             name: self.name.clone().unwrap_or_default(),
-            process: self.caller.process,
-            user: self.caller.user,
+            process: self.caller.pid,
+            user: self.caller.uid,
             queues: self.queues.len() as u32,
             sessions: self.sessions.used() as u32,
             regions: self.regions.used() as u32,
@@ -783,6 +896,53 @@ impl Guest {
             wakeups: read(wakeups),
         }
     }
+}
+
+/// What exported sessions are bound to, so that nothing else that is wrapped passes for one.
+const EXPORT_CONTEXT: &[u8] = b"keyway session 1";
+
+/// Why something is not done for a client.
+pub struct Refusal {
+    /// In a word.
+    pub status: Status,
+    /// In a sentence.
+    pub why: String,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal { status: status_of(&Err::<(), _>(error)), why: error.to_string() }
+    }
+}
+
+impl From<crate::keys::Error> for Refusal {
+    fn from(error: crate::keys::Error) -> Self {
+        use crate::keys::Error as Keys;
+        let status = match &error {
+            Keys::Engine(error) => status_of(&Err::<(), _>(*error)),
+            Keys::Unwrap => Status::Authentication,
+            Keys::Refused | Keys::Revoked(_) => Status::Unsupported,
+            Keys::Limit { .. } => Status::Busy,
+            Keys::System { .. } | Keys::Damaged { .. } => Status::Driver,
+            _ => Status::InvalidRequest,
+        };
+        Refusal { status, why: error.to_string() }
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(Refusal { status, why }: Refusal) -> Self {
+        Answer::refused(status, why)
+    }
+}
+
+fn holds_none() -> Answer {
+    Answer::refused(Status::Unsupported, "this daemon holds no keys; start it with a master key")
+}
+
+/// Whether the daemon makes a session's nonces: of its own keys it always does.
+pub fn makes_nonces(key: Option<&KeySession>) -> bool {
+    key.is_some_and(|key| key.session().algorithm().kind() == Kind::Aead)
 }
 
 /// Opens a session with what a client said. Who brings the key makes the nonces and counts its use.

@@ -389,11 +389,24 @@ pub fn encode(message: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, Malformed>
 pub fn decode_ask(bytes: &[u8]) -> Result<Ask, Malformed> {
     let ask: Ask = decode(bytes)?;
     let fits = match &ask {
-        Ask::Open { steps } => (1..=STEPS_MAX).contains(&steps.len()) && steps.iter().all(fits),
+        Ask::Open { steps } => fit(steps),
         Ask::Keys(KeyAsk::Import { material, .. }) => material.0.len() <= KEY_BYTES_MAX,
         _ => true,
     };
     if fits { Ok(ask) } else { Err(Malformed) }
+}
+
+/// The steps of a session that was exported.
+///
+/// # Errors
+/// If they are none, or something in them is longer than it may be.
+pub fn decode_steps(bytes: &[u8]) -> Result<Vec<Step>, Malformed> {
+    let steps: Vec<Step> = decode(bytes)?;
+    if fit(&steps) { Ok(steps) } else { Err(Malformed) }
+}
+
+fn fit(steps: &[Step]) -> bool {
+    (1..=STEPS_MAX).contains(&steps.len()) && steps.iter().all(fits)
 }
 
 /// What the daemon said.

@@ -54,7 +54,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         sandbox::enter(&folder, admission.programs.is_empty())?;
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
-    let options = Options { admission, limits: ClientLimits::default(), pumps, spin };
+    let options = Options { admission, limits: ClientLimits::default(), keys: None, pumps, spin };
     let engine = keyway_drivers::engine();
     let handed_over = Arc::new(Notify::new());
     let tell = handed_over.clone();

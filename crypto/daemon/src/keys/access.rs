@@ -208,12 +208,21 @@ impl std::error::Error for UnknownPurpose {}
 pub struct Caller {
     /// Its effective user.
     pub uid: u32,
-    /// Its effective group; groups that it has beside that do not count.
+    /// Its effective group.
     pub gid: u32,
+    /// The groups that it has beside that.
+    pub groups: Vec<u32>,
     /// Its number.
     pub pid: u32,
     /// What it executes, if that could be found out.
     pub executable: Option<PathBuf>,
+}
+
+impl Caller {
+    /// Whether it is in a group.
+    pub fn is_in(&self, gid: u32) -> bool {
+        self.gid == gid || self.groups.contains(&gid)
+    }
 }
 
 /// Whom a grant is for: callers of whom everything that is given here is true. Where nothing is
@@ -236,7 +245,7 @@ impl Who {
     /// Whether it is for this caller.
     pub fn is(&self, caller: &Caller) -> bool {
         self.uid.is_none_or(|uid| uid == caller.uid)
-            && self.gid.is_none_or(|gid| gid == caller.gid)
+            && self.gid.is_none_or(|gid| caller.is_in(gid))
             && (self.executable.is_none() || self.executable == caller.executable)
     }
 }

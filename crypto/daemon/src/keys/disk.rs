@@ -5,6 +5,8 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLoc
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// Of folders.
@@ -48,12 +50,21 @@ pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
     let file = options.open(&path).map_err(Error::system("lock", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse(folder.to_owned())),
-        Err(TryLockError::Error(why)) => Err(Error::system("lock", &path)(why)),
+    for again in (0..LOCK_TRIES).rev() {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // A child that is just being started has the lock of its parent until it runs its program.
+            Err(TryLockError::WouldBlock) if again > 0 => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => break,
+            Err(TryLockError::Error(why)) => return Err(Error::system("lock", &path)(why)),
+        }
     }
+    Err(Error::InUse(folder.to_owned()))
 }
+
+/// How often and after what pause a lock is asked for.
+const LOCK_TRIES: u32 = 200;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Reads a file whole, if it is there, which nobody but its owner may be able to read.
 pub(crate) fn read(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {

@@ -125,6 +125,8 @@ fn generate(
         _ if algorithm == Algorithm::Ffdhe2048 => 29,
         _ if algorithm == Algorithm::Ffdhe3072 => 35,
         _ if algorithm == Algorithm::Ffdhe4096 => 41,
+        // A pepper is a key of HMAC-SHA-256.
+        Kind::Password => 32,
         // A secret of a MAC or of HKDF is as long as its output, and so is that of a curve.
         _ => algorithm
             .key_bytes()

@@ -7,7 +7,7 @@
 //!
 //! # let place = tempfile::tempdir().unwrap();
 //! # let (folder, file) = (place.path().join("keys"), place.path().join("master"));
-//! # let caller = Caller { uid: 1000, gid: 1000, pid: 1, executable: None };
+//! # let caller = Caller { uid: 1000, gid: 1000, groups: vec![], pid: 1, executable: None };
 //! let (engine, now) = (keyway_drivers::engine(), SystemTime::now());
 //! let master = MasterKey::create_file(&file, &engine)?;
 //! let store = KeyStore::create(&folder, Master::Key(&master), &engine, |what| eprintln!("{what}"))?;
@@ -109,7 +109,9 @@ pub struct KeyStore {
     /// Held by who changes something. Readers wait only while the map is changed, not for the disk.
     changes: Mutex<()>,
     audit: Audit,
-    _lock: File,
+    lock: File,
+    /// Whether another process has it now.
+    given_up: AtomicBool,
 }
 
 /// A key as it is on the disk. A change puts another in its place.
@@ -319,7 +321,8 @@ impl KeyStore {
             keys: RwLock::default(),
             changes: Mutex::default(),
             audit: Audit::new(folder.join(AUDIT), report),
-            _lock: lock,
+            lock,
+            given_up: AtomicBool::new(false),
         }
     }
 
@@ -536,6 +539,17 @@ impl KeyStore {
         self.entry(name).map(|entry| KeyInfo::of(&entry.record))
     }
 
+    /// What a client may have done with a key by this algorithm: nothing, if it may not or there is no
+    /// such key. Wrapping is apart ([`KeyStore::wrap`]).
+    pub fn granted(&self, name: &str, caller: &Caller, algorithm: Algorithm) -> Purposes {
+        let Ok(entry) = self.entry(name) else { return Purposes::NONE };
+        let granted = entry.record.granted(caller);
+        let does = |purpose: &Purpose| {
+            *purpose != Purpose::Wrap && Purposes::of(algorithm).contains(*purpose)
+        };
+        granted.iter().filter(does).collect()
+    }
+
     /// Opens a session with a key for a client.
     ///
     /// # Errors
@@ -605,12 +619,42 @@ impl KeyStore {
         unwrapped().map_err(|why| self.refused(asked, why))
     }
 
+    /// Saves what is unsaved and lets another process open the store, which this one changes no more.
+    /// Sessions that are open go on.
+    ///
+    /// # Errors
+    /// Those of [`KeyStore::save_usage`]; the store stays this process's then.
+    pub fn give_up(&self) -> Result<(), Error> {
+        self.save_usage()?;
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.given_up.store(true, Ordering::Release);
+        self.lock.unlock().map_err(Error::system("unlock", &self.folder))
+    }
+
+    /// Takes the store again that was given up, if no other process has it.
+    ///
+    /// # Errors
+    /// [`Error::InUse`].
+    pub fn take_back(&self) -> Result<(), Error> {
+        let in_use = |_| Error::InUse(self.folder.clone());
+        self.lock.try_lock().map_err(in_use)?;
+        self.given_up.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
     /// Saves the usage counts that have changed. To be called every
     /// [`USAGE_SAVE_S`](limits::USAGE_SAVE_S) seconds; when the store is dropped it does it itself.
     ///
     /// # Errors
     /// The first that was met; the others were saved nevertheless.
     pub fn save_usage(&self) -> Result<(), Error> {
+        if self.is_given_up() {
+            return Ok(());
+        }
         let names: Vec<String> = {
             let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
             let used = keys.values().filter(|entry| entry.record.has_unsaved_uses());
@@ -635,7 +679,10 @@ impl KeyStore {
         work: impl FnOnce() -> Result<(Option<u32>, T), Error>,
     ) -> Result<T, Error> {
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = work();
+        let result = match self.is_given_up() {
+            true => Err(Error::InUse(self.folder.clone())),
+            false => work(),
+        };
         self.audit.change(asked, detail, result.as_ref().map(|(version, _)| *version));
         result.map(|(_, value)| value)
     }

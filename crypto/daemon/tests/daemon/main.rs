@@ -3,6 +3,7 @@
 
 mod client;
 mod hostile;
+mod named;
 mod requests;
 mod served;
 

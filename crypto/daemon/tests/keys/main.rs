@@ -64,7 +64,7 @@ fn manager() -> Caller {
 }
 
 fn caller(uid: u32) -> Caller {
-    Caller { uid, gid: 100, pid: 1, executable: Some("/usr/bin/client".into()) }
+    Caller { uid, gid: 100, groups: vec![], pid: 1, executable: Some("/usr/bin/client".into()) }
 }
 
 fn user(uid: u32) -> Who {

@@ -215,7 +215,13 @@ fn grants_are_for_users_groups_and_executables() {
     for who in [user(7), this, group, both, Who::EVERYBODY] {
         store.allow("k", &who, MAC_PURPOSE, &manager(), now()).unwrap();
         assert!(opens(&caller(7)), "{who}");
-        let other = keyway_daemon::keys::Caller { uid: 8, gid: 101, pid: 1, executable: None };
+        let other = keyway_daemon::keys::Caller {
+            uid: 8,
+            gid: 101,
+            groups: vec![],
+            pid: 1,
+            executable: None,
+        };
         assert_eq!(opens(&other), who == Who::EVERYBODY, "{who}");
         assert!(store.forbid("k", &who, MAC_PURPOSE, &manager(), now()).unwrap());
         assert!(!store.forbid("k", &who, MAC_PURPOSE, &manager(), now()).unwrap());

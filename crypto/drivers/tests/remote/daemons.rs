@@ -55,8 +55,8 @@ fn serve(socket: &Path, limits: ClientLimits) -> Daemon {
     let engine = Engine::builder().legacy(true).driver(software()).build();
     let admission = Admission::default();
     let spin = Duration::from_micros(20);
-    let options = Options { admission, limits, pumps: 1, spin };
-    Daemon::start(&engine, listen(socket).unwrap(), options).unwrap()
+    let options = Options { admission, limits, keys: None, pumps: 1, spin };
+    Daemon::start(&engine, listen(socket).unwrap(), options, Box::new(|| {})).unwrap()
 }
 
 /// A daemon of its own process, which is killed when this is dropped.

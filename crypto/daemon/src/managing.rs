@@ -1,0 +1,206 @@
+//! What an administrator asks for about keys, done by the key store.
+
+use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Who};
+use crate::server::Refusal;
+use keyway_engine::{Algorithm, Kind};
+use keyway_ring::control::{Answer, KeyAsk, KeyInfo, KeyPolicy};
+use keyway_ring::descriptor::Status;
+use std::time::SystemTime;
+
+/// Keys that one message tells of: as many as surely go into it.
+const LISTED_MAX: usize = 16;
+
+/// Does it, for an administrator.
+pub fn answer(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Answer {
+    done(keys, by, ask, now).unwrap_or_else(Answer::from)
+}
+
+fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<Answer, Refusal> {
+    match ask {
+        KeyAsk::Generate { name, policy } => {
+            let policy = Policy::read(&policy)?;
+            keys.add(&name, policy.spec(), Material::NEW, by, now)?;
+            policy.grant(keys, &name, by, now)?;
+        }
+        KeyAsk::Import { name, policy, material } => {
+            let policy = Policy::read(&policy)?;
+            let forms = forms(&policy.algorithms, &material.0);
+            let add = |form: &Material<'_>| keys.add(&name, policy.spec(), *form, by, now);
+            // The last of them says what is wrong with all.
+            let mut added = Err(Error::Material("it is empty"));
+            for form in &forms {
+                added = add(form);
+                if !matches!(added, Err(Error::Material(_) | Error::Engine(_))) {
+                    break;
+                }
+            }
+            added?;
+            policy.grant(keys, &name, by, now)?;
+        }
+        KeyAsk::List { after } => {
+            let mut listed: Vec<_> =
+                keys.list().into_iter().filter(|key| key.name > after).collect();
+            listed.sort_by(|one, other| one.name.cmp(&other.name));
+            let more = listed.len() > LISTED_MAX;
+            listed.truncate(LISTED_MAX);
+            return Ok(Answer::Keys { keys: listed.iter().map(shown).collect(), more });
+        }
+        KeyAsk::Public { name } => {
+            let key = keys.show(&name)?;
+            let newest = key.versions.last().filter(|version| !version.public_key.is_empty());
+            let (Some(version), Some(algorithm)) = (newest, key.algorithms.first()) else {
+                let why = format!("{name} is a secret and has no public half");
+                return Err(Refusal { status: Status::InvalidRequest, why });
+            };
+            let (algorithm, key) = (algorithm.name().to_owned(), version.public_key.clone());
+            return Ok(Answer::Public { algorithm, key });
+        }
+        KeyAsk::Rotate { name } => drop(keys.rotate(&name, Material::NEW, by, now)?),
+        KeyAsk::Revoke { name } => keys.revoke(&name, by, now)?,
+        KeyAsk::Delete { name } => keys.delete(&name, by, now)?,
+        KeyAsk::Allow { name, callers } => {
+            let purposes = keys.show(&name)?.purposes;
+            for who in whos(&callers)? {
+                keys.allow(&name, &who, purposes, by, now)?;
+            }
+        }
+        KeyAsk::Forbid { name, callers } => {
+            let purposes = keys.show(&name)?.purposes;
+            for who in whos(&callers)? {
+                if !keys.forbid(&name, &who, purposes, by, now)? {
+                    let why = format!("{name} was not for {who}");
+                    return Err(Refusal { status: Status::InvalidRequest, why });
+                }
+            }
+        }
+    }
+    Ok(Answer::Done)
+}
+
+/// What a key is to be for, read.
+struct Policy {
+    algorithms: Vec<Algorithm>,
+    purposes: Purposes,
+    whos: Vec<Who>,
+}
+
+impl Policy {
+    fn read(policy: &KeyPolicy) -> Result<Self, Refusal> {
+        let KeyPolicy { algorithms, purposes, callers } = policy;
+        let algorithm = |name: &String| {
+            let unknown = |_| wrong(format!("no algorithm is called {name:?}"));
+            name.parse::<Algorithm>().map_err(unknown)
+        };
+        let algorithms = algorithms.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
+        let purposes = match (purposes.is_empty(), algorithms.first()) {
+            (true, Some(algorithm)) => {
+                // To wrap is apart: who wants it says so.
+                let does = Purposes::of(*algorithm).iter();
+                does.filter(|purpose| *purpose != crate::keys::Purpose::Wrap).collect()
+            }
+            _ => purposes.join(",").parse().map_err(|why| wrong(format!("{why}")))?,
+        };
+        Ok(Policy { algorithms, purposes, whos: whos(callers)? })
+    }
+
+    fn spec(&self) -> Spec<'_> {
+        Spec { algorithms: &self.algorithms, purposes: self.purposes }
+    }
+
+    fn grant(
+        &self,
+        keys: &KeyStore,
+        name: &str,
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<(), Error> {
+        self.whos.iter().try_for_each(|who| keys.allow(name, who, self.purposes, by, now))
+    }
+}
+
+fn wrong(why: String) -> Refusal {
+    Refusal { status: Status::InvalidRequest, why }
+}
+
+/// What the bytes may be, the likeliest first.
+fn forms<'a>(algorithms: &[Algorithm], bytes: &'a [u8]) -> Vec<Material<'a>> {
+    let is_pair = algorithms.iter().any(|algorithm| {
+        matches!(algorithm.kind(), Kind::Signature | Kind::Encryption | Kind::Exchange | Kind::Kem)
+    });
+    match bytes {
+        [] => Vec::new(),
+        _ if bytes.starts_with(b"-----BEGIN ") => vec![Material::Pem(bytes)],
+        // A sequence, in DER.
+        [0x30, ..] if is_pair => {
+            vec![Material::Pkcs1(bytes), Material::Sec1(bytes), Material::Pkcs8(bytes)]
+        }
+        _ => vec![Material::Secret(bytes)],
+    }
+}
+
+/// Callers as they are written: `everybody`, or conditions joined by `+`: `user:NUMBER`, `group:NUMBER`,
+/// `program:PATH`.
+fn whos(callers: &[String]) -> Result<Vec<Who>, Refusal> {
+    callers.iter().map(|caller| who(caller)).collect()
+}
+
+fn who(caller: &str) -> Result<Who, Refusal> {
+    let mut who = Who::EVERYBODY;
+    if caller == "everybody" {
+        return Ok(who);
+    }
+    for condition in caller.split('+') {
+        let understood = match condition.split_once(':') {
+            Some(("user", number)) => number.parse().map(|it| who.uid = Some(it)).is_ok(),
+            Some(("group", number)) => number.parse().map(|it| who.gid = Some(it)).is_ok(),
+            Some(("program", path)) if path.starts_with('/') => {
+                who.executable = Some(path.into());
+                true
+            }
+            _ => false,
+        };
+        if !understood {
+            return Err(wrong(format!(
+                "{condition:?} is not user:NUMBER, group:NUMBER, program:/PATH or everybody"
+            )));
+        }
+    }
+    Ok(who)
+}
+
+fn shown(key: &crate::keys::KeyInfo) -> KeyInfo {
+    let names = |purposes: Purposes| {
+        purposes.iter().map(|purpose| Purposes::from(purpose).to_string()).collect()
+    };
+    let caller = |grant: &Grant| format!("{} to {}", grant.who, grant.purposes);
+    KeyInfo {
+        name: key.name.clone(),
+        policy: KeyPolicy {
+            algorithms: key.algorithms.iter().map(|it| it.name().to_owned()).collect(),
+            purposes: names(key.purposes),
+            callers: key.grants.iter().map(caller).collect(),
+        },
+        version: key.versions.last().map_or(0, |version| version.number),
+        state: if key.revoked_s.is_some() { "revoked" } else { "active" }.to_owned(),
+        created: key.created_s,
+        uses: key.versions.iter().map(|version| version.uses).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_are_read_as_they_are_written() {
+        let read = |text| who(text).map_err(|refusal| refusal.why);
+        assert_eq!(read("everybody"), Ok(Who::EVERYBODY));
+        assert_eq!(read("user:7"), Ok(Who { uid: Some(7), ..Who::EVERYBODY }));
+        let program = Some("/usr/bin/x".into());
+        let both = Who { gid: Some(9), executable: program, ..Who::EVERYBODY };
+        assert_eq!(read("group:9+program:/usr/bin/x"), Ok(both));
+        for wrong in ["", "user:", "user:root", "program:x", "all", "user:1+", "uid:1"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Keys that the daemon holds: named, used, and never seen.
+
+use crate::Served;
+use crate::client::{Client, Pair, Region};
+use keyway_ring::control::{Answer, Ask, Key, KeyAsk, KeyPolicy, Secret, Step};
+use keyway_ring::descriptor::{Completion, Descriptor, Opcode, Segment, SessionHandle, Status};
+
+fn policy(algorithm: &str, purposes: &[&str], callers: &[&str]) -> KeyPolicy {
+    let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    KeyPolicy { algorithms: own(&[algorithm]), purposes: own(purposes), callers: own(callers) }
+}
+
+fn generate(client: &Client, name: &str, policy: KeyPolicy) -> Answer {
+    client.ask(&Ask::Keys(KeyAsk::Generate { name: name.to_owned(), policy }))
+}
+
+fn named(name: &str) -> Key {
+    Key::Named(name.to_owned())
+}
+
+fn open(client: &Client, algorithm: &str, name: &str) -> Answer {
+    let step = Step { algorithm: algorithm.to_owned(), key: named(name) };
+    client.ask(&Ask::Open { steps: vec![step] })
+}
+
+fn sign(pair: &mut Pair, region: &Region, session: SessionHandle) -> Completion {
+    region.memory.write(0, b"a message").unwrap();
+    pair.run(&Descriptor {
+        opcode: Opcode::Sign as u8,
+        session,
+        region: region.handle,
+        segments: [
+            Segment { offset: 0, bytes: 9 },
+            Segment { offset: 64, bytes: 128 },
+            Segment::default(),
+        ],
+        ..Descriptor::default()
+    })
+}
+
+/// Whether what was signed verifies under the public half that the daemon shows.
+fn verifies(client: &Client, name: &str, signature: &[u8]) -> bool {
+    use keyway_engine::{Algorithm, Request};
+    let answer = client.ask(&Ask::Keys(KeyAsk::Public { name: name.to_owned() }));
+    let Answer::Public { algorithm, key } = answer else { panic!("{answer:?}") };
+    assert_eq!(algorithm, "ecdsa-p256-sha-256");
+    let verify = &mut Request::Verify { public_key: &key, message: b"a message", signature };
+    keyway_drivers::engine().run(Algorithm::EcdsaP256Sha256, verify).is_ok()
+}
+
+fn is_refused(answer: &Answer) -> bool {
+    matches!(answer, Answer::Refused { .. })
+}
+
+#[test]
+fn a_key_signs_for_whom_it_is_allowed_and_as_long_as_it_is() {
+    let mut served = Served::start();
+    let client = Client::new(&served.socket());
+    let (mut pair, region) = (client.pair(4), client.region(4096));
+    let ecdsa = "ecdsa-p256-sha-256";
+    assert_eq!(generate(&client, "web", policy(ecdsa, &[], &["everybody"])), Answer::Done);
+    assert_eq!(generate(&client, "other", policy(ecdsa, &[], &["user:4294967294"])), Answer::Done);
+    assert!(is_refused(&generate(&client, "web", policy(ecdsa, &[], &[]))));
+    // Neither whether there is a key nor whether it is somebody else's can be told.
+    let (hidden, none) = (open(&client, ecdsa, "other"), open(&client, ecdsa, "no-such-key"));
+    assert!(is_refused(&hidden));
+    assert_eq!(hidden, none);
+    assert!(is_refused(&open(&client, "ed25519", "web")));
+    let session = client.open(ecdsa, named("web"));
+    let completion = sign(&mut pair, &region, session);
+    assert_eq!(completion.status, Status::Done);
+    let signature = region.bytes(64, completion.used as usize);
+    assert!(verifies(&client, "web", &signature));
+    // Another daemon has the key, too.
+    served.replace();
+    let completion = sign(&mut pair, &region, session);
+    assert_eq!(completion.status, Status::Done);
+    assert!(verifies(&client, "web", &region.bytes(64, completion.used as usize)));
+    let Answer::Keys { keys, more } = client.ask(&Ask::Keys(KeyAsk::List { after: String::new() }))
+    else {
+        panic!()
+    };
+    assert_eq!((keys.len(), more), (2, false));
+    assert_eq!((keys[1].name.as_str(), keys[1].uses, keys[1].version), ("web", 2, 1));
+    // A new version ends the session, and a revocation ends it all.
+    assert_eq!(client.ask(&Ask::Keys(KeyAsk::Rotate { name: "web".to_owned() })), Answer::Done);
+    assert_eq!(sign(&mut pair, &region, session).status, Status::Gone);
+    let session = client.open(ecdsa, named("web"));
+    let completion = sign(&mut pair, &region, session);
+    assert!(verifies(&client, "web", &region.bytes(64, completion.used as usize)));
+    assert!(!verifies(&client, "web", &signature));
+    assert_eq!(client.ask(&Ask::Keys(KeyAsk::Revoke { name: "web".to_owned() })), Answer::Done);
+    assert_eq!(sign(&mut pair, &region, session).status, Status::Gone);
+    assert!(is_refused(&open(&client, ecdsa, "web")));
+    assert_eq!(client.ask(&Ask::Keys(KeyAsk::Delete { name: "web".to_owned() })), Answer::Done);
+}
+
+/// A key that only decrypts does not encrypt, and nonces are the daemon's.
+#[test]
+fn a_key_does_what_it_is_for_and_nothing_else() {
+    let served = Served::start();
+    let client = Client::new(&served.socket());
+    let (mut pair, region) = (client.pair(4), client.region(4096));
+    let material = Secret(vec![7; 16]);
+    for (name, purpose) in [("opener", "decrypt"), ("sealer", "encrypt")] {
+        let policy = policy("aes-128-gcm", &[purpose], &["everybody"]);
+        let ask = KeyAsk::Import { name: name.to_owned(), policy, material: material.clone() };
+        assert_eq!(client.ask(&Ask::Keys(ask)), Answer::Done);
+    }
+    let opener = client.open("aes-128-gcm", named("opener"));
+    assert_eq!(pair.run(&region.seal(opener, b"text")).status, Status::Unsupported);
+    let sealer = client.open("aes-128-gcm", named("sealer"));
+    let mut nonces = Vec::new();
+    for _ in 0..2 {
+        let mut seal = region.seal(sealer, b"text");
+        seal.segments[2] = Segment { offset: 512, bytes: 12 };
+        let sealed = pair.run(&seal);
+        assert_eq!(sealed.status, Status::Done);
+        nonces.push(region.bytes(512, 12));
+        region.memory.write(4, &sealed.result).unwrap();
+        let mut parameters = [0; 16];
+        parameters[..12].copy_from_slice(&nonces[nonces.len() - 1]);
+        let open = Descriptor {
+            opcode: Opcode::Open as u8,
+            parameters,
+            segments: [Segment::default(), Segment { offset: 0, bytes: 20 }, Segment::default()],
+            session: opener,
+            region: region.handle,
+            ..Descriptor::default()
+        };
+        assert_eq!(pair.run(&open).status, Status::Done);
+        assert_eq!(region.bytes(0, 4), b"text");
+    }
+    assert_ne!(nonces[0], nonces[1]);
+}
+
+/// A session goes as sealed bytes to another place, and only there.
+#[test]
+fn a_session_is_exported_and_imported() {
+    let served = Served::start();
+    let client = Client::new(&served.socket());
+    let (mut pair, region, session) = (client.pair(4), client.region(4096), client.aes());
+    let wrapping = policy("aes-256-gcm", &["wrap"], &["everybody"]);
+    assert_eq!(generate(&client, "mover", wrapping), Answer::Done);
+    let under = || "mover".to_owned();
+    let Answer::Exported { sealed } = client.ask(&Ask::Export { session, under: under() }) else {
+        panic!()
+    };
+    assert!(!sealed.windows(16).any(|bytes| bytes == [7; 16]));
+    let other = Client::new(&served.socket());
+    let answer = other.ask(&Ask::Import { under: under(), sealed: sealed.clone() });
+    let Answer::Session { session: imported, .. } = answer else { panic!("{answer:?}") };
+    let (mut others_pair, others_region) = (other.pair(4), other.region(4096));
+    let one = pair.run(&region.seal(session, b"text"));
+    let same = others_pair.run(&others_region.seal(imported, b"text"));
+    assert_eq!((one.status, one.result), (Status::Done, same.result));
+    let mut spoilt = sealed;
+    spoilt[20] ^= 1;
+    assert!(is_refused(&other.ask(&Ask::Import { under: under(), sealed: spoilt })));
+    let generated = client.open("x25519", Key::Generate);
+    assert!(is_refused(&client.ask(&Ask::Export { session: generated, under: under() })));
+}
