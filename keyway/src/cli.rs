@@ -3,6 +3,7 @@
 use crate::crypto::Crypto;
 use crate::cryptod::Cryptod;
 use crate::failure::Failure;
+use crate::key::Key;
 use crate::listeners::{self, Listen};
 use crate::output::Voice;
 use crate::quic::Quic;
@@ -49,6 +50,8 @@ pub enum Command {
     Crypto(Crypto),
     Cryptod(Cryptod),
     #[command(subcommand)]
+    Key(Key),
+    #[command(subcommand)]
     Quic(Quic),
 }
 
@@ -59,9 +62,10 @@ impl Command {
         match self {
             Command::Up(up) => Some(up.allow_debugging),
             Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
-            Command::Directory(_) | Command::Admin(_) | Command::Quic(Quic::Serve(_)) => {
-                Some(false)
-            }
+            Command::Directory(_)
+            | Command::Admin(_)
+            | Command::Key(_)
+            | Command::Quic(Quic::Serve(_)) => Some(false),
             Command::Top(_) | Command::Crypto(_) | Command::Quic(_) => None,
         }
     }
@@ -344,7 +348,8 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway crypto --help and keyway quic --help list them",
+                     admin --help, keyway crypto --help, keyway key --help and keyway quic --help list \
+                     them",
                 ))
             }
             _ => Err(Failure::usage(sentence(&error.to_string()))),

@@ -22,6 +22,7 @@ mod harden;
 mod host;
 mod import;
 mod instance;
+mod key;
 mod limits;
 mod listeners;
 mod log;
@@ -75,6 +76,7 @@ fn run() -> Result<bool, Failure> {
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
+        Command::Key(command) => key::run(&command).map(|()| true),
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),

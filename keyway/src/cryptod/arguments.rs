@@ -25,8 +25,10 @@ Examples:
   keyway cryptod --pumps 4 --json
       with four threads that poll; one JSON line says when it is ready
 
+Keys that it holds and its clients only name: keyway key --help.
+
 In a program with the engine:
-  let remote = Remote::connect(&engine, RemoteOptions::new(\"keyway-data/cryptod/socket\"))?;
+  let remote = Remote::connect(&engine, RemoteOptions::new(\"keyway-data/cryptod/socket\", \"me\"))?;
 
 A systemd unit (with --socket left out, it takes the socket that its .socket unit listens on:
 ListenSequentialPacket=/run/keyway/cryptod.socket, SocketMode=0660):
@@ -59,6 +61,12 @@ pub struct Cryptod {
     /// Let every user in
     #[arg(long, conflicts_with_all = ["users", "groups"])]
     pub allow_everybody: bool,
+    /// Where the master key comes from, under which the daemon's keys are sealed: file:PATH (made if
+    /// there is none), passphrase:PATH (the first line of a file, '-': standard input),
+    /// credential:NAME (of systemd), or tpm:PATH (sealed by the TPM; made if there is none)
+    /// [default: file:DIR/cryptod/master.key]
+    #[arg(long, value_name = "SOURCE", value_parser = super::master::source)]
+    pub master: Option<super::master::Source>,
     /// Take the place of the daemon that listens there, which hands over its clients and ends: they
     /// notice nothing but a pause
     #[arg(long)]

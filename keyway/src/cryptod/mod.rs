@@ -1,9 +1,10 @@
 //! `keyway cryptod`: the daemon, wired.
 
 mod arguments;
+mod master;
 mod notify;
 mod sandbox;
-mod who;
+pub mod who;
 
 use crate::failure::{Failure, plain};
 use crate::harden;
@@ -26,6 +27,8 @@ use tokio::sync::Notify;
 const FOLDER: &str = "cryptod";
 /// Where it listens, in that folder.
 const SOCKET: &str = "socket";
+/// Its keys, in that folder.
+const KEYS: &str = "keys";
 /// Its page of counters, in that folder.
 const METER: &str = "meter";
 /// Shortest and longest time for which a ring is polled before its client has to ring.
@@ -49,22 +52,34 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         output::note(format_args!("warning: keyway top will not see the counters: {why}"));
     }
     harden::lock_memory();
+    let engine = keyway_drivers::engine();
+    // Before the sandbox, which may keep the daemon from where it comes from.
+    let master = master::get(&arguments.master, &folder, &engine)?;
     let spin = keyway_ring::wake_cost().clamp(SPIN_MIN, SPIN_MAX);
     if !arguments.no_sandbox {
         sandbox::enter(&folder, admission.programs.is_empty())?;
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
-    let options = Options { admission, limits: ClientLimits::default(), keys: None, pumps, spin };
-    let engine = keyway_drivers::engine();
+    let keys = || master.open(&folder.join(KEYS), &engine);
+    let options = |keys| Options {
+        admission,
+        limits: ClientLimits::default(),
+        keys: Some(Arc::new(keys)),
+        pumps,
+        spin,
+    };
     let handed_over = Arc::new(Notify::new());
     let tell = handed_over.clone();
     let tell = Box::new(move || tell.notify_one());
     let (daemon, socket) = match place {
         Place::Taken(path) => {
+            // The other daemon has the key store until it hands over.
+            let options = || keys().map(options).map_err(|why| io::Error::other(why.to_string()));
             let daemon = Daemon::take_over(&engine, &path, options, tell);
             (daemon.map_err(|why| not_taken(&path, &why))?, Some(path))
         }
         Place::Made(listener, path) => {
+            let options = options(keys()?);
             let daemon = Daemon::start(&engine, listener, options, tell);
             let cannot = |why| Failure::new(format!("cannot serve: {}", plain(&why)));
             (daemon.map_err(cannot)?, path)
@@ -167,6 +182,11 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(folder).map_err(|why| Failure::system("make the folder", folder, &why))
+}
+
+/// Where the daemon of a data folder listens, unless it was told another place.
+pub fn socket_at(data: &Path) -> PathBuf {
+    data.join(FOLDER).join(SOCKET)
 }
 
 fn socket_path(arguments: &Cryptod, folder: &Path) -> PathBuf {

@@ -1,0 +1,134 @@
+//! The master key of the daemon's key store, from where the arguments say.
+
+use crate::failure::{Failure, plain};
+use keyway_daemon::keys::{self, KeyStore, Master, MasterKey, Passphrase};
+use keyway_engine::Engine;
+use keyway_engine::limits::PASSWORD_BYTES_MAX;
+use std::env;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// The master key's file, in the daemon's folder.
+const FILE: &str = "master.key";
+
+/// Where the master key comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file of 32 bytes, which is made if there is none.
+    File(PathBuf),
+    /// A passphrase, in the first line of a file or of standard input.
+    Passphrase(PathBuf),
+    /// A credential of systemd, by its name.
+    Credential(String),
+    /// The TPM, which unseals what is in this file; that is made if there is none.
+    Tpm(PathBuf),
+}
+
+/// Reads a source.
+///
+/// # Errors
+/// A sentence that says what it should look like.
+pub fn source(text: &str) -> Result<Source, String> {
+    match text.split_once(':') {
+        Some(("file", path)) if !path.is_empty() => Ok(Source::File(path.into())),
+        Some(("passphrase", path)) if !path.is_empty() => Ok(Source::Passphrase(path.into())),
+        Some(("credential", name)) if !name.is_empty() && !name.contains('/') => {
+            Ok(Source::Credential(name.to_owned()))
+        }
+        Some(("tpm", path)) if !path.is_empty() => Ok(Source::Tpm(path.into())),
+        _ => Err("it is not file:PATH, passphrase:PATH, credential:NAME or tpm:PATH".to_owned()),
+    }
+}
+
+/// A master key, or a passphrase that one is made from.
+pub enum Got {
+    Key(MasterKey),
+    Passphrase(Zeroizing<Vec<u8>>),
+}
+
+/// Gets it, or makes it at the first start.
+///
+/// # Errors
+/// What is wrong with where it comes from.
+pub fn get(source: &Option<Source>, folder: &Path, engine: &Engine) -> Result<Got, Failure> {
+    let at_home = Source::File(folder.join(FILE));
+    let key = match source.as_ref().unwrap_or(&at_home) {
+        Source::File(path) if path.exists() => MasterKey::from_file(path),
+        Source::File(path) => MasterKey::create_file(path, engine),
+        Source::Tpm(path) if path.exists() => MasterKey::from_tpm(path),
+        Source::Tpm(path) => MasterKey::create_in_tpm(path, engine),
+        Source::Credential(name) => {
+            let Some(place) = env::var_os("CREDENTIALS_DIRECTORY") else {
+                return Err(Failure::new(
+                    "there are no credentials: systemd sets CREDENTIALS_DIRECTORY for a unit with \
+                     LoadCredential= or LoadCredentialEncrypted=",
+                ));
+            };
+            MasterKey::from_credential(&Path::new(&place).join(name))
+        }
+        Source::Passphrase(path) => return passphrase(path).map(Got::Passphrase),
+    };
+    key.map(Got::Key).map_err(|why| Failure::new(format!("no master key: {why}")))
+}
+
+/// The first line of a file.
+fn passphrase(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let most = PASSWORD_BYTES_MAX + 2;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(most + 1));
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().take(most as u64).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(most as u64).read_to_end(&mut bytes)),
+    };
+    read.map_err(|why| {
+        Failure::new(format!("no passphrase: cannot read {}: {}", path.display(), plain(&why)))
+    })?;
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    bytes.truncate(end);
+    if bytes.is_empty() || bytes.len() > PASSWORD_BYTES_MAX {
+        return Err(Failure::new(format!(
+            "no passphrase: the first line of {} is empty or longer than {PASSWORD_BYTES_MAX} bytes",
+            path.display()
+        )));
+    }
+    Ok(bytes)
+}
+
+impl Got {
+    /// Opens the key store, or makes one where there is none.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn open(&self, folder: &Path, engine: &Engine) -> Result<KeyStore, Failure> {
+        let master = match self {
+            Got::Key(key) => Master::Key(key),
+            Got::Passphrase(passphrase) => Master::Passphrase(Passphrase(passphrase)),
+        };
+        let report = |what: &str| crate::output::note(what);
+        let store = match KeyStore::exists(folder) {
+            true => KeyStore::open(folder, master, engine, report),
+            false => KeyStore::create(folder, master, engine, report),
+        };
+        store.map_err(|why| refused(&why))
+    }
+}
+
+fn refused(why: &keys::Error) -> Failure {
+    Failure::new(format!("cannot open the key store: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources() {
+        assert_eq!(source("file:/x"), Ok(Source::File("/x".into())));
+        assert_eq!(source("passphrase:-"), Ok(Source::Passphrase("-".into())));
+        assert_eq!(source("credential:m"), Ok(Source::Credential("m".to_owned())));
+        for wrong in ["", "file:", "/x", "credential:../x", "pass:x"] {
+            assert!(source(wrong).is_err(), "{wrong}");
+        }
+    }
+}

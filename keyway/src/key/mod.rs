@@ -1,0 +1,207 @@
+//! `keyway key`: what an administrator asks of a running cryptod.
+
+mod arguments;
+
+use crate::cryptod::{socket_at, who};
+use crate::failure::{Failure, plain};
+use crate::output;
+pub use arguments::Key;
+use arguments::{At, Policy};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use keyway_ring::Socket;
+use keyway_ring::control::{self, Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret, VERSION};
+use keyway_ring::limits::KEY_BYTES_MAX;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// How long the daemon may take to answer: to make a large RSA key takes seconds.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Does what the arguments ask for.
+///
+/// # Errors
+/// What the daemon refuses, or that there is none.
+pub fn run(command: &Key) -> Result<(), Failure> {
+    match command {
+        Key::Generate(it) => {
+            let ask = KeyAsk::Generate { name: it.name.clone(), policy: policy(&it.policy)? };
+            done(&it.at, ask, &it.name, "made")
+        }
+        Key::Import(it) => {
+            let policy = policy(&it.policy)?;
+            let material = read(&it.file)?;
+            let ask = KeyAsk::Import { name: it.name.clone(), policy, material };
+            done(&it.at, ask, &it.name, "imported")
+        }
+        Key::List(it) => list(&it.at),
+        Key::Public(it) => {
+            let answer = Daemon::at(&it.at)?.ask(KeyAsk::Public { name: it.name.clone() })?;
+            let Answer::Public { algorithm, key } = answer else { return Err(nonsense()) };
+            let key = BASE64_STANDARD.encode(key);
+            match it.at.json {
+                true => output::json(&json!({ "key": it.name, "algorithm": algorithm,
+                    "public_key": key })),
+                false => output::text(key),
+            }
+        }
+        Key::Rotate(it) => {
+            done(&it.at, KeyAsk::Rotate { name: it.name.clone() }, &it.name, "rotated")
+        }
+        Key::Allow(it) => {
+            let ask = KeyAsk::Allow { name: it.name.clone(), callers: callers(&it.callers)? };
+            done(&it.at, ask, &it.name, "allowed")
+        }
+        Key::Forbid(it) => {
+            let ask = KeyAsk::Forbid { name: it.name.clone(), callers: callers(&it.callers)? };
+            done(&it.at, ask, &it.name, "forbidden")
+        }
+        Key::Revoke(it) => {
+            done(&it.at, KeyAsk::Revoke { name: it.name.clone() }, &it.name, "revoked")
+        }
+        Key::Delete(it) => {
+            done(&it.at, KeyAsk::Delete { name: it.name.clone() }, &it.name, "deleted")
+        }
+    }
+}
+
+fn done(at: &At, ask: KeyAsk, name: &str, event: &str) -> Result<(), Failure> {
+    match Daemon::at(at)?.ask(ask)? {
+        Answer::Done if at.json => output::json(&json!({ "event": event, "key": name })),
+        Answer::Done => output::text(format_args!("{name}: {event}")),
+        _ => Err(nonsense()),
+    }
+}
+
+fn list(at: &At) -> Result<(), Failure> {
+    let daemon = Daemon::at(at)?;
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let answer = daemon.ask(KeyAsk::List { after })?;
+        let Answer::Keys { keys, more } = answer else { return Err(nonsense()) };
+        all.extend(keys);
+        match all.last().filter(|_| more) {
+            Some(last) => after = last.name.clone(),
+            None => break,
+        }
+    }
+    if at.json {
+        return output::json(&json!({ "keys": all.iter().map(shown).collect::<Vec<_>>() }));
+    }
+    if all.is_empty() {
+        return output::text("there are no keys; keyway key generate --help says how to make one");
+    }
+    let width = all.iter().map(|key| key.name.len()).max().unwrap_or(0).max(4);
+    output::text(format_args!("{:<width$}  VERSION  STATE    {:>10}  FOR", "NAME", "USES"))?;
+    for KeyInfo { name, policy, version, state, uses, .. } in &all {
+        let KeyPolicy { algorithms, purposes, callers } = policy;
+        let (algorithms, purposes) = (algorithms.join(", "), purposes.join(", "));
+        output::text(format_args!(
+            "{name:<width$}  {version:>7}  {state:<7}  {uses:>10}  {algorithms}: {purposes}"
+        ))?;
+        for caller in callers {
+            output::text(format_args!("{:width$}  {:>31}{caller}", "", "by "))?;
+        }
+    }
+    Ok(())
+}
+
+fn shown(key: &KeyInfo) -> Value {
+    let KeyInfo { name, policy, version, state, created, uses } = key;
+    let KeyPolicy { algorithms, purposes, callers } = policy;
+    json!({ "name": name, "algorithms": algorithms, "purposes": purposes, "callers": callers,
+        "version": version, "state": state, "created_s": created, "uses": uses })
+}
+
+fn policy(policy: &Policy) -> Result<KeyPolicy, Failure> {
+    Ok(KeyPolicy {
+        algorithms: policy.algorithms.clone(),
+        purposes: policy.purposes.clone(),
+        callers: callers(&policy.callers)?,
+    })
+}
+
+/// Names become numbers here, since the daemon may read no files.
+fn callers(callers: &[String]) -> Result<Vec<String>, Failure> {
+    let condition = |condition: &str| match condition.split_once(':') {
+        Some(("user", name)) => Ok(format!("user:{}", who::user(name)?)),
+        Some(("group", name)) => Ok(format!("group:{}", who::group(name)?)),
+        _ => Ok(condition.to_owned()),
+    };
+    let caller = |caller: &String| {
+        let conditions = caller.split('+').map(condition);
+        Ok(conditions.collect::<Result<Vec<_>, Failure>>()?.join("+"))
+    };
+    callers.iter().map(caller).collect()
+}
+
+fn read(path: &Path) -> Result<Secret, Failure> {
+    // Room for one byte too many, so that no copy is left behind by a buffer that grew.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(KEY_BYTES_MAX + 2));
+    let most = KEY_BYTES_MAX as u64 + 1;
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+    };
+    read.map_err(|why| Failure::system("read", path, &why))?;
+    if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
+        return Err(Failure::new(format!(
+            "{} is no key: it is empty, or longer than {KEY_BYTES_MAX} bytes",
+            path.display()
+        )));
+    }
+    Ok(Secret::from(&bytes[..]))
+}
+
+/// A connection to the daemon.
+struct Daemon {
+    socket: Socket,
+}
+
+impl Daemon {
+    fn at(at: &At) -> Result<Self, Failure> {
+        let path = at.socket.clone().unwrap_or_else(|| socket_at(&at.folder));
+        let shown = path.display();
+        let socket = Socket::connect(&path).map_err(|why| match why.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(format!(
+                "no cryptod listens at {shown}; start one (keyway cryptod --help), or name another \
+                 socket with --socket PATH"
+            )),
+            _ => Failure::system("connect to", &path, &why),
+        })?;
+        let limited = set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER));
+        limited.map_err(|why| Failure::system("connect to", &path, &why.into()))?;
+        let daemon = Daemon { socket };
+        match daemon.say(&Ask::Hello { version: VERSION, name: "keyway key".to_owned() })? {
+            Answer::Hello { .. } => Ok(daemon),
+            _ => Err(nonsense()),
+        }
+    }
+
+    fn ask(&self, ask: KeyAsk) -> Result<Answer, Failure> {
+        self.say(&Ask::Keys(ask))
+    }
+
+    fn say(&self, ask: &Ask) -> Result<Answer, Failure> {
+        let bytes = control::encode(ask).map_err(Failure::new)?;
+        let lost = |why: std::io::Error| {
+            Failure::new(format!("the daemon does not answer: {}", plain(&why)))
+        };
+        self.socket.send(&bytes, &[]).map_err(lost)?;
+        let answer = self.socket.receive().map_err(lost)?;
+        let answer = answer.ok_or_else(|| Failure::new("the daemon hung up"))?;
+        match control::decode_answer(&answer.bytes) {
+            Ok(Answer::Refused { why, .. }) => Err(Failure::new(why)),
+            Ok(answer) => Ok(answer),
+            Err(_) => Err(nonsense()),
+        }
+    }
+}
+
+fn nonsense() -> Failure {
+    Failure::new("the daemon's answer makes no sense; it is of another version than this program")
+}
