@@ -218,7 +218,7 @@ fn add(client: &mut Client) -> Result<(), String> {
 
 fn echo(arguments: &Arguments, echo: &Echo, (request, answer): Sizes) -> Result<f64, String> {
     let connect = || EchoClient::connect(echo.address, request, answer);
-    let step = |client: &mut EchoClient, _: &mut u64| client.exchange();
+    let step = |client: &mut EchoClient, _: &mut Rng| client.exchange();
     Ok(drive(arguments, echo.process.id(), connect, step, |_| (request, answer))?.0)
 }
 
@@ -228,7 +228,7 @@ fn drive<C: Send>(
     arguments: &Arguments,
     process: u32,
     connect: impl Fn() -> Result<C, String> + Sync,
-    step: impl Fn(&mut C, &mut u64) -> Result<(), String> + Sync,
+    step: impl Fn(&mut C, &mut Rng) -> Result<(), String> + Sync,
     sizes: impl Fn(&C) -> Sizes + Sync,
 ) -> Result<(f64, Sizes), String> {
     let mut clients = Vec::new();
