@@ -22,7 +22,7 @@ pub(super) fn interleaved_one<const SEAL: bool, const ROUNDS: usize>(
     before: __m512i,
 ) -> Sums {
     let first_key = broadcast(&key.aes.round_keys[0]);
-    let mut states = spread(_mm512_xor_si512(nonces, first_key));
+    let mut states = broadcast_each(_mm512_xor_si512(nonces, first_key));
     let pads = [pad(data[0].len()), pad(data[1].len()), pad(data[2].len()), pad(data[3].len())];
     cipher::<SEAL, ROUNDS>(key, &mut states, 0, pads);
     partial_last_round::<SEAL, ROUNDS>(key, &mut states, &mut data, pads);
@@ -39,7 +39,7 @@ pub(super) fn interleaved_one<const SEAL: bool, const ROUNDS: usize>(
 /// is sent.
 #[inline]
 fn first_blocks(lanes: __m512i, pads: [usize; LANES]) -> [__m512i; LANES] {
-    let mut blocks = spread(reverse(lanes));
+    let mut blocks = broadcast_each(reverse(lanes));
     for (block, pad) in blocks.iter_mut().zip(pads) {
         *block = _mm512_maskz_mov_epi64(3 << (2 * pad), *block);
     }
@@ -58,7 +58,7 @@ pub(super) fn interleaved<const SEAL: bool, const ROUNDS: usize>(
     before: __m512i,
 ) -> Sums {
     let first_key = broadcast(&key.aes.round_keys[0]);
-    let bases = spread(_mm512_xor_si512(nonces, first_key));
+    let bases = broadcast_each(_mm512_xor_si512(nonces, first_key));
     let pads = [pad(a.len()), pad(b.len()), pad(c.len()), pad(d.len())];
     let [pa, pb, pc, pd] = pads;
     let befores = first_blocks(before, pads);
@@ -92,14 +92,14 @@ pub(super) fn interleaved<const SEAL: bool, const ROUNDS: usize>(
             let from = COUNTERS_BEFORE + 2 + LANES * register - pads[lane];
             *state = _mm512_xor_si512(bases[lane], counters(from));
         }
-        let mut stride = Stride::<SEAL, ROUNDS, EIGHTS>::new(schedule, states);
+        let mut stride = Stride::<SEAL, ROUNDS, EIGHTS, STRIDE>::new(schedule, states);
         if register > 0 {
             let at = INTERLEAVED_MAX - 2 - left;
             let [wa, wb, wc, wd] = waiting;
-            sums[0] = rounds_and_products!(stride, schedule, 0, sums[0], wa, at);
-            sums[1] = rounds_and_products!(stride, schedule, 1, sums[1], wb, at);
-            sums[2] = rounds_and_products!(stride, schedule, 2, sums[2], wc, at);
-            sums[3] = rounds_and_products!(stride, schedule, 3, sums[3], wd, at);
+            sums[0] = rounds_and_products!(stride, STRIDE, schedule, 0, sums[0], wa, at);
+            sums[1] = rounds_and_products!(stride, STRIDE, schedule, 1, sums[1], wb, at);
+            sums[2] = rounds_and_products!(stride, STRIDE, schedule, 2, sums[2], wc, at);
+            sums[3] = rounds_and_products!(stride, STRIDE, schedule, 3, sums[3], wd, at);
         } else {
             for part in 0..STRIDE / 2 {
                 stride.part(schedule, part);
@@ -198,9 +198,9 @@ pub(super) fn partial_last_round<const SEAL: bool, const ROUNDS: usize>(
 #[inline]
 pub(super) fn parts(data: &mut [u8], pad: usize, whole: usize) -> (&mut [u8], &mut [[u8; 64]], &mut [u8]) {
     let (head, rest) = data.split_at_mut((64 - BLOCK * pad).min(data.len()));
-    let (cross, tail) = rest.split_at_mut((64 * whole).min(rest.len()));
-    let (cross, _) = cross.as_chunks_mut();
-    (head, &mut cross[..whole], tail)
+    let (middle, tail) = rest.split_at_mut((64 * whole).min(rest.len()));
+    let (middle, _) = middle.as_chunks_mut();
+    (head, &mut middle[..whole], tail)
 }
 
 }

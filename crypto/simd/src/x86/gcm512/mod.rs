@@ -1,7 +1,7 @@
 //! AES-GCM and header masks with AVX-512, VAES and VPCLMULQDQ.
 //!
 //! Four messages go together, a *lane* of 128 bits each in what they have one block of: the tag's key
-//! stream, the block of additional data, the block of lengths, the reduction. Their data goes in *per_message* of
+//! stream, the block of additional data, the block of lengths, the reduction. Their data goes in rows of
 //! registers of four blocks, flush right: a register's place from the end says which powers of H its
 //! blocks are multiplied by, whatever the length.
 
@@ -27,14 +27,13 @@ mod single;
 mod stride;
 mod uniform;
 
-use super::{fetch, ordered};
+use super::ordered;
 use crate::aes::Rounds;
 use crate::packet::{
     self, AeadForm, AeadKey, Backend, GcmKey, HeaderForm, HeaderKey, Message, Open, Phases,
     Protect, SAMPLE_BYTES, Seal, Unprotect, headers_first,
 };
 use masks::{masks, unmask};
-use single::alone;
 use std::ptr;
 use uniform::{Scratch, uniform_batch};
 
@@ -47,6 +46,10 @@ const LANES: usize = 4;
 const QUADS: usize = 4;
 /// Registers that go through the cipher together: so many that its latency does not show.
 const STRIDE: usize = 8;
+/// Registers of a lone message that do: no more than the latency asks for, since nothing is hashed beside the first
+/// of them, and nothing encrypted beside the hash of the last.
+const SHORT_STRIDE: usize = 4;
+
 /// That the features are there: whoever has one may call what needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gcm512(());
@@ -124,12 +127,12 @@ fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
 #[inline]
 fn one<'k, M: Message<'k>, const SEAL: bool>(message: &mut M, rounds: Rounds) {
     match rounds {
-        Rounds::Ten => alone::<M, SEAL, 10>(message),
-        Rounds::Fourteen => alone::<M, SEAL, 14>(message),
+        Rounds::Ten => single::run::<M, SEAL, 10>(message),
+        Rounds::Fourteen => single::run::<M, SEAL, 14>(message),
     }
 }
 
-/// As many messages under one key at a time as there are, others one by one.
+/// As many messages under one key at a time as there are, or four under keys of the same length.
 #[inline(never)]
 fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
     let (mut at, mut all) = (0, true);
@@ -144,14 +147,18 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
         let (quads, _) = messages[at..].as_chunks_mut::<LANES>();
         at += match quads.iter().take_while(|quad| quad.iter().all(same_keys)).count() {
             0 => {
-                if let Some(next) = messages.get(at + 2) {
-                    fetch(next.key());
-                    if let Some(key) = next.header_key() {
-                        fetch(key);
+                if let Some((quad, next)) = messages[at..].split_first_chunk_mut::<LANES>()
+                    && quad.iter().all(|message| self::rounds(message) == Some(rounds))
+                {
+                    match rounds {
+                        Rounds::Ten => single::four::<M, SEAL, 10>(quad, next),
+                        Rounds::Fourteen => single::four::<M, SEAL, 14>(quad, next),
                     }
+                    LANES
+                } else {
+                    one::<M, SEAL>(&mut messages[at], rounds);
+                    1
                 }
-                one::<M, SEAL>(&mut messages[at], rounds);
-                1
             }
             number => {
                 uniform_batches::<M, SEAL>(rounds, &mut quads[..number], false, &|_| ());

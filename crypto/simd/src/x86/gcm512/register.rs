@@ -63,7 +63,7 @@ pub(super) fn join([a, b, c, d]: [__m128i; LANES]) -> __m512i {
 
 /// Each lane in all lanes of a register.
 #[inline]
-pub(super) fn spread(value: __m512i) -> [__m512i; LANES] {
+pub(super) fn broadcast_each(value: __m512i) -> [__m512i; LANES] {
     [
         _mm512_shuffle_i32x4::<0x00>(value, value),
         _mm512_shuffle_i32x4::<0x55>(value, value),

@@ -1,11 +1,11 @@
-//! A message by itself.
+//! A message by itself, and neighbours of different keys.
 
-use super::hash::{Sums, carry, cross_term_of, powers, product, tag_of, zero};
+use super::hash::{Sums, carry, cross_term_of, powers, product, sum_messages, tag_of, zero};
 use super::headers;
 use super::register::*;
 use super::sequential::sequential;
 use super::stride::{last_round, round, rounds_in_step, short_last_round};
-use super::{BLOCK, LANES, STRIDE, gcm, ordered};
+use super::{BLOCK, LANES, SHORT_STRIDE, STRIDE, gcm, ordered};
 use crate::packet::{GcmKey, Message, POWERS, Parts};
 use crate::x86::fetch;
 use std::arch::x86_64::*;
@@ -17,7 +17,7 @@ features! {
 
 /// A lone message: its latency is what it takes, so whatever can goes side by side.
 #[inline(never)]
-pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(message: &mut M) {
+pub(super) fn run<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(message: &mut M) {
     let Some(key) = gcm(message) else { return };
     let header = headers::last(key, message);
     let nonce = block(message.nonce());
@@ -49,12 +49,14 @@ pub(super) fn alone<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(m
         9 => short!(9),
         10 => short!(10),
         ..REGISTERS_OF_MANY_POWERS => {
-            let (sums, stream) = sequential::<SEAL, ROUNDS, _>(key, &key.powers, nonce, data, header);
+            let (sums, stream) =
+                sequential::<SEAL, ROUNDS, _, SHORT_STRIDE>(key, &key.powers, nonce, data, header);
             (tag_of(sums.and(product(lengths, &key.first)), stream), None)
         }
         // So much is worth more powers.
         _ => {
-            let (sums, stream) = sequential::<SEAL, ROUNDS, _>(key, key.many(), nonce, data, header);
+            let (sums, stream) =
+                sequential::<SEAL, ROUNDS, _, STRIDE>(key, key.many(), nonce, data, header);
             (tag_of(sums.and(product(lengths, &key.first)), stream), None)
         }
     };
@@ -160,6 +162,45 @@ fn last_registers<const SEAL: bool, const ROUNDS: usize, const N: usize>(
         sums = sums.add(reverse(*register), power, cross);
     }
     sums
+}
+
+/// Messages under keys of one length, one in each lane. The keys of the next come into the cache meanwhile.
+#[inline(never)]
+pub(super) fn four<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(
+    messages: &mut [M; LANES],
+    next: &[M],
+) {
+    let Some(key) = gcm(&messages[0]) else { return };
+    let keys = messages.each_ref().map(|message| gcm(message).unwrap_or(key));
+    let none = [_mm_setzero_si128(); LANES];
+    let (mut nonces, mut headers, mut lengths, mut streams) = (none, none, none, none);
+    for (lane, message) in messages.iter_mut().enumerate() {
+        nonces[lane] = block(message.nonce());
+        headers[lane] = headers::last(keys[lane], message);
+        let Parts { aad, data } = message.parts();
+        lengths[lane] = _mm_set_epi64x(8 * aad.len() as i64, 8 * data.len() as i64);
+    }
+    let first = of_lanes(keys.map(|key| &key.first));
+    let cross = cross_term_of(first);
+    let mut sums = [zero(); LANES];
+    for (lane, message) in messages.iter_mut().enumerate() {
+        if let Some(next) = next.get(lane) {
+            fetch(next.key());
+            if let Some(key) = next.header_key() {
+                fetch(key);
+            }
+        }
+        let (key, nonce, header) = (keys[lane], nonces[lane], headers[lane]);
+        let data = message.parts().data;
+        (sums[lane], streams[lane]) =
+            sequential::<SEAL, ROUNDS, _, STRIDE>(key, &key.powers, nonce, data, header);
+    }
+    let sums = sum_messages(&sums).add(join(lengths), first, cross);
+    let tags = blocks_of(_mm512_xor_si512(reverse(sums.reduce()), join(streams)));
+    for (message, tag) in messages.iter_mut().zip(&tags) {
+        message.finish(tag);
+        headers::finish_one(message, None);
+    }
 }
 
 }

@@ -1,8 +1,8 @@
-//! Eight registers go through the cipher together, and as many others through the hash between its
+//! A stride of registers goes through the cipher, and as many others through the hash between its
 //! rounds: instruction by instruction in an order that keeps all pipes busy.
 
 use super::register::*;
-use super::{LANES, STRIDE, ordered};
+use super::{LANES, ordered};
 use crate::packet::{GcmKey, Powers};
 use crate::x86::{load, store};
 use std::arch::x86_64::*;
@@ -57,18 +57,21 @@ impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
     }
 }
 
-/// Counter blocks on their way through the cipher. `SEAL` makes these functions their callers'
+/// Counter blocks on their way through the cipher, `N` registers. `SEAL` makes these functions their callers'
 /// own, which the compiler inlines.
-pub(super) struct Stride<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> {
-    pub(super) states: [__m512i; STRIDE],
+pub(super) struct Stride<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>
+{
+    pub(super) states: [__m512i; N],
 }
 
-impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Stride<SEAL, ROUNDS, EIGHTS> {
+impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>
+    Stride<SEAL, ROUNDS, EIGHTS, N>
+{
     features! {
 
     /// Begins with counter blocks that the first round key is added to.
     #[inline]
-    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; STRIDE]) -> Self {
+    pub(super) fn new(schedule: Schedule<'_, ROUNDS, EIGHTS>, mut states: [__m512i; N]) -> Self {
         let round_key = schedule.key(1);
         for state in &mut states {
             round(state, round_key);
@@ -91,11 +94,11 @@ impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Stride<SEAL, RO
 
     /// Which round key a part's round has: the first two rounds are those before all parts.
     pub(super) fn rounds(part: usize, at: usize) -> usize {
-        2 + part * (ROUNDS - 2) / (STRIDE / 2) + at
+        2 + part * (ROUNDS - 2) / (N / 2) + at
     }
 
     /// The states before the last round.
-    pub(super) fn states(self) -> [__m512i; STRIDE] {
+    pub(super) fn states(self) -> [__m512i; N] {
         self.states
     }
 }
@@ -103,13 +106,16 @@ impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize> Stride<SEAL, RO
 /// A part of the rounds of a stride of so many registers, and between them two others are taken into the hash, the
 /// first so many from where the powers begin. A function would not be inlined everywhere.
 macro_rules! rounds_and_products {
-    ($stride:ident, $schedule:expr, $part:expr, $sums:expr, $pair:expr, $at:expr) => {{
+    ($stride:ident, $registers:ident, $schedule:expr, $part:expr, $sums:expr, $pair:expr, $at:expr) => {{
         let (schedule, sums, [a, b]) = ($schedule, $sums, $pair);
-        let rounds = |at| Stride::<SEAL, ROUNDS, EIGHTS>::rounds($part, at);
+        let rounds = |at| Stride::<SEAL, ROUNDS, EIGHTS, $registers>::rounds($part, at);
         let mut done = 0;
         macro_rules! next {
             () => {
-                round(&mut $stride.states[done % STRIDE], schedule.key(rounds(done / STRIDE)));
+                round(
+                    &mut $stride.states[done % $registers],
+                    schedule.key(rounds(done / $registers)),
+                );
                 done += 1;
             };
         }
@@ -144,7 +150,7 @@ macro_rules! rounds_and_products {
         let cross_b = ordered(_mm512_clmulepi64_epi128::<0x11>(cross, powers_cross_terms));
         next!();
         let cross = ordered(xor3(sums.cross, cross_a, cross_b));
-        for at in rounds(done / STRIDE)..rounds(0) + (ROUNDS - 2) / (STRIDE / 2) {
+        for at in rounds(done / $registers)..rounds(0) + (ROUNDS - 2) / ($registers / 2) {
             for state in &mut $stride.states {
                 round(state, schedule.key(at));
             }
@@ -211,7 +217,7 @@ pub(super) fn short_last_round<const SEAL: bool>(
     *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
 }
 
-/// The powers that two registers are multiplied by, and their cross_terms: the first one's in the low halves,
+/// The powers that two registers are multiplied by, and their cross terms: the first one's in the low halves,
 /// the second one's in the high halves.
 #[inline]
 pub(super) fn two_powers<const EIGHTS: usize>(

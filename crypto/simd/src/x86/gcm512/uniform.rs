@@ -7,11 +7,11 @@ use super::masks::{BatchState, aes, encrypt};
 use super::register::*;
 use super::sequential::sequential;
 use super::stride::{BroadcastKeys, Schedule};
-use super::{BLOCK, LANES};
+use super::{BLOCK, LANES, STRIDE};
 use crate::packet::{AeadForm, Message, POWERS, Parts, TAG_BYTES, Unprotect};
 use std::arch::x86_64::*;
 
-/// Where what is state of messages lies, and the sums of their products: made once for many, since it takes
+/// Where what is known of messages lies, and the sums of their products: made once for many, since it takes
 /// time to clear it.
 pub(super) struct Scratch<const G: usize> {
     state: BatchState<G>,
@@ -177,10 +177,10 @@ pub(super) fn uniform_batch<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: 
                 let [na, nb, nc, nd] = split(nonces);
                 let [ha, hb, hc, hd] = split(state.headers[at]);
                 sum_messages(&[
-                    sequential::<SEAL, ROUNDS, _>(key, &key.powers, na, a, ha).0,
-                    sequential::<SEAL, ROUNDS, _>(key, &key.powers, nb, b, hb).0,
-                    sequential::<SEAL, ROUNDS, _>(key, &key.powers, nc, c, hc).0,
-                    sequential::<SEAL, ROUNDS, _>(key, &key.powers, nd, d, hd).0,
+                    sequential::<SEAL, ROUNDS, _, STRIDE>(key, &key.powers, na, a, ha).0,
+                    sequential::<SEAL, ROUNDS, _, STRIDE>(key, &key.powers, nb, b, hb).0,
+                    sequential::<SEAL, ROUNDS, _, STRIDE>(key, &key.powers, nc, c, hc).0,
+                    sequential::<SEAL, ROUNDS, _, STRIDE>(key, &key.powers, nd, d, hd).0,
                 ])
             };
         }
