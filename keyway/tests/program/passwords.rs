@@ -106,14 +106,13 @@ fn a_right_password_is_stored_again_under_the_slow_hash() {
 fn what_was_right_is_remembered_as_long_as_it_is_wanted() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
-    // By OpenLDAP's slappasswd.
-    let argon = "{ARGON2}$argon2id$v=19$m=128,t=3,p=2$uLGQbbxmCIu3x/y3vFnZ6w$pxeREf2BTsDSUb66g+29Ex\
-                 23iby2+4u0zavqXut6SYk";
+    // `password`, by the reference implementation.
+    let argon = "{ARGON2}$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U\
+                 1bMCHGi/4";
     directory(&data, &["import", "-"], &people(&[argon]));
     configure(&data, "\nupgrade = true\n", "\nupgrade = false\n");
     let running = Running::start(&data, &[]);
-    let right =
-        || assert_eq!(bind(&running, "cn=p0,o=old", "secret password"), ResultCode::Success);
+    let right = || assert_eq!(bind(&running, "cn=p0,o=old", "password"), ResultCode::Success);
     let before = derivations(&data);
     right();
     assert_eq!(derivations(&data), before + 1);
