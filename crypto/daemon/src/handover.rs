@@ -9,7 +9,7 @@
 //!
 //! Keys go over the socket too. So it only goes to a process of the daemon's own user, or root's.
 
-use keyway_ring::control::{self, Step};
+use keyway_ring::control::{self, Answer, Step};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle};
 use keyway_ring::{Received, Socket};
 use serde::{Deserialize, Serialize};
@@ -86,9 +86,13 @@ pub fn send(socket: &Socket, part: &Part, files: &[BorrowedFd<'_>]) -> io::Resul
 /// Receives a part.
 ///
 /// # Errors
-/// The system's; `UnexpectedEof` at the end, `InvalidData` for something else.
+/// The system's; `UnexpectedEof` at the end, `PermissionDenied` for a refusal, `InvalidData` for
+/// something else.
 pub fn receive(socket: &Socket) -> io::Result<(Part, Vec<OwnedFd>)> {
     let Received { bytes, fds } = socket.receive()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    if let Ok(Answer::Refused { why, .. }) = control::decode_answer(&bytes) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
     let part = control::decode(&bytes).map_err(|_| io::ErrorKind::InvalidData)?;
     Ok((part, fds))
 }

@@ -22,6 +22,7 @@ use keyway_ring::descriptor::{GENERATION_MAX, RegionHandle, SessionHandle, Statu
 use keyway_ring::limits::REGION_BYTES_MAX;
 use keyway_ring::{Doorbell, Received, RingMemory, SharedMemory, Socket};
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, socket_with,
 };
@@ -650,7 +651,7 @@ impl Server {
     }
 }
 
-/// How long a pump may take to finish what it has taken.
+/// How long a pump may take to finish what it has taken, and another daemon to say that it has a part.
 const FREEZE: Duration = Duration::from_secs(10);
 
 /// Handing over, and taking over.
@@ -707,6 +708,10 @@ impl Server {
 
     fn send_everything(&self, to: ClientId, positions: &[Position]) -> io::Result<()> {
         let socket = &self.guests.get(&to).ok_or(io::ErrorKind::NotConnected)?.socket;
+        // One that hangs must not hold up the clients for longer than that.
+        for direction in [Timeout::Recv, Timeout::Send] {
+            set_socket_timeout(socket, direction, Some(FREEZE))?;
+        }
         let part = Part::Daemon { next: self.next, since: self.since };
         handover::send(socket, &part, &[self.listener.as_fd()])?;
         for (id, guest) in self.guests.iter().filter(|(id, _)| **id != to) {

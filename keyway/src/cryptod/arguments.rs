@@ -18,7 +18,8 @@ Examples:
       for programs of this user, at ./keyway-data/cryptod/socket
   keyway cryptod --socket /run/keyway/cryptod.socket --data /var/lib/keyway --allow-group keyway
       for all users in a group
-  keyway cryptod --allow-user www-data --allow-program /usr/sbin/haproxy
+  keyway cryptod --socket /run/keyway/cryptod.socket --allow-user www-data \
+      --allow-program /usr/sbin/haproxy
       for one program of another user
   keyway cryptod --take-over
       a new version takes the place of the one that runs, without a request lost
@@ -28,7 +29,8 @@ Examples:
 Keys that it holds and its clients only name: keyway key --help.
 
 In a program with the engine:
-  let remote = Remote::connect(&engine, RemoteOptions::new(\"keyway-data/cryptod/socket\", \"me\"))?;
+  let options = RemoteOptions::new(\"keyway-data/cryptod/socket\", \"what it is called\");
+  let remote = Remote::connect(&engine, options)?;
 
 A systemd unit (with --socket left out, it takes the socket that its .socket unit listens on:
 ListenSequentialPacket=/run/keyway/cryptod.socket, SocketMode=0660):
@@ -55,7 +57,8 @@ pub struct Cryptod {
     /// Let the members of a group in, by name or number (repeatable)
     #[arg(long = "allow-group", value_name = "GROUP")]
     pub groups: Vec<String>,
-    /// Let others in only if they run one of these programs (repeatable)
+    /// Let others in only if they run one of these programs (repeatable); to see what other users run,
+    /// the daemon has to be root or to have CAP_SYS_PTRACE
     #[arg(long = "allow-program", value_name = "PATH")]
     pub programs: Vec<PathBuf>,
     /// Let every user in

@@ -13,11 +13,12 @@ use crate::signals::Signals;
 pub use arguments::Cryptod;
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
+use rustix::process::{getgid, getuid};
 use serde_json::json;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     make_folder(&folder)?;
     let place = match arguments.take_over {
         true => Place::Taken(socket_path(arguments, &folder)),
-        false => listener(arguments, &folder)?,
+        false => listener(arguments, &admission, &folder)?,
     };
     let meter = folder.join(METER);
     if let Err(why) = keyway_meter::open(Some(&meter)) {
@@ -57,7 +58,11 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     let master = master::get(&arguments.master, &folder, &engine)?;
     let spin = keyway_ring::wake_cost().clamp(SPIN_MIN, SPIN_MAX);
     if !arguments.no_sandbox {
-        sandbox::enter(&folder, admission.programs.is_empty())?;
+        let socket = match &place {
+            Place::Made(_, socket) => socket.as_deref(),
+            Place::Taken(socket) => Some(&**socket),
+        };
+        sandbox::enter(&folder, socket, admission.programs.is_empty())?;
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let keys = || master.open(&folder.join(KEYS), &engine);
@@ -131,6 +136,10 @@ fn not_taken(path: &Path, why: &io::Error) -> Failure {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
             format!("no daemon listens at {shown}; start one without --take-over")
         }
+        ErrorKind::PermissionDenied => format!(
+            "cannot take over from the daemon at {shown}: {}; run as its user, or as root",
+            plain(why)
+        ),
         _ => format!("cannot take over from the daemon at {shown}: {}", plain(why)),
     })
 }
@@ -146,7 +155,7 @@ fn say_ready(
         return output::json(&json!({
             "event": "ready",
             "socket": shown,
-            "process": std::process::id(),
+            "pid": std::process::id(),
             "pumps": pumps,
             "spin_us": spin.as_micros() as u64,
             "sandbox": !arguments.no_sandbox,
@@ -194,7 +203,7 @@ fn socket_path(arguments: &Cryptod, folder: &Path) -> PathBuf {
 }
 
 /// What to listen at, and where that is, if it is this program's to make and to remove.
-fn listener(arguments: &Cryptod, folder: &Path) -> Result<Place, Failure> {
+fn listener(arguments: &Cryptod, admission: &Admission, folder: &Path) -> Result<Place, Failure> {
     if arguments.socket.is_none()
         && let Some(socket) = notify::handed_over()?
     {
@@ -202,15 +211,45 @@ fn listener(arguments: &Cryptod, folder: &Path) -> Result<Place, Failure> {
     }
     let path = socket_path(arguments, folder);
     let shown = path.display();
+    if arguments.socket.is_none() && lets_others_in(admission) {
+        return Err(Failure::usage(format!(
+            "others are let in, and only this user reaches {shown}; name a place that they reach \
+             with --socket PATH"
+        )));
+    }
     match listen(&path) {
-        Ok(socket) => Ok(Place::Made(socket, Some(path))),
+        Ok(socket) => {
+            open_to_the_listed(admission, &path)?;
+            Ok(Place::Made(socket, Some(path)))
+        }
         Err(why) if why.kind() == ErrorKind::AddrInUse => Err(Failure::new(format!(
             "cannot listen at {shown}: {why}; stop that, or name another place with --socket PATH"
         ))),
-        Err(why) if why.kind() == ErrorKind::InvalidInput => Err(Failure::new(format!(
+        Err(why) if why.kind() == ErrorKind::InvalidFilename => Err(Failure::new(format!(
             "cannot listen at {shown}: the path is longer than a socket's may be; name a shorter \
              one with --socket PATH"
         ))),
         Err(why) => Err(Failure::system("listen at", &path, &why)),
     }
+}
+
+/// Whether anybody beside this user and root is let in.
+fn lets_others_in(admission: &Admission) -> bool {
+    lets_other_users_in(admission) || !admission.groups.is_empty()
+}
+
+fn lets_other_users_in(admission: &Admission) -> bool {
+    let own = getuid().as_raw();
+    admission.everybody || admission.users.iter().any(|user| *user != own && *user != 0)
+}
+
+/// The system lets a socket's user and group connect. Where others than those are let in it has to let
+/// everybody, and the daemon alone looks at who comes.
+fn open_to_the_listed(admission: &Admission, path: &Path) -> Result<(), Failure> {
+    let own = getgid().as_raw();
+    if !lets_other_users_in(admission) && admission.groups.iter().all(|group| *group == own) {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(0o666))
+        .map_err(|why| Failure::system("open to others", path, &why))
 }

@@ -1,6 +1,8 @@
 //! What systemd and its like are told, and what they hand over (sd_notify(3), sd_listen_fds(3)).
 
 use crate::failure::{Failure, plain};
+use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
+use rustix::net::{AddressFamily, SocketType};
 use std::env;
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
@@ -43,12 +45,29 @@ pub fn handed_over() -> Result<Option<OwnedFd>, Failure> {
     }
     match number("LISTEN_FDS") {
         None | Some(0) => Ok(None),
-        Some(1) => keyway_ring::inherited(FIRST).map(Some).map_err(|why| {
-            Failure::new(format!("cannot take the socket that was handed over: {}", plain(&why)))
-        }),
+        Some(1) => listening().map(Some),
         Some(count) => Err(Failure::new(format!(
             "{count} sockets were handed over, where one is wanted; let the .socket unit have one \
              ListenSequentialPacket="
         ))),
     }
+}
+
+fn listening() -> Result<OwnedFd, Failure> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        Failure::new(format!("cannot take the socket that was handed over: {why}"))
+    };
+    let socket = keyway_ring::inherited(FIRST).map_err(|why| cannot(&plain(&why)))?;
+    let keeps_bounds = socket_domain(&socket) == Ok(AddressFamily::UNIX)
+        && socket_type(&socket) == Ok(SocketType::SEQPACKET)
+        && socket_acceptconn(&socket) == Ok(true);
+    if !keeps_bounds {
+        return Err(cannot(
+            &"it is no listening Unix socket for messages; let the .socket unit have \
+              ListenSequentialPacket=PATH and Accept=no",
+        ));
+    }
+    // Who gave up before he was accepted holds up nobody.
+    rustix::io::ioctl_fionbio(&socket, true).map_err(|why| cannot(&why))?;
+    Ok(socket)
 }

@@ -16,14 +16,15 @@ use std::collections::BTreeMap;
 use std::env::consts::ARCH;
 use std::path::Path;
 
-/// Takes it all, from this thread and those that it will start. Whether files are closed off too is a
-/// choice, since a process that gives them up cannot see which program its clients run.
+/// Takes it all, from this thread and those that it will start, but for its own folder and the right to
+/// remove its socket. Whether files are closed off too is a choice, since a process that gives them up
+/// cannot see which program its clients run.
 ///
 /// # Errors
 /// If the system has these means and refuses them. A system that lacks them is warned of.
-pub fn enter(folder: &Path, files: bool) -> Result<(), Failure> {
+pub fn enter(folder: &Path, socket: Option<&Path>, files: bool) -> Result<(), Failure> {
     if files {
-        close_files(folder).map_err(|why| refused(&why))?;
+        close_files(folder, socket).map_err(|why| refused(&why))?;
     } else {
         output::note(
             "the daemon keeps the right to open files, since it has to see which programs its \
@@ -37,14 +38,18 @@ fn refused(why: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("the system refuses the sandbox ({why}); --no-sandbox starts without one"))
 }
 
-fn close_files(folder: &Path) -> Result<(), landlock::RulesetError> {
+fn close_files(folder: &Path, socket: Option<&Path>) -> Result<(), landlock::RulesetError> {
     let abi = ABI::V4;
     let (all, read) = (AccessFs::from_all(abi), AccessFs::from_read(abi));
     let mut ruleset = Ruleset::default().handle_access(all)?.create()?;
-    // Its own files; what says whose a client is; clocks' zones and the C library's files.
+    // Its own files; what says whose a client is, and how many processors there are.
     let places =
         [(folder, all), (Path::new("/proc"), read), (Path::new("/sys/devices/system"), read)];
-    for (path, access) in places {
+    let beside = socket.and_then(Path::parent).map(|folder| match folder.as_os_str().is_empty() {
+        true => (Path::new("."), AccessFs::RemoveFile.into()),
+        false => (folder, AccessFs::RemoveFile.into()),
+    });
+    for (path, access) in places.into_iter().chain(beside) {
         if let Ok(place) = PathFd::new(path) {
             ruleset = ruleset.add_rule(PathBeneath::new(place, access))?;
         }
@@ -175,4 +180,46 @@ fn close_calls() -> Result<(), Box<dyn std::error::Error>> {
     let program: BpfProgram = filter.try_into()?;
     seccompiler::apply_filter(&program)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixDatagram;
+
+    /// On a thread of its own, which alone gives it all up.
+    #[test]
+    fn what_was_given_up_is_refused_and_the_rest_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, beside) = (place.path().join("own"), place.path().join("beside"));
+        fs::create_dir(&folder).unwrap();
+        fs::create_dir(&beside).unwrap();
+        let socket = beside.join("socket");
+        fs::write(&socket, "").unwrap();
+        fs::write(beside.join("other"), "secret").unwrap();
+        let given_up = move || {
+            enter(&folder, Some(&socket), true).unwrap();
+            assert_eq!(TcpListener::bind("127.0.0.1:0").unwrap_err().kind(), PERMISSION);
+            assert!(UnixDatagram::unbound().is_ok());
+            fs::write(folder.join("file"), "text").unwrap();
+            fs::rename(folder.join("file"), folder.join("renamed")).unwrap();
+            assert_eq!(fs::read_to_string(folder.join("renamed")).unwrap(), "text");
+            assert!(fs::read_to_string("/proc/self/status").is_ok());
+            fs::remove_file(&socket).unwrap();
+            fs::read_to_string(beside.join("other")).map_err(|why| why.kind())
+        };
+        let read = std::thread::spawn(given_up).join().unwrap();
+        if read.is_ok() {
+            let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+            assert!(!ci, "nothing may be skipped in CI, but this system has no Landlock");
+            eprintln!("skipped in part: this system has no Landlock");
+            return;
+        }
+        assert_eq!(read, Err(PERMISSION));
+    }
+
+    const PERMISSION: ErrorKind = ErrorKind::PermissionDenied;
 }

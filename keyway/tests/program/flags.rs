@@ -20,6 +20,8 @@ fn bad_arguments_are_one_line_and_status_2() {
         (&["top", "--interval", "soon"], "soon"),
         (&["top", "--count", "0"], "0"),
         (&["up", "extra"], "extra"),
+        (&["cryptod", "--pumps", "many"], "many"),
+        (&["cryptod", "extra"], "extra"),
     ];
     for (arguments, part) in cases {
         keyway(*arguments).refused(2, &[part]);
@@ -42,6 +44,7 @@ fn with_json_a_failure_is_json() {
         (&["top", "--json", "--data", missing], 1, missing),
         (&["crypto", "bench", "--json", "--algorithm", "rot13"], 2, "rot13"),
         (&["quic", "get", "--json", "ftp://x"], 2, "ftp://x"),
+        (&["cryptod", "--json", "--allow-user", "no such"], 2, "no such"),
     ];
     for (arguments, status, part) in cases {
         let done = keyway(*arguments);
@@ -66,7 +69,7 @@ fn with_json_a_failure_is_json() {
 #[test]
 fn help_teaches_with_examples() {
     let overview = keyway(["--help"]).well();
-    for command in ["up", "directory", "admin", "top", "crypto"] {
+    for command in ["up", "directory", "admin", "top", "crypto", "cryptod"] {
         assert!(overview.out.contains(command), "{command}");
     }
     for command in [
@@ -79,6 +82,7 @@ fn help_teaches_with_examples() {
         &["crypto", "list"],
         &["crypto", "test"],
         &["crypto", "bench"],
+        &["cryptod"],
     ] {
         let help = keyway(command.iter().chain(&["--help"])).well();
         assert!(help.out.contains("Examples:"), "{command:?}");

@@ -1,5 +1,6 @@
 //! The built program, as somebody uses it: what it prints, makes, refuses, and how it ends.
 
+mod cryptod;
 mod damage;
 mod exchange;
 mod flags;

@@ -84,7 +84,7 @@ impl Finished {
     }
 }
 
-/// A running `keyway up --json` on ports that the system chose. Killed when dropped.
+/// A running `keyway up --json` on ports that the system chose, or another server. Killed when dropped.
 pub struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -101,7 +101,7 @@ impl Running {
         Running::spawn(&mut command)
     }
 
-    /// Starts a command that is to become `keyway up --json`.
+    /// Starts a command that is to become `keyway up --json`, or another server.
     pub fn spawn(command: &mut Command) -> Running {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
