@@ -18,6 +18,7 @@ mod plot;
 mod process;
 mod quic;
 mod report;
+mod ring;
 mod skeleton;
 mod slapd;
 
@@ -45,6 +46,8 @@ enum Benchmark {
     Skeleton(skeleton::Arguments),
     /// Binds with Argon2id, the first ones and those that the server remembers, beside {SSHA512}
     Binds(binds::Arguments),
+    /// Rings and cryptod: requests that are done in another process, beside those in this one
+    Ring(ring::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
     #[command(hide = true)]
     EchoServer,
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Benchmark::Quic(arguments) => quic::run(&arguments),
         Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
         Benchmark::Binds(arguments) => binds::run(&arguments),
+        Benchmark::Ring(arguments) => ring::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };
     match result {

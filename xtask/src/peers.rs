@@ -46,6 +46,11 @@ const BENCH: &[Peer] = &[
     peer("gcc", &["cc", "--version"]),
     peer("libssl-dev", &["test", "-f", "/usr/include/openssl/evp.h"]),
     peer("libipsec-mb-dev", &["test", "-f", "/usr/include/intel-ipsec-mb.h"]),
+    peer("strace", &["strace", "-V"]),
+    peer("p11-kit", &["p11-kit", "--version"]),
+    peer("p11-kit-modules", &["sh", "-c", "ls /usr/lib/*/pkcs11/p11-kit-client.so"]),
+    peer("libp11-kit-dev", &["test", "-d", "/usr/include/p11-kit-1"]),
+    peer("softhsm2", &["softhsm2-util", "--version"]),
     // To build BoringSSL.
     peer("cmake", &["cmake", "--version"]),
     peer("g++", &["c++", "--version"]),

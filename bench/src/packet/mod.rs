@@ -15,7 +15,8 @@ mod secrets;
 
 pub use bound::Bound;
 pub use keyway::Keyway;
-pub use sample::{Algorithm, Case, HEADER_BYTES, Side, TAG_BYTES, Way};
+pub use program::compile;
+pub use sample::{Algorithm, Case, HEADER_BYTES, Side, TAG_BYTES, Way, write_header};
 pub use secrets::Secrets;
 
 use crate::report::Report;

@@ -1,0 +1,121 @@
+//! Rings and cryptod: what a request costs that is done in another process, beside the same work in
+//! this one, the processors' own way from one to the other, and p11-kit.
+//!
+//! Eight claims, one file each; the ninth is `keyway-bench binds`, the tenth `keyway-bench skeleton`.
+//! This thread has the first processor and the daemon the second. The sides of a comparison run by
+//! turns; a round's figure is the best of many short runs, since two threads that wait for each other
+//! are both disturbed by whoever disturbs one, and the median of the rounds is reported. What the
+//! daemon spends is its processor time.
+
+mod client;
+mod daemon;
+mod hostile;
+mod null_operation;
+mod packets;
+mod pkcs11;
+mod records;
+mod restarts;
+mod signatures;
+mod sleepers;
+
+use crate::report::{Findings, Report};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// What can be asked of this benchmark.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only these claims, 1 to 8, with commas between them
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=8))]
+    only: Vec<u8>,
+    /// Rounds of what is compared by turns
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Write the claims to this file as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+type Measure = fn(&Arguments) -> Result<Findings, String>;
+
+const CLAIMS: [(&str, Measure); 8] = [
+    ("1 null operation", null_operation::measure),
+    ("2 AES-128-GCM", records::measure),
+    ("3 packets of sixteen clients", packets::measure),
+    ("4 signatures", signatures::measure),
+    ("5 p11-kit", pkcs11::measure),
+    ("6 sleeping", sleepers::measure),
+    ("7 a hostile client", hostile::measure),
+    ("8 restarts", restarts::measure),
+];
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    let begun = Instant::now();
+    run_on(CLIENT)?;
+    let (mut all, mut missed) = (Findings::default(), Vec::new());
+    // Whatever has to be built first.
+    keyway_tests::keyway();
+    for (name, measure) in CLAIMS {
+        let number = name.as_bytes()[0] - b'0';
+        if !arguments.only.is_empty() && !arguments.only.contains(&number) {
+            continue;
+        }
+        eprintln!("{:>4} s  {name}", begun.elapsed().as_secs());
+        match measure(arguments) {
+            Ok(found) => {
+                all.claims.extend(found.claims);
+                all.tables.extend(found.tables);
+            }
+            Err(why) => missed.push(format!("{name}: {why}")),
+        }
+    }
+    let mut peers = vec!["the same engine in this process".to_owned()];
+    peers.push(pkcs11::version().unwrap_or_else(|| "p11-kit is not installed".into()));
+    let settings = serde_json::json!({
+        "only": arguments.only, "rounds": arguments.rounds, "seconds": begun.elapsed().as_secs(),
+    });
+    let report = Report::new("ring", peers, settings, all.claims, all.tables);
+    report.finish(arguments.json.as_deref())?;
+    println!("{} s in all; 9 is `keyway-bench binds`", begun.elapsed().as_secs());
+    if missed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", missed.join("; "))) }
+}
+
+/// Whose processor: that of this process, or the daemon's.
+const CLIENT: usize = 0;
+const DAEMON: usize = 1;
+
+/// From now on this thread, and what it starts, runs on that processor alone.
+fn run_on(which: usize) -> Result<(), String> {
+    static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
+    let processors = PROCESSORS.get_or_init(|| {
+        let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+        (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect()
+    });
+    let processor = processors.get(which).ok_or("it takes two processors")?;
+    let mut set = CpuSet::new();
+    set.set(*processor);
+    sched_setaffinity(None, &set).map_err(|why| why.to_string())
+}
+
+/// What each side takes: the best of so many short runs by turns.
+fn best<const N: usize>(runs: usize, mut sides: [&mut dyn FnMut() -> f64; N]) -> [f64; N] {
+    let mut best = [f64::MAX; N];
+    for _ in 0..runs {
+        for (best, side) in best.iter_mut().zip(&mut sides) {
+            *best = best.min(side());
+        }
+    }
+    best
+}
+
+/// One side's figure of each round.
+fn column<const N: usize>(rounds: &[[f64; N]], side: usize) -> Vec<f64> {
+    rounds.iter().map(|round| round[side]).collect()
+}
+
+fn text(why: impl std::fmt::Display) -> String {
+    why.to_string()
+}
