@@ -5,7 +5,7 @@
 //! p11-kit's client, which speaks to `p11-kit server`; SoftHSM in the program itself is shown beside it.
 
 use super::daemon::Daemon;
-use super::{Arguments, DAEMON, CLIENT, run_on, text};
+use super::{Arguments, CLIENT, DAEMON, run_on, text};
 use crate::packet::compile;
 use crate::process::Process;
 use crate::report::{Claim, Findings, Table, median};

@@ -60,11 +60,9 @@ pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
             .map(|_| {
                 best(
                     RUNS,
-                    [
-                        &mut || local.turn(turns),
-                        &mut || borrowed.turn(turns),
-                        &mut || owned.turn(turns),
-                    ],
+                    [&mut || local.turn(turns), &mut || borrowed.turn(turns), &mut || {
+                        owned.turn(turns)
+                    }],
                 )
             })
             .collect();

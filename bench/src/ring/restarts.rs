@@ -7,8 +7,8 @@ use super::client::Client;
 use super::daemon::Daemon;
 use super::{Arguments, text};
 use crate::report::{Claim, Findings, Table};
-use keyway_engine::{Algorithm, Demand, Engine, Key, NONCE_BYTES, Operation, Parameters, Session};
 use keyway_engine::Task;
+use keyway_engine::{Algorithm, Demand, Engine, Key, NONCE_BYTES, Operation, Parameters, Session};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,7 +25,15 @@ const NAME: &str = "restarts";
 pub fn measure(_: &Arguments) -> Result<Findings, String> {
     let mut table = Table::new(
         "8 AES-128-GCM of 4096 B, 16 in flight, while the daemon goes four times",
-        &["it is", "requests", "failed", "lost", "twice", "by the last daemon", "longest pause, ms"],
+        &[
+            "it is",
+            "requests",
+            "failed",
+            "lost",
+            "twice",
+            "by the last daemon",
+            "longest pause, ms",
+        ],
     );
     let mut claims = Vec::new();
     for (how, demand) in [("killed", Demand::Any), ("replaced", Demand::Named("remote"))] {
