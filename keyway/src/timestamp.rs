@@ -1,7 +1,8 @@
 //! A point in time, as it is written down for people.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 
 /// Seconds since 1970 (UTC).
@@ -44,4 +45,10 @@ impl fmt::Display for Timestamp {
         let (hour, minute, second) = (at.hour(), at.minute(), at.second());
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
+}
+
+/// Counts while the machine sleeps too, so that what is remembered of passwords grows old.
+pub fn time_since_boot() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    Duration::try_from(time).unwrap_or_default()
 }

@@ -17,12 +17,11 @@ use crate::reload::Reload;
 use crate::sample::Sample;
 use crate::signals::{self, Asked, Signals};
 use crate::source::Source;
-use crate::timestamp::Timestamp;
+use crate::timestamp::{Timestamp, time_since_boot};
 use crate::tls::Tls;
 use keyway_drivers::{Verifier, software};
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{CurrentTls, Listener, Mode, Server};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -88,12 +87,6 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
         false => output::text("stopped"),
     };
     Ok(())
-}
-
-/// Counts while the machine sleeps too, so that what is remembered of passwords grows old.
-fn time_since_boot() -> Duration {
-    let time = clock_gettime(ClockId::Boottime);
-    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Counts where `keyway top` can look. Where no file can be had, on a full disk above all, it is

@@ -43,6 +43,8 @@ pub enum Command {
     Admit {
         /// Its number.
         client: ClientId,
+        /// The user it runs as.
+        owner: u32,
         /// What it may have.
         limits: ClientLimits,
         /// How many times the time of others it gets.
@@ -202,6 +204,8 @@ impl Drop for Pump {
 /// A client, as its pump knows it.
 struct Client {
     number: ClientId,
+    /// The user it runs as.
+    owner: u32,
     limits: ClientLimits,
     weight: u32,
     credit: Credit,
@@ -507,6 +511,7 @@ impl Work {
             _ => return Err(Status::BadSegment),
         };
         let SessionHandle { index: session, generation } = descriptor.session;
+        let owner = client.owner;
         let entry = match client.sessions.get_mut(usize::from(session)) {
             Some(Some(entry)) if entry.generation == generation => entry,
             _ => return Err(Status::NoSession),
@@ -518,7 +523,7 @@ impl Work {
                 Task::new(&entry.session, operation)
             }
         };
-        if let Err(status) = request::load(descriptor, opcode, memory, &mut task.operation) {
+        if let Err(status) = request::load(descriptor, opcode, memory, owner, &mut task.operation) {
             entry.spare.push(task);
             return Err(status);
         }
@@ -848,9 +853,10 @@ impl Work {
 
     fn carry_out(&mut self, command: Command) {
         match command {
-            Command::Admit { client: number, limits, weight, usage } => {
+            Command::Admit { client: number, owner, limits, weight, usage } => {
                 let client = Client {
                     number,
+                    owner,
                     limits,
                     weight: weight.max(1),
                     credit: Credit::default(),

@@ -16,11 +16,13 @@ use keyway_ring::descriptor::{
 /// Why a request is refused before the engine sees it.
 pub type Refusal = Status;
 
-/// Copies a request into an operation, whose buffers are used again if it is of the same kind.
+/// Copies a request of a client that runs as the user `owner` into an operation, whose buffers are used
+/// again if it is of the same kind.
 pub fn load(
     descriptor: &Descriptor,
     opcode: Opcode,
     memory: &SharedMemory,
+    owner: u32,
     operation: &mut Operation,
 ) -> Result<(), Refusal> {
     check(descriptor, memory)?;
@@ -133,6 +135,10 @@ pub fn load(
             };
             from.load(a, password)?;
             from.load(b, entry)?;
+            if !entry.is_empty() {
+                // Two users' entries of one name are two.
+                entry.splice(..0, owner.to_ne_bytes());
+            }
             let (whole, front) = (c.bytes, descriptor.extra.min(c.bytes));
             from.load(Segment { bytes: front, ..c }, salt)?;
             // It ends where C ends, so it does not overflow.

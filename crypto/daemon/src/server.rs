@@ -447,9 +447,9 @@ impl Server {
         let limits = self.options.limits;
         let guest = self.guest(id)?;
         (guest.name, guest.pump) = (Some(name), pump);
-        let usage = guest.usage.clone();
+        let (owner, usage) = (guest.caller.uid, guest.usage.clone());
         self.connected.increment();
-        self.command(id, Command::Admit { client: id, limits, weight: 1, usage });
+        self.command(id, Command::Admit { client: id, owner, limits, weight: 1, usage });
         Ok(())
     }
 

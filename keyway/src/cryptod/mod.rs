@@ -10,9 +10,11 @@ use crate::failure::{Failure, plain};
 use crate::harden;
 use crate::output;
 use crate::signals::Signals;
+use crate::timestamp::time_since_boot;
 pub use arguments::Cryptod;
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
+use keyway_drivers::{Remember, Verifier, software};
 use rustix::process::{getgid, getuid};
 use serde_json::json;
 use std::fs::{self, DirBuilder, Permissions};
@@ -53,7 +55,9 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         output::note(format_args!("warning: keyway top will not see the counters: {why}"));
     }
     harden::lock_memory();
-    let engine = keyway_drivers::engine();
+    let verifier = Verifier::new(software(), Remember::default(), Box::new(time_since_boot))
+        .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
+    let engine = keyway_drivers::engine_beside(verifier);
     // Before the sandbox, which may keep the daemon from where it comes from.
     let master = master::get(&arguments.master, &folder, &engine)?;
     let spin = keyway_ring::wake_cost().clamp(SPIN_MIN, SPIN_MAX);

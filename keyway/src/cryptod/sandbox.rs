@@ -99,6 +99,7 @@ const CALLS: &[i64] = &[
     libc::SYS_getsockopt,
     libc::SYS_gettid,
     libc::SYS_getuid,
+    libc::SYS_linkat,
     libc::SYS_listen,
     libc::SYS_lseek,
     libc::SYS_madvise,
@@ -155,6 +156,7 @@ const CALLS: &[i64] = &[
 const OLD_CALLS: &[i64] = &[
     libc::SYS_chmod,
     libc::SYS_epoll_wait,
+    libc::SYS_link,
     libc::SYS_mkdir,
     libc::SYS_open,
     libc::SYS_poll,
