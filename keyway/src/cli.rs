@@ -307,11 +307,17 @@ Examples:
       a line a second until the server stops or Ctrl-C
   keyway top --data /srv/directory --interval 10
       a line every ten seconds
+  keyway top --cryptod
+      the daemon: its clients, what they ask for, how many requests go together, who rings and who
+      is woken
   keyway top --json --count 60 > minute.jsonl
       a minute as JSON, a line a second, for programs")]
 pub struct Top {
     #[command(flatten)]
     pub data: Data,
+    /// Show the daemon that keyway cryptod has started (DIR/cryptod) instead of the directory
+    #[arg(long)]
+    pub cryptod: bool,
     /// A line of JSON for each line
     #[arg(long)]
     pub json: bool,

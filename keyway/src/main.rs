@@ -12,6 +12,7 @@ mod banner;
 mod check;
 mod cli;
 mod configuration;
+mod control;
 mod crypto;
 mod cryptod;
 mod data;

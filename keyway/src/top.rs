@@ -1,6 +1,9 @@
 //! `keyway top`: what a running server is doing, read out of its page of counters and histograms.
 
+mod daemon;
+
 use crate::cli::Top;
+use crate::cryptod;
 use crate::data::{self, State, look, name};
 use crate::failure::Failure;
 use crate::output;
@@ -80,6 +83,9 @@ enum End {
 
 fn open(arguments: &Top) -> Result<Reader, Failure> {
     let folder = &arguments.data.folder;
+    if arguments.cryptod {
+        return daemon::open(folder);
+    }
     let not_running = || {
         let shown = folder.display();
         Failure::new(format!(
@@ -111,6 +117,10 @@ async fn show(arguments: &Top, reader: &Reader) -> Result<(), End> {
     let interval = Duration::from_secs_f64(arguments.interval);
     let (mut lines, mut interrupted) = (0, false);
     let mut interrupts = signal(SignalKind::interrupt()).map_err(End::Output)?;
+    let mut clients = match arguments.cryptod {
+        true => Some(daemon::Clients::at(&cryptod::socket_at(&arguments.data.folder))),
+        false => None,
+    };
     let mut before = look_at(reader)?;
     let mut next = before.at;
     loop {
@@ -119,16 +129,27 @@ async fn show(arguments: &Top, reader: &Reader) -> Result<(), End> {
         let now = look_at(reader)?;
         let difference = Difference::between(&before, &now);
         if arguments.json {
-            output::write(difference.json()).map_err(End::Output)?;
+            let json = match &mut clients {
+                Some(clients) => daemon::json(&difference, clients),
+                None => difference.json(),
+            };
+            output::write(json).map_err(End::Output)?;
         } else {
             if interrupted {
                 output::write("").map_err(End::Output)?;
             }
+            let (header, line) = match clients {
+                Some(_) => (daemon::header(), daemon::line(&difference)),
+                None => (header(), difference.line()),
+            };
             if interrupted || lines % HEADER_LINES == 0 {
-                output::write(header()).map_err(End::Output)?;
+                output::write(header).map_err(End::Output)?;
             }
-            output::write(difference.line()).map_err(End::Output)?;
-            let sections = difference.sections();
+            output::write(line).map_err(End::Output)?;
+            let mut sections = difference.sections();
+            if let Some(clients) = &mut clients {
+                sections.extend(clients.lines(difference.seconds));
+            }
             interrupted = !sections.is_empty();
             for line in sections {
                 output::write(line).map_err(End::Output)?;

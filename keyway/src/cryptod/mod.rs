@@ -202,6 +202,11 @@ pub fn socket_at(data: &Path) -> PathBuf {
     data.join(FOLDER).join(SOCKET)
 }
 
+/// The page of counters of the daemon of a data folder.
+pub fn meter_at(data: &Path) -> PathBuf {
+    data.join(FOLDER).join(METER)
+}
+
 fn socket_path(arguments: &Cryptod, folder: &Path) -> PathBuf {
     arguments.socket.clone().unwrap_or_else(|| folder.join(SOCKET))
 }

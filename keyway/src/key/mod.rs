@@ -2,25 +2,20 @@
 
 mod arguments;
 
+use crate::control::{Control, nonsense};
 use crate::cryptod::{socket_at, who};
-use crate::failure::{Failure, plain};
+use crate::failure::Failure;
 use crate::output;
 pub use arguments::Key;
 use arguments::{At, Policy};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use keyway_ring::Socket;
-use keyway_ring::control::{self, Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret, VERSION};
+use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use keyway_ring::limits::KEY_BYTES_MAX;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
 use zeroize::Zeroizing;
-
-/// How long the daemon may take to answer: to make a large RSA key takes seconds.
-const ANSWER: Duration = Duration::from_secs(60);
 
 /// Does what the arguments ask for.
 ///
@@ -40,7 +35,7 @@ pub fn run(command: &Key) -> Result<(), Failure> {
         }
         Key::List(it) => list(&it.at),
         Key::Public(it) => {
-            let answer = Daemon::at(&it.at)?.ask(KeyAsk::Public { name: it.name.clone() })?;
+            let answer = at(&it.at)?.ask(&Ask::Keys(KeyAsk::Public { name: it.name.clone() }))?;
             let Answer::Public { algorithm, key } = answer else { return Err(nonsense()) };
             let key = BASE64_STANDARD.encode(key);
             match it.at.json {
@@ -70,7 +65,7 @@ pub fn run(command: &Key) -> Result<(), Failure> {
 }
 
 fn done(at: &At, ask: KeyAsk, name: &str, event: &str) -> Result<(), Failure> {
-    match Daemon::at(at)?.ask(ask)? {
+    match self::at(at)?.ask(&Ask::Keys(ask))? {
         Answer::Done if at.json => output::json(&json!({ "event": event, "key": name })),
         Answer::Done => output::text(format_args!("{name}: {event}")),
         _ => Err(nonsense()),
@@ -78,10 +73,10 @@ fn done(at: &At, ask: KeyAsk, name: &str, event: &str) -> Result<(), Failure> {
 }
 
 fn list(at: &At) -> Result<(), Failure> {
-    let daemon = Daemon::at(at)?;
+    let daemon = self::at(at)?;
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
-        let answer = daemon.ask(KeyAsk::List { after })?;
+        let answer = daemon.ask(&Ask::Keys(KeyAsk::List { after }))?;
         let Answer::Keys { keys, more } = answer else { return Err(nonsense()) };
         all.extend(keys);
         match all.last().filter(|_| more) {
@@ -115,6 +110,11 @@ fn shown(key: &KeyInfo) -> Value {
     let KeyPolicy { algorithms, purposes, callers } = policy;
     json!({ "name": name, "algorithms": algorithms, "purposes": purposes, "callers": callers,
         "version": version, "state": state, "created_s": created, "uses": uses })
+}
+
+/// A connection to the daemon.
+fn at(at: &At) -> Result<Control, Failure> {
+    Control::connect(&at.socket.clone().unwrap_or_else(|| socket_at(&at.folder)), "keyway key")
 }
 
 fn policy(policy: &Policy) -> Result<KeyPolicy, Failure> {
@@ -155,53 +155,4 @@ fn read(path: &Path) -> Result<Secret, Failure> {
         )));
     }
     Ok(Secret::from(&bytes[..]))
-}
-
-/// A connection to the daemon.
-struct Daemon {
-    socket: Socket,
-}
-
-impl Daemon {
-    fn at(at: &At) -> Result<Self, Failure> {
-        let path = at.socket.clone().unwrap_or_else(|| socket_at(&at.folder));
-        let shown = path.display();
-        let socket = Socket::connect(&path).map_err(|why| match why.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(format!(
-                "no cryptod listens at {shown}; start one (keyway cryptod --help), or name another \
-                 socket with --socket PATH"
-            )),
-            _ => Failure::system("connect to", &path, &why),
-        })?;
-        let limited = set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER));
-        limited.map_err(|why| Failure::system("connect to", &path, &why.into()))?;
-        let daemon = Daemon { socket };
-        match daemon.say(&Ask::Hello { version: VERSION, name: "keyway key".to_owned() })? {
-            Answer::Hello { .. } => Ok(daemon),
-            _ => Err(nonsense()),
-        }
-    }
-
-    fn ask(&self, ask: KeyAsk) -> Result<Answer, Failure> {
-        self.say(&Ask::Keys(ask))
-    }
-
-    fn say(&self, ask: &Ask) -> Result<Answer, Failure> {
-        let bytes = control::encode(ask).map_err(Failure::new)?;
-        let lost = |why: std::io::Error| {
-            Failure::new(format!("the daemon does not answer: {}", plain(&why)))
-        };
-        self.socket.send(&bytes, &[]).map_err(lost)?;
-        let answer = self.socket.receive().map_err(lost)?;
-        let answer = answer.ok_or_else(|| Failure::new("the daemon hung up"))?;
-        match control::decode_answer(&answer.bytes) {
-            Ok(Answer::Refused { why, .. }) => Err(Failure::new(why)),
-            Ok(answer) => Ok(answer),
-            Err(_) => Err(nonsense()),
-        }
-    }
-}
-
-fn nonsense() -> Failure {
-    Failure::new("the daemon's answer makes no sense; it is of another version than this program")
 }

@@ -1,0 +1,65 @@
+//! A connection to a running cryptod, for what is asked over its socket.
+
+use crate::failure::{Failure, plain};
+use keyway_ring::Socket;
+use keyway_ring::control::{self, Answer, Ask, VERSION};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the daemon may take to answer: to make a large RSA key takes seconds.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// The connection.
+pub struct Control {
+    socket: Socket,
+}
+
+impl Control {
+    /// Connects to the daemon that listens there, under this name.
+    ///
+    /// # Errors
+    /// If nobody listens there, or does not let this process in.
+    pub fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
+        let shown = path.display();
+        let socket = Socket::connect(path).map_err(|why| match why.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(format!(
+                "no cryptod listens at {shown}; start one (keyway cryptod --help), or name another \
+                 socket with --socket PATH"
+            )),
+            _ => Failure::system("connect to", path, &why),
+        })?;
+        let limited = set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER));
+        limited.map_err(|why| Failure::system("connect to", path, &why.into()))?;
+        let control = Control { socket };
+        match control.ask(&Ask::Hello { version: VERSION, name: name.to_owned() })? {
+            Answer::Hello { .. } => Ok(control),
+            _ => Err(nonsense()),
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// What the daemon refuses, or that it does not answer.
+    pub fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
+        let bytes = control::encode(ask).map_err(Failure::new)?;
+        let lost = |why: std::io::Error| {
+            Failure::new(format!("the daemon does not answer: {}", plain(&why)))
+        };
+        self.socket.send(&bytes, &[]).map_err(lost)?;
+        let answer = self.socket.receive().map_err(lost)?;
+        let answer = answer.ok_or_else(|| Failure::new("the daemon hung up"))?;
+        match control::decode_answer(&answer.bytes) {
+            Ok(Answer::Refused { why, .. }) => Err(Failure::new(why)),
+            Ok(answer) => Ok(answer),
+            Err(_) => Err(nonsense()),
+        }
+    }
+}
+
+/// The daemon has answered something else than what it was asked.
+pub fn nonsense() -> Failure {
+    Failure::new("the daemon's answer makes no sense; it is of another version than this program")
+}
