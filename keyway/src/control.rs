@@ -48,7 +48,11 @@ impl Control {
         let lost = |why: std::io::Error| {
             Failure::new(format!("the daemon does not answer: {}", plain(&why)))
         };
-        self.socket.send(&bytes, &[]).map_err(lost)?;
+        match self.socket.send(&bytes, &[]) {
+            // It has said why before it hung up.
+            Err(why) if why.kind() == ErrorKind::BrokenPipe => {}
+            sent => sent.map_err(lost)?,
+        }
         let answer = self.socket.receive().map_err(lost)?;
         let answer = answer.ok_or_else(|| Failure::new("the daemon hung up"))?;
         match control::decode_answer(&answer.bytes) {

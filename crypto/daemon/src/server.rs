@@ -336,9 +336,7 @@ impl Server {
                 false => "the daemon has as many clients as it takes",
             };
             let status = if has_room { Status::Unsupported } else { Status::Busy };
-            if let Ok(bytes) = control::encode(&Answer::refused(status, why)) {
-                let _ = Socket::from_fd(socket).try_send(&bytes, &[]);
-            }
+            turn_away(&Socket::from_fd(socket), &Answer::refused(status, why));
             return;
         };
         let id = self.next;
@@ -900,6 +898,16 @@ impl Guest {
             doorbells: read(doorbells),
             wakeups: read(wakeups),
         }
+    }
+}
+
+/// Says why a connection is closed. What it has sent is read before: if a socket is closed with
+/// something unread, the system tells the other side of that instead.
+fn turn_away(socket: &Socket, answer: &Answer) {
+    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Read);
+    while let Ok(Some(_)) = socket.try_receive() {}
+    if let Ok(bytes) = control::encode(answer) {
+        let _ = socket.try_send(&bytes, &[]);
     }
 }
 
