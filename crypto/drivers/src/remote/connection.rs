@@ -72,7 +72,11 @@ impl Connection {
         }
         let name = options.client.clone();
         let hello = Ask::Hello { version: control::VERSION, name };
-        socket.send(&control::encode(&hello).map_err(invalid)?, &[])?;
+        match socket.send(&control::encode(&hello).map_err(invalid)?, &[]) {
+            // It has said why before it hung up.
+            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
+            sent => sent?,
+        }
         let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
         let Some(received) = socket.receive()? else {
             return Err(refused("the daemon hung up at once".to_owned()));
