@@ -147,7 +147,8 @@ fn system_calls(folder: &Path, daemon: &Daemon, work: impl FnOnce()) -> Result<u
     for process in processes {
         command.args(["-p", &process.to_string()]);
     }
-    let mut child = command.stderr(Stdio::piped()).spawn().map_err(|why| format!("strace: {why}"))?;
+    let mut child =
+        command.stderr(Stdio::piped()).spawn().map_err(|why| format!("strace: {why}"))?;
     let says = BufReader::new(child.stderr.take().ok_or("strace has no output")?);
     let attached = says.lines().map_while(Result::ok).take(processes.len());
     let attached = attached.filter(|line| line.contains("attached")).count();

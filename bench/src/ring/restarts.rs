@@ -7,8 +7,8 @@ use super::client::Client;
 use super::daemon::Daemon;
 use super::{Arguments, text};
 use crate::report::{Claim, Findings, Table};
-use keyway_engine::{Algorithm, Demand, Engine, Key, NONCE_BYTES, Operation, Parameters, Session};
 use keyway_engine::Task;
+use keyway_engine::{Algorithm, Demand, Engine, Key, NONCE_BYTES, Operation, Parameters, Session};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,7 +25,15 @@ const NAME: &str = "restarts";
 pub fn measure(_: &Arguments) -> Result<Findings, String> {
     let mut table = Table::new(
         "8 AES-128-GCM of 4096 B, 16 in flight, while the daemon goes four times",
-        &["it is", "requests", "failed", "lost", "twice", "by the last daemon", "longest pause, ms"],
+        &[
+            "it is",
+            "requests",
+            "failed",
+            "lost",
+            "twice",
+            "by the last daemon",
+            "longest pause, ms",
+        ],
     );
     let mut claims = Vec::new();
     for (how, demand) in [("killed", Demand::Any), ("replaced", Demand::Named("remote"))] {
@@ -101,6 +109,7 @@ fn work(engine: &Engine, session: &Session, over: &AtomicBool) -> Result<Seen, S
     let mut times: Vec<u8> = Vec::new();
     let mut seen = Seen::default();
     let mut last = Instant::now();
+    let mut done = Vec::new();
     while queue.in_flight() > 0 || !over.load(Ordering::Acquire) {
         if !over.load(Ordering::Acquire) {
             for task in &mut tasks {
@@ -114,12 +123,12 @@ fn work(engine: &Engine, session: &Session, over: &AtomicBool) -> Result<Seen, S
             }
             queue.submit(&mut tasks, false);
         }
-        if queue.wait(&mut tasks, Duration::from_millis(1)) == 0 {
+        if queue.wait(&mut done, Duration::from_millis(1)) == 0 {
             continue;
         }
         seen.pause = seen.pause.max(last.elapsed());
         last = Instant::now();
-        for task in &mut tasks {
+        for task in &mut done {
             times[task.user as usize] = times[task.user as usize].saturating_add(1);
             let (nonce, byte) = text_of(task.user);
             let good = match (task.result(), &mut task.operation) {
@@ -133,6 +142,7 @@ fn work(engine: &Engine, session: &Session, over: &AtomicBool) -> Result<Seen, S
             };
             seen.failed += u64::from(!good);
         }
+        tasks.append(&mut done);
     }
     seen.requests = times.len() as u64;
     seen.lost = times.iter().filter(|times| **times == 0).count() as u64;
