@@ -95,7 +95,6 @@ impl Sealer {
         let _ = self.region.memory.write(0, &packet);
         self.packet.parameters[..8].copy_from_slice(&self.number.to_ne_bytes());
         self.ring.submit(&self.packet);
-        self.ring.ring();
     }
 }
 
@@ -103,15 +102,30 @@ impl Sealer {
 /// one is not sealed.
 fn seal(clients: &mut [Sealer]) -> f64 {
     let begun = Instant::now();
-    clients.iter_mut().for_each(Sealer::submit);
-    let (mut in_flight, mut done, mut good) = (clients.len(), 0, true);
-    let again = OPERATIONS - clients.len();
-    while in_flight > 0 {
-        for client in &mut *clients {
-            let Some(completion) = client.ring.poll() else { continue };
-            good &= completion.status == Status::Done;
-            done += 1;
-            if done <= again { client.submit() } else { in_flight -= 1 }
+    let (mut submitted, mut done, mut good) = (0, 0, true);
+    let mut ready = (1_u32 << clients.len()) - 1;
+    while done < OPERATIONS {
+        // All first: then who has to be rung is seen once for all.
+        for (index, client) in clients.iter_mut().enumerate() {
+            if ready & 1 << index != 0 && submitted < OPERATIONS {
+                client.submit();
+                submitted += 1;
+            } else {
+                ready &= !(1 << index);
+            }
+        }
+        for (index, client) in clients.iter().enumerate() {
+            if ready & 1 << index != 0 {
+                client.ring.ring();
+            }
+        }
+        ready = 0;
+        for (index, client) in clients.iter_mut().enumerate() {
+            if let Some(completion) = client.ring.poll() {
+                good &= completion.status == Status::Done;
+                done += 1;
+                ready |= 1 << index;
+            }
         }
     }
     if good { begun.elapsed().as_secs_f64() * 1e9 / done as f64 } else { f64::NAN }

@@ -26,8 +26,8 @@ const RUNS: usize = 30;
 const BYTES: usize = 2 << 20;
 /// Fewest turns of a run.
 const TURNS: usize = 6;
-/// After so many times what they take, the daemon has done all that are in flight.
-const PATIENCE: f64 = 1.3;
+/// So much longer than they take, the daemon has done all that are in flight, and still polls.
+const PATIENCE: Duration = Duration::from_micros(2);
 
 const KEY: Key<'static> = Key::Secret(&[7; 16]);
 const LINE: usize = 64;
@@ -71,7 +71,7 @@ pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
         found.claims.push(Claim::cost(&name, "ns", &lent, "in process", &here).demand(share));
         let name = name + ", copied";
         found.claims.push(Claim::cost(&name, "ns", &copied, "in process", &here).secondary());
-        let wait = Duration::from_nanos((median(&lent) * DEPTH as f64 * PATIENCE) as u64);
+        let wait = Duration::from_nanos((median(&lent) * DEPTH as f64) as u64) + PATIENCE;
         let own = client_costs(arguments, &mut borrowed, wait);
         let name = format!("2 the client's own time, {bytes} B, 32 in flight");
         found.claims.push(Claim::at_most(&name, "ns", &own, CLIENT_NS_MAX));
