@@ -60,12 +60,14 @@ pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
     Ok(Findings { claims, tables: vec![table] })
 }
 
-/// The version of p11-kit, if it is installed.
+/// The versions of p11-kit and SoftHSM, if they are installed.
 pub fn version() -> Option<String> {
-    let output = Command::new("p11-kit").arg("--version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = text.lines().next()?.rsplit(' ').next()?.to_owned();
-    Some(format!("p11-kit {version} over SoftHSM"))
+    let output = Command::new("dpkg-query")
+        .args(["-W", "-f", "${Package} ${Version} "])
+        .args(["p11-kit", "softhsm2"])
+        .output()
+        .ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// SoftHSM with a token, and p11-kit's server before it.

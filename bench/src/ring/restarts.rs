@@ -109,6 +109,7 @@ fn work(engine: &Engine, session: &Session, over: &AtomicBool) -> Result<Seen, S
     let mut times: Vec<u8> = Vec::new();
     let mut seen = Seen::default();
     let mut last = Instant::now();
+    let mut done = Vec::new();
     while queue.in_flight() > 0 || !over.load(Ordering::Acquire) {
         if !over.load(Ordering::Acquire) {
             for task in &mut tasks {
@@ -122,12 +123,12 @@ fn work(engine: &Engine, session: &Session, over: &AtomicBool) -> Result<Seen, S
             }
             queue.submit(&mut tasks, false);
         }
-        if queue.wait(&mut tasks, Duration::from_millis(1)) == 0 {
+        if queue.wait(&mut done, Duration::from_millis(1)) == 0 {
             continue;
         }
         seen.pause = seen.pause.max(last.elapsed());
         last = Instant::now();
-        for task in &mut tasks {
+        for task in &mut done {
             times[task.user as usize] = times[task.user as usize].saturating_add(1);
             let (nonce, byte) = text_of(task.user);
             let good = match (task.result(), &mut task.operation) {
@@ -141,6 +142,7 @@ fn work(engine: &Engine, session: &Session, over: &AtomicBool) -> Result<Seen, S
             };
             seen.failed += u64::from(!good);
         }
+        tasks.append(&mut done);
     }
     seen.requests = times.len() as u64;
     seen.lost = times.iter().filter(|times| **times == 0).count() as u64;

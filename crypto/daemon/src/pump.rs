@@ -220,6 +220,19 @@ struct Client {
     usage: Arc<Usage>,
 }
 
+impl Client {
+    /// What a request takes, or what it takes to refuse it: nonsense is no cheaper than what makes sense.
+    fn cost(&self, descriptor: &Descriptor) -> u32 {
+        match self.sessions.get(usize::from(descriptor.session.index)) {
+            Some(Some(entry)) if entry.generation == descriptor.session.generation => {
+                let bytes = request::bytes(descriptor).min(self.limits.request_bytes);
+                fair::cost(entry.algorithm, bytes)
+            }
+            _ => REFUSAL_COST_NS,
+        }
+    }
+}
+
 /// A session of a client.
 struct Entry {
     generation: u64,
@@ -251,6 +264,14 @@ struct Pair {
     generation: u32,
     /// It is not looked at before then, since its client rings too often.
     muted_until: Option<Instant>,
+}
+
+/// A request that was taken in this turn, and not looked at.
+struct Taken {
+    pair: usize,
+    /// The pair's.
+    generation: u32,
+    descriptor: Descriptor,
 }
 
 /// A request that was taken and not answered.
@@ -299,6 +320,8 @@ impl Meters {
 const MAILBOX: u64 = u64::MAX;
 /// Work by its [`cost`](fair::cost) after which parked clients are looked after, in nanoseconds.
 const LOOK_AFTER_NS: u32 = 20_000;
+/// Turns without work after which the clock is looked at, which takes longer than a turn.
+const IDLE_TURNS: u32 = 16;
 /// One batch in so many is recorded.
 const RECORD_EVERY: u64 = 64;
 
@@ -311,6 +334,8 @@ struct Work {
     clients: Vec<Option<Client>>,
     numbers: HashMap<ClientId, usize>,
     pairs: Vec<Option<Pair>>,
+    /// How many there are.
+    pairs_open: usize,
     generations: u32,
     /// Pairs that are polled.
     active: Vec<usize>,
@@ -319,6 +344,7 @@ struct Work {
     turn: u64,
     in_flight: Vec<Option<InFlight>>,
     free: Vec<usize>,
+    taken: Vec<Taken>,
     batch: Vec<Box<Task>>,
     done: Vec<Box<Task>>,
     /// Pairs with answers that their clients may sleep over.
@@ -350,12 +376,14 @@ impl Work {
             clients: Vec::new(),
             numbers: HashMap::new(),
             pairs: Vec::new(),
+            pairs_open: 0,
             generations: 0,
             active: Vec::new(),
             first: 0,
             turn: 0,
             in_flight: Vec::new(),
             free: Vec::new(),
+            taken: Vec::with_capacity(BATCH_MAX),
             batch: Vec::with_capacity(BATCH_MAX),
             done: Vec::with_capacity(BATCH_MAX),
             answered: Vec::new(),
@@ -367,6 +395,7 @@ impl Work {
     }
 
     fn run(&mut self) {
+        let mut idle_turns = 0;
         while !self.mailbox.ended.load(Ordering::Acquire) {
             if self.mailbox.any.load(Ordering::Acquire) {
                 self.obey();
@@ -376,17 +405,28 @@ impl Work {
                 continue;
             }
             let worked = self.turn();
-            if self.since_look >= LOOK_AFTER_NS {
+            idle_turns = if worked { 0 } else { idle_turns + 1 };
+            if self.since_look >= LOOK_AFTER_NS || idle_turns == IDLE_TURNS {
                 self.since_look = 0;
-                self.look(false);
-            }
-            if !worked {
-                self.park_the_idle();
-                if self.active.is_empty() {
-                    self.sleep();
-                } else {
-                    std::hint::spin_loop();
+                // Where all are polled, nobody rings.
+                if self.active.len() < self.pairs_open || self.muted > 0 {
+                    self.look(false);
                 }
+            }
+            if worked {
+                continue;
+            }
+            if idle_turns == IDLE_TURNS {
+                idle_turns = 0;
+                self.park_the_idle();
+            }
+            if self.active.is_empty() {
+                self.sleep();
+            } else if self.queue.in_flight() > 0 {
+                // What is under way may wait for this processor.
+                thread::yield_now();
+            } else {
+                std::hint::spin_loop();
             }
         }
         if !self.mailbox.handed_over.load(Ordering::Acquire) {
@@ -439,64 +479,85 @@ impl Work {
     fn turn(&mut self) -> bool {
         self.turn += 1;
         let count = self.active.len();
-        let mut taken = 0;
+        let mut any = false;
         for step in 0..count {
             let Some(&index) = self.active.get((self.first + step) % count) else { break };
-            taken += self.take_from(index);
-            if self.batch.len() >= BATCH_MAX {
+            any |= self.take_from(index);
+            if self.batch.len() + self.taken.len() >= BATCH_MAX {
                 // The next turn begins behind it.
                 self.first = (self.first + step + 1) % count;
                 break;
             }
         }
-        self.submit();
-        self.collect();
-        let answered = !self.answered.is_empty();
-        self.wake_clients();
-        taken > 0 || answered
-    }
-
-    /// Takes as many requests of this pair as its client has credit for.
-    fn take_from(&mut self, index: usize) -> usize {
-        let mut taken = 0;
-        while self.batch.len() < BATCH_MAX {
-            let Some(pair) = self.pairs.get_mut(index).and_then(Option::as_mut) else { break };
-            let Some(client) = self.clients.get_mut(pair.client).and_then(Option::as_mut) else {
-                break;
-            };
-            if client.turn != self.turn {
-                client.turn = self.turn;
-                client.credit.turn(QUANTUM_NS.saturating_mul(client.weight));
-            }
-            if !client.credit.has_any() || pair.in_flight >= pair.entries {
-                break;
-            }
-            let Some(descriptor) = pair.end.take() else { break };
-            pair.idle_since = None;
-            taken += 1;
-            if let Err(status) = self.begin(index, &descriptor) {
-                self.refuse(index, &descriptor, status);
+        let mut taken = std::mem::take(&mut self.taken);
+        for request in taken.drain(..) {
+            if let Err(status) = self.begin(&request) {
+                self.refuse(&request, status);
             }
         }
-        taken
+        self.taken = taken;
+        self.submit();
+        self.collect();
+        any |= !self.answered.is_empty();
+        self.wake_clients();
+        any
+    }
+
+    /// Takes as many requests of this pair as its client has credit for, and says whether there were
+    /// any. Those for nothing are answered at once.
+    fn take_from(&mut self, index: usize) -> bool {
+        let Some(Some(pair)) = self.pairs.get_mut(index) else { return false };
+        let Some(Some(client)) = self.clients.get_mut(pair.client) else { return false };
+        if client.turn != self.turn {
+            client.turn = self.turn;
+            client.credit.turn(QUANTUM_NS.saturating_mul(client.weight));
+        }
+        let (mut any, mut nulls, mut costs) = (false, 0, 0_u32);
+        while self.batch.len() + self.taken.len() < BATCH_MAX
+            && client.credit.has_any()
+            && pair.in_flight < pair.entries
+            && let Some(descriptor) = pair.end.take()
+        {
+            any = true;
+            let cost = if descriptor.opcode == Opcode::Null as u8 {
+                nulls += 1;
+                pair.end.answer(&request::refused(descriptor.cookie, Status::Done));
+                NULL_COST_NS
+            } else {
+                pair.in_flight += 1;
+                let generation = pair.generation;
+                self.taken.push(Taken { pair: index, generation, descriptor });
+                client.cost(&descriptor)
+            };
+            client.credit.spend(cost);
+            costs = costs.saturating_add(cost);
+        }
+        if any {
+            pair.idle_since = None;
+            self.since_look = self.since_look.saturating_add(costs);
+        }
+        if nulls > 0 {
+            note_answer(pair, index, &mut self.answered);
+            add(&client.usage.requests, nulls);
+            self.meters.requests.add(nulls);
+        }
+        any
     }
 
     /// Puts a request into the batch.
     #[inline]
-    fn begin(&mut self, index: usize, descriptor: &Descriptor) -> Result<(), Status> {
-        let Some(opcode) = Opcode::new(descriptor.opcode) else {
-            return Err(Status::InvalidRequest);
-        };
-        if opcode == Opcode::Null {
-            self.answer_null(index, descriptor.cookie);
-            return Ok(());
-        }
+    fn begin(&mut self, taken: &Taken) -> Result<(), Status> {
+        let Taken { pair: index, generation: pair_generation, ref descriptor } = *taken;
+        let opcode = Opcode::new(descriptor.opcode).ok_or(Status::InvalidRequest)?;
         if !self.knows(index, descriptor) {
             // The control thread has said so before it told the client of the handle.
             self.obey();
         }
-        let pair = self.pairs.get_mut(index).and_then(Option::as_mut).ok_or(Status::Gone)?;
-        let (slot, pair_generation) = (pair.client, pair.generation);
+        let pair = self.pairs.get(index).and_then(Option::as_ref).ok_or(Status::Gone)?;
+        if pair.generation != pair_generation {
+            return Err(Status::Gone);
+        }
+        let slot = pair.client;
         let client = self.clients.get_mut(slot).and_then(Option::as_mut).ok_or(Status::Gone)?;
         let bytes = request::bytes(descriptor);
         if bytes > client.limits.request_bytes {
@@ -540,11 +601,8 @@ impl Work {
             entry.spare.push(task);
             return Err(Status::Busy);
         }
-        let cost = fair::cost(entry.algorithm, bytes);
-        client.credit.spend(cost);
         client.bytes_in_flight += bytes;
         client.slow_in_flight += usize::from(slow);
-        self.since_look = self.since_look.saturating_add(cost);
         let in_flight = InFlight {
             pair: index,
             pair_generation,
@@ -556,7 +614,6 @@ impl Work {
             slow,
             makes_nonces: entry.makes_nonces,
         };
-        pair.in_flight += 1;
         task.user = match self.free.pop() {
             Some(place) => {
                 self.in_flight[place] = Some(in_flight);
@@ -587,32 +644,21 @@ impl Work {
         knows_session && knows_region
     }
 
-    fn answer_null(&mut self, index: usize, cookie: u32) {
-        let Some(Some(pair)) = self.pairs.get_mut(index) else { return };
-        pair.end.answer(&request::refused(cookie, Status::Done));
-        note_answer(pair, index, &mut self.answered);
-        if let Some(Some(client)) = self.clients.get_mut(pair.client) {
-            client.credit.spend(NULL_COST_NS);
-            add(&client.usage.requests, 1);
-        }
-        self.since_look = self.since_look.saturating_add(NULL_COST_NS);
-        self.meters.requests.increment();
-    }
-
-    fn refuse(&mut self, index: usize, descriptor: &Descriptor, status: Status) {
+    fn refuse(&mut self, taken: &Taken, status: Status) {
         match status {
             Status::Busy => self.meters.busy.increment(),
             _ => self.meters.refused.increment(),
         }
-        let Some(Some(pair)) = self.pairs.get_mut(index) else { return };
-        pair.end.answer(&request::refused(descriptor.cookie, status));
-        note_answer(pair, index, &mut self.answered);
-        if let Some(Some(client)) = self.clients.get_mut(pair.client) {
-            // Nonsense is no cheaper than what makes sense.
-            client.credit.spend(REFUSAL_COST_NS);
+        let Some(Some(pair)) = self.pairs.get_mut(taken.pair) else { return };
+        if pair.generation != taken.generation {
+            return;
+        }
+        pair.in_flight -= 1;
+        pair.end.answer(&request::refused(taken.descriptor.cookie, status));
+        note_answer(pair, taken.pair, &mut self.answered);
+        if let Some(Some(client)) = self.clients.get(pair.client) {
             add(&client.usage.refused, 1);
         }
-        self.since_look = self.since_look.saturating_add(REFUSAL_COST_NS);
     }
 
     /// Hands the batch to the engine.
@@ -896,6 +942,7 @@ impl Work {
                     muted_until: None,
                 };
                 let index = put(&mut self.pairs, pair);
+                self.pairs_open += 1;
                 let Some(Some(pair)) = self.pairs.get(index) else { return };
                 // Another daemon may have slept before.
                 if let Some(armed) = pair.end.armed() {
@@ -955,6 +1002,7 @@ impl Work {
     fn drop_pair(&mut self, index: usize) {
         let Some(pair) = self.pairs.get_mut(index).and_then(Option::take) else { return };
         let _ = epoll::delete(&self.epoll, &pair.bell);
+        self.pairs_open -= 1;
         self.muted -= usize::from(pair.muted_until.is_some());
         self.active.retain(|active| *active != index);
         pair.end.close();
