@@ -1,4 +1,5 @@
-//! What is fuzzed: one plain function for each parser, which panics where a parser is wrong.
+//! What is fuzzed: one plain function for each parser, and for each way into the daemon, which panics
+//! where that is wrong.
 //!
 //! A target takes any bytes. It checks more than that nothing panics: what a parser accepts must
 //! be the same after it was written and read again.
@@ -10,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+mod control;
 mod dn;
 mod filter;
 mod key_store;
@@ -19,10 +21,13 @@ mod meter_page;
 mod packet;
 mod password;
 mod record;
+mod ring;
 mod sasl;
+mod served;
 mod syntax;
 
 pub use certificate::certificate;
+pub use control::control;
 pub use dn::dn;
 pub use filter::filter;
 pub use key_store::key_store;
@@ -32,6 +37,7 @@ pub use meter_page::meter_page;
 pub use packet::packet;
 pub use password::password;
 pub use record::record;
+pub use ring::ring;
 pub use sasl::sasl;
 pub use syntax::syntax;
 
@@ -41,6 +47,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target.
 pub const TARGETS: &[Target] = &[
     ("certificate", certificate),
+    ("control", control),
     ("dn", dn),
     ("filter", filter),
     ("key_store", key_store),
@@ -50,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     ("packet", packet),
     ("password", password),
     ("record", record),
+    ("ring", ring),
     ("sasl", sasl),
     ("syntax", syntax),
 ];

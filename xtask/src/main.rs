@@ -9,6 +9,7 @@ mod arrows;
 mod check;
 mod emulate;
 mod fuzz;
+mod loom;
 mod peers;
 mod processes;
 mod race;
@@ -25,16 +26,18 @@ Usage: cargo xtask COMMAND
 Commands:
   test             what can fail, in minutes: unit, property and documentation tests, the fuzz
                    corpus, and the end-to-end tests with foreign clients (installed if possible,
-                   else the tests that need them say that they were skipped); `emulate` where the
-                   processor has no AVX-512
+                   else the tests that need them say that they were skipped), `loom`; `emulate`
+                   where the processor has no AVX-512
   nightly          what takes longer and rarely fails, to be run before something large is called
                    done: the same tests at full length (imports of 100,000 people, stores spoilt at
                    hundreds of places, disks full at every point, more power cuts, btrfs, quic-go)
-                   with the release program, then `emulate`, `arm`, `race` and `fuzz`; an hour
+                   with the release program, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an
+                   hour
   check            formatting, ARCHITECTURE.md's arrows, clippy without warnings, documentation,
                    dependencies
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
+  loom             the rings of two processes, in every order in which two processors may see them
   emulate          simd's tests with its AVX-512 backends, whose instructions are done in software
   arm              simd's tests on 64-bit ARM, in QEMU; needs rustup
   race             the tests of the engine and its drivers under ThreadSanitizer; needs rust-src
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["arm"] => arm::run(),
         ["emulate"] => emulate::run(),
+        ["loom"] => loom::run(),
         ["race"] => race::run(),
         ["peers"] => peers::bench(),
         ["help" | "--help" | "-h"] => {

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: what can fail, in minutes; `cargo xtask nightly`: what takes longer.
 
 use crate::shell::{cargo, end_within, metadata, run as sh};
-use crate::{arm, emulate, fuzz, peers, race};
+use crate::{arm, emulate, fuzz, loom, peers, race};
 use std::path::PathBuf;
 
 /// Something that can fail.
@@ -21,6 +21,7 @@ pub fn run() -> Result<(), String> {
     };
     sh(tests().arg("--no-run"))?;
     sh(tests().arg("--no-fail-fast").env("KEYWAY_PROGRAM", program("debug")?))?;
+    loom::run()?;
     // Elsewhere the tests above were on the processor itself.
     if emulate::native() { Ok(()) } else { emulate::run() }
 }
@@ -30,11 +31,12 @@ pub fn run() -> Result<(), String> {
 pub fn nightly() -> Result<(), String> {
     peers::install(peers::TEST)?;
     peers::install(peers::NIGHTLY)?;
-    let parts: [(&str, Part); 5] = [
+    let parts: [(&str, Part); 6] = [
         ("all tests at full length, end to end with the release program", full),
         ("simd with AVX-512 in software (emulate)", emulate::run),
         ("simd on 64-bit ARM in QEMU (arm)", arm::run),
         ("engine and drivers under ThreadSanitizer (race)", race::run),
+        ("rings in every order of two processors (loom)", loom::run),
         ("every fuzz target for a minute (fuzz)", || fuzz::run(&[FUZZ_SECONDS])),
     ];
     let mut failed = Vec::new();

@@ -10,6 +10,12 @@
 //! past the system, through the rings, to a pump, which takes them in turn with those of others (`pump`,
 //! [`fair`]) and has an engine do them. To read it, begin with `pump`, then `request`, then `server`.
 //!
+//! A daemon and its client, `examples/client.rs`:
+//!
+//! ```
+#![doc = include_str!("../examples/client.rs")]
+//! ```
+//!
 //! What may not enter: any primitive (that is a driver's), what a directory is, flags and output.
 #![forbid(unsafe_code)]
 

@@ -1,0 +1,43 @@
+//! A client that signs with a key that it never sees.
+
+use keyway_daemon::{Admission, Daemon, Options, keys::*, limits::ClientLimits, listen};
+use keyway_drivers::remote::{Remote, RemoteOptions};
+use keyway_engine::{Algorithm, Demand, Key, Operation, Parameters, Request, Task};
+use std::{error::Error, sync::Arc, time::Duration, time::SystemTime};
+
+const ECDSA: Algorithm = Algorithm::EcdsaP256Sha256;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // The daemon, here in the same process: `keyway cryptod` and `keyway key generate`.
+    let (place, engine) = (tempfile::tempdir()?, keyway_drivers::engine());
+    let master = MasterKey::create_file(&place.path().join("master"), &engine)?;
+    let (folder, master) = (place.path().join("keys"), Master::Key(&master));
+    let keys = KeyStore::create(&folder, master, &engine, |what| eprintln!("{what}"))?;
+    let by = Caller { uid: 0, gid: 0, groups: vec![], pid: 0, executable: None };
+    let spec = Spec { algorithms: &[ECDSA], purposes: Purpose::Sign.into() };
+    keys.add("web", spec, Material::NEW, &by, SystemTime::now())?;
+    keys.allow("web", &Who::EVERYBODY, spec.purposes, &by, SystemTime::now())?;
+    let (admission, limits) = (Admission::default(), ClientLimits::default());
+    let (keys, spin) = (Some(Arc::new(keys)), Duration::from_micros(50));
+    let options = Options { admission, limits, keys, pumps: 1, spin };
+    let path = place.path().join("socket");
+    let _daemon = Daemon::start(&engine, listen(&path)?, options, Box::new(|| {}))?;
+
+    // The client. Its engine has the daemon as one more driver.
+    let engine = keyway_drivers::engine();
+    let remote = Remote::connect(&engine, RemoteOptions::new(&path, "example"))?;
+    let web = engine.session(Parameters::new(ECDSA, Key::Named("web")))?;
+    let (public_key, signature) = (&web.public_key()?[..], &web.sign(b"text")?[..]);
+    engine.run(ECDSA, &mut Request::Verify { public_key, message: b"text", signature })?;
+
+    // What is large lies where the daemon reaches it, and is worked on there.
+    let mut data = remote.buffer(1 << 20)?;
+    data.fill(7);
+    let aes = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16]));
+    let aes = engine.session(aes.on(Demand::Named("remote")))?;
+    let (mut queue, mut done) = (engine.queue(1), Vec::new());
+    queue.submit(&mut vec![Task::new(&aes, Operation::seal([0; 12], b"", data))], false);
+    queue.wait(&mut done, Duration::from_secs(10));
+    assert_eq!(done[0].result()?, 1 << 20);
+    Ok(())
+}
