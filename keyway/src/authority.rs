@@ -92,12 +92,7 @@ pub fn identity(
 /// # Errors
 /// If one of them cannot be read or is not what it should be.
 pub fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
-    let chain = certificates(certificate)?;
-    let own = |der: &CertificateDer<'_>| {
-        Certificate::read(der).is_ok_and(|read| read.issuer == read.subject)
-    };
-    // A chain up to its root can be trusted by that.
-    let trust = chain.last().is_some_and(own).then(|| certificate.to_owned());
+    let (chain, trust) = chain(certificate)?;
     let pem = data::read_secret(key)?;
     let encrypted = || {
         let key = key.display();
@@ -111,6 +106,23 @@ pub fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
     }
     let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|why| malformed(key, why))?;
     Ok(Identity { chain, key, trust })
+}
+
+/// Reads a server's certificate and those of its issuers, and says whether the file makes a client trust
+/// it.
+///
+/// # Errors
+/// If it cannot be read or has none.
+pub fn chain(
+    certificate: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, Option<PathBuf>), Failure> {
+    let chain = certificates(certificate)?;
+    let own = |der: &CertificateDer<'_>| {
+        Certificate::read(der).is_ok_and(|read| read.issuer == read.subject)
+    };
+    // A chain up to its root can be trusted by that.
+    let trust = chain.last().is_some_and(own).then(|| certificate.to_owned());
+    Ok((chain, trust))
 }
 
 fn make_authority(engine: &Engine, folder: &Folder, now: Timestamp) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use crate::host;
 use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
-use crate::tls::{self, Clients};
+use crate::tls::{self, Clients, ServerKey};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
@@ -38,6 +38,8 @@ pub struct Configuration {
     pub listen_tls: Listen,
     /// Suffixes to hold even while they are empty.
     pub naming_contexts: Vec<String>,
+    /// Where the cryptod listens whose keys are used.
+    pub cryptod: Option<PathBuf>,
     /// What TLS is made of.
     pub tls: tls::Settings,
     /// What the directory is told.
@@ -125,8 +127,8 @@ fn explain(text: &str, wrong: &Wrong) -> String {
 }
 
 fn check(raw: Raw) -> Result<Configuration, Wrong> {
-    let Raw { listen, listen_tls, naming_contexts, tls, password, limits, log, indexes, access } =
-        raw;
+    let Raw { listen, listen_tls, naming_contexts, cryptod, tls, password, .. } = raw;
+    let Raw { limits, log, indexes, access, .. } = raw;
     let address =
         |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
@@ -135,7 +137,8 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
         listen: address(&listen)?,
         listen_tls: address(&listen_tls)?,
         naming_contexts,
-        tls: tls_settings(&tls)?,
+        tls: tls_settings(&tls, !cryptod.socket.is_empty())?,
+        cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
         directory: keyway_server::Settings {
             rules: access.iter().map(rule).collect::<Result<_, _>>()?,
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
@@ -160,11 +163,11 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
     })
 }
 
-fn tls_settings(raw: &raw::Tls) -> Result<tls::Settings, Wrong> {
+fn tls_settings(raw: &raw::Tls, has_cryptod: bool) -> Result<tls::Settings, Wrong> {
     let path = |text: &Spanned<String>| PathBuf::from(text.get_ref());
     let files = match (raw.certificate.get_ref().is_empty(), raw.key.get_ref().is_empty()) {
         (true, true) => None,
-        (false, false) => Some((path(&raw.certificate), path(&raw.key))),
+        (false, false) => Some((path(&raw.certificate), server_key(&raw.key, has_cryptod)?)),
         (false, true) => return Err(wrong(&raw.certificate, "name the key's file too")),
         (true, false) => return Err(wrong(&raw.key, "name the certificate's file too")),
     };
@@ -190,6 +193,19 @@ fn tls_settings(raw: &raw::Tls) -> Result<tls::Settings, Wrong> {
         client_ca: paths(&raw.client_ca),
         client_crls: paths(&raw.client_crls),
     })
+}
+
+fn server_key(key: &Spanned<String>, has_cryptod: bool) -> Result<ServerKey, Wrong> {
+    let Some(name) = key.get_ref().strip_prefix("cryptod:") else {
+        return Ok(ServerKey::File(key.get_ref().into()));
+    };
+    if !is_key_name(name) {
+        return Err(wrong(key, NO_KEY_NAME));
+    }
+    match has_cryptod {
+        true => Ok(ServerKey::Held(name.to_owned())),
+        false => Err(wrong(key, "name the socket of the cryptod that holds it, in [cryptod]")),
+    }
 }
 
 fn administrators(texts: &[Spanned<String>]) -> Result<Vec<Administrator>, Wrong> {
@@ -261,12 +277,12 @@ fn pepper(name: &Spanned<String>) -> Result<Option<String>, Wrong> {
     match name.get_ref().as_str() {
         "" => Ok(None),
         pepper if is_key_name(pepper) => Ok(Some(pepper.to_owned())),
-        _ => Err(wrong(
-            name,
-            "a key's name has lower-case letters, digits, dashes, dots and underscores, 64 at most",
-        )),
+        _ => Err(wrong(name, NO_KEY_NAME)),
     }
 }
+
+const NO_KEY_NAME: &str =
+    "a key's name has lower-case letters, digits, dashes, dots and underscores, 64 at most";
 
 fn seconds(at: &Spanned<u64>) -> Result<Duration, Wrong> {
     match *at.get_ref() {
@@ -496,6 +512,8 @@ mod tests {
                 "line 2: who: a rule has either",
             ),
             ("[tls]\nkey = \"k\"", "line 2: key: name the certificate's file too"),
+            ("[tls]\ncertificate = \"c\"\nkey = \"cryptod:A\"", "line 3: key: a key's name has"),
+            ("[tls]\ncertificate = \"c\"\nkey = \"cryptod:a\"", "line 3: key: name the socket of"),
             ("[tls]\nnames = [\"a b\"]", "line 2: names: \"a b\" is neither a host's name"),
             ("[tls]\nclient_certificates = \"on\"", "line 2: client_certificates: \"on\" is not"),
             ("[tls]\nadministrators = [\"sha256:12\"]", "line 2: administrators: "),

@@ -45,15 +45,18 @@ pub mod name {
     pub const LOG: &str = "log";
     /// The store's folder.
     pub const STORE: &str = "store";
+    /// The folder of what is cryptod's, which may be here.
+    pub const CRYPTOD: &str = "cryptod";
 }
 
 /// What may be in a folder that nobody has finished making, what a file system puts there, and
 /// what somebody may have put there for the first start to find.
-const BEFORE_VERSION: [&str; 9] = [
+const BEFORE_VERSION: [&str; 10] = [
     name::LOCK,
     name::VERSION,
     "version.new",
     "lost+found",
+    name::CRYPTOD,
     name::CONFIGURATION,
     name::SERVER_CERTIFICATE,
     name::SERVER_KEY,

@@ -1,6 +1,7 @@
 //! `keyway directory import`.
 
 use crate::cli::Import;
+use crate::client;
 use crate::configuration::Configuration;
 use crate::data::Folder;
 use crate::failure::Failure;
@@ -24,6 +25,10 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
     let folder = Folder::open(&arguments.data.folder, Timestamp::now())?;
     let configuration = Configuration::load(&folder)?;
     let engine = keyway_drivers::engine();
+    // Passwords in clear are stored under the pepper.
+    let cryptod = configuration.cryptod.as_deref();
+    let cryptod = cryptod.filter(|_| configuration.directory.password_pepper.is_some());
+    let _cryptod = client::connect(&engine, &folder, cryptod, |_| {})?;
     let instance = Instance::open(&folder, &configuration, &engine, false)?;
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();

@@ -43,6 +43,11 @@ pub fn raise_open_files() {
     }
 }
 
+/// How long a start waits for the cryptod that it is a client of, and how often it looks.
+pub const CRYPTOD_WAIT: Duration = Duration::from_secs(5);
+/// See [`CRYPTOD_WAIT`].
+pub const CRYPTOD_LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// How many names a certificate of ours is made for.
 pub const CERTIFICATE_NAMES_MAX: usize = 100;
 /// More than a file of revocation lists may have, in bytes.

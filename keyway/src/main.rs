@@ -11,6 +11,7 @@ mod authority;
 mod banner;
 mod check;
 mod cli;
+mod client;
 mod configuration;
 mod control;
 mod crypto;

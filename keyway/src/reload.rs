@@ -54,6 +54,7 @@ impl Reload<'_> {
             ("listen", old.listen != new.listen),
             ("listen_tls", old.listen_tls != new.listen_tls),
             ("naming_contexts", old.naming_contexts != new.naming_contexts),
+            ("cryptod", old.cryptod != new.cryptod),
             ("indexes", old.directory.indexes != new.directory.indexes),
             ("store_bytes_max", old.store_bytes_max != new.store_bytes_max),
         ];
@@ -68,6 +69,7 @@ impl Reload<'_> {
                 ..new.directory
             },
             naming_contexts: std::mem::take(&mut self.configuration.naming_contexts),
+            cryptod: self.configuration.cryptod.take(),
             ..self.configuration
         };
         Ok(differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect())

@@ -1,7 +1,7 @@
 //! The server's TLS: made from files and configuration when it starts, and again whenever it is to
 //! read them anew.
 
-use crate::authority::{self, malformed};
+use crate::authority::{self, Identity, malformed};
 use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::host::Names;
@@ -11,10 +11,11 @@ use crate::timestamp::Timestamp;
 use keyway_codec::certificate::{Certificate, Name, RevocationList};
 use keyway_engine::Engine;
 use keyway_tls::{ClientVerifier, ConfigError, ServerOptions, Tickets};
+use rustix::process::getuid;
 use rustls::server::NoClientAuth;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The server's certificate and its key, if they are not the data folder's own.
-    pub files: Option<(PathBuf, PathBuf)>,
+    pub files: Option<(PathBuf, ServerKey)>,
     /// What else the certificate is to name.
     pub names: Vec<Name>,
     /// Whether clients are asked for a certificate.
@@ -35,6 +36,15 @@ pub struct Settings {
     pub client_ca: Vec<PathBuf>,
     /// Files of what these have revoked.
     pub client_crls: Vec<PathBuf>,
+}
+
+/// Where the server's key is.
+#[derive(Clone, Debug)]
+pub enum ServerKey {
+    /// In a file.
+    File(PathBuf),
+    /// In cryptod, under this name.
+    Held(String),
 }
 
 /// Whether clients are asked for a certificate.
@@ -98,20 +108,28 @@ impl Tls {
         listen: &[SocketAddr],
         now: Timestamp,
     ) -> Result<Made, Failure> {
-        let (certificate, key) = match &settings.files {
-            Some((certificate, key)) => (folder.file_at(certificate), folder.file_at(key)),
-            None => (folder.file(name::SERVER_CERTIFICATE), folder.file(name::SERVER_KEY)),
+        let certificate = match &settings.files {
+            Some((certificate, _)) => folder.file_at(certificate),
+            None => folder.file(name::SERVER_CERTIFICATE),
         };
-        let identity = match &settings.files {
-            Some(_) => authority::read(&certificate, &key)?,
-            None => authority::identity(
-                &self.engine,
-                folder,
-                &Names::new(&settings.names, listen),
-                now,
-            )?,
+        let (chain, trust, key) = match &settings.files {
+            Some((_, ServerKey::Held(name))) => {
+                let (chain, trust) = authority::chain(&certificate)?;
+                (chain, trust, Secret::Held(name))
+            }
+            Some((_, ServerKey::File(key))) => {
+                let file = folder.file_at(key);
+                let Identity { chain, key, trust } = authority::read(&certificate, &file)?;
+                (chain, trust, Secret::Here(key, file))
+            }
+            None => {
+                let names = Names::new(&settings.names, listen);
+                let made = authority::identity(&self.engine, folder, &names, now)?;
+                let Identity { chain, key, trust } = made;
+                (chain, trust, Secret::Here(key, folder.file(name::SERVER_KEY)))
+            }
         };
-        let names = identity.chain.first().and_then(|der| Certificate::read(der).ok());
+        let names = chain.first().and_then(|der| Certificate::read(der).ok());
         let names = names.map(|certificate| certificate.names).unwrap_or_default();
         let uncovered = |wanted: &&Name| !names.iter().any(|name: &Name| name.covers(wanted));
         for name in settings.names.iter().filter(uncovered) {
@@ -131,18 +149,56 @@ impl Tls {
             let tickets = Tickets::new(self.engine.clone(), Instant::now());
             options.tickets = Arc::new(tickets.map_err(Failure::new)?);
         }
-        let config = keyway_tls::server_config(&options, identity.chain, identity.key);
-        let config = config.map_err(|why| match why {
-            ConfigError::Certificate(rustls::Error::InconsistentKeys(_)) => {
-                malformed(&key, format!("it is not the key of {}", certificate.display()))
+        let config = match key {
+            Secret::Here(key, file) => keyway_tls::server_config(&options, chain, key)
+                .map_err(|why| not_made(&certificate, &file, why)),
+            Secret::Held(name) => {
+                keyway_tls::server_config_with_held_key(&options, &self.engine, chain, name)
+                    .map_err(|why| not_made_with_held(&certificate, name, why))
             }
-            ConfigError::Certificate(why) => {
-                malformed(&certificate, format!("with its key {}: {why}", key.display()))
-            }
-            why => Failure::new(why),
-        })?;
+        }?;
         (self.options, self.trusted) = (options, trusted);
-        Ok(Made { config: Arc::new(config), trust: identity.trust, names })
+        Ok(Made { config: Arc::new(config), trust, names })
+    }
+}
+
+/// The server's key.
+enum Secret<'a> {
+    /// With the file that it is from.
+    Here(PrivateKeyDer<'static>, PathBuf),
+    /// Cryptod's of this name.
+    Held(&'a str),
+}
+
+/// Why there is no configuration with a certificate and a key from files.
+fn not_made(certificate: &Path, key: &Path, why: ConfigError) -> Failure {
+    match why {
+        ConfigError::Certificate(rustls::Error::InconsistentKeys(_)) => {
+            malformed(key, format!("it is not the key of {}", certificate.display()))
+        }
+        ConfigError::Certificate(why) => {
+            malformed(certificate, format!("with its key {}: {why}", key.display()))
+        }
+        why => Failure::new(why),
+    }
+}
+
+/// The same with a key that cryptod holds.
+fn not_made_with_held(certificate: &Path, key: &str, why: ConfigError) -> Failure {
+    let advice = format!(
+        "give cryptod the key of the certificate, for this user: keyway key import {key} FILE \
+         --algorithm ALGORITHM --for user:{} (keyway key list shows what it has)",
+        getuid().as_raw()
+    );
+    match why {
+        ConfigError::Certificate(rustls::Error::InconsistentKeys(_)) => {
+            malformed(certificate, format!("{key} of cryptod is not its key; {advice}"))
+        }
+        ConfigError::Certificate(rustls::Error::General(why)) => {
+            malformed(certificate, format!("{why}; {advice}"))
+        }
+        ConfigError::Certificate(why) => malformed(certificate, why),
+        why => Failure::new(why),
     }
 }
 

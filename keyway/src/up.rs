@@ -3,6 +3,7 @@
 use crate::admin;
 use crate::banner::Banner;
 use crate::cli::Up;
+use crate::client;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
 use crate::failure::{Failure, is_disk_full, plain};
@@ -24,7 +25,7 @@ use keyway_server::log::{Severity, Value};
 use keyway_server::network::{CurrentTls, Listener, Mode, Server};
 use serde_json::json;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
 use tokio::task::block_in_place;
@@ -51,6 +52,8 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let verifier = Verifier::new(software(), configuration.remember, Box::new(time_since_boot))
         .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
     let engine = keyway_drivers::engine_beside(verifier.clone());
+    let tell = tell_of_cryptod(&logs);
+    let cryptod = client::connect(&engine, &folder, configuration.cryptod.as_deref(), tell)?;
     let mut tls = Tls::new(&engine)?;
     let listen = sockets.addresses()?;
     let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
@@ -79,6 +82,7 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
     instance.close()?;
+    drop(cryptod);
     drop(logs);
     ended?;
     // Whoever read the output may have gone long ago; it was a good end all the same.
@@ -108,6 +112,21 @@ fn open_meter(folder: &Folder) {
          {}: {why} and start again",
         path.display()
     ));
+}
+
+/// Says in the log when the cryptod is lost and when it is back.
+fn tell_of_cryptod(logs: &Logs) -> impl Fn(bool) + Clone + Send + 'static {
+    let log = logs.log.clone();
+    move |is_there| {
+        let (severity, text) = match is_there {
+            true => (Severity::Info, "it is back"),
+            false => (
+                Severity::Error,
+                "it is gone: what takes one of its keys is refused until it is back",
+            ),
+        };
+        log.say(SystemTime::now(), severity, "cryptod", &[("text", Value::Text(text))]);
+    }
 }
 
 /// Puts entries into a directory that is empty, or was not populated to the end. Says whether it did.

@@ -18,7 +18,8 @@ use std::time::Duration;
 pub enum Selection {
     /// Yes.
     Any,
-    /// Only when the consumer names it: the null driver, a driver under test.
+    /// Only when the consumer names it (the null driver, a driver under test), or names a key, which
+    /// none but its holder has: a daemon that holds keys and is to do nothing else.
     Named,
 }
 

@@ -308,7 +308,7 @@ impl Engine {
     /// Whether a session for these steps finds a driver, or, for a chain, one for each step.
     pub fn offers(&self, steps: &[Algorithm]) -> bool {
         let registry = &self.inner.registry;
-        let does = |steps: &[Algorithm]| !registry.fitting(steps, Demand::Any).0.is_empty();
+        let does = |steps: &[Algorithm]| !registry.fitting(steps, Demand::Any, false).0.is_empty();
         steps.iter().all(|step| registry.allows(*step).is_ok())
             && (does(steps) || steps.len() > 1 && steps.iter().all(|step| does(&[*step])))
     }

@@ -183,6 +183,11 @@ impl Placement {
         self.binding(self.table().map_or(0, |table| table.first))
     }
 
+    /// One that was opened, be its driver there or not: what it says of the key holds for every one.
+    pub fn opened(&self) -> Option<&dyn DriverSession> {
+        self.bindings.iter().find_map(Binding::state)
+    }
+
     pub fn has_key(&self) -> bool {
         !self.keys.iter().all(|key| matches!(key, OwnedKey::None))
     }
@@ -304,9 +309,10 @@ impl Placement {
             let open = driver.implementation.is_none() || driver.is_alive();
             return (open.then(|| driver.clone()).into_iter().collect(), true);
         }
-        let (mut drivers, known) = self.registry.fitting(&self.algorithms, self.demand.view());
+        let (demand, has_named_key) = (self.demand.view(), self.has_named_key());
+        let (mut drivers, known) = self.registry.fitting(&self.algorithms, demand, has_named_key);
         let is_chain = self.algorithms.len() > 1;
-        if is_chain && (drivers.is_empty() || self.demand.view() == Demand::Any) {
+        if is_chain && (drivers.is_empty() || demand == Demand::Any) {
             drivers.push(self.registry.chain.clone());
         }
         (drivers, known)

@@ -137,14 +137,21 @@ impl Registry {
         self.drivers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The drivers that may do these steps, and whether there is a driver that meets the demand.
-    pub fn fitting(&self, steps: &[Algorithm], demand: Demand<'_>) -> (Drivers, bool) {
+    /// The drivers that may do these steps, and whether there is a driver that meets the demand. Where
+    /// a key has a name, any driver may be the one that holds it.
+    pub fn fitting(
+        &self,
+        steps: &[Algorithm],
+        demand: Demand<'_>,
+        has_named_key: bool,
+    ) -> (Drivers, bool) {
         let drivers = self.drivers.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = |selection| selection == Selection::Any || has_named_key;
         let fits = |driver: &&Arc<RegisteredDriver>| match demand {
             Demand::Named(name) => driver.name == name,
-            Demand::Any => driver.selection == Selection::Any,
-            Demand::Software => driver.selection == Selection::Any && driver.place != Place::Device,
-            Demand::Hardware => driver.selection == Selection::Any && driver.place == Place::Device,
+            Demand::Any => is_open(driver.selection),
+            Demand::Software => is_open(driver.selection) && driver.place != Place::Device,
+            Demand::Hardware => is_open(driver.selection) && driver.place == Place::Device,
         };
         let mut known = !matches!(demand, Demand::Named(_));
         let fitting = drivers.iter().filter(fits).inspect(|_| known = true);

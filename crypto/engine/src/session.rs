@@ -257,8 +257,7 @@ impl Session {
 
     /// Longest signature of the session's key, in bytes; 0 where it cannot sign.
     pub fn signature_bytes_max(&self) -> usize {
-        let state = self.inner.placement.first().and_then(Binding::state);
-        state.map_or(0, DriverSession::signature_bytes_max)
+        self.inner.placement.opened().map_or(0, DriverSession::signature_bytes_max)
     }
 }
 

@@ -24,7 +24,7 @@ impl Stream {
         if algorithm.kind() != Kind::Hash {
             return Err(Error::Unsupported(algorithm));
         }
-        let (drivers, _) = registry.fitting(&[algorithm], Demand::Any);
+        let (drivers, _) = registry.fitting(&[algorithm], Demand::Any, false);
         for driver in drivers {
             let Some(implementation) = &driver.implementation else { continue };
             match implementation.stream(algorithm) {

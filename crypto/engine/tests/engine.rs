@@ -341,6 +341,11 @@ impl Driver for Holder {
         "holder"
     }
 
+    /// For its key it is found all the same.
+    fn selection(&self) -> Selection {
+        Selection::Named
+    }
+
     fn supports(&self, steps: &[Algorithm]) -> bool {
         steps == [Algorithm::HmacSha256]
     }
@@ -362,6 +367,10 @@ impl DriverSession for Holder {
         out.fill(7);
         Ok(out.len())
     }
+
+    fn signature_bytes_max(&self) -> usize {
+        9
+    }
 }
 
 /// A named key is its driver's: no other takes its place while that one is gone, and the session goes
@@ -380,8 +389,11 @@ fn a_named_key_is_where_it_is_held_and_nowhere_else() {
     assert_eq!(mac(), Ok([7; 32]));
     assert!(matches!(open("another").unwrap_err(), Error::InvalidKey(_)));
     assert!(matches!(open("Not A Name").unwrap_err(), Error::InvalidKey(_)));
+    assert_eq!(session.signature_bytes_max(), 9);
     engine.unregister("holder");
     assert_eq!(mac(), Err(Error::Gone));
     engine.register(Arc::new(Holder)).unwrap();
     assert_eq!(mac(), Ok([7; 32]));
+    // What is known of the key outlives a connection to its holder.
+    assert_eq!(session.signature_bytes_max(), 9);
 }

@@ -1,12 +1,13 @@
 //! What a server and a client of ours are configured with.
 
-use crate::provider;
 use crate::ticket::Tickets;
+use crate::{provider, sign};
 use keyway_engine::Engine;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, NoServerSessionStorage, ProducesTickets};
+use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::fmt;
@@ -91,12 +92,38 @@ pub fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, ConfigError> {
+    let key = options.provider.key_provider.load_private_key(key);
+    with_key(options, chain, key.map_err(ConfigError::Certificate)?)
+}
+
+/// The same with a private key that a driver of the engine holds under this name, and nobody sees here.
+/// It signs in those schemes that it may be used for there.
+///
+/// # Errors
+/// [`ConfigError::Engine`] and [`ConfigError::Certificate`].
+pub fn server_config_with_held_key(
+    options: &ServerOptions,
+    engine: &Engine,
+    chain: Vec<CertificateDer<'static>>,
+    name: &str,
+) -> Result<ServerConfig, ConfigError> {
+    let own = chain.first().ok_or(rustls::Error::NoCertificatesPresented);
+    let key = own.and_then(|own| sign::held(engine, name, own));
+    with_key(options, chain, key.map_err(ConfigError::Certificate)?)
+}
+
+fn with_key(
+    options: &ServerOptions,
+    chain: Vec<CertificateDer<'static>>,
+    key: Arc<dyn SigningKey>,
+) -> Result<ServerConfig, ConfigError> {
+    let certified = CertifiedKey::new(chain, key);
+    certified.keys_match().map_err(ConfigError::Certificate)?;
     let mut config = ServerConfig::builder_with_provider(options.provider.clone())
         .with_protocol_versions(VERSIONS)
         .map_err(ConfigError::Engine)?
         .with_client_cert_verifier(options.clients.clone())
-        .with_single_cert(chain, key)
-        .map_err(ConfigError::Certificate)?;
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
     config.ticketer = options.tickets.clone();
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)

@@ -46,7 +46,9 @@ mod ticket;
 mod verify;
 
 pub use clients::ClientVerifier;
-pub use config::{ConfigError, ServerOptions, client_config, server_config};
+pub use config::{
+    ConfigError, ServerOptions, client_config, server_config, server_config_with_held_key,
+};
 pub use ticket::Tickets;
 
 use keyway_engine::{Algorithm, Engine};

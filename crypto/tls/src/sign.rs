@@ -1,16 +1,19 @@
 //! Private keys: RSA, ECDSA on P-256 and P-384, Ed25519, as PKCS#8, PKCS#1 or SEC 1.
 //!
 //! A key is handed to the engine when it is loaded, once for each scheme it may sign with; after
-//! that this side only holds sessions.
+//! that this side only holds sessions. One that a driver of the engine holds is only named.
 
 use crate::random_fallback::fault;
 use keyway_engine::{Algorithm, Engine, Key, Parameters, Session};
 use rustls::crypto::KeyProvider;
-use rustls::pki_types::{AlgorithmIdentifier, PrivateKeyDer, SubjectPublicKeyInfoDer, alg_id};
+use rustls::pki_types::{
+    AlgorithmIdentifier, CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer, alg_id,
+};
 use rustls::sign::{Signer, SigningKey, public_key_to_spki};
-use rustls::{Error, SignatureAlgorithm, SignatureScheme};
+use rustls::{CertificateError, Error, SignatureAlgorithm, SignatureScheme};
 use std::fmt;
 use std::sync::Arc;
+use webpki::EndEntityCert;
 use zeroize::Zeroizing;
 
 /// One type of key, and the schemes it signs with, the one we like best first.
@@ -55,6 +58,15 @@ const TYPES: &[Type] = &[
     },
 ];
 
+impl Type {
+    /// Whether it is that of a SubjectPublicKeyInfo, which begins with its AlgorithmIdentifier: before
+    /// the latter's content are two tags and their lengths, 4 bytes or up to 3 more.
+    fn is_of(&self, public_key: &[u8]) -> bool {
+        let identifier = self.public_key.as_ref();
+        public_key.windows(identifier.len()).take(8).any(|it| it == identifier)
+    }
+}
+
 pub(crate) struct Keys {
     pub engine: &'static Engine,
 }
@@ -89,6 +101,26 @@ impl fmt::Debug for Keys {
     }
 }
 
+/// The key that a driver of the engine holds under this name, for those schemes that it may be used for
+/// there. Its type is that of the certificate's.
+pub(crate) fn held(
+    engine: &Engine,
+    name: &str,
+    certificate: &CertificateDer<'_>,
+) -> Result<Arc<dyn SigningKey>, Error> {
+    let malformed = |_| Error::InvalidCertificate(CertificateError::BadEncoding);
+    let certificate = EndEntityCert::try_from(certificate).map_err(malformed)?;
+    let public_key = certificate.subject_public_key_info();
+    let Some(of) = TYPES.iter().find(|of| of.is_of(&public_key)) else {
+        return Err(Error::General("the certificate's key is of no type that can be used".into()));
+    };
+    let private = Private::load(engine, of, Key::Named(name)).map_err(|why| {
+        let algorithms: Vec<_> = of.schemes.iter().map(|(_, algorithm)| algorithm.name()).collect();
+        Error::General(format!("the key {name} for {}: {why}", algorithms.join(" or ")))
+    })?;
+    Ok(Arc::new(private))
+}
+
 /// A private key in the engine.
 struct Private {
     of: &'static Type,
@@ -105,11 +137,16 @@ impl Private {
     ) -> Result<Self, keyway_engine::Error> {
         let mut signers = Vec::new();
         let mut unsupported = None;
+        let is_held = matches!(key, Key::Named(_));
         for &(scheme, algorithm) in of.schemes {
             match engine.session(Parameters::new(algorithm, key)) {
                 Ok(session) => signers.push(Scheme { scheme, session }),
                 // No driver for one scheme leaves the others.
                 Err(error @ keyway_engine::Error::Unsupported(_)) => unsupported = Some(error),
+                // Nor does one that a key which is held may not be used for.
+                Err(error) if is_held && error != keyway_engine::Error::Gone => {
+                    unsupported = Some(error);
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -72,7 +72,8 @@ impl From<keyway_engine::Error> for Failure {
     fn from(error: keyway_engine::Error) -> Self {
         let code = match error {
             keyway_engine::Error::Busy => ResultCode::Busy,
-            keyway_engine::Error::Closed => ResultCode::Unavailable,
+            // A driver that has gone may come back.
+            keyway_engine::Error::Closed | keyway_engine::Error::Gone => ResultCode::Unavailable,
             _ => ResultCode::Other,
         };
         Failure::new(code, error.to_string())

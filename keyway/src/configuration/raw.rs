@@ -15,12 +15,20 @@ pub struct Raw {
     pub listen: Spanned<String>,
     pub listen_tls: Spanned<String>,
     pub naming_contexts: Vec<String>,
+    pub cryptod: Cryptod,
     pub tls: Tls,
     pub password: Password,
     pub limits: Limits,
     pub log: Log,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     pub access: Vec<Rule>,
+}
+
+/// `[cryptod]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cryptod {
+    pub socket: String,
 }
 
 /// `[tls]`

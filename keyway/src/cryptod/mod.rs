@@ -6,6 +6,7 @@ mod notify;
 mod sandbox;
 pub mod who;
 
+use crate::data::name;
 use crate::failure::{Failure, plain};
 use crate::harden;
 use crate::output;
@@ -26,8 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The folder of what is the daemon's, in the data folder.
-const FOLDER: &str = "cryptod";
 /// Where it listens, in that folder.
 const SOCKET: &str = "socket";
 /// Its keys, in that folder.
@@ -44,7 +43,7 @@ const SPIN_MAX: Duration = Duration::from_micros(100);
 /// Whatever keeps it from serving.
 pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     let admission = admission(arguments)?;
-    let folder = arguments.folder.join(FOLDER);
+    let folder = arguments.folder.join(name::CRYPTOD);
     make_folder(&folder)?;
     let place = match arguments.take_over {
         true => Place::Taken(socket_path(arguments, &folder)),
@@ -199,7 +198,7 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
 
 /// Where the daemon of a data folder listens, unless it was told another place.
 pub fn socket_at(data: &Path) -> PathBuf {
-    data.join(FOLDER).join(SOCKET)
+    data.join(name::CRYPTOD).join(SOCKET)
 }
 
 /// The page of counters of the daemon of a data folder.

@@ -1,9 +1,8 @@
 //! What a running server gives away of itself, as the system and a debugger see it.
 
-use crate::support::{KEYWAY, Running, keyway};
+use crate::support::{KEYWAY, PAGE, Running, keyway, mappings};
 use base64::Engine;
 use std::fs::{self, File};
-use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,8 +10,6 @@ use std::process::Command;
 
 /// Debian's `nobody`.
 const NOBODY: u32 = 65534;
-/// Bytes of a page on the machines that we know.
-const PAGE: u64 = 4096;
 
 fn process(running: &Running, file: &str) -> String {
     fs::read_to_string(format!("/proc/{}/{file}", running.pid())).unwrap()
@@ -63,27 +60,6 @@ fn a_server_leaves_no_core_and_gains_no_rights() {
     let top = keyway(["top", "--json", "--count", "1", "--interval", "0.05", "--data", data]);
     assert!(top.well().out.contains('{'));
     running.stop();
-}
-
-/// What a server has mapped: where, with what name, and whether it is locked (proc(5), smaps).
-fn mappings(running: &Running) -> Vec<(Range<u64>, String, bool)> {
-    let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
-    let mut found = Vec::new();
-    let mut of = None;
-    for line in process(running, "smaps").lines() {
-        match (line.strip_prefix("VmFlags:"), of.take()) {
-            (Some(flags), Some((range, name))) => {
-                found.push((range, name, flags.split_whitespace().any(|flag| flag == "lo")));
-            }
-            (_, Some(mapping)) => of = Some(mapping),
-            (_, None) => {
-                let (range, name) = line.split_once(' ').unwrap();
-                let (start, end) = range.split_once('-').unwrap();
-                of = Some((number(start)..number(end), name.to_owned()));
-            }
-        }
-    }
-    found
 }
 
 /// Keys lie wherever libraries allocate: that is locked. The store, which may be larger than memory,

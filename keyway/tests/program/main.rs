@@ -5,6 +5,7 @@ mod damage;
 mod exchange;
 mod flags;
 mod hardening;
+mod held_keys;
 mod passwords;
 mod quic;
 mod refusals;

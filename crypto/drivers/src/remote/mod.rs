@@ -102,6 +102,19 @@ impl Remote {
     /// The system's; `ConnectionRefused` if the daemon does not admit this client or speaks another
     /// version, `InvalidInput` if the engine does not take a driver of that name.
     pub fn connect(engine: &Engine, options: RemoteOptions) -> io::Result<Remote> {
+        Remote::connect_and_tell(engine, options, |_| {})
+    }
+
+    /// The same. That thread calls `tell` with `false` when the daemon has gone, and with `true` when it
+    /// is back.
+    ///
+    /// # Errors
+    /// As [`Remote::connect`]'s.
+    pub fn connect_and_tell(
+        engine: &Engine,
+        options: RemoteOptions,
+        tell: impl Fn(bool) + Send + 'static,
+    ) -> io::Result<Remote> {
         let (name, regions) = (options.name.clone(), Arc::new(Regions::default()));
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let watcher = Watcher {
@@ -109,6 +122,7 @@ impl Remote {
             shared: shared.clone(),
             regions: Arc::as_ptr(&regions).addr(),
             options,
+            tell: Box::new(tell),
         };
         session::spin_budget();
         match watcher.connect() {
@@ -190,6 +204,8 @@ struct Watcher {
     /// The address of the regions that buffers are taken from.
     regions: usize,
     options: RemoteOptions,
+    /// Is told of each end and each new beginning.
+    tell: Box<dyn Fn(bool) + Send>,
 }
 
 impl Watcher {
@@ -216,11 +232,15 @@ impl Watcher {
         let mut pause = RECONNECT_MIN;
         loop {
             let connection = lock(&self.shared.state).connection.clone();
+            let was_there = connection.is_some();
             if let Some(connection) = connection {
                 connection.wait_for_end();
                 connection.die();
             }
             self.unregister();
+            if was_there && !lock(&self.shared.state).stopped {
+                (self.tell)(false);
+            }
             {
                 let state = lock(&self.shared.state);
                 let waited = self.shared.changed.wait_timeout_while(state, pause, |it| !it.stopped);
@@ -229,7 +249,10 @@ impl Watcher {
                 }
             }
             pause = match self.connect() {
-                Ok(()) => RECONNECT_MIN,
+                Ok(()) => {
+                    (self.tell)(true);
+                    RECONNECT_MIN
+                }
                 Err(_) => (2 * pause).min(RECONNECT_MAX),
             };
         }
