@@ -203,7 +203,7 @@ pub fn socket_at(data: &Path) -> PathBuf {
 
 /// The page of counters of the daemon of a data folder.
 pub fn meter_at(data: &Path) -> PathBuf {
-    data.join(FOLDER).join(METER)
+    data.join(name::CRYPTOD).join(METER)
 }
 
 fn socket_path(arguments: &Cryptod, folder: &Path) -> PathBuf {
