@@ -92,8 +92,7 @@ pub fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, ConfigError> {
-    let key = options.provider.key_provider.load_private_key(key);
-    with_key(options, chain, key.map_err(ConfigError::Certificate)?)
+    with_key(options, chain, |_| options.provider.key_provider.load_private_key(key))
 }
 
 /// The same with a private key that a driver of the engine holds under this name, and nobody sees here.
@@ -107,23 +106,25 @@ pub fn server_config_with_held_key(
     chain: Vec<CertificateDer<'static>>,
     name: &str,
 ) -> Result<ServerConfig, ConfigError> {
-    let own = chain.first().ok_or(rustls::Error::NoCertificatesPresented);
-    let key = own.and_then(|own| sign::held(engine, name, own));
-    with_key(options, chain, key.map_err(ConfigError::Certificate)?)
+    with_key(options, chain, |chain| {
+        let own = chain.first().ok_or(rustls::Error::NoCertificatesPresented)?;
+        sign::held(engine, name, own)
+    })
 }
 
 fn with_key(
     options: &ServerOptions,
     chain: Vec<CertificateDer<'static>>,
-    key: Arc<dyn SigningKey>,
+    key: impl FnOnce(&[CertificateDer<'static>]) -> Result<Arc<dyn SigningKey>, rustls::Error>,
 ) -> Result<ServerConfig, ConfigError> {
-    let certified = CertifiedKey::new(chain, key);
-    certified.keys_match().map_err(ConfigError::Certificate)?;
-    let mut config = ServerConfig::builder_with_provider(options.provider.clone())
+    let builder = ServerConfig::builder_with_provider(options.provider.clone())
         .with_protocol_versions(VERSIONS)
         .map_err(ConfigError::Engine)?
-        .with_client_cert_verifier(options.clients.clone())
-        .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+        .with_client_cert_verifier(options.clients.clone());
+    let key = key(&chain).map_err(ConfigError::Certificate)?;
+    let certified = CertifiedKey::new(chain, key);
+    certified.keys_match().map_err(ConfigError::Certificate)?;
+    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
     config.ticketer = options.tickets.clone();
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)
