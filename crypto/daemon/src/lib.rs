@@ -20,14 +20,20 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod daemon;
 pub mod fair;
 mod handover;
 pub mod keys;
 pub mod limits;
+mod listen;
 mod managing;
+mod options;
+mod places;
 mod pump;
-mod request;
+mod refusal;
 mod server;
 
 pub use admission::Admission;
-pub use server::{Daemon, HandedOver, Options, listen};
+pub use daemon::Daemon;
+pub use listen::listen;
+pub use options::{HandedOver, Options};

@@ -8,6 +8,9 @@ pub const CLIENTS_MAX: usize = 1024;
 pub const STRANGERS_MAX: usize = 64;
 /// How long a connection may take to say who it is.
 pub const HELLO: Duration = Duration::from_secs(5);
+/// How long a pump may take to finish what it has taken, and another daemon to say that it has a part
+/// of what is handed over.
+pub const FREEZE: Duration = Duration::from_secs(10);
 /// Requests of the fast class that a pump hands to the engine at a time.
 pub const BATCH_MAX: usize = 64;
 /// Most requests that a pump has taken and not answered: those of the slow class, mostly.

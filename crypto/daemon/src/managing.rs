@@ -1,7 +1,7 @@
 //! What an administrator asks for about keys, done by the key store.
 
 use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Who};
-use crate::server::Refusal;
+use crate::refusal::Refusal;
 use keyway_engine::{Algorithm, Kind};
 use keyway_ring::control::{Answer, KeyAsk, KeyInfo, KeyPolicy};
 use keyway_ring::descriptor::Status;

@@ -4,9 +4,9 @@
 //! The file is opened anew for each line, so that it may be moved away at any time. A change is on the
 //! disk with its line before the caller hears of it; a crash between the two loses the line.
 
-use super::Error;
 use super::access::Caller;
 use super::disk::FILE_MODE;
+use super::error::Error;
 use crate::limits::AUDIT_REFUSALS_BYTES_MAX;
 use serde::Serialize;
 use std::borrow::Cow;

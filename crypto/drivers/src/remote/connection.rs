@@ -188,7 +188,7 @@ impl Connection {
     /// What an answer that was not expected means.
     fn unexpected(&self, answer: Answer, algorithm: Algorithm) -> Error {
         let error = match answer {
-            Answer::Refused { status, .. } => refusal(Status::new(status), algorithm),
+            Answer::Refused { status, .. } => wire::error(Status::new(status), algorithm),
             _ => Error::Gone,
         };
         if error == Error::Gone {
@@ -377,27 +377,6 @@ fn is_too_long(step: &control::Step) -> bool {
 
 fn invalid(why: control::Malformed) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
-}
-
-/// What the daemon's refusal means here.
-#[cold]
-pub(super) fn refusal(status: Status, algorithm: Algorithm) -> Error {
-    match status {
-        Status::Unsupported => Error::Unsupported(algorithm),
-        Status::InvalidRequest => Error::invalid_request(
-            "the daemon refused it: it does not fit the session, or breaks a limit there",
-        ),
-        Status::Authentication => Error::Authentication,
-        Status::Busy => Error::Busy,
-        Status::Exhausted => Error::Exhausted("the daemon counts its uses, and none is left"),
-        Status::NoSession => {
-            Error::InvalidKey("the daemon has it no more, or this client may not use it any more")
-        }
-        Status::InvalidKey => Error::InvalidKey("the daemon finds it malformed"),
-        Status::Gone => Error::Gone,
-        Status::BadSegment => super::failed("the daemon did not find the request's bytes"),
-        Status::Driver | Status::Done => super::failed("the daemon's driver failed"),
-    }
 }
 
 const TOO_LONG: Error = Error::InvalidKey("it is longer than a message to the daemon may be");

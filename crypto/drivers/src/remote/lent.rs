@@ -1,7 +1,7 @@
 //! Buffers in shared memory: what lies in one is worked on where it lies.
 
 use super::connection::{Connection, lock};
-use super::encoding::Space;
+use super::wire::Space;
 use crate::limits::{LENT_REGION_BYTES, LENT_REGIONS_MAX};
 use keyway_engine::{Buffer, Error, Memory, Operation};
 use keyway_ring::descriptor::{RegionHandle, Segment};

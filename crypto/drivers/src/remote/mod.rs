@@ -19,11 +19,10 @@
 
 mod channel;
 mod connection;
-mod encoding;
 mod lent;
 mod queue;
 mod session;
-mod wire;
+pub mod wire;
 
 use crate::limits::{RECONNECT_MAX, RECONNECT_MIN};
 use connection::{Connection, lock};

@@ -1,9 +1,10 @@
 //! A consumer's queue at the daemon: a channel of its own.
 
 use super::channel::{Channel, Placed};
-use super::connection::{Connection, refusal};
+use super::connection::Connection;
 use super::lent::Lent;
 use super::session::RemoteSession;
+use super::wire;
 use crate::limits::BUSY;
 use keyway_engine::{DriverQueue, Error, Flow, Operation, Task};
 use keyway_ring::descriptor::{Completion, Status};
@@ -123,7 +124,7 @@ impl RemoteQueue {
         let makes_nonces = session.makes_nonces;
         let mut result = match completion.status {
             Status::Done => operation.with(|request| channel.take(&placed, completion, request)),
-            status => Err(refusal(status, algorithm)),
+            status => Err(wire::error(status, algorithm)),
         };
         if makes_nonces
             && result.is_ok()

@@ -1,7 +1,8 @@
 //! A session at the daemon, and single requests on it.
 
 use super::channel::Channel;
-use super::connection::{Connection, Opened, refusal};
+use super::connection::{Connection, Opened};
+use super::wire;
 use crate::limits::BUSY;
 use keyway_engine::{Algorithm, DriverSession, Error, Request};
 use keyway_ring::descriptor::{Completion, SessionHandle, Status};
@@ -92,7 +93,7 @@ impl RemoteSession {
         let completion = wait(connection, channel)?;
         let result = match completion.status {
             Status::Done => channel.take(&placed, &completion, request),
-            status => Err(refusal(status, self.algorithm)),
+            status => Err(wire::error(status, self.algorithm)),
         };
         channel.finish(connection, placed, request);
         result
