@@ -1,6 +1,7 @@
 //! The messages of the daemon's socket, and those from a daemon that hands over to another.
 
-use crate::served::{Client, Served, listener, options};
+use crate::client::Client;
+use crate::served::{Served, listener, options};
 use keyway_daemon::Daemon;
 use keyway_ring::control::{Answer, Ask, VERSION, decode_answer, decode_ask, encode};
 use keyway_ring::limits::MESSAGE_BYTES_MAX;
@@ -48,7 +49,7 @@ fn to_a_daemon(says_hello: bool, data: &[u8]) {
         let path = bench.served.socket();
         let socket = match says_hello {
             true => Client::new(&path).socket,
-            false => Socket::connect(&path).unwrap_or_else(|why| panic!("{why}")),
+            false => Client::stranger(&path).socket,
         };
         say_all(&socket, data);
         // It may have been sent away by now.
@@ -58,7 +59,7 @@ fn to_a_daemon(says_hello: bool, data: &[u8]) {
             // It said, as its successor would, that it has it all.
             *bench = Bench::new();
         }
-        let asked = bench.witness.ask(&Ask::Status, &[]).0;
+        let asked = bench.witness.ask(&Ask::Status);
         assert!(matches!(asked, Answer::Status(_)), "{asked:?}");
     });
 }

@@ -11,6 +11,8 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+#[path = "../../crypto/daemon/tests/daemon/client.rs"]
+mod client;
 mod control;
 mod dn;
 mod filter;

@@ -2,7 +2,8 @@
 //! another client is seen, and what the client had is given back when it is gone.
 
 use crate::Served;
-use crate::client::{Client, is_served};
+use crate::client::Client;
+use crate::served::is_served;
 use keyway_daemon::limits::ClientLimits;
 use keyway_ring::control::{Answer, Ask, Key, Step};
 use keyway_ring::descriptor::{Descriptor, Opcode, RegionHandle, Segment, SessionHandle, Status};
@@ -261,14 +262,14 @@ fn what_grows_is_bounded() {
 fn the_socket_takes_no_nonsense() {
     let served = Served::start();
     for nonsense in [&b""[..], b"\xff\xff\xff", b"GET / HTTP/1.1\r\n\r\n", &[0; 100]] {
-        let client = Client { socket: Socket::connect(&served.socket()).unwrap() };
+        let client = Client::stranger(&served.socket());
         if !nonsense.is_empty() {
             client.socket.send(nonsense, &[]).unwrap();
             assert!(client.is_sent_away());
         }
     }
     // What comes before a hello, and a second one.
-    let rude = Client { socket: Socket::connect(&served.socket()).unwrap() };
+    let rude = Client::stranger(&served.socket());
     rude.say(&Ask::Status, &[]);
     assert!(rude.is_sent_away());
     let twice = Client::new(&served.socket());

@@ -1,7 +1,8 @@
 //! What an honest client gets.
 
 use crate::Served;
-use crate::client::{Client, is_served, sealed};
+use crate::client::Client;
+use crate::served::{is_served, sealed};
 use keyway_ring::control::{Answer, Ask, Key};
 use keyway_ring::descriptor::{Descriptor, Opcode, Segment, Status};
 use std::sync::atomic::{AtomicBool, Ordering};

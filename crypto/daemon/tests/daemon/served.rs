@@ -1,10 +1,13 @@
 //! A daemon of its own for a test.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, HandedOver, Options, listen};
-use std::path::PathBuf;
+use keyway_engine::{Algorithm, Key, Parameters};
+use keyway_ring::descriptor::Status;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -83,3 +86,22 @@ fn keys_of(folder: &TempDir) -> PathBuf {
 }
 
 fn drop_report(_: &str) {}
+
+/// Seals a text and looks at it: what an honest client does, to see whether it is still served.
+pub fn is_served(socket: &Path) {
+    let client = Client::new(socket);
+    let (mut pair, region, session) = (client.pair(8), client.region(4096), client.aes());
+    let completion = pair.run(&region.seal(session, b"text"));
+    assert_eq!((completion.status, completion.used, completion.cookie), (Status::Done, 4, 5));
+    let (text, tag) = sealed(b"text");
+    assert_eq!((region.bytes(0, 4), completion.result), (text, tag));
+}
+
+/// The same by the engine itself.
+pub fn sealed(text: &[u8]) -> (Vec<u8>, [u8; 16]) {
+    let engine = keyway_drivers::engine();
+    let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16])));
+    let mut text = text.to_vec();
+    let tag = session.unwrap().seal(&[0; 12], &[], &mut text).unwrap();
+    (text, tag)
+}

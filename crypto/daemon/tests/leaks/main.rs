@@ -5,9 +5,8 @@ mod client;
 #[path = "../daemon/served.rs"]
 mod served;
 
-use client::{Client, is_served};
-use keyway_ring::Socket;
-use served::Served;
+use client::Client;
+use served::{Served, is_served};
 
 /// Point 11 of the hostile client's list.
 #[test]
@@ -18,7 +17,7 @@ fn death_in_every_state_gives_everything_back() {
     let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let before = open_files();
     for round in 0..60 {
-        let client = Client { socket: Socket::connect(socket).unwrap() };
+        let client = Client::stranger(socket);
         if round % 6 == 0 {
             continue;
         }
