@@ -21,9 +21,9 @@ thread_local! {
     static BENCH: RefCell<Bench> = RefCell::new(Bench::new());
 }
 
-/// Reads the bytes as what each side says: what is accepted is the same after it was written and read
-/// again. Then they are cut into messages with files, and said to a daemon by a client, or, if the first
-/// bit is set, by a daemon that hands over to a new one.
+/// Reads the bytes as what each side says: what is accepted is the same after it was written and
+/// read again. Then they are cut into messages with files, and said to a daemon by a client, or, if
+/// the first bit is set, by a daemon that hands over to a new one.
 pub fn control(data: &[u8]) {
     let message = &data[..data.len().min(MESSAGE_BYTES_MAX)];
     if let Ok(ask) = decode_ask(message) {

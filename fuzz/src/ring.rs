@@ -31,10 +31,10 @@ thread_local! {
     static BENCH: RefCell<Bench> = RefCell::new(Bench::new());
 }
 
-/// The first byte is a number of descriptors, which come next. They go into a ring as they are but for
-/// what their first bytes say, and each has one answer, under its cookie. What follows them lies in the
-/// region meanwhile. If the first bit is set, all of it is also written over another pair's rings, and the
-/// daemon still answers.
+/// The first byte is a number of descriptors, which come next. They go into a ring as they are but
+/// for what their first bytes say, and each has one answer, under its cookie. What follows them
+/// lies in the region meanwhile. If the first bit is set, all of it is also written over another
+/// pair's rings, and the daemon still answers.
 pub fn ring(data: &[u8]) {
     let Some((&count, rest)) = data.split_first() else { return };
     BENCH.with_borrow_mut(|bench| {
@@ -76,9 +76,9 @@ impl Bench {
         Bench { pair, other, client, region, sessions, _served: served }
     }
 
-    /// A descriptor of these bytes. Its session is one of the client's, its region is the client's and
-    /// its segments lie in that, each unless a bit of the upper half of the opcode's byte says that they
-    /// stay as they are. A password costs little, whatever they say.
+    /// A descriptor of these bytes. Its session is one of the client's, its region is the client's
+    /// and its segments lie in that, each unless a bit of the upper half of the opcode's byte says
+    /// that they stay as they are. A password costs little, whatever they say.
     fn descriptor(&self, bytes: &[u8; DESCRIPTOR_BYTES], cookie: u32) -> Descriptor {
         let (words, _) = bytes.as_chunks::<8>();
         let words = std::array::from_fn(|at| u64::from_le_bytes(words[at]));

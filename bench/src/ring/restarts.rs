@@ -1,7 +1,8 @@
-//! Claim 8: what a client in load notices when the daemon is killed and started again, where the engine
-//! may do the work itself meanwhile, and when another daemon takes over, where it may not.
+//! Claim 8: what a client in load notices when the daemon is killed and started again, where the
+//! engine may do the work itself meanwhile, and when another daemon takes over, where it may not.
 //!
-//! Every request has a number and a text of its own. What comes back is opened again in this process.
+//! Every request has a number and a text of its own. What comes back is opened again in this
+//! process.
 
 use super::client::Client;
 use super::daemon::Daemon;

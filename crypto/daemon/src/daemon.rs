@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// A daemon that serves. Dropping it ends its threads and, unless another one has taken over, tells its
-/// clients.
+/// A daemon that serves. Dropping it ends its threads and, unless another one has taken over, tells
+/// its clients.
 pub struct Daemon {
     ended: Arc<(AtomicBool, Doorbell)>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Daemon {
-    /// Serves whoever connects to a [listening](crate::listen) socket, with this engine. When another daemon
-    /// has taken over, `handed_over` is called.
+    /// Serves whoever connects to a [listening](crate::listen) socket, with this engine. When
+    /// another daemon has taken over, `handed_over` is called.
     ///
     /// # Errors
     /// The system's.
@@ -39,11 +39,11 @@ impl Daemon {
     /// its socket. They notice nothing but a pause.
     ///
     /// # Errors
-    /// The system's; `PermissionDenied` if the other daemon does not let this process, and `InvalidData`
-    /// if it hands over something that makes no sense. It then goes on.
+    /// The system's; `PermissionDenied` if the other daemon does not let this process, and
+    /// `InvalidData` if it hands over something that makes no sense. It then goes on.
     ///
-    /// `options` is called when the other daemon has given up its key store, so that this one can open
-    /// it.
+    /// `options` is called when the other daemon has given up its key store, so that this one can
+    /// open it.
     pub fn take_over(
         engine: &Engine,
         path: &Path,

@@ -138,8 +138,8 @@ fn forms<'a>(algorithms: &[Algorithm], bytes: &'a [u8]) -> Vec<Material<'a>> {
     }
 }
 
-/// Callers as they are written: `everybody`, or conditions joined by `+`: `user:NUMBER`, `group:NUMBER`,
-/// `program:PATH`.
+/// Callers as they are written: `everybody`, or conditions joined by `+`: `user:NUMBER`,
+/// `group:NUMBER`, `program:PATH`.
 fn whos(callers: &[String]) -> Result<Vec<Who>, Refusal> {
     callers.iter().map(|caller| who(caller)).collect()
 }

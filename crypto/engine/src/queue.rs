@@ -1,14 +1,15 @@
 //! A queue: one thread submits many requests and collects them as they are done.
 //!
-//! A task takes no lock and touches no counter of another thread, until it goes to a driver that works
-//! beside the caller. A task is *accepted* while fewer than `depth` are in flight. An accepted task
-//! comes back exactly once, whatever becomes of its driver. If its driver is full, it stays here, in
-//! order, and is offered again. If its driver dies before it began, it is placed anew.
+//! A task takes no lock and touches no counter of another thread, until it goes to a driver that
+//! works beside the caller. A task is *accepted* while fewer than `depth` are in flight. An
+//! accepted task comes back exactly once, whatever becomes of its driver. If its driver is full, it
+//! stays here, in order, and is offered again. If its driver dies before it began, it is placed
+//! anew.
 //!
-//! [`Queue::submit`] admits tasks, places each in the batch of a [`DriverEnd`], and pushes the batches
-//! to their drivers. [`Queue::poll`] gathers what the drivers have done, settles it, and hands it back.
-//! Tasks of one session that go where the last one went take the [`CachedRoute`], and skip most of
-//! this.
+//! [`Queue::submit`] admits tasks, places each in the batch of a [`DriverEnd`], and pushes the
+//! batches to their drivers. [`Queue::poll`] gathers what the drivers have done, settles it, and
+//! hands it back. Tasks of one session that go where the last one went take the [`CachedRoute`],
+//! and skip most of this.
 
 use crate::costs::{self, Mode};
 use crate::metrics::Stage;
@@ -166,7 +167,8 @@ impl Queue {
         accepted
     }
 
-    /// Hands tasks that take the cached route to its driver. Returns whether the driver took them all.
+    /// Hands tasks that take the cached route to its driver. Returns whether the driver took them
+    /// all.
     #[inline]
     fn push_all(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> bool {
         let end = &mut self.ends[self.route.end];
@@ -244,8 +246,8 @@ impl Queue {
         found
     }
 
-    /// Like [`Queue::poll`], but waits until something is finished or the time is over. It polls for
-    /// [`SPIN`](limits::SPIN) and then sleeps. Returns how many were handed back, by
+    /// Like [`Queue::poll`], but waits until something is finished or the time is over. It polls
+    /// for [`SPIN`](limits::SPIN) and then sleeps. Returns how many were handed back, by
     /// [`Queue::on_completion`] too.
     pub fn wait(&mut self, done: &mut Vec<Box<Task>>, most: Duration) -> usize {
         self.wait_while_idle(done, most, None)
@@ -307,8 +309,8 @@ impl Queue {
         }
     }
 
-    /// Sleeps where the driver of all that is under way can wake this thread. `false` if it cannot, or
-    /// there are several.
+    /// Sleeps where the driver of all that is under way can wake this thread. `false` if it cannot,
+    /// or there are several.
     fn sleep_in_driver(&mut self, most: u64) -> bool {
         let slow = self.slow_in_flight > 0 || !self.slow_waiting.is_empty();
         let awaited = |end: &&mut DriverEnd| end.in_flight > 0 || !end.batch.is_empty();
@@ -321,9 +323,9 @@ impl Queue {
         }
     }
 
-    /// Says that the owner of a queue with a [wake-up call](crate::Engine::queue_calling) is about to
-    /// sleep: from now on one call will come when there may be something to poll. Returns whether
-    /// there is something already, so that it must not sleep.
+    /// Says that the owner of a queue with a [wake-up call](crate::Engine::queue_calling) is about
+    /// to sleep: from now on one call will come when there may be something to poll. Returns
+    /// whether there is something already, so that it must not sleep.
     pub fn arm(&mut self) -> bool {
         self.waker.arm();
         self.gather();
@@ -395,8 +397,8 @@ impl Queue {
         self.ends.len() - 1
     }
 
-    /// Hands what was placed to the drivers. Those that work beside this thread come first, so that they
-    /// work while it does.
+    /// Hands what was placed to the drivers. Those that work beside this thread come first, so that
+    /// they work while it does.
     fn push(&mut self, more: bool) {
         self.ahead = 0.0;
         for beside in [true, false] {
@@ -518,12 +520,13 @@ impl Queue {
         }
     }
 
-    /// Takes tasks out of the ends of drivers that were unregistered, and drops the ends that are empty.
+    /// Takes tasks out of the ends of drivers that were unregistered, and drops the ends that are
+    /// empty.
     #[cold]
     fn forget_the_dead(&mut self) {
         self.epoch = self.registry.epoch();
-        // The epoch changes under the registry's lock, and so does what is alive. To take the lock is to
-        // wait for both.
+        // The epoch changes under the registry's lock, and so does what is alive. To take the lock
+        // is to wait for both.
         self.registry.drivers();
         for index in (0..self.ends.len()).rev() {
             if self.ends[index].driver.is_alive() {
@@ -646,9 +649,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Drop for Queue {
-    /// With [`Queue::on_completion`], every accepted task is still handed over: those that no driver
-    /// has begun with [`Error::Closed`], the others when they are done or
-    /// [`CLOSE`](limits::CLOSE) is over. Without, they are dropped: nothing can collect them any more.
+    /// With [`Queue::on_completion`], every accepted task is still handed over: those that no
+    /// driver has begun with [`Error::Closed`], the others when they are done or
+    /// [`CLOSE`](limits::CLOSE) is over. Without, they are dropped: nothing can collect them any
+    /// more.
     fn drop(&mut self) {
         if self.each.is_none() {
             return;

@@ -1,7 +1,7 @@
 //! What a consumer holds: a session.
 //!
-//! A session keeps its keys, and three parts do the rest. [`KeyUsage`] says whether the key may be used
-//! again. [`Placement`] says on which driver a request runs. The request itself
+//! A session keeps its keys, and three parts do the rest. [`KeyUsage`] says whether the key may be
+//! used again. [`Placement`] says on which driver a request runs. The request itself
 //! ([`Request::check`]) says whether it fits the algorithm. Here they are put together: see
 //! [`Session::run`].
 
@@ -21,11 +21,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A key, ready for requests on whichever driver suits them best. Cheap to clone. All threads may use
-/// it at once.
+/// A key, ready for requests on whichever driver suits them best. Cheap to clone. All threads may
+/// use it at once.
 ///
-/// The handle gives no way back to the key. When the last clone is dropped, the engine and all drivers
-/// forget the key.
+/// The handle gives no way back to the key. When the last clone is dropped, the engine and all
+/// drivers forget the key.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -38,8 +38,8 @@ pub(crate) struct Inner {
     pub usage: KeyUsage,
     /// For sessions that do one thing.
     algorithm: Option<Algorithm>,
-    /// Whether every request is counted: the key is limited, the session makes the nonces, or it has
-    /// a client.
+    /// Whether every request is counted: the key is limited, the session makes the nonces, or it
+    /// has a client.
     counted: bool,
     pub ordered: bool,
     pub client: Option<Box<Client>>,
@@ -129,8 +129,8 @@ impl Session {
     }
 
     /// Runs one request before it returns, and returns the bytes it put out (see
-    /// [`DriverSession::run`]). It runs on this stack, unless the scheduler expects another driver to
-    /// finish it earlier. [How a request runs](crate#how-a-request-runs) tells its way.
+    /// [`DriverSession::run`]). It runs on this stack, unless the scheduler expects another driver
+    /// to finish it earlier. [How a request runs](crate#how-a-request-runs) tells its way.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] if the request does not fit the algorithm,
@@ -222,10 +222,10 @@ impl Session {
     }
 
     /// Gives a session for QUIC's packets its next keys: one place on after a key update (RFC 9001
-    /// § 6), or the same ones and the one after them. Everything else it was opened with stays, and so
-    /// does what it has counted: a packet number that was used is refused under the new keys too.
-    /// Limits on how often a key seals begin anew only with another current key. Forgeries are counted
-    /// for all keys together (§ 6.6).
+    /// § 6), or the same ones and the one after them. Everything else it was opened with stays, and
+    /// so does what it has counted: a packet number that was used is refused under the new keys
+    /// too. Limits on how often a key seals begin anew only with another current key. Forgeries are
+    /// counted for all keys together (§ 6.6).
     ///
     /// Clones that were made before, and tasks with them, keep the keys they had. They take the
     /// protection off packets as before. Where packets are numbered upwards, they protect no more.

@@ -597,7 +597,8 @@ fn a_queue_calls_an_owner_that_sleeps_elsewhere() {
     assert!(done.iter().all(|task| task.result() == Ok(32)));
 }
 
-/// Where one driver has all that is awaited, it is what wakes the thread; where two have some, neither.
+/// Where one driver has all that is awaited, it is what wakes the thread; where two have some,
+/// neither.
 #[test]
 fn a_queue_sleeps_at_the_driver_that_has_all_its_tasks() {
     let device = Device::new("queue-sleeps", 8);

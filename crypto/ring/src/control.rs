@@ -1,8 +1,8 @@
 //! The messages with which a client sets things up: what the fast path must not have to do.
 //!
-//! Each message is a value of [`Ask`] or [`Answer`] in postcard's encoding. Every ask has one answer,
-//! in order, except those that say otherwise. Names of algorithms travel as text, so that two versions
-//! with different lists understand each other or say what they do not know.
+//! Each message is a value of [`Ask`] or [`Answer`] in postcard's encoding. Every ask has one
+//! answer, in order, except those that say otherwise. Names of algorithms travel as text, so that
+//! two versions with different lists understand each other or say what they do not know.
 
 use crate::descriptor::{RegionHandle, SessionHandle, Status};
 use crate::limits::{KEY_BYTES_MAX, MESSAGE_BYTES_MAX, STEPS_MAX};
@@ -147,8 +147,8 @@ pub enum Ask {
     Keys(KeyAsk),
     /// How the daemon is. Only for its administrators.
     Status,
-    /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What follows
-    /// is between the two.
+    /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What
+    /// follows is between the two.
     TakeOver,
 }
 

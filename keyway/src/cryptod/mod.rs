@@ -251,8 +251,8 @@ fn lets_other_users_in(admission: &Admission) -> bool {
     admission.everybody || admission.users.iter().any(|user| *user != own && *user != 0)
 }
 
-/// The system lets a socket's user and group connect. Where others than those are let in it has to let
-/// everybody, and the daemon alone looks at who comes.
+/// The system lets a socket's user and group connect. Where others than those are let in it has to
+/// let everybody, and the daemon alone looks at who comes.
 fn open_to_the_listed(admission: &Admission, path: &Path) -> Result<(), Failure> {
     let own = getgid().as_raw();
     if !lets_other_users_in(admission) && admission.groups.iter().all(|group| *group == own) {

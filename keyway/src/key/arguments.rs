@@ -75,8 +75,8 @@ pub struct Policy {
     /// An algorithm that it is for (keyway crypto list); repeatable for RSA keys
     #[arg(long = "algorithm", value_name = "NAME", required = true)]
     pub algorithms: Vec<String>,
-    /// A purpose: sign, decrypt, encrypt, mac, derive, agree or wrap (repeatable) [default: all that the
-    /// algorithm has, but to wrap]
+    /// A purpose: sign, decrypt, encrypt, mac, derive, agree or wrap (repeatable)
+    /// [default: all that the algorithm has, but to wrap]
     #[arg(long = "purpose", value_name = "PURPOSE")]
     pub purposes: Vec<String>,
     /// Who may use it (repeatable)

@@ -230,7 +230,8 @@ fn another_user_gets_what_he_may() {
     finished(&["--data", own, "--socket", path]).refused(1, &["listen at", path, "no permission"]);
     let take_over = ["--data", own, "--socket", path, "--take-over"];
     let data = place.path().join("data");
-    // Not listed, he does not even get to the daemon. Listed, he is a client, and not its successor.
+    // Not listed, he does not even get to the daemon. Listed, he is a client, and not its
+    // successor.
     let running = start(&data, &["--socket", path]);
     finished(&take_over).refused(1, &[path, "run as its user"]);
     running.stop();
@@ -243,7 +244,8 @@ fn another_user_gets_what_he_may() {
     let running = start(&data, &["--socket", path, "--allow-group", "12345"]);
     assert!(!is_admitted(&socket));
     running.stop();
-    // As root's program is not the listed one, he is turned away; the daemon has to see his program.
+    // As root's program is not the listed one, he is turned away; the daemon has to see his
+    // program.
     let program = program.to_str().unwrap();
     let running =
         start(&data, &["--socket", path, "--allow-everybody", "--allow-program", program]);
@@ -290,7 +292,8 @@ print(s.recv(32768).hex())
     }
 }
 
-/// What systemd does before it starts a service of a socket: it listens, at 3 and upwards, and says so.
+/// What systemd does before it starts a service of a socket: it listens, at 3 and upwards, and says
+/// so.
 const LAUNCH: &str = "
 import os, socket, sys
 kind, count, path = getattr(socket, sys.argv[1]), int(sys.argv[2]), sys.argv[3]

@@ -1,4 +1,5 @@
-//! What managers change: each change is alone, on the disk before it is in use, and in the audit log.
+//! What managers change: each change is alone, on the disk before it is in use, and in the audit
+//! log.
 
 use super::access::{Caller, Grant, Purposes, Who};
 use super::audit::{Asked, unix_s};
@@ -23,8 +24,8 @@ pub struct Spec<'a> {
 }
 
 impl KeyStore {
-    /// Makes a key, or imports one. At first nobody may use it ([`KeyStore::allow`]). The engine must
-    /// take it for every algorithm.
+    /// Makes a key, or imports one. At first nobody may use it ([`KeyStore::allow`]). The engine
+    /// must take it for every algorithm.
     ///
     /// # Errors
     /// [`Error::Name`], [`Error::Exists`], [`Error::Unfit`], [`Error::Limit`], [`Error::Material`],
@@ -67,8 +68,8 @@ impl KeyStore {
         })
     }
 
-    /// Gives a key a new version, made or imported, and returns its number. Open sessions of the key
-    /// end.
+    /// Gives a key a new version, made or imported, and returns its number. Open sessions of the
+    /// key end.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`], [`Error::Revoked`], and those of [`KeyStore::add`].
@@ -127,8 +128,8 @@ impl KeyStore {
     /// Allows somebody to use a key for some of its purposes, beside what he may already.
     ///
     /// # Errors
-    /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] if there is no purpose or one that is
-    /// not the key's, [`Error::Limit`], [`Error::System`].
+    /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] if there is no purpose or one
+    /// that is not the key's, [`Error::Limit`], [`Error::System`].
     pub fn allow(
         &self,
         name: &str,
@@ -163,8 +164,8 @@ impl KeyStore {
     /// `who` that is changed: others may be for the same callers. Open sessions of the key end.
     ///
     /// # Errors
-    /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] if what is left could not be allowed,
-    /// [`Error::System`].
+    /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] if what is left could not be
+    /// allowed, [`Error::System`].
     pub fn forbid(
         &self,
         name: &str,

@@ -1,9 +1,9 @@
 //! The file `store`: whose the folder is, and what its master key is made from. Nothing in it is
 //! secret.
 //!
-//! `KWYSTORE`, version of the format (2 bytes, little-endian), what [`Saved`] has in postcard's form,
-//! CRC-32 of all that (4 bytes, little-endian). The checksum tells a spoilt file from a wrong master
-//! key; who changes the file on purpose only makes the master key wrong.
+//! `KWYSTORE`, version of the format (2 bytes, little-endian), what [`Saved`] has in postcard's
+//! form, CRC-32 of all that (4 bytes, little-endian). The checksum tells a spoilt file from a wrong
+//! master key; who changes the file on purpose only makes the master key wrong.
 
 use super::error::Error;
 use crate::limits;

@@ -10,7 +10,8 @@
 //! # let caller = Caller { uid: 1000, gid: 1000, groups: vec![], pid: 1, executable: None };
 //! let (engine, now) = (keyway_drivers::engine(), SystemTime::now());
 //! let master = MasterKey::create_file(&file, &engine)?;
-//! let store = KeyStore::create(&folder, Master::Key(&master), &engine, |what| eprintln!("{what}"))?;
+//! let report = |what: &str| eprintln!("{what}");
+//! let store = KeyStore::create(&folder, Master::Key(&master), &engine, report)?;
 //!
 //! let algorithm = Algorithm::EcdsaP256Sha256;
 //! let spec = Spec { algorithms: &[algorithm], purposes: Purpose::Sign.into() };
@@ -34,32 +35,32 @@
 //! - `audit.log`: who changed what, and who was refused;
 //! - `lock`: keeps a second process out.
 //!
-//! A file is written beside its place, synced, and renamed: after a crash each key is as it was before
-//! a change or after it. A file that is not what the store wrote makes [`KeyStore::open`] fail with
-//! its name, and stays as it is. Where to put an older file back is an attack, the folder must be out of
-//! the attacker's reach: sealing does not show it.
+//! A file is written beside its place, synced, and renamed: after a crash each key is as it was
+//! before a change or after it. A file that is not what the store wrote makes [`KeyStore::open`]
+//! fail with its name, and stays as it is. Where to put an older file back is an attack, the folder
+//! must be out of the attacker's reach: sealing does not show it.
 //!
 //! # Who may do what
 //!
-//! A key has *purposes*, and *grants* say who may use it for which of them; at first, nobody may. Those
-//! who create, change, list and delete keys are managers: the store does as they say, and writes down
-//! who it was; that they are managers, its caller has to know.
+//! A key has *purposes*, and *grants* say who may use it for which of them; at first, nobody may.
+//! Those who create, change, list and delete keys are managers: the store does as they say, and
+//! writes down who it was; that they are managers, its caller has to know.
 //!
-//! Who asks for a key that is not there, or not for him, is told [`Error::Refused`] in either case. The
-//! audit log has the reason.
+//! Who asks for a key that is not there, or not for him, is told [`Error::Refused`] in either case.
+//! The audit log has the reason.
 //!
 //! # Versions
 //!
-//! [`KeyStore::rotate`] gives a key a new version. Only the newest signs, seals and wraps; older ones
-//! open, decrypt, unwrap, agree and derive, and make the MACs that verification compares with. Sessions
-//! that are open when a key is rotated, revoked, deleted or taken from somebody have *ended*
-//! ([`KeySession::permits`]): their client opens new ones.
+//! [`KeyStore::rotate`] gives a key a new version. Only the newest signs, seals and wraps; older
+//! ones open, decrypt, unwrap, agree and derive, and make the MACs that verification compares with.
+//! Sessions that are open when a key is rotated, revoked, deleted or taken from somebody have
+//! *ended* ([`KeySession::permits`]): their client opens new ones.
 //!
 //! # Usage counts
 //!
 //! Who works with a [`KeySession`] counts the requests there. The counts reach the disk with each
-//! change of the key and with [`KeyStore::save_usage`]; a crash forgets those since. Nothing depends on
-//! them.
+//! change of the key and with [`KeyStore::save_usage`]; a crash forgets those since. Nothing
+//! depends on them.
 
 mod access;
 mod audit;

@@ -5,8 +5,8 @@ use keyway_engine::{Kind, Request, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A session of the engine with a key of the store, and what may be done on it. Clones count and end
-/// together.
+/// A session of the engine with a key of the store, and what may be done on it. Clones count and
+/// end together.
 #[derive(Clone, Debug)]
 pub struct KeySession {
     pub(super) session: Session,
@@ -18,7 +18,8 @@ pub struct KeySession {
 
 impl KeySession {
     /// The session. It would do more than is permitted: every request has to be asked about with
-    /// [`KeySession::permits`]. Of an AEAD it makes its own nonces ([`Nonces::Salted`](keyway_engine::Nonces::Salted)).
+    /// [`KeySession::permits`]. Of an AEAD it makes its own nonces
+    /// ([`Nonces::Salted`](keyway_engine::Nonces::Salted)).
     pub fn session(&self) -> &Session {
         &self.session
     }

@@ -1,5 +1,5 @@
-//! The store itself: a folder that one process has open, its keys in memory, and how they get to the
-//! disk and back.
+//! The store itself: a folder that one process has open, its keys in memory, and how they get to
+//! the disk and back.
 
 use super::audit::{self, Audit};
 use super::disk;
@@ -53,8 +53,9 @@ impl fmt::Debug for KeyStore {
 }
 
 impl KeyStore {
-    /// Makes an empty store in a folder, which is made if it is not there, and opens it. `report` is
-    /// told, from any thread, that the audit log cannot be written and that it can be written again.
+    /// Makes an empty store in a folder, which is made if it is not there, and opens it. `report`
+    /// is told, from any thread, that the audit log cannot be written and that it can be written
+    /// again.
     ///
     /// # Errors
     /// [`Error::StoreExists`]; [`Error::Damaged`] if there are keys without a header; else those of
@@ -81,8 +82,8 @@ impl KeyStore {
         Ok(store)
     }
 
-    /// Opens the store in a folder, and takes every key out of its seal. With a passphrase that takes
-    /// a few tenths of a second and 64 MiB. `report` as for [`KeyStore::create`].
+    /// Opens the store in a folder, and takes every key out of its seal. With a passphrase that
+    /// takes a few tenths of a second and 64 MiB. `report` as for [`KeyStore::create`].
     ///
     /// # Errors
     /// [`Error::WrongMaster`]; [`Error::Damaged`] with the file that is spoilt or none of ours;
@@ -164,8 +165,8 @@ impl KeyStore {
         Ok(keys)
     }
 
-    /// Saves what is unsaved and lets another process open the store, which this one changes no more.
-    /// Sessions that are open go on.
+    /// Saves what is unsaved and lets another process open the store, which this one changes no
+    /// more. Sessions that are open go on.
     ///
     /// # Errors
     /// Those of [`KeyStore::save_usage`]; the store stays this process's then.
@@ -245,7 +246,8 @@ impl KeyStore {
         let name = record.name.clone();
         let entry = Arc::new(Entry { record, revision, ended });
         self.keys.write().unwrap_or_else(PoisonError::into_inner).insert(name, entry);
-        // After the new one is in place: who finds the old one from now on has ended before he begins.
+        // After the new one is in place: who finds the old one from now on has ended before he
+        // begins.
         if let (Some(before), true) = (before, ends) {
             before.ended.store(true, Ordering::Release);
         }

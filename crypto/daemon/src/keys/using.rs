@@ -35,8 +35,8 @@ impl Wanted<'_> {
 }
 
 impl KeyStore {
-    /// What a client may have done with a key by this algorithm: nothing, if it may not or there is no
-    /// such key. Wrapping is apart ([`KeyStore::wrap`]).
+    /// What a client may have done with a key by this algorithm: nothing, if it may not or there is
+    /// no such key. Wrapping is apart ([`KeyStore::wrap`]).
     pub fn granted(&self, name: &str, caller: &Caller, algorithm: Algorithm) -> Purposes {
         let Ok(entry) = self.entry(name) else { return Purposes::NONE };
         let granted = entry.record.granted(caller);
@@ -50,8 +50,8 @@ impl KeyStore {
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such key, or none for this caller. To one who may use it:
-    /// [`Error::Revoked`]; [`Error::Unfit`] if he wants what he may not, or what the key or the version
-    /// is not for; [`Error::Engine`].
+    /// [`Error::Revoked`]; [`Error::Unfit`] if he wants what he may not, or what the key or the
+    /// version is not for; [`Error::Engine`].
     pub fn session(
         &self,
         name: &str,
@@ -63,9 +63,9 @@ impl KeyStore {
         self.open_session(name, caller, wanted).map_err(|why| self.refused(asked, why))
     }
 
-    /// Wraps bytes, at most [`WRAPPED_BYTES_MAX`](limits::WRAPPED_BYTES_MAX), under the newest version
-    /// of a key whose purpose that is, with AES-256-GCM. The same `context` has to be given to unwrap
-    /// them. They become 32 bytes longer.
+    /// Wraps bytes, at most [`WRAPPED_BYTES_MAX`](limits::WRAPPED_BYTES_MAX), under the newest
+    /// version of a key whose purpose that is, with AES-256-GCM. The same `context` has to be given
+    /// to unwrap them. They become 32 bytes longer.
     ///
     /// # Errors
     /// Those of [`KeyStore::session`], and [`Error::Limit`].

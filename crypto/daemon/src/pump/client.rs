@@ -133,8 +133,8 @@ impl Entry {
         }
     }
 
-    /// Whether its key may be used for this, and of what class it is. A slow one is refused where none
-    /// may be taken.
+    /// Whether its key may be used for this, and of what class it is. A slow one is refused where
+    /// none may be taken.
     ///
     /// # Errors
     /// What its client is told if not.

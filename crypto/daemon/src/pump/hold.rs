@@ -40,7 +40,8 @@ impl Pump {
         self.mailbox.wake();
     }
 
-    /// Says whether the clients are another daemon's. Then the end of this pump is not told to them.
+    /// Says whether the clients are another daemon's. Then the end of this pump is not told to
+    /// them.
     pub fn hand_over(&self, to_another: bool) {
         self.mailbox.handed_over.store(to_another, Ordering::Release);
     }

@@ -9,7 +9,8 @@ use keyway_ring::descriptor::{Opcode, Status};
 use std::sync::atomic::Ordering;
 use std::thread;
 
-/// Work by its [`cost`](crate::fair::cost) after which parked clients are looked after, in nanoseconds.
+/// Work by its [`cost`](crate::fair::cost) after which parked clients are looked after, in
+/// nanoseconds.
 const LOOK_AFTER_NS: u32 = 20_000;
 /// Turns without work after which the clock is looked at, which takes longer than a turn.
 const IDLE_TURNS: u32 = 16;
@@ -88,8 +89,8 @@ impl Work {
         any
     }
 
-    /// Takes as many requests of this pair as its client has credit for, and says whether there were
-    /// any. Those for nothing are answered at once.
+    /// Takes as many requests of this pair as its client has credit for, and says whether there
+    /// were any. Those for nothing are answered at once.
     fn take_from(&mut self, index: usize) -> bool {
         let Some(pair) = self.pairs.get_mut(index) else { return false };
         let Some(client) = self.clients.get_mut(pair.client) else { return false };

@@ -34,8 +34,8 @@ impl Work {
             }
             let Some(armed) = pair.end.armed() else { return false };
             armed.set();
-            // Not one that came meanwhile. One with all its requests in flight is looked at when some
-            // are done.
+            // Not one that came meanwhile. One with all its requests in flight is looked at when
+            // some are done.
             let came = pair.end.is_ready() && pair.in_flight < pair.entries;
             if came {
                 armed.clear();

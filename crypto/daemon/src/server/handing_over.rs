@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
 impl Server {
-    /// Hands everything to the daemon at the other end of this client's connection. If it does not take
-    /// it, everything is as before.
+    /// Hands everything to the daemon at the other end of this client's connection. If it does not
+    /// take it, everything is as before.
     pub fn hand_over(&mut self, id: ClientId) -> Result<(), SendAway> {
         let guest = self.guests.get(&id).ok_or(SendAway)?;
         if !self.options.admission.administers(&guest.caller) {

@@ -40,7 +40,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Nobody is served, or told that he is not, before the other daemon knows that this one has it all.
+    /// Nobody is served, or told that he is not, before the other daemon knows that this one has it
+    /// all.
     fn take_all(&mut self, socket: &Socket) -> io::Result<()> {
         let (tell, _) = channel();
         self.pumps.iter().for_each(|pump| {

@@ -1,5 +1,5 @@
-//! A client that keeps to nothing. Whatever it does, the daemon goes on, others are served, nothing of
-//! another client is seen, and what the client had is given back when it is gone.
+//! A client that keeps to nothing. Whatever it does, the daemon goes on, others are served, nothing
+//! of another client is seen, and what the client had is given back when it is gone.
 
 use crate::Served;
 use crate::client::Client;
@@ -40,8 +40,8 @@ fn regions_that_can_be_cut_are_refused() {
     is_served(&served.socket());
 }
 
-/// Point 2: a descriptor and the data that change while they are read. Every answer is right for some
-/// moment's data, or a refusal; nothing else is written.
+/// Point 2: a descriptor and the data that change while they are read. Every answer is right for
+/// some moment's data, or a refusal; nothing else is written.
 #[test]
 fn what_changes_while_it_is_read_harms_nobody() {
     let served = Served::start();
@@ -280,7 +280,8 @@ fn the_socket_takes_no_nonsense() {
     is_served(&served.socket());
 }
 
-/// Point 10: who rings without end is listened to once a second, and has its requests done all the same.
+/// Point 10: who rings without end is listened to once a second, and has its requests done all the
+/// same.
 #[test]
 fn a_flood_of_doorbells_is_bounded() {
     let served = Served::with(ClientLimits { doorbells: 50, ..ClientLimits::default() });

@@ -1,4 +1,5 @@
-//! What clients leave behind when they die: nothing. A process of its own, since its open files are counted.
+//! What clients leave behind when they die: nothing. A process of its own, since its open files are
+//! counted.
 
 #[path = "../daemon/client.rs"]
 mod client;

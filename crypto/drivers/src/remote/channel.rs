@@ -136,8 +136,8 @@ impl Channel {
         }
     }
 
-    /// Takes the result of a request that was done. Where the session makes its own nonces, `nonce` is
-    /// the one that it made.
+    /// Takes the result of a request that was done. Where the session makes its own nonces, `nonce`
+    /// is the one that it made.
     #[inline]
     pub fn take(
         &self,
@@ -191,8 +191,8 @@ impl Placed {
         matches!(self.elsewhere, Elsewhere::Lent(_))
     }
 
-    /// Nobody waits for it any more, but the daemon may still work on it: what it can reach is not used
-    /// again.
+    /// Nobody waits for it any more, but the daemon may still work on it: what it can reach is not
+    /// used again.
     pub fn give_up(self, connection: &Connection, operation: &mut Operation) {
         match self.elsewhere {
             Elsewhere::Not => {}

@@ -1,8 +1,8 @@
 //! A connection to the daemon: the socket, and what is registered over it.
 //!
-//! It is alive until the daemon hangs up, answers nonsense or does not answer in time. Then it is dead
-//! for good, and whatever is under way on it ends as if the daemon were gone. Used by all threads at
-//! once.
+//! It is alive until the daemon hangs up, answers nonsense or does not answer in time. Then it is
+//! dead for good, and whatever is under way on it ends as if the daemon were gone. Used by all
+//! threads at once.
 
 use super::channel::Channel;
 use super::{RemoteOptions, wire};
@@ -239,7 +239,8 @@ impl Connection {
         self.tell(&Ask::Forget { region });
     }
 
-    /// A channel of one's own, for as long as one likes; `None` if there are as many as there may be.
+    /// A channel of one's own, for as long as one likes; `None` if there are as many as there may
+    /// be.
     pub fn channel(&self) -> Result<Option<Channel>, Error> {
         let mut channels = lock(&self.channels);
         if self.is_dead() {

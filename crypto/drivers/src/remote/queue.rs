@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds after which a poll may find something, while somebody waits for other things too: the
-/// daemon wakes only who sleeps on the ring.
+/// Nanoseconds after which a poll may find something, while somebody waits for other things too:
+/// the daemon wakes only who sleeps on the ring.
 const DUE_NS: u64 = 50_000;
 /// How long a daemon that is busy is left alone.
 const PAUSE: Duration = Duration::from_micros(100);

@@ -1,5 +1,5 @@
-//! Daemons to be a client of: a good one in this process, one of its own process that can be killed,
-//! and one that is none.
+//! Daemons to be a client of: a good one in this process, one of its own process that can be
+//! killed, and one that is none.
 
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};

@@ -1,4 +1,5 @@
-//! The client's half: a request into a descriptor and the bytes that it names, and a completion back into the request.
+//! The client's half: a request into a descriptor and the bytes that it names, and a completion
+//! back into the request.
 //!
 //! What goes in is copied into the daemon's sight, and what comes out is copied back only when the
 //! request was done. Until then it is as it was, and can be run elsewhere. Nothing is allocated.
@@ -11,8 +12,8 @@ use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PART_BYTES, Segmen
 /// What one segment may need beside its bytes, to lie where it should.
 const ALIGN: usize = 64;
 
-/// Where in shared memory a request's bytes go: a slot, a region of its own, or what lies beside lent
-/// data.
+/// Where in shared memory a request's bytes go: a slot, a region of its own, or what lies beside
+/// lent data.
 pub struct Space<'a> {
     pub memory: &'a SharedMemory,
     /// What is free of it, in bytes from the memory's start.
@@ -23,7 +24,8 @@ pub struct Space<'a> {
 }
 
 impl Space<'_> {
-    /// Room for so many bytes, at the next line of the cache if they fill one. `None` if there is none.
+    /// Room for so many bytes, at the next line of the cache if they fill one. `None` if there is
+    /// none.
     #[inline]
     fn room(&mut self, bytes: usize) -> Option<Segment> {
         let align = if bytes < ALIGN { size_of::<u64>() } else { ALIGN };
@@ -312,8 +314,8 @@ const NONSENSE: Error = Error::Driver {
     why: "the daemon says that more was put out than there was room for",
 };
 
-/// Takes passwords and secrets out of shared memory when their request is over. What else lies there,
-/// its consumer has too.
+/// Takes passwords and secrets out of shared memory when their request is over. What else lies
+/// there, its consumer has too.
 #[inline]
 pub fn wipe(request: &Request<'_>, segments: &[Segment; 3], memory: &SharedMemory) {
     let [a, b, c] = *segments;

@@ -1,16 +1,16 @@
 //! The daemon's half: between the bytes of a ring and an operation of the engine.
 //!
-//! A request's bytes are copied out of the client's reach before anything looks at them, and what it
-//! put out is copied back when it is done. So a client that changes its memory meanwhile changes nothing
-//! that was checked, and sees nothing that was not.
+//! A request's bytes are copied out of the client's reach before anything looks at them, and what
+//! it put out is copied back when it is done. So a client that changes its memory meanwhile changes
+//! nothing that was checked, and sees nothing that was not.
 
 use super::{status, values};
 use keyway_engine::{Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Operation, Zeroizing};
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PARAMETER_BYTES, Segment, Status};
 
-/// Copies a request of a client that runs as the user `owner` into an operation, whose buffers are used
-/// again if it is of the same kind.
+/// Copies a request of a client that runs as the user `owner` into an operation, whose buffers are
+/// used again if it is of the same kind.
 ///
 /// # Errors
 /// What its client is told.

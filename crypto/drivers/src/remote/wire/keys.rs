@@ -42,8 +42,8 @@ fn packet_keys(keys: &PacketKeys<'_>) -> control::PacketKeys {
 /// Opens a session with what a client said. Who brings the key makes the nonces and counts its use.
 ///
 /// # Errors
-/// [`Error::InvalidRequest`] for an algorithm that is not known, [`Error::Unsupported`] for a key that
-/// the engine does not hold, [`Error::InvalidKey`], and those of [`Engine::session`].
+/// [`Error::InvalidRequest`] for an algorithm that is not known, [`Error::Unsupported`] for a key
+/// that the engine does not hold, [`Error::InvalidKey`], and those of [`Engine::session`].
 pub fn open(engine: &Engine, steps: &[control::Step]) -> Result<Session, Error> {
     let opened = steps.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let parameters = match *opened {

@@ -1,5 +1,6 @@
-//! How requests lie in a ring, and what else a client of the daemon and the daemon say to each other in
-//! the engine's terms. Each thing is written and read here, so that the two sides understand each other.
+//! How requests lie in a ring, and what else a client of the daemon and the daemon say to each
+//! other in the engine's terms. Each thing is written and read here, so that the two sides
+//! understand each other.
 //!
 //! ```text
 //! client                                                               daemon

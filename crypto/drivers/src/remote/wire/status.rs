@@ -3,7 +3,8 @@
 use keyway_engine::{Algorithm, Error};
 use keyway_ring::descriptor::Status;
 
-/// What the client is told of an error: its kind, and nothing that another client could have caused.
+/// What the client is told of an error: its kind, and nothing that another client could have
+/// caused.
 pub fn status(error: &Error) -> Status {
     match error {
         Error::Unsupported(_) | Error::Disabled(_) | Error::NoSuchDriver => Status::Unsupported,

@@ -1,5 +1,5 @@
-//! How single values lie in a descriptor's parameters, in a completion's result and in a segment. Each
-//! is written by one side and read by the other, where it may be nonsense: `None`.
+//! How single values lie in a descriptor's parameters, in a completion's result and in a segment.
+//! Each is written by one side and read by the other, where it may be nonsense: `None`.
 
 use keyway_engine::limits::CHAIN_STEPS_MAX;
 use keyway_engine::{Cost, Direction, Effort, IV_BYTES_MAX, Iv, Opened, Part, Phase};
