@@ -9,7 +9,7 @@
 //! ([`Admission`]). It asks for queue pairs, registers memory, and opens sessions (`server`). From
 //! then on its requests go past the system, through the rings, to a pump, which takes them in turn
 //! with those of others (`pump`, [`fair`]) and has an engine do them. To read it, begin with
-//! `pump`, then `request`, then `server`.
+//! `pump`, then `server`.
 //!
 //! A daemon and its client, `examples/client.rs`:
 //!
