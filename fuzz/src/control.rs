@@ -72,7 +72,7 @@ fn to_a_successor(data: &[u8]) {
     thread::scope(|scope| {
         let taking = scope.spawn(|| {
             let engine = keyway_drivers::engine();
-            Daemon::take_over(&engine, &path, || Ok(options()), Box::new(|| {}))
+            Daemon::take_over(&engine, &path, || Ok(options()), Box::new(|_| {}))
         });
         let socket = accept(&listening);
         let hello =

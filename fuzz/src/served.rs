@@ -25,7 +25,7 @@ impl Served {
         let folder = tempfile::tempdir().unwrap_or_else(|why| panic!("{why}"));
         let handed_over = Arc::new(AtomicBool::new(false));
         let tell = handed_over.clone();
-        let tell: HandedOver = Box::new(move || tell.store(true, Ordering::Release));
+        let tell: HandedOver = Box::new(move |_| tell.store(true, Ordering::Release));
         let listener = listener(&folder.path().join("socket"));
         let engine = keyway_drivers::engine();
         let master = MasterKey::create_file(&folder.path().join("master"), &engine);
@@ -54,7 +54,14 @@ pub fn listener(path: &Path) -> OwnedFd {
 /// Without keys.
 pub fn options() -> Options {
     let (admission, limits) = (Admission::default(), ClientLimits::default());
-    Options { admission, limits, keys: None, pumps: 1, spin: Duration::from_micros(50) }
+    Options {
+        admission,
+        limits,
+        keys: None,
+        socket: None,
+        pumps: 1,
+        spin: Duration::from_micros(50),
+    }
 }
 
 /// Chains of algorithms, with the lengths of their keys.

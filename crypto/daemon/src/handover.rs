@@ -25,6 +25,8 @@ pub enum Part {
         next: u64,
         /// When it started, in seconds since 1970.
         since: u64,
+        /// Whether the socket's path is the daemon's to remove in the end.
+        removes_socket: bool,
     },
     /// A client, with its connection.
     Client {

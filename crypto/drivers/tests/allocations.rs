@@ -172,9 +172,10 @@ fn requests_through_a_ring_allocate_nothing() {
     let path = place.path().join("socket");
     let (admission, limits) = (Admission::default(), ClientLimits::default());
     let spin = Duration::from_micros(20);
-    let options = Options { admission, limits, keys: None, pumps: 1, spin };
+    let options = Options { admission, limits, keys: None, socket: None, pumps: 1, spin };
     let served = Engine::builder().driver(keyway_drivers::software()).build();
-    let _daemon = Daemon::start(&served, listen(&path).unwrap(), options, Box::new(|| {})).unwrap();
+    let _daemon =
+        Daemon::start(&served, listen(&path).unwrap(), options, Box::new(|_| {})).unwrap();
     let engine = Engine::builder().build();
     let _remote = Remote::connect(&engine, RemoteOptions::new(&path, "test")).unwrap();
     let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16]));

@@ -9,7 +9,7 @@
 //! A driver takes tasks, a task names its session, and a session keeps its drivers. This circle of
 //! types is the contract itself, and the only one between files of this crate.
 
-use crate::{Algorithm, Error, Request, Step, Task, Waker};
+use crate::{Algorithm, Error, NONCE_BYTES, Request, Step, Task, Waker};
 use std::any::Any;
 use std::time::Duration;
 
@@ -94,6 +94,19 @@ pub trait DriverSession: Any + Send + Sync {
     /// A driver whose work is done elsewhere waits for it. One that has died answers
     /// [`Error::Gone`] if it left the request's buffers as they were.
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error>;
+
+    /// Executes [`Request::Seal`] under a nonce that whoever holds the key makes, and says which: for
+    /// drivers with keys that consumers only name. What the request has for a nonce means nothing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] where nobody makes nonces; else those of [`DriverSession::run`].
+    fn seal_next(
+        &self,
+        _request: &mut Request<'_>,
+        _nonce: &mut [u8; NONCE_BYTES],
+    ) -> Result<usize, Error> {
+        Err(Error::invalid_request("who holds this session's key is told its nonces"))
+    }
 
     /// Longest signature [`Request::Sign`] can put out, in bytes; 0 where the key cannot sign.
     fn signature_bytes_max(&self) -> usize {

@@ -320,7 +320,7 @@ impl Placement {
         (drivers, known)
     }
 
-    fn has_named_key(&self) -> bool {
+    pub fn has_named_key(&self) -> bool {
         self.keys.iter().any(|key| matches!(key, OwnedKey::Named(_)))
     }
 

@@ -183,16 +183,20 @@ impl Session {
         Ok(tag)
     }
 
-    /// Encrypts `data` in place under a nonce that the session makes, and returns nonce and tag.
+    /// Encrypts `data` in place under a nonce that the session makes, or whoever holds its
+    /// [named](Key::Named) key, and returns nonce and tag.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] if the session was not opened with [`Nonces::Salted`] or
-    /// [`Nonces::Counter`], [`Error::Exhausted`] if there is no nonce left.
+    /// [`Error::InvalidRequest`] if the session was not opened with [`Nonces::Salted`],
+    /// [`Nonces::Counter`] or a named key, [`Error::Exhausted`] if there is no nonce left.
     pub fn seal_next(
         &self,
         aad: &[u8],
         data: &mut [u8],
     ) -> Result<([u8; NONCE_BYTES], [u8; TAG_BYTES]), Error> {
+        if self.inner.nonces_are_elsewhere() {
+            return self.inner.seal_next(aad, data);
+        }
         let (bytes, mut tag) = (data.len(), [0; TAG_BYTES]);
         let fits =
             self.inner.check(&Request::Seal { nonce: &[0; NONCE_BYTES], aad, data, tag: &mut tag });
@@ -330,8 +334,41 @@ impl Inner {
         }
     }
 
+    /// Whether neither the session makes its nonces nor its consumer, but whoever holds the key.
+    fn nonces_are_elsewhere(&self) -> bool {
+        self.placement.has_named_key() && !self.usage.makes_nonces()
+    }
+
+    /// Has the driver that holds the key seal under a nonce of its own.
+    fn seal_next(
+        &self,
+        aad: &[u8],
+        data: &mut [u8],
+    ) -> Result<([u8; NONCE_BYTES], [u8; TAG_BYTES]), Error> {
+        let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);
+        let request = &mut Request::Seal { nonce: &[0; NONCE_BYTES], aad, data, tag: &mut tag };
+        let bytes = request.bytes();
+        let admitted = self.check(request).and_then(|()| self.usage.admit(request));
+        admitted.inspect_err(|error| self.count_refusal(bytes, *error))?;
+        let run = |state: &dyn DriverSession, request: &mut Request<'_>| {
+            state.seal_next(request, &mut nonce)
+        };
+        self.run_admitted_by(request, false, run)?;
+        Ok((nonce, tag))
+    }
+
     /// Runs a request that was checked and counted, on one driver after another until one is alive.
     pub fn run_admitted(&self, request: &mut Request<'_>, timed: bool) -> Result<usize, Error> {
+        self.run_admitted_by(request, timed, |state, request| state.run(request))
+    }
+
+    #[inline]
+    fn run_admitted_by(
+        &self,
+        request: &mut Request<'_>,
+        timed: bool,
+        mut run: impl FnMut(&dyn DriverSession, &mut Request<'_>) -> Result<usize, Error>,
+    ) -> Result<usize, Error> {
         let bytes = request.bytes();
         loop {
             let choice = self.placement.pick(bytes, Mode::Single, 0.0, timed);
@@ -344,7 +381,7 @@ impl Inner {
                 binding.driver.load(u64::from(service));
             }
             let begun = if timed { clock::now() } else { 0 };
-            let result = state.run(request);
+            let result = run(state, request);
             let ended = if timed { clock::now() } else { 0 };
             if shared {
                 binding.driver.unload(u64::from(service));

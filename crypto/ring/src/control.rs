@@ -11,7 +11,7 @@ use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The version of these messages and of the rings' bytes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes that are wiped when they are dropped, and not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -147,6 +147,8 @@ pub enum Ask {
     Keys(KeyAsk),
     /// How the daemon is. Only for its administrators.
     Status,
+    /// Nothing but a sign of life: [`Answer::Done`].
+    Ping,
     /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What
     /// follows is between the two.
     TakeOver,

@@ -38,6 +38,8 @@ ListenSequentialPacket=/run/keyway/cryptod.socket, SocketMode=0660):
   [Service]
   Type=notify
   ExecStart=/usr/bin/keyway cryptod --data /var/lib/keyway --allow-group keyway
+  ExecReload=/bin/sh -c 'exec /usr/bin/keyway cryptod --data /var/lib/keyway \
+      --allow-group keyway --socket /run/keyway/cryptod.socket --take-over &'
   User=keyway
   LimitMEMLOCK=infinity           LimitCORE=0
   PrivateNetwork=yes              RestrictAddressFamilies=AF_UNIX

@@ -346,6 +346,22 @@ fn it_takes_a_socket_from_whoever_starts_it_and_says_how_it_is() {
     assert!(status.success(), "{status}");
     // It is whose it was.
     assert!(socket.exists() && !data.join("cryptod/socket").exists());
+    fs::remove_file(&socket).unwrap();
+    // One that takes over is the main process from then on, and the socket is not its either.
+    let mut running = Running::spawn(launcher.env("NOTIFY_SOCKET", &notified));
+    assert_eq!(said(), "READY=1");
+    for _ in 0..2 {
+        let mut taking = command(&data, &["--take-over", "--socket", socket.to_str().unwrap()]);
+        let next = Running::spawn(taking.env("NOTIFY_SOCKET", &notified));
+        let (both, main) = ([said(), said()], format!("MAINPID={}", next.pid()));
+        assert!(both.contains(&main) && both.contains(&format!("READY=1\n{main}")), "{both:?}");
+        let (status, _) = std::mem::replace(&mut running, next).end();
+        assert!(status.success(), "{status}");
+        is_served(&socket);
+    }
+    running.signal(Signal::TERM);
+    assert_eq!(said(), "STOPPING=1");
+    assert!(running.end().0.success() && socket.exists());
     // What is no socket for messages, and more than one of them.
     let refused = |kind, count, parts: &[&str]| {
         let path = place.path().join(format!("{kind}{count}-"));

@@ -25,6 +25,7 @@ impl Server {
                 Answer::refused(Status::Unsupported, "only the daemon's own user may take over");
             return self.reply(id, &answer, &[]);
         }
+        let process = guest.caller.pid;
         let sent = self.freeze().and_then(|positions| {
             self.give_up_keys()?;
             self.send_everything(id, &positions)
@@ -34,7 +35,7 @@ impl Server {
                 self.pumps.iter().for_each(|pump| pump.hand_over(true));
                 self.ended.0.store(true, Ordering::Release);
                 if let Some(handed_over) = self.handed_over.take() {
-                    handed_over();
+                    handed_over(process);
                 }
                 Ok(())
             }
@@ -72,7 +73,8 @@ impl Server {
         for direction in [Timeout::Recv, Timeout::Send] {
             set_socket_timeout(socket, direction, Some(FREEZE))?;
         }
-        let part = Part::Daemon { next: self.next, since: self.since };
+        let removes_socket = self.options.socket.is_some();
+        let part = Part::Daemon { next: self.next, since: self.since, removes_socket };
         handover::send(socket, &part, &[self.listener.as_fd()])?;
         for (id, guest) in self.guests.iter().filter(|(id, _)| **id != to) {
             send_client(socket, *id, guest)?;

@@ -10,6 +10,7 @@ use keyway_ring::descriptor::Status;
 use keyway_ring::{Received, Socket};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{SocketFlags, accept_with};
+use std::fs;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -17,6 +18,16 @@ use std::time::{Duration, Instant};
 impl Server {
     /// Serves until the daemon ends or has handed over.
     pub fn run(&mut self) {
+        self.serve_all();
+        if self.handed_over.is_some()
+            && let Some(socket) = &self.options.socket
+        {
+            // Where it fails, the next start removes it.
+            let _ = fs::remove_file(socket);
+        }
+    }
+
+    fn serve_all(&mut self) {
         while !self.ended.0.load(Ordering::Acquire) {
             let strangers = self.guests.values().any(|guest| guest.name.is_none());
             // Those who do not say who they are leave in time.
@@ -126,6 +137,7 @@ impl Server {
             Ask::Forget { region } => return self.forget(id, region),
             Ask::Close { session } => return self.close(id, session),
             Ask::Status => self.status(id)?,
+            Ask::Ping => Answer::Done,
             Ask::TakeOver => return self.hand_over(id),
             Ask::Keys(ask) => self.manage(id, ask)?,
             Ask::Export { session, under } => self.export(id, session, &under)?,

@@ -30,12 +30,14 @@ impl Server {
     ) -> io::Result<Server> {
         let socket = Socket::connect(path)?;
         ask_for_all(&socket)?;
-        let (Part::Daemon { next, since }, mut files) = handover::receive(&socket)? else {
+        let (part, mut files) = handover::receive(&socket)?;
+        let Part::Daemon { next, since, removes_socket } = part else {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it does not hand over"));
         };
         let listener = files.pop().ok_or(io::ErrorKind::InvalidData)?;
         let mut server = Server::new(engine, listener, options()?, ended, handed_over)?;
         (server.next, server.since) = (next, since);
+        server.options.socket = server.options.socket.take().filter(|_| removes_socket);
         server.take_all(&socket)?;
         Ok(server)
     }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub struct Served {
     daemon: Daemon,
     options: Options,
-    handed_over: Arc<Mutex<Option<Sender<()>>>>,
+    handed_over: Arc<Mutex<Option<Sender<u32>>>>,
     folder: TempDir,
 }
 
@@ -35,16 +35,12 @@ impl Served {
             admission: Admission::default(),
             keys: Some(Arc::new(keys.unwrap())),
             limits,
+            socket: None,
             pumps: 1,
             spin: Duration::from_micros(20),
         };
-        let handed_over = Arc::new(Mutex::new(None::<Sender<()>>));
-        let tell = handed_over.clone();
-        let call: HandedOver = Box::new(move || {
-            if let Some(tell) = tell.lock().unwrap().take() {
-                tell.send(()).unwrap();
-            }
-        });
+        let handed_over = Arc::new(Mutex::new(None::<Sender<u32>>));
+        let call = telling(&handed_over);
         let daemon = Daemon::start(&engine, listener, options.clone(), call).unwrap();
         Served { daemon, options, handed_over, folder }
     }
@@ -55,7 +51,7 @@ impl Served {
         // The one that is there tells the test that it has handed everything over.
         *self.handed_over.lock().unwrap() = Some(tell);
         let engine = keyway_drivers::engine();
-        let handed_over = self.handed_over();
+        let handed_over = telling(&self.handed_over);
         let options = || {
             let master = MasterKey::from_file(&self.folder.path().join("master")).unwrap();
             let keys = keys_of(&self.folder);
@@ -63,22 +59,22 @@ impl Served {
             Ok(Options { keys: Some(Arc::new(keys)), ..self.options.clone() })
         };
         let daemon = Daemon::take_over(&engine, &self.socket(), options, handed_over).unwrap();
-        told.recv().unwrap();
+        assert_eq!(told.recv().unwrap(), std::process::id());
         self.daemon = daemon;
-    }
-
-    fn handed_over(&self) -> HandedOver {
-        let tell = self.handed_over.clone();
-        Box::new(move || {
-            if let Some(tell) = tell.lock().unwrap().take() {
-                tell.send(()).unwrap();
-            }
-        })
     }
 
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
+}
+
+fn telling(whom: &Arc<Mutex<Option<Sender<u32>>>>) -> HandedOver {
+    let whom = whom.clone();
+    Box::new(move |process| {
+        if let Some(tell) = whom.lock().unwrap().take() {
+            tell.send(process).unwrap();
+        }
+    })
 }
 
 fn keys_of(folder: &TempDir) -> PathBuf {

@@ -30,6 +30,8 @@ pub(super) struct Connection {
     socket: Mutex<Socket>,
     /// The same socket, to end it and to see its end.
     end: OwnedFd,
+    /// Rung by who waits too long for the daemon.
+    doubts: Doorbell,
     dead: AtomicBool,
     /// Whether it was the daemon that ended it.
     hung_up: AtomicBool,
@@ -100,6 +102,7 @@ impl Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             regions,
             end: socket.as_fd().try_clone_to_owned()?,
+            doubts: Doorbell::new()?,
             socket: Mutex::new(socket),
             dead: AtomicBool::new(false),
             hung_up: AtomicBool::new(false),
@@ -132,12 +135,24 @@ impl Connection {
         lock(&self.large).clear();
     }
 
-    /// Waits until the daemon hangs up, or somebody ends it here.
+    /// Somebody waits for the daemon, and it says nothing: it is asked whether it is alive.
+    pub fn doubt(&self) {
+        self.doubts.ring();
+    }
+
+    /// Waits until the daemon hangs up, does not say that it is alive when somebody doubts it, or is
+    /// left here.
     pub fn wait_for_end(&self) {
-        let mut ends = [PollFd::new(&self.end, PollFlags::RDHUP)];
+        let mut events =
+            [PollFd::new(&self.end, PollFlags::RDHUP), PollFd::new(&self.doubts, PollFlags::IN)];
         while !self.is_dead() {
-            match rustix::event::poll(&mut ends, None) {
+            match rustix::event::poll(&mut events, None) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) if events[0].revents().is_empty() => {
+                    self.doubts.take();
+                    // If there is no answer, the connection is dead.
+                    let _ = self.ask(&Ask::Ping, &[]);
+                }
                 Ok(_) | Err(_) => {
                     // The other way round, it may have been ended here between the two.
                     self.hung_up.store(!self.is_dead(), Ordering::Release);

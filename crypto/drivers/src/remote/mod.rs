@@ -13,7 +13,8 @@
 //! When the daemon goes, what it has not answered goes back to the engine as it was, for another
 //! driver. When it comes back, a new driver is registered. The engine's sessions keep their keys,
 //! and open themselves anew there. Only a key that the daemon made or holds is not to be had
-//! meanwhile.
+//! meanwhile. One that is there and does nothing (stopped, or hung) counts as gone when it neither
+//! answers a request for a while nor says over the socket that it lives.
 //!
 //! A single request waits for its answer: it polls about as long as a wake-up takes, and then
 //! sleeps. A queue sleeps on its ring, if it waits for nothing else.
@@ -23,6 +24,7 @@ mod connection;
 mod lent;
 mod queue;
 mod session;
+mod silence;
 pub mod wire;
 
 use crate::limits::{RECONNECT_MAX, RECONNECT_MIN};
@@ -186,9 +188,10 @@ impl Drop for Remote {
             state.connection.take()
         };
         self.shared.changed.notify_all();
-        if let Some(connection) = connection {
-            connection.die();
-        }
+        // Without a connection no driver is registered, and who greets a daemon that does not answer
+        // hears only later that it is over.
+        let Some(connection) = connection else { return };
+        connection.die();
         if let Some(watcher) = self.watcher.take()
             && watcher.thread().id() != thread::current().id()
         {
@@ -250,7 +253,9 @@ impl Watcher {
             }
             pause = match self.connect() {
                 Ok(()) => {
-                    (self.tell)(true);
+                    if !lock(&self.shared.state).stopped {
+                        (self.tell)(true);
+                    }
                     RECONNECT_MIN
                 }
                 Err(_) => (2 * pause).min(RECONNECT_MAX),
