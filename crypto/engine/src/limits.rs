@@ -48,6 +48,8 @@ pub const CHAIN_STEPS_MAX: usize = 4;
 pub const CHAIN_TAG_BYTES_MIN: usize = 4;
 /// Most requests one queue may have accepted and not yet handed back.
 pub const QUEUE_DEPTH_MAX: usize = 65_536;
+/// Sessions of which a queue remembers where their tasks go; a power of two.
+pub const ROUTES: usize = 64;
 /// How long a waiting queue polls before it sleeps; about what a wake-up costs.
 pub const SPIN: Duration = Duration::from_micros(20);
 /// How long a queue that is dropped waits for what drivers have begun.

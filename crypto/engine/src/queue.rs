@@ -8,8 +8,8 @@
 //!
 //! [`Queue::submit`] admits tasks, places each in the batch of a [`DriverEnd`], and pushes the
 //! batches to their drivers. [`Queue::poll`] gathers what the drivers have done, settles it, and
-//! hands it back. Tasks of one session that go where the last one went take the [`CachedRoute`],
-//! and skip most of this.
+//! hands it back. Tasks that go where the last one of their session went take its
+//! [`CachedRoute`], and skip most of this.
 
 use crate::costs::{self, Mode};
 use crate::metrics::Stage;
@@ -17,7 +17,7 @@ use crate::order::Orders;
 use crate::placement::Binding;
 use crate::registered::RegisteredDriver;
 use crate::registry::Registry;
-use crate::route::CachedRoute;
+use crate::route::{CachedRoute, Routes};
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
 use crate::{Class, DriverQueue, Error, Flow, Operation, Task, Waker, clock, limits, sampling};
@@ -55,7 +55,7 @@ pub struct Queue {
     /// Nanoseconds of work placed on this thread and not yet done.
     ahead: f64,
     waker: Waker,
-    route: CachedRoute,
+    routes: Routes,
     /// The epoch at which the drivers of all ends were last seen to be alive.
     epoch: u64,
 }
@@ -126,7 +126,7 @@ impl Queue {
             each: None,
             ahead: 0.0,
             waker,
-            route: CachedRoute::NONE,
+            routes: Routes::none(),
             epoch: 0,
         }
     }
@@ -155,9 +155,9 @@ impl Queue {
         let mode = if more || accepted >= BATCH_MIN { Mode::Batched } else { Mode::Single };
         if sampled == 0
             && accepted == tasks.len()
-            && self.route.admit(tasks, mode, self.registry.epoch())
+            && let Some(end) = self.routes.last().admit(tasks, mode, self.registry.epoch())
         {
-            if self.push_all(tasks, more) {
+            if self.push_all(end, tasks, more) {
                 return accepted;
             }
         } else {
@@ -170,8 +170,8 @@ impl Queue {
     /// Hands tasks that take the cached route to its driver. Returns whether the driver took them
     /// all.
     #[inline]
-    fn push_all(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> bool {
-        let end = &mut self.ends[self.route.end];
+    fn push_all(&mut self, end: usize, tasks: &mut Vec<Box<Task>>, more: bool) -> bool {
+        let end = &mut self.ends[end];
         if let Some(queue) = &mut end.queue
             && end.batch.is_empty()
         {
@@ -193,10 +193,12 @@ impl Queue {
         mut sampled: usize,
     ) {
         for mut task in tasks {
+            let route = self.routes.of(task.session.inner().id);
             if sampled == 0
-                && self.route.admit(slice::from_mut(&mut task), mode, self.registry.epoch())
+                && let Some(end) =
+                    route.admit(slice::from_mut(&mut task), mode, self.registry.epoch())
             {
-                self.ends[self.route.end].batch.push(task);
+                self.ends[end].batch.push(task);
                 continue;
             }
             if task.session.inner().ordered {
@@ -377,7 +379,8 @@ impl Queue {
                 true => (limits, None),
                 false => (limits.within(sizes), Some(mode)),
             };
-            self.route = CachedRoute { session, epoch, end, limits, binding, work, mode, numbered };
+            let route = CachedRoute { session, epoch, end, limits, binding, work, mode, numbered };
+            self.routes.put(route);
         } else if driver.on_caller {
             self.ahead += f64::from(picked.service);
         } else {
@@ -535,7 +538,7 @@ impl Queue {
             let mut batch = mem::take(&mut self.ends[index].batch);
             if self.ends[index].in_flight == 0 {
                 self.ends.swap_remove(index);
-                self.route = CachedRoute::NONE;
+                self.routes = Routes::none();
             } else {
                 // It is looked at again when its driver has finished what it has.
                 self.epoch = 0;

@@ -5,7 +5,7 @@ use crate::Served;
 use crate::client::Client;
 use crate::served::is_served;
 use keyway_daemon::limits::ClientLimits;
-use keyway_ring::control::{Answer, Ask, Key, Step};
+use keyway_ring::control::{Answer, Ask, Key, Step, VERSION};
 use keyway_ring::descriptor::{Descriptor, Opcode, RegionHandle, Segment, SessionHandle, Status};
 use keyway_ring::{SharedMemory, Socket};
 use proptest::prelude::*;
@@ -273,7 +273,7 @@ fn the_socket_takes_no_nonsense() {
     rude.say(&Ask::Status, &[]);
     assert!(rude.is_sent_away());
     let twice = Client::new(&served.socket());
-    twice.say(&Ask::Hello { version: 1, name: "again".to_owned() }, &[]);
+    twice.say(&Ask::Hello { version: VERSION, name: "again".to_owned() }, &[]);
     assert!(twice.is_sent_away());
     let flood: Vec<_> = (0..200).filter_map(|_| Socket::connect(&served.socket()).ok()).collect();
     drop(flood);
