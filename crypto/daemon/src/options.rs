@@ -16,8 +16,8 @@ pub struct Options {
     pub limits: ClientLimits,
     /// The keys that clients may name.
     pub keys: Option<Arc<KeyStore>>,
-    /// Where its socket is, if it is the daemon's to remove when it ends; not if somebody else made it.
-    /// One that takes over removes it only if the one before it would have.
+    /// Where its socket is, if it is the daemon's to remove when it ends; not if somebody else made
+    /// it. One that takes over removes it only if the one before it would have.
     pub socket: Option<PathBuf>,
     /// Threads that poll rings, at least 1.
     pub pumps: usize,

@@ -24,8 +24,8 @@ pub const LARGE_BYTES_MAX: usize = 64 << 20;
 pub const LENT_REGIONS_MAX: usize = 32;
 /// A region that buffers are taken from has at least so many bytes, as far as one buffer allows.
 pub const LENT_REGION_BYTES: usize = 2 << 20;
-/// How long requests may wait at the daemon without one being answered, before it is asked whether it
-/// is alive. Slow ones may take longer: it only has to say so, within [`ANSWER`].
+/// How long requests may wait at the daemon without one being answered, before it is asked whether
+/// it is alive. Slow ones may take longer: it only has to say so, within [`ANSWER`].
 pub const SILENCE: Duration = Duration::from_secs(1);
 /// How long the daemon may take to answer a message; then the connection counts as dead.
 pub const ANSWER: Duration = Duration::from_secs(10);

@@ -95,8 +95,9 @@ pub trait DriverSession: Any + Send + Sync {
     /// [`Error::Gone`] if it left the request's buffers as they were.
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error>;
 
-    /// Executes [`Request::Seal`] under a nonce that whoever holds the key makes, and says which: for
-    /// drivers with keys that consumers only name. What the request has for a nonce means nothing.
+    /// Executes [`Request::Seal`] under a nonce that whoever holds the key makes, and says which:
+    /// for drivers with keys that consumers only name. What the request has for a nonce means
+    /// nothing.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] where nobody makes nonces; else those of [`DriverSession::run`].

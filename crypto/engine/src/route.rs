@@ -1,8 +1,8 @@
 //! Where the last tasks of a queue went.
 //!
-//! Tasks mostly come in bursts of one session, or of a few by turns. The next one of the same session,
-//! and of lengths for which the scheduler would choose the same driver, goes where the last one went.
-//! To admit it takes a few comparisons.
+//! Tasks mostly come in bursts of one session, or of a few by turns. The next one of the same
+//! session, and of lengths for which the scheduler would choose the same driver, goes where the
+//! last one went. To admit it takes a few comparisons.
 
 use crate::costs::Mode;
 use crate::lengths::LengthLimits;

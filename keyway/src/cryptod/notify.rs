@@ -20,8 +20,8 @@ pub fn ready(has_taken_over: bool) {
     }
 }
 
-/// Says that another process is the service's main one from now on. A service manager takes that from
-/// the one that was, wherever the other was started.
+/// Says that another process is the service's main one from now on. A service manager takes that
+/// from the one that was, wherever the other was started.
 pub fn succeeded_by(process: u32) {
     say(&format!("MAINPID={process}"));
 }

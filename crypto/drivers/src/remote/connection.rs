@@ -140,8 +140,8 @@ impl Connection {
         self.doubts.ring();
     }
 
-    /// Waits until the daemon hangs up, does not say that it is alive when somebody doubts it, or is
-    /// left here.
+    /// Waits until the daemon hangs up, does not say that it is alive when somebody doubts it, or
+    /// is left here.
     pub fn wait_for_end(&self) {
         let mut events =
             [PollFd::new(&self.end, PollFlags::RDHUP), PollFd::new(&self.doubts, PollFlags::IN)];

@@ -188,8 +188,8 @@ impl Drop for Remote {
             state.connection.take()
         };
         self.shared.changed.notify_all();
-        // Without a connection no driver is registered, and who greets a daemon that does not answer
-        // hears only later that it is over.
+        // Without a connection no driver is registered, and who greets a daemon that does not
+        // answer hears only later that it is over.
         let Some(connection) = connection else { return };
         connection.die();
         if let Some(watcher) = self.watcher.take()
