@@ -46,6 +46,7 @@ pub enum Command {
     #[command(subcommand)]
     Admin(Admin),
     Top(Top),
+    Metrics(Metrics),
     #[command(subcommand)]
     Crypto(Crypto),
     Cryptod(Cryptod),
@@ -66,7 +67,7 @@ impl Command {
             | Command::Admin(_)
             | Command::Key(_)
             | Command::Quic(Quic::Serve(_)) => Some(false),
-            Command::Top(_) | Command::Crypto(_) | Command::Quic(_) => None,
+            Command::Top(_) | Command::Metrics(_) | Command::Crypto(_) | Command::Quic(_) => None,
         }
     }
 }
@@ -327,6 +328,29 @@ pub struct Top {
     /// End after this many lines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+}
+
+/// Show the counters of what runs on a data folder to Prometheus
+///
+/// Reads the same pages as keyway top, of the directory and of the cryptod in its folder, and costs
+/// what it reads nothing. Names are those of keyway top with underscores. Without --listen it prints
+/// them once; with it, it answers GET /metrics until it is told to stop, also while nothing runs
+/// there (keyway_up is 0 then).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway metrics
+      print them, for a look or for a collector of text files
+  keyway metrics --listen
+      answer http://127.0.0.1:9464/metrics
+  keyway metrics --data /srv/directory --listen 10.0.0.5:9464
+      let other machines ask too: in the clear, and whoever reaches the port may read")]
+pub struct Metrics {
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer GET /metrics at this address; 127.0.0.1:9464 if none is given
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
+    pub listen: Option<std::net::SocketAddr>,
 }
 
 const INTERVAL_S_MIN: f64 = 0.01;

@@ -28,6 +28,7 @@ mod key;
 mod limits;
 mod listeners;
 mod log;
+mod metrics;
 mod offline;
 mod output;
 mod populate;
@@ -74,6 +75,7 @@ fn run() -> Result<bool, Failure> {
     match command {
         Command::Up(arguments) => up::run(&arguments).map(|()| true),
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
+        Command::Metrics(arguments) => metrics::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
