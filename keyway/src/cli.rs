@@ -5,6 +5,7 @@ use crate::cryptod::Cryptod;
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
+use crate::logs::Log;
 use crate::output::Voice;
 use crate::quic::Quic;
 use clap::error::ErrorKind;
@@ -47,6 +48,7 @@ pub enum Command {
     Admin(Admin),
     Top(Top),
     Metrics(Metrics),
+    Log(Log),
     #[command(subcommand)]
     Crypto(Crypto),
     Cryptod(Cryptod),
@@ -67,7 +69,11 @@ impl Command {
             | Command::Admin(_)
             | Command::Key(_)
             | Command::Quic(Quic::Serve(_)) => Some(false),
-            Command::Top(_) | Command::Metrics(_) | Command::Crypto(_) | Command::Quic(_) => None,
+            Command::Top(_)
+            | Command::Metrics(_)
+            | Command::Log(_)
+            | Command::Crypto(_)
+            | Command::Quic(_) => None,
         }
     }
 }

@@ -28,6 +28,7 @@ mod key;
 mod limits;
 mod listeners;
 mod log;
+mod logs;
 mod metrics;
 mod offline;
 mod output;
@@ -75,6 +76,7 @@ fn run() -> Result<bool, Failure> {
     match command {
         Command::Up(arguments) => up::run(&arguments).map(|()| true),
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
+        Command::Log(arguments) => logs::run(&arguments).map(|()| true),
         Command::Metrics(arguments) => metrics::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
