@@ -234,8 +234,8 @@ pub struct Export {
     /// The entry whose subtree is exported, instead of everything
     #[arg(long, value_name = "DN")]
     pub base: Option<String>,
-    /// Write all that can be read of a damaged store and list what cannot, which ends with status 1.
-    /// An entry whose name is lost is called 'cn=lost entry N' in the names of those below it
+    /// Write all that can be read of a damaged store and list what cannot, which ends with status
+    /// 1. An entry whose name is lost is called 'cn=lost entry N' in the names of those below it
     #[arg(long = "continue")]
     pub go_on: bool,
     /// Say how it went as one line of JSON (on standard error if the LDIF goes to standard output)
@@ -246,8 +246,8 @@ pub struct Export {
 /// Check that everything in the store fits together
 ///
 /// Looks at every page of the data file first. If those are sound, it compares entries (by their
-/// checksums), the tree and the indexes with each other, in a process of its own that a damaged page
-/// may kill. It says what is wrong and where, and changes nothing.
+/// checksums), the tree and the indexes with each other, in a process of its own that a damaged
+/// page may kill. It says what is wrong and where, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -49,8 +49,9 @@ use cli::{Admin, Command, Directory};
 use failure::Failure;
 use std::process::ExitCode;
 
-/// Puts large buffers at the start of a page. The C library's begin at any 16 bytes, and into every second
-/// of those Zen 3 copies slowly: where a QUIC server receives, that takes 230 ns a packet more.
+/// Puts large buffers at the start of a page. The C library's begin at any 16 bytes, and into every
+/// second of those Zen 3 copies slowly: where a QUIC server receives, that takes 230 ns a packet
+/// more.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
