@@ -238,6 +238,12 @@ impl Indexes {
         Some(KeyRange::prefix(EQUALITY, &[attribute.as_bytes(), initial]))
     }
 
+    /// The lists of all entries that have a value of the attribute.
+    pub fn all(&self, attribute: &str) -> Option<KeyRange> {
+        self.indexes.get(attribute)?.equality?;
+        Some(KeyRange::all(EQUALITY, &[attribute.as_bytes()]))
+    }
+
     /// The list of entries that have the attribute.
     pub fn presence(&self, attribute: &str) -> Option<Key> {
         self.indexes.get(attribute)?.presence.then(|| presence_key(attribute))

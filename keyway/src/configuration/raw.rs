@@ -21,7 +21,9 @@ pub struct Raw {
     pub limits: Limits,
     pub log: Log,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
-    pub access: Vec<Rule>,
+    pub groups: Groups,
+    pub integrity: Integrity,
+    pub access: Vec<Spanned<Rule>>,
 }
 
 /// `[cryptod]`
@@ -100,11 +102,63 @@ pub struct Log {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    pub who: Spanned<String>,
-    pub what: Spanned<String>,
+    pub who: Option<Spanned<String>>,
+    #[serde(default)]
+    pub dn: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub group: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub named_by: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub from: Vec<Spanned<String>>,
+    pub over: Option<Spanned<String>>,
+    pub what: Option<Spanned<String>>,
+    pub below: Option<Spanned<String>>,
+    pub scope: Option<Spanned<String>>,
+    pub filter: Option<Spanned<String>>,
+    #[serde(default)]
+    pub no_member_of: Vec<Spanned<String>>,
     pub rights: Vec<Spanned<String>>,
     pub attributes: Option<Vec<Spanned<String>>>,
     pub except: Option<Vec<Spanned<String>>>,
+}
+
+/// `[groups]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Groups {
+    pub members: Vec<Spanned<String>>,
+    pub member_of: Spanned<String>,
+}
+
+/// `[integrity]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Integrity {
+    pub references: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub unique: Vec<Unique>,
+    #[serde(default)]
+    pub allocate: Vec<Allocate>,
+}
+
+/// `[[integrity.unique]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unique {
+    pub attributes: Vec<Spanned<String>>,
+    pub below: Option<Spanned<String>>,
+}
+
+/// `[[integrity.allocate]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allocate {
+    pub attribute: Spanned<String>,
+    pub class: Spanned<String>,
+    pub from: Spanned<u64>,
+    pub to: Spanned<u64>,
+    pub magic: Option<Spanned<String>>,
 }
 
 impl Raw {

@@ -1,9 +1,13 @@
 //! The directory from outside, without sockets.
 
+mod access;
+mod access_model;
 mod compare;
 mod controls;
 mod export;
+mod groups;
 mod hostile;
+mod integrity;
 mod import;
 mod model;
 mod open;
