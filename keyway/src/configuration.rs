@@ -141,7 +141,7 @@ fn line_of(text: &str, at: usize) -> usize {
 
 fn check(raw: Raw, text: &str) -> Result<Configuration, Wrong> {
     let Raw { listen, listen_tls, naming_contexts, cryptod, tls, password, .. } = raw;
-    let Raw { limits, log, indexes, groups, integrity, access: rules, .. } = raw;
+    let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
     let address =
         |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
@@ -155,7 +155,7 @@ fn check(raw: Raw, text: &str) -> Result<Configuration, Wrong> {
         directory: keyway_server::Settings {
             rules: rules
                 .iter()
-                .map(|rule| access::rule(rule, text))
+                .map(|rule| access::rule(rule, has_rules.then_some(text)))
                 .collect::<Result<_, _>>()?,
             integrity: integrity::setting(&groups, &integrity)?,
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
@@ -236,7 +236,7 @@ fn administrators(texts: &[Spanned<String>]) -> Result<Vec<Administrator>, Wrong
 /// Every attribute that is named must be one.
 fn check_names<'n>(
     indexes: &'n BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
-    rules: &[Spanned<raw::Rule>],
+    rules: &'n [Spanned<raw::Rule>],
     others: impl Iterator<Item = &'n Spanned<String>>,
 ) -> Result<(), Wrong> {
     let Ok(schema) = Schema::standard() else { return Ok(()) };
@@ -424,6 +424,7 @@ fn plain(names: &[Spanned<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_server::access::{Attributes, Rights};
 
     #[test]
     fn the_default_file_says_what_the_rooms_start_with() {
@@ -455,7 +456,11 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_as_in_the_default_file() {
-        let (empty, default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
+        let (empty, mut default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
+        // Those of the file are on lines of it.
+        default.directory.rules.iter_mut().for_each(|rule| {
+            assert!(rule.line.take().is_some());
+        });
         assert_eq!(format!("{empty:?}"), format!("{default:?}"));
         let partly = parse("[limits]\nidle_max_s = 5\n").unwrap();
         assert_eq!(partly.network.limits.idle_max, Duration::from_secs(5));

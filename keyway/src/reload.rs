@@ -2,7 +2,7 @@
 
 use crate::cli::Up;
 use crate::configuration::Configuration;
-use crate::data::Folder;
+use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::log::Logs;
@@ -45,7 +45,9 @@ impl Reload<'_> {
         let new = Configuration::load(self.folder)?.with_flags(self.arguments);
         let made = self.tls.make(self.folder, &new.tls, self.listen, Timestamp::now())?;
         self.logs.reopen(&new.log)?;
-        self.instance.directory.reconfigure(&new.directory).map_err(Failure::new)?;
+        self.instance.directory.reconfigure(&new.directory).map_err(|why| {
+            Failure::new(format!("{}: {why}", self.folder.file(name::CONFIGURATION).display()))
+        })?;
         self.verifier.remember(new.remember);
         self.server.reconfigure(new.network.clone());
         self.current_tls.replace(made.config);

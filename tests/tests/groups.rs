@@ -18,7 +18,9 @@ fn search(server: &Server, arguments: &[&str]) -> String {
 }
 
 fn person(uid: &str, more: &str) -> String {
-    format!("dn: uid={uid},{PEOPLE}\nobjectClass: inetOrgPerson\nuid: {uid}\ncn: x\nsn: x\n{more}\n")
+    format!(
+        "dn: uid={uid},{PEOPLE}\nobjectClass: inetOrgPerson\nuid: {uid}\ncn: x\nsn: x\n{more}\n"
+    )
 }
 
 #[test]
@@ -80,9 +82,8 @@ fn values_are_unique_and_numbers_are_given_out() {
     assert!(refused.err.contains("mail must be unique"), "{}", refused.err);
     assert!(refused.err.contains(&format!("uid=ann,{PEOPLE}")), "{}", refused.err);
     refused.expect(19);
-    let account = |uid: &str| {
-        person(uid, "objectClass: posixAccount\ngidNumber: 1\nhomeDirectory: /\n")
-    };
+    let account =
+        |uid: &str| person(uid, "objectClass: posixAccount\ngidNumber: 1\nhomeDirectory: /\n");
     add(&server, &account("cat"));
     let cat = format!("uid=cat,{PEOPLE}");
     let shown = search(&server, &["-b", &cat, "-s", "base", "uidNumber"]);

@@ -117,7 +117,8 @@ impl<'t, 'n> Candidate<'t, 'n> {
         Ok(self.dn.get_or_init(|| dn))
     }
 
-    /// Whether it is in a group, or in a group that is in it; `None` where that cannot be told.
+    /// Whether it is in a group, or in a group that is in it; `None` where that cannot be told, as
+    /// of a group that is not there.
     ///
     /// # Errors
     /// The store's.
@@ -125,7 +126,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
         let Some(membership) = self.membership(true) else { return Ok(None) };
         match self.core.entry_named(membership.view, group)? {
             Some(group) => membership.is_in(self.dn()?, group),
-            None => Ok(Some(false)),
+            None => Ok(None),
         }
     }
 

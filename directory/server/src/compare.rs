@@ -38,7 +38,8 @@ impl Directory {
             }
             Place::Subschema => {
                 let attributes = core.subschema();
-                let candidate = Candidate::made(core, crate::operational::SUBSCHEMA_DN, &attributes);
+                let candidate =
+                    Candidate::made(core, crate::operational::SUBSCHEMA_DN, &attributes);
                 compare.with(access::Place::Subschema, &candidate)
             }
             Place::Outside => {

@@ -1,8 +1,8 @@
 //! The directory: a store, and what its entries mean.
 
 use crate::access::{self, Access, Rights, Subject};
-use crate::failure::{Failure, Result};
 use crate::candidate::Candidate;
+use crate::failure::{Failure, Result};
 use crate::index::Indexes;
 use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;

@@ -147,12 +147,7 @@ impl<'a> Evaluator<'a> {
         self.view.may(self.right, name, entry)
     }
 
-    fn computed(
-        &self,
-        which: Computed,
-        test: &Test,
-        entry: &Candidate<'_, '_>,
-    ) -> Result<Truth> {
+    fn computed(&self, which: Computed, test: &Test, entry: &Candidate<'_, '_>) -> Result<Truth> {
         if which == Computed::MemberOf {
             self.worked(MEMBER_OF_WORK);
             if let (Test::Equal { given, .. }, Some(tree)) = (test, entry.tree()) {

@@ -46,8 +46,8 @@ mod tests;
 pub use access::Subject;
 pub use admission::{Attempt, Standing};
 pub use bulk::{
-    ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Progress, RecordError, Salvaged,
-    Unfinished, salvage,
+    ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Progress,
+    RecordError, Salvaged, Unfinished, salvage,
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;

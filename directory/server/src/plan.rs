@@ -175,7 +175,9 @@ impl Planner<'_> {
                         return Ok(Vec::new());
                     };
                     united.add(best);
-                    if united.lists.len() + united.ranges.len() + united.groups.len() > UNION_LISTS_MAX {
+                    if united.lists.len() + united.ranges.len() + united.groups.len()
+                        > UNION_LISTS_MAX
+                    {
                         return Ok(Vec::new());
                     }
                 }
@@ -191,7 +193,8 @@ impl Planner<'_> {
         if item.dn_attributes {
             return Vec::new();
         }
-        if let ([Computed::MemberOf], Test::Equal { given, .. }) = (computed.as_slice(), &item.test) {
+        if let ([Computed::MemberOf], Test::Equal { given, .. }) = (computed.as_slice(), &item.test)
+        {
             return self.members(given).into_iter().collect();
         }
         if !computed.is_empty() {

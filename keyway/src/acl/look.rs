@@ -36,8 +36,7 @@ pub fn open(folder: &Path, rules: Option<&Path>) -> Result<Look, Failure> {
         configuration.directory.rules = Configuration::of_file(rules)?.directory.rules;
     }
     let text = if file.exists() { data::read(&file)? } else { String::new() };
-    let options =
-        Options { map_bytes_max: configuration.store_bytes_max, ..Options::default() };
+    let options = Options { map_bytes_max: configuration.store_bytes_max, ..Options::default() };
     let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
     let store = Store::open_to_read(&path, &options).map_err(|why| bad(&why))?;
     let engine = keyway_drivers::engine();

@@ -23,11 +23,11 @@ pub fn run(command: &Acl) -> Result<(), Failure> {
     }
 }
 
-/// Where a rule is: `keyway.toml, line 12`, or that it always holds.
+/// Where a rule is: `keyway.toml, line 12`, or that it is in no file.
 fn place(file: &Path, rule: &Rule) -> String {
     match rule.line {
         Some(line) => format!("{}, line {line}", file.display()),
-        None => "always".to_owned(),
+        None => "built in".to_owned(),
     }
 }
 
@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn a_rule_ends_where_the_next_section_begins() {
-        let text = "x = 1\n[[access]]\nwho = \"users\"\n# why\nattributes = [\n  \"cn\",\n]\n\n[log]\n";
+        let text =
+            "x = 1\n[[access]]\nwho = \"users\"\n# why\nattributes = [\n  \"cn\",\n]\n\n[log]\n";
         let mut rule = Rule::new(Who::Users, What::Everything, Attributes::All, Rights::READ);
         assert_eq!(written(text, &rule), [""; 0]);
         rule.line = Some(2);

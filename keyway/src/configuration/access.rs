@@ -17,8 +17,8 @@ const SCOPES: [(&str, Scope); 4] = [
     ("children", Scope::Subordinate),
 ];
 
-/// A rule of the file; `text` is all of the file.
-pub fn rule(spanned: &Spanned<raw::Rule>, text: &str) -> Result<Rule, Wrong> {
+/// A rule, and where it is if it is in the file; `text` is all of that.
+pub fn rule(spanned: &Spanned<raw::Rule>, text: Option<&str>) -> Result<Rule, Wrong> {
     let raw = spanned.get_ref();
     let attributes = match (&raw.attributes, &raw.except) {
         (None, None) => Attributes::All,
@@ -32,15 +32,14 @@ pub fn rule(spanned: &Spanned<raw::Rule>, text: &str) -> Result<Rule, Wrong> {
         who: who(spanned)?,
         needs: needs(raw)?,
         what: match &raw.what {
-            Some(what) => What::from_name(what.get_ref()).ok_or_else(|| {
-                unknown(what, "root-dse, schema, data, system, everything")
-            })?,
+            Some(what) => What::from_name(what.get_ref())
+                .ok_or_else(|| unknown(what, "root-dse, schema, data, system, everything"))?,
             None => What::from_name("data").unwrap_or(What::Everything),
         },
         target: target(raw)?,
         attributes,
         rights: rights(&raw.rights)?,
-        line: Some(super::line_of(text, spanned.span().start)),
+        line: text.map(|text| super::line_of(text, spanned.span().start)),
     })
 }
 

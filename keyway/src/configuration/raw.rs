@@ -24,6 +24,9 @@ pub struct Raw {
     pub groups: Groups,
     pub integrity: Integrity,
     pub access: Vec<Spanned<Rule>>,
+    /// The rules are the file's own, so that their places are places in it.
+    #[serde(skip)]
+    pub has_rules: bool,
 }
 
 /// `[cryptod]`
@@ -169,8 +172,9 @@ impl Raw {
     /// What is not TOML, of another type, or not known, with its place in the text.
     pub fn read(text: &str) -> Result<Raw, Error> {
         let mut file = DeTable::parse(text)?;
+        let has_rules = file.get_ref().contains_key("access");
         complete(file.get_mut(), DeTable::parse(DEFAULT)?.into_inner());
-        Raw::deserialize(Deserializer::from(file))
+        Ok(Raw { has_rules, ..Raw::deserialize(Deserializer::from(file))? })
     }
 }
 

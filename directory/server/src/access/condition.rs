@@ -1,11 +1,12 @@
 //! The conditions of a rule, one by one: those that a subject has to meet, and those of an entry.
 //! Whoever asks only whether all are met and whoever explains which is not use the same.
 
-use super::table::{Compiled, Resolved, normal_of};
+use super::table::{Compiled, Resolved};
 use super::{Over, Strength, Subject, View, Who};
 use crate::candidate::Candidate;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
+use crate::integrity::normal_dn;
 use crate::names::Name;
 use crate::schema::Schema;
 use keyway_codec::message::Scope;
@@ -24,21 +25,15 @@ pub(crate) struct Facts<'s> {
 }
 
 impl<'s> Facts<'s> {
-    /// Of somebody of whom nothing need be known.
+    /// Of somebody of whom no name need be known.
     pub fn nothing(subject: &'s Subject) -> Facts<'s> {
         Facts { subject, over: subject.over, name: None, dn: None, groups: Vec::new() }
     }
 
-    /// Without groups.
-    pub fn of(subject: &'s Subject, schema: &Schema) -> Facts<'s> {
-        let name = subject.dn().and_then(|dn| Name::parse(schema, dn).ok());
-        Facts {
-            subject,
-            over: subject.over,
-            name: name.map(|name| name.canonical()),
-            dn: normal_of(subject, schema),
-            groups: Vec::new(),
-        }
+    /// He has this DN.
+    pub fn is_called(&mut self, dn: &str, schema: &Schema) {
+        self.name = Name::parse(schema, dn).ok().map(|name| name.canonical());
+        self.dn = normal_dn(schema, dn);
     }
 }
 

@@ -39,12 +39,7 @@ pub fn difference(these: &[Rule], those: &[Rule], schema: &Schema) -> Vec<Grant>
 }
 
 /// The attributes on which a rule grants a right and none of the others does.
-fn left_of(
-    rule: &Rule,
-    right: Rights,
-    covering: &[&Rule],
-    schema: &Schema,
-) -> Option<Attributes> {
+fn left_of(rule: &Rule, right: Rights, covering: &[&Rule], schema: &Schema) -> Option<Attributes> {
     if !rule.rights.contains(right) {
         return None;
     }
@@ -151,8 +146,7 @@ fn covers_target(wider: &Target, target: &Target, schema: &Schema) -> bool {
 }
 
 fn covers_part(wider: &Below, below: &Below, schema: &Schema) -> bool {
-    let (Ok(top), Ok(other)) =
-        (Name::parse(schema, &wider.dn), Name::parse(schema, &below.dn))
+    let (Ok(top), Ok(other)) = (Name::parse(schema, &wider.dn), Name::parse(schema, &below.dn))
     else {
         return false;
     };
@@ -164,7 +158,8 @@ fn covers_part(wider: &Below, below: &Below, schema: &Schema) -> bool {
             if is_same { leaves_out_top } else { other.is_within(&top) }
         }
         Scope::One => {
-            let is_child = below.scope == Scope::Base && other.parent().canonical() == top.canonical();
+            let is_child =
+                below.scope == Scope::Base && other.parent().canonical() == top.canonical();
             (is_same && below.scope == Scope::One) || is_child
         }
         Scope::Base => is_same && below.scope == Scope::Base,

@@ -205,7 +205,7 @@ fn of_entry(condition: OfEntry, rule: &Rule) -> String {
             format!("the entry does not match {}", target.filter.as_deref().unwrap_or_default())
         }
         OfEntry::Except => format!(
-            "the entry is a member of {}, which the rule leaves out",
+            "the entry is a member of {}, which the rule leaves out, or there is no such group",
             target.except_members_of.join(" or ")
         ),
     }

@@ -44,8 +44,7 @@ impl Rights {
     ];
 
     /// All names that a configuration may use.
-    pub const NAMES: &str =
-        "read, search, compare, write, add, delete, rename, reset, manage (add, delete, rename), all";
+    pub const NAMES: &str = "read, search, compare, write, add, delete, rename, reset, manage (add, delete, rename), all";
 
     /// Whether all of `other` are in it.
     pub fn contains(self, other: Rights) -> bool {

@@ -5,7 +5,7 @@ use super::{Attributes, Below, Place, Rights, Rule, Subject, View, What, Who};
 use crate::directory::Core;
 use crate::failure::Result;
 use crate::filter::Matcher;
-use crate::integrity::{Link, Membership, normal_dn};
+use crate::integrity::{Link, Membership};
 use crate::limits::ACCESS_RULES_MAX;
 use crate::names::Name;
 use crate::schema::Schema;
@@ -85,13 +85,15 @@ impl Access {
     pub fn replace(&self, rules: &[Rule], schema: &Schema) -> std::result::Result<(), String> {
         let table = Arc::new(Table::new(rules, schema)?);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
-        self.groups_changed();
+        self.generation.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
-    /// Has everybody's groups looked up again.
-    pub fn groups_changed(&self) {
-        self.generation.fetch_add(1, Ordering::Release);
+    /// Has everybody's name and groups looked up again, if rules ask for them.
+    pub(crate) fn groups_changed(&self) {
+        if self.table().asks_for_names() {
+            self.generation.fetch_add(1, Ordering::Release);
+        }
     }
 
     pub(super) fn table(&self) -> Arc<Table> {
@@ -126,11 +128,12 @@ impl Core {
         table: &Table,
         tree: Tree<'_>,
     ) -> Result<Facts<'s>> {
-        let mut facts = Facts::of(subject, &self.schema);
-        let (Some(id), true) = (subject.id(), table.asks_for_groups()) else { return Ok(facts) };
+        let mut facts = Facts::nothing(subject);
+        let (Some(id), true) = (subject.id(), table.asks_for_names()) else { return Ok(facts) };
         let names = RefCell::new(Names::new());
-        // He may have been renamed since he was bound.
+        // He may have been renamed or deleted since he was bound.
         let Some(dn) = tree.dn(id, &mut names.borrow_mut())? else { return Ok(facts) };
+        facts.is_called(&dn, &self.schema);
         let membership = Membership { core: self, view: tree, names: &names, nested: true };
         let own = membership.groups_of_name(&dn)?;
         for name in table.rules.iter().flat_map(|compiled| &compiled.groups) {
@@ -143,11 +146,11 @@ impl Core {
         Ok(facts)
     }
 
-    /// What a subject may do in a place, as far as it is known: groups are looked up before, by
-    /// [`Core::look_up`].
+    /// What a subject may do in a place, as far as it is known: his name and groups are looked up
+    /// before, by [`Core::look_up`].
     pub fn permissions(&self, subject: &Subject, place: Place) -> View {
         let resolved = subject.known().unwrap_or_else(|| {
-            let facts = Facts::of(subject, &self.schema);
+            let facts = Facts::nothing(subject);
             Arc::new(self.access.table().resolve(&facts, 0))
         });
         View::new(resolved, place, subject.id())
@@ -177,8 +180,12 @@ impl Table {
         Table { rules: vec![Compiled::bare(rule)] }
     }
 
-    fn asks_for_groups(&self) -> bool {
-        self.rules.iter().any(|compiled| !compiled.groups.is_empty())
+    /// Whether it matters what a subject is called and which groups he is in.
+    fn asks_for_names(&self) -> bool {
+        let asks = |one: &Compiled| {
+            !(one.groups.is_empty() && one.dns.is_empty() && one.relations.is_empty())
+        };
+        self.rules.iter().any(asks)
     }
 
     /// Chooses the rules for somebody.
@@ -259,9 +266,4 @@ fn expand(names: &[String], schema: &Schema) -> std::result::Result<Vec<String>,
         expanded.extend(family.map(|member| member.name().to_owned()));
     }
     Ok(expanded)
-}
-
-/// The normal form of a subject's DN, to compare values with.
-pub(super) fn normal_of(subject: &Subject, schema: &Schema) -> Option<Vec<u8>> {
-    normal_dn(schema, subject.dn()?)
 }

@@ -1,8 +1,8 @@
 //! What one subject may do in one place.
 
+use super::condition::Facts;
 use super::table::{Compiled, Resolved, Table};
 use super::{Place, Rights};
-use super::condition::Facts;
 use crate::access::Subject;
 use crate::candidate::Candidate;
 use crate::directory::Core;

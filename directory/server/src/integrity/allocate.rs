@@ -90,7 +90,9 @@ impl Core {
 
     /// The canonical names of the attributes of these ranges.
     pub fn numbered<'a>(&'a self, ranges: &'a [usize]) -> impl Iterator<Item = &'a str> {
-        ranges.iter().filter_map(|place| Some(self.integrity.ranges.get(*place)?.attribute.as_str()))
+        ranges
+            .iter()
+            .filter_map(|place| Some(self.integrity.ranges.get(*place)?.attribute.as_str()))
     }
 
     /// Gives the entry its numbers. Nothing may refuse the change after this.

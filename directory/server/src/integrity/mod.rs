@@ -18,8 +18,8 @@ pub(crate) use claims::Claims;
 pub use claims::Disagreement;
 pub(crate) use membership::{Groups, Membership};
 pub(crate) use references::{Leaving, Referrers};
-pub(crate) use unique::Proposed;
 pub use setting::{Allocate, IntegritySetting, MemberOf, Unique};
+pub(crate) use unique::Proposed;
 
 use crate::index::IndexSetting;
 use crate::names::Name;
@@ -51,9 +51,8 @@ impl Link {
     fn new(schema: &Schema, name: &str) -> Result<Link, String> {
         let attribute =
             schema.attribute(name).ok_or_else(|| format!("attribute {name} is not known"))?;
-        let rule = attribute
-            .equality()
-            .ok_or_else(|| format!("attribute {name} has no equality rule"))?;
+        let rule =
+            attribute.equality().ok_or_else(|| format!("attribute {name} has no equality rule"))?;
         let family = schema.family(attribute).map(|member| member.name().to_owned()).collect();
         Ok(Link { name: attribute.name().to_owned(), family, rule })
     }

@@ -44,30 +44,45 @@ pub(crate) struct Referrers {
 
 impl Core {
     /// Finds the entries that name those that are about to leave, by the indexes of the attributes
-    /// that the settings list.
+    /// that the settings list. Those that nobody names are forgotten at once: they may be many.
     ///
     /// # Errors
     /// `adminLimitExceeded` if there are more than [`REFERENCES_MAX`] references, or the store's.
-    pub fn referrers(&self, view: View<'_>, leaving: Vec<Leaving>) -> Result<Referrers> {
-        let mut by_entry: BTreeMap<EntryId, Vec<Reference>> = BTreeMap::new();
-        let mut count = 0;
+    pub fn referrers(
+        &self,
+        view: View<'_>,
+        leaving: impl Iterator<Item = Result<Option<Leaving>>>,
+    ) -> Result<Referrers> {
+        let mut found = Referrers { leaving: Vec::new(), by_entry: BTreeMap::new() };
+        let mut used = Vec::new();
         for (which, link) in self.integrity.references.iter().enumerate() {
-            if !self.is_used(view, link)? {
-                continue;
+            if self.is_used(view, link)? {
+                used.push((which, link));
             }
-            for (who, leaving) in leaving.iter().enumerate() {
-                let key = self.indexes.equality(&link.name, &link.normal(&leaving.normal));
+        }
+        if used.is_empty() {
+            return Ok(found);
+        }
+        let mut count = 0;
+        for one in leaving {
+            let Some(one) = one? else { continue };
+            let (before, who) = (count, found.leaving.len());
+            for (which, link) in &used {
+                let key = self.indexes.equality(&link.name, &link.normal(&one.normal));
                 let Some(key) = key else { continue };
                 for id in view.postings(&key, EntryId::ROOT)? {
                     count += 1;
                     if count > REFERENCES_MAX {
                         return Err(too_many(&link.name));
                     }
-                    by_entry.entry(id?).or_default().push((which, who));
+                    found.by_entry.entry(id?).or_default().push((*which, who));
                 }
             }
+            if count > before {
+                found.leaving.push(one);
+            }
         }
-        Ok(Referrers { leaving, by_entry })
+        Ok(found)
     }
 
     /// Whether any entry has the attribute.

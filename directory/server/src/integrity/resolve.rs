@@ -65,11 +65,7 @@ fn split(dn: &str) -> Option<(&str, &str)> {
     None
 }
 
-fn find(
-    view: View<'_>,
-    contexts: &[Arc<NamingContext>],
-    name: &Name,
-) -> Result<Option<EntryId>> {
+fn find(view: View<'_>, contexts: &[Arc<NamingContext>], name: &Name) -> Result<Option<EntryId>> {
     let Place::Inside { context, below } = names::place(contexts, name) else { return Ok(None) };
     match names::resolve(view, context, name, below) {
         Ok(id) => Ok(Some(id)),

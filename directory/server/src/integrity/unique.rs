@@ -28,7 +28,9 @@ impl UniqueSet {
             let known = schema.attribute(name);
             let rule = known.and_then(|known| Some((known.name().to_owned(), known.equality()?)));
             rule.ok_or_else(|| {
-                format!("[[integrity.unique]]: attribute {name} is not known, or cannot be compared")
+                format!(
+                    "[[integrity.unique]]: attribute {name} is not known, or cannot be compared"
+                )
             })
         };
         Ok(UniqueSet { attributes: names.iter().map(attribute).collect::<Result<_, _>>()?, below })
@@ -47,8 +49,12 @@ pub(crate) struct Proposed<'a> {
     pub id: Option<EntryId>,
     /// Its name.
     pub name: &'a Name,
+    /// Its name up to now, if it had one.
+    pub was: Option<&'a Name>,
     /// What it will have.
     pub attributes: &'a Attributes,
+    /// Ranges of which it is still to get a number.
+    pub numbers: &'a [usize],
     /// Who wants it: he is told whose a value is if he may read that entry.
     pub rights: &'a Permissions,
 }
@@ -61,12 +67,13 @@ impl Core {
 
     /// Whether the first attribute is the second, or a subtype of it.
     pub fn is_kind_of(&self, name: &str, above: &str) -> bool {
-        let above = self.schema.attribute(above);
-        above.is_some_and(|above| self.schema.family(above).any(|one| one.name() == name))
+        let (name, above) = (self.schema.attribute(name), self.schema.attribute(above));
+        let (Some(name), Some(above)) = (name, above) else { return false };
+        self.schema.family(above).any(|one| one == name)
     }
 
-    /// Checks that no other entry has a value that must be unique; of the attributes for which
-    /// `concerns` is true.
+    /// Checks that no other entry has a value that must be unique: of all attributes where the entry
+    /// was not before, elsewhere of those that change.
     ///
     /// # Errors
     /// `constraintViolation` with the attribute and, for those who may read it, the entry; or the
@@ -75,7 +82,7 @@ impl Core {
         &self,
         view: View<'_>,
         proposed: &Proposed<'_>,
-        concerns: impl Fn(&str) -> bool,
+        changes: impl Fn(&str) -> bool,
     ) -> Result<()> {
         for set in &self.integrity.unique {
             let scope = match &set.below {
@@ -84,7 +91,14 @@ impl Core {
                 None => names::tops(view, &self.contexts())?,
             };
             let scope: Vec<Key> = scope.into_iter().map(Key::subtree).collect();
-            for (name, rule) in set.attributes.iter().filter(|(name, _)| concerns(name)) {
+            let is_within = |was: &Name| set.below.as_ref().is_none_or(|top| was.is_within(top));
+            let was_here = proposed.was.is_some_and(is_within);
+            let is_given = |name: &str| !self.numbered(proposed.numbers).any(|one| one == name);
+            let asked = set
+                .attributes
+                .iter()
+                .filter(|(name, _)| is_given(name) && (!was_here || changes(name)));
+            for (name, rule) in asked {
                 for value in self.values_of(proposed.attributes, name) {
                     let normal = self.schema.normalize(*rule, value);
                     let key = normal.and_then(|normal| self.indexes.equality(name, &normal));

@@ -15,8 +15,8 @@ use super::limits::{
     UNFINISHED_FREE_BYTES, WORK_BYTES,
 };
 use super::{Settings, Shared};
-use crate::controls::{RequestControls, ResponseControl};
 use crate::access::{Over, Strength};
+use crate::controls::{RequestControls, ResponseControl};
 use crate::log::Change;
 use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
 use futures_util::StreamExt;

@@ -128,10 +128,7 @@ impl<'a> Filtered<'a> {
     ///
     /// # Errors
     /// The store's.
-    pub fn computed(
-        &self,
-        entry: &Candidate<'_, '_>,
-    ) -> impl Iterator<Item = Result<Computed>> {
+    pub fn computed(&self, entry: &Candidate<'_, '_>) -> impl Iterator<Item = Result<Computed>> {
         let view = self.view;
         self.computed.iter().filter_map(move |one| {
             match view.may(Rights::READ, one.name(), entry) {

@@ -137,15 +137,19 @@ fn needs() -> impl Strategy<Value = Needs> {
 
 fn target() -> impl Strategy<Value = Target> {
     let scope = select(vec![Scope::Base, Scope::One, Scope::Subtree, Scope::Subordinate]);
-    let below = (select(ENTRIES.to_vec()), scope)
-        .prop_map(|(dn, scope)| Below { dn: full(dn), scope });
+    let below =
+        (select(ENTRIES.to_vec()), scope).prop_map(|(dn, scope)| Below { dn: full(dn), scope });
     let filters = ["(uid=ada)", "(!(objectClass=person))", "(|(uid=ada)(uid=alan))"];
     (
         prop::option::of(below),
         prop::option::weighted(0.3, select(filters.map(str::to_owned).to_vec())),
         some(["cn=few", "cn=some", "cn=outer"].map(full).to_vec(), 2),
     )
-        .prop_map(|(below, filter, except_members_of)| Target { below, filter, except_members_of })
+        .prop_map(|(below, filter, except_members_of)| Target {
+            below,
+            filter,
+            except_members_of,
+        })
 }
 
 fn rule() -> impl Strategy<Value = Rule> {

@@ -106,11 +106,7 @@ fn unique_members_and_member_uids_are_members() {
     );
     fixture.add(
         &format!("cn=posix,{GROUPS}"),
-        &[
-            ("objectClass", &["posixGroup"]),
-            ("gidNumber", &["7"]),
-            ("memberUid", &["ada", "kurt"]),
-        ],
+        &[("objectClass", &["posixGroup"]), ("gidNumber", &["7"]), ("memberUid", &["ada", "kurt"])],
     );
     assert_eq!(groups_of(&fixture, "ada"), ["all", "few", "posix", "some", "unique"]);
     assert_eq!(groups_of(&fixture, "kurt"), ["all", "posix"]);

@@ -1,6 +1,7 @@
 //! References that follow, values that are unique, numbers that are given out.
 
 use super::*;
+use crate::access::{Attributes, Place, Rights, Rule, What, Who};
 use crate::{Allocate, IntegritySetting, Unique};
 
 fn dn(uid: &str) -> String {
@@ -53,12 +54,7 @@ fn what_names_a_renamed_entry_names_it_anew() {
 
     // With the subtree above it; a name that is there already is not there twice.
     let moved = "uid=Augusta,ou=Folk,dc=example,dc=com";
-    fixture
-        .modify(
-            &dn("kurt"),
-            vec![change(ChangeOperation::Add, "manager", &[moved])],
-        )
-        .unwrap();
+    fixture.modify(&dn("kurt"), vec![change(ChangeOperation::Add, "manager", &[moved])]).unwrap();
     fixture.rename(PEOPLE, "ou=Folk", true, None).unwrap();
     let kurt = "uid=kurt,ou=Folk,dc=example,dc=com";
     assert_eq!(values(&fixture, kurt, "manager"), [moved]);
@@ -94,10 +90,8 @@ fn person<'a>(cn: &'a [&'a str], mail: &'a [&'a str]) -> [(&'a str, &'a [&'a str
 #[test]
 fn a_unique_value_is_taken_once() {
     let fixture = integrity(|setting| {
-        setting.unique = vec![Unique {
-            attributes: vec!["mail".into()],
-            below: Some(PEOPLE.to_uppercase()),
-        }];
+        setting.unique =
+            vec![Unique { attributes: vec!["mail".into()], below: Some(PEOPLE.to_uppercase()) }];
     });
     let violation = ResultCode::ConstraintViolation;
     let refused = fixture.try_add(&dn("eve"), &person(&["Eve"], &["ADA@example.com"])).unwrap_err();
@@ -116,10 +110,22 @@ fn a_unique_value_is_taken_once() {
     let moved = fixture.rename(&elsewhere, "cn=eve", false, Some(PEOPLE));
     assert_eq!(code(moved), violation);
     // Whoever may not read the other does not hear who it is.
-    let user = fixture.user("alan");
-    let rules = crate::access::Rule::defaults();
-    assert_eq!(rules.len(), 5);
-    let _ = user;
+    let data = What::Only(Place::Data);
+    let mut blind = Rule::new(Who::Users, data, Attributes::All, Rights::ALL);
+    blind.target.filter = Some("(!(uid=ada))".into());
+    let integrity = IntegritySetting {
+        unique: vec![Unique { attributes: vec!["mail".into()], below: None }],
+        ..IntegritySetting::default()
+    };
+    let fixture = filled_with(&Settings { rules: vec![blind], integrity, ..settings() });
+    let (user, controls) = (fixture.user("alan"), RequestControls::default());
+    let change = |mail| vec![change(ChangeOperation::Replace, "mail", &[mail])];
+    let refused = |mail| {
+        let change = change(mail);
+        fixture.modify_as(&user, &dn("alan"), change, &controls).unwrap_err().diagnostic
+    };
+    assert!(refused("kurt@example.com").contains("uid=kurt"));
+    assert!(refused("ada@example.com").contains("another entry"));
 }
 
 #[test]

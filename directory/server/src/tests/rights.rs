@@ -205,7 +205,8 @@ fn a_right_password_is_stored_again_unless_it_was_changed_meanwhile() {
 
 #[test]
 fn other_tables_do_what_they_say() {
-    let rule = |who, attributes, rights| Rule::new(who, What::Only(Place::Data), attributes, rights);
+    let rule =
+        |who, attributes, rights| Rule::new(who, What::Only(Place::Data), attributes, rights);
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let look = Rights::READ | Rights::SEARCH;
     let rules = vec![

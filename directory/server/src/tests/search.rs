@@ -198,6 +198,7 @@ fn attributes_that_are_returned() {
         "entryDN",
         "entryUUID",
         "hasSubordinates",
+        "memberOf",
         "modifiersName",
         "modifyTimestamp",
         "numSubordinates",

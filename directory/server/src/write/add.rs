@@ -107,10 +107,9 @@ impl Add {
             let candidate = Candidate::made(core, &text, &self.attributes);
             asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)?;
         }
-        let (id, attributes) = (None, &self.attributes);
-        let proposed = Proposed { id, name, attributes, rights: &rights };
-        let is_given = |name: &str| !core.numbered(&self.numbers).any(|one| one == name);
-        core.check_unique(view, &proposed, is_given)?;
+        let (id, attributes, numbers) = (None, &self.attributes, self.numbers.as_slice());
+        let proposed = Proposed { id, name, was: None, attributes, numbers, rights: &rights };
+        core.check_unique(view, &proposed, |_| true)?;
         let mut entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
         let id = if self.numbers.is_empty() {
             write.insert(parent, component, &entry, &self.keys)?
@@ -125,12 +124,7 @@ impl Add {
 }
 
 /// Whether somebody may add entries below this one.
-pub(super) fn may_add(
-    core: &Core,
-    rights: &View,
-    tree: Tree<'_>,
-    parent: EntryId,
-) -> Result<bool> {
+pub(super) fn may_add(core: &Core, rights: &View, tree: Tree<'_>, parent: EntryId) -> Result<bool> {
     let (names, nothing) = (RefCell::new(Names::new()), Attributes::new());
     match tree.entry(parent)? {
         Some(entry) => {

@@ -47,8 +47,7 @@ impl Delete {
             return Err(Failure::new(ResultCode::NotAllowedOnNonLeaf, text));
         }
         let response_controls = request.pre_read(core, write, id)?.into_iter().collect();
-        let leaving = leaving.into_iter().collect();
-        let referrers = core.referrers(write.view(), leaving)?.without(id);
+        let referrers = core.referrers(write.view(), [Ok(leaving)].into_iter())?.without(id);
         let keys = core.indexes.keys(&core.schema, &entry.to_entry().attributes);
         write.delete(id, request.component()?, &keys)?;
         referrers.follow(core, write, &request.stamp)?;

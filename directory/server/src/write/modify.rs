@@ -130,7 +130,7 @@ impl Modify {
             edit.apply(core, write.view(), id, &old, &mut new)?;
         }
         let numbers = self.check(core, &rdn, &mut new)?;
-        self.check_unique(core, write.view(), id, &new)?;
+        self.check_unique(core, write.view(), id, &new, &numbers)?;
         request.stamp.mark(&mut new);
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
@@ -160,15 +160,16 @@ impl Modify {
         view: View<'_>,
         id: EntryId,
         attributes: &Attributes,
+        numbers: &[usize],
     ) -> Result<()> {
         if !core.has_unique() {
             return Ok(());
         }
         let (name, rights) = (&self.request.name, self.request.rights(core));
-        let proposed = Proposed { id: Some(id), name, attributes, rights: &rights };
-        let is_edited = |name: &str| {
-            self.edits.iter().any(|edit| core.is_kind_of(base(&edit.name), name))
-        };
+        let was = Some(name);
+        let proposed = Proposed { id: Some(id), name, was, attributes, numbers, rights: &rights };
+        let is_edited =
+            |name: &str| self.edits.iter().any(|edit| core.is_kind_of(base(&edit.name), name));
         core.check_unique(view, &proposed, is_edited)
     }
 

@@ -114,13 +114,12 @@ impl Rename {
         let above = view.dn(new_parent, &mut names)?.unwrap_or_default();
         let rdn = self.new_name.parts.first().map(|part| part.text.as_str()).unwrap_or_default();
         let new = format!("{rdn},{above}");
-        let mut leaving = Vec::new();
-        for moved in view.postings(&Key::subtree(id), EntryId::ROOT)? {
-            let Some(dn) = view.dn(moved?, &mut names)? else { continue };
-            let Some(below) = dn.strip_suffix(old) else { continue };
-            let renamed = format!("{below}{new}");
-            leaving.extend(Leaving::new(core, dn, Some(renamed)));
-        }
+        let moved = view.postings(&Key::subtree(id), EntryId::ROOT)?;
+        let leaving = moved.map(|moved| {
+            let dn = view.dn(moved?, &mut names)?.unwrap_or_default();
+            let renamed = dn.strip_suffix(old).map(|below| format!("{below}{new}"));
+            Ok(renamed.and_then(|renamed| Leaving::new(core, dn, Some(renamed))))
+        });
         core.referrers(view, leaving)
     }
 
@@ -137,14 +136,20 @@ impl Rename {
         }
         let rights = self.request.rights(core);
         let name = &self.new_name;
-        let proposed = Proposed { id: Some(id), name, attributes, rights: &rights };
-        core.check_unique(view, &proposed, |_| true)?;
+        let was = Some(&self.request.name);
+        let proposed =
+            Proposed { id: Some(id), name, was, attributes, numbers: &[], rights: &rights };
+        let is_new = |name: &str| {
+            let mut avas = self.new_rdn.avas.iter();
+            avas.any(|ava| core.is_kind_of(&ava.attribute, name))
+        };
+        core.check_unique(view, &proposed, is_new)?;
         for below in view.postings(&Key::subtree(id), EntryId::ROOT)? {
             let below = below?;
             let Some(entry) = view.entry(below)?.filter(|_| below != id) else { continue };
             let attributes = &entry.to_entry().attributes;
             let proposed = Proposed { id: Some(below), attributes, ..proposed };
-            core.check_unique(view, &proposed, |_| true)?;
+            core.check_unique(view, &proposed, |_| false)?;
         }
         Ok(())
     }
