@@ -173,6 +173,11 @@ impl<'t, 'n> Candidate<'t, 'n> {
         Ok(self.groups()?.contain(group))
     }
 
+    /// How many groups were looked up to answer for it.
+    pub(crate) fn groups_looked_up(&self) -> usize {
+        self.groups.get().map_or(0, |groups| groups.ids.len())
+    }
+
     fn member_of(&self, view: View<'t>, names: &RefCell<Names>) -> Result<Vec<Vec<u8>>> {
         let mut values = Vec::new();
         for group in &self.groups()?.ids {

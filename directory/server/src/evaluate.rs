@@ -148,17 +148,18 @@ impl<'a> Evaluator<'a> {
     }
 
     fn computed(&self, which: Computed, test: &Test, entry: &Candidate<'_, '_>) -> Result<Truth> {
-        if which == Computed::MemberOf {
-            self.worked(MEMBER_OF_WORK);
-            if let (Test::Equal { given, .. }, Some(tree)) = (test, entry.tree()) {
-                let is_in = match self.group(given, entry.core(), tree)? {
-                    Some(group) => entry.shows_group(group)?,
-                    None => false,
-                };
-                return Ok(if is_in { Truth::True } else { Truth::False });
-            }
+        if let (Computed::MemberOf, Test::Equal { given, .. }, Some(tree)) =
+            (which, test, entry.tree())
+        {
+            let is_in = match self.group(given, entry.core(), tree)? {
+                Some(group) => entry.shows_group(group)?,
+                None => false,
+            };
+            self.worked(MEMBER_OF_WORK + entry.groups_looked_up());
+            return Ok(if is_in { Truth::True } else { Truth::False });
         }
         let values = entry.computed(which)?;
+        self.worked(values.len());
         Ok(self.test(test, values.iter().map(Vec::as_slice)))
     }
 

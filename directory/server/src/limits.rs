@@ -61,7 +61,7 @@ pub const IMPORT_GROUP_PASSWORDS_MAX: u64 = 256;
 pub const ACCESS_RULES_MAX: usize = 512;
 
 /// Groups that one entry is found to be in, those in which its groups are included.
-pub const MEMBERSHIPS_MAX: usize = 4_096;
+pub const MEMBERSHIPS_MAX: usize = 1_024;
 
 /// Members of a group that a filter on `memberOf` turns into candidates; of a larger one the scope
 /// is walked.
