@@ -1,5 +1,6 @@
 //! The command line: what can be asked of the program, and how it says so.
 
+use crate::acl::Acl;
 use crate::crypto::Crypto;
 use crate::cryptod::Cryptod;
 use crate::failure::Failure;
@@ -25,6 +26,7 @@ Start here:
   keyway up                    a directory with 1,000 sample people, on this machine only
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
+  keyway acl explain --help    who may do what in it, and why
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
@@ -46,6 +48,8 @@ pub enum Command {
     Directory(Directory),
     #[command(subcommand)]
     Admin(Admin),
+    #[command(subcommand)]
+    Acl(Acl),
     Top(Top),
     Metrics(Metrics),
     Log(Log),
@@ -66,6 +70,7 @@ impl Command {
             Command::Up(up) => Some(up.allow_debugging),
             Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
             Command::Directory(_)
+            | Command::Acl(_)
             | Command::Admin(_)
             | Command::Key(_)
             | Command::Quic(Quic::Serve(_)) => Some(false),
@@ -384,7 +389,7 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway crypto --help, keyway key --help and keyway quic --help list \
+                     admin --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
                      them",
                 ))
             }

@@ -6,6 +6,7 @@
 //! asked wrongly.
 #![forbid(unsafe_code)]
 
+mod acl;
 mod admin;
 mod authority;
 mod banner;
@@ -82,6 +83,7 @@ fn run() -> Result<bool, Failure> {
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
+        Command::Acl(command) => acl::run(&command).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
         Command::Key(command) => key::run(&command).map(|()| true),
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
