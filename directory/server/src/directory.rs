@@ -180,8 +180,8 @@ impl Directory {
         Ok(Directory { store, core: Arc::new(core) })
     }
 
-    /// Takes what can change while it is open from other settings: access rules, limits of searches,
-    /// and how passwords are stored. Indexes stay as they are.
+    /// Takes what can change while it is open from other settings: access rules, limits of
+    /// searches, and how passwords are stored. Indexes stay as they are.
     ///
     /// # Errors
     /// [`OpenError::Settings`]; then nothing changes.
@@ -196,8 +196,9 @@ impl Directory {
         Ok(())
     }
 
-    /// Whether the engine holds the key that new passwords are to be peppered with, if there is one.
-    /// What needs no such password can be done without it, so that [`Directory::open`] does not ask.
+    /// Whether the engine holds the key that new passwords are to be peppered with, if there is
+    /// one. What needs no such password can be done without it, so that [`Directory::open`] does
+    /// not ask.
     ///
     /// # Errors
     /// [`OpenError::Settings`] if it does not.

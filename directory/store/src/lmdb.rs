@@ -36,8 +36,8 @@ pub(crate) struct Tables {
 /// The table that says what the file is.
 pub(crate) const META: &str = "meta";
 
-/// Length of LMDB's lock file: a header of two cache lines and one for each reader. Where a system's
-/// mutexes are larger, LMDB makes the file longer within its last block.
+/// Length of LMDB's lock file: a header of two cache lines and one for each reader. Where a
+/// system's mutexes are larger, LMDB makes the file longer within its last block.
 pub(crate) const LOCK_BYTES: u64 = (2 + READERS_MAX as u64) * 64;
 
 /// All tables.

@@ -31,7 +31,8 @@ pub struct Options {
     pub sync: bool,
     /// Jobs that may wait for the committer.
     pub queue_jobs_max: usize,
-    /// Whether this process locks all memory that it will use (`mlockall`): the map is left out then.
+    /// Whether this process locks all memory that it will use (`mlockall`): the map is left out
+    /// then.
     pub locked_memory: bool,
 }
 

@@ -194,7 +194,8 @@ impl Conversation {
         administrators.any(|one| one.is(fingerprint, subject, schema))
     }
 
-    /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the connection.
+    /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the
+    /// connection.
     pub(super) fn mechanisms(&self) -> &'static [&'static str] {
         let has_subject = self.channel.certificate_subject.is_some();
         match (has_subject || self.shows_the_administrators_certificate(), self.channel.private) {
