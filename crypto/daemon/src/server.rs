@@ -20,12 +20,10 @@ use keyway_meter::{Counter, counter};
 use keyway_ring::control::{self, Answer, Ask, ClientStatus, DaemonStatus, KeyAsk, VERSION};
 use keyway_ring::descriptor::{GENERATION_MAX, RegionHandle, SessionHandle, Status};
 use keyway_ring::limits::REGION_BYTES_MAX;
-use keyway_ring::{Doorbell, Received, RingMemory, SharedMemory, Socket};
+use keyway_ring::{Doorbell, Received, RingMemory, SharedMemory, Socket, with_address};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, socket_with,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, socket_with};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -70,7 +68,7 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
     }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    with_address(path, |address| bind(&socket, address))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
     rustix::net::listen(&socket, 128)?;
     Ok(socket)

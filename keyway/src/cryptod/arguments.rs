@@ -1,5 +1,6 @@
 //! What `keyway cryptod` can be asked for.
 
+use crate::supervised::Inherited;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -86,4 +87,7 @@ pub struct Cryptod {
     /// Say what happens as lines of JSON
     #[arg(long)]
     pub json: bool,
+    /// What keyway up has left to this process
+    #[arg(long, hide = true, value_parser = Inherited::parse)]
+    pub inherited: Option<Inherited>,
 }
