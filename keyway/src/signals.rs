@@ -65,10 +65,7 @@ impl Signals {
     /// # Errors
     /// If the system refuses.
     pub fn catch_beside(hangup: Signal, channel: Option<UnixStream>) -> Result<Signals, Failure> {
-        let channel = channel.map(|channel| {
-            channel.set_nonblocking(true)?;
-            tokio::net::UnixStream::from_std(channel)
-        });
+        let channel = channel.map(tokio::net::UnixStream::from_std);
         Ok(Signals {
             interrupt: catch(SignalKind::interrupt())?,
             terminate: catch(SignalKind::terminate())?,

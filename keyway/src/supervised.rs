@@ -37,6 +37,7 @@ pub struct Inherited {
 /// The files.
 pub struct Supervised {
     pub up: u32,
+    /// It does not block.
     pub channel: UnixStream,
     pub lock: File,
     pub ldap: Option<TcpListener>,
@@ -69,9 +70,11 @@ impl Inherited {
         }
         let take = |number: i32| keyway_ring::inherited(number).map_err(cannot);
         let socket = |number: Option<i32>| number.map(take).transpose();
+        let channel = UnixStream::from(take(self.channel)?);
+        channel.set_nonblocking(true).map_err(cannot)?;
         Ok(Supervised {
             up: self.up,
-            channel: take(self.channel)?.into(),
+            channel,
             lock: take(self.lock)?.into(),
             ldap: socket(self.ldap)?.map(TcpListener::from),
             ldaps: socket(self.ldaps)?.map(TcpListener::from),
