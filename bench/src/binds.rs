@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     write_people(&ldif, both)?;
     let server = keyway(folder.path(), &ldif, &["upgrade"])?;
     let address = server.address().parse().map_err(|_| "the server's address is none")?;
-    let bench = Bench { address, process: server.pid(), clients };
+    let bench = Bench { address, process: server.process(), clients };
     let [mut first, mut rate, mut again, mut fast, mut hash] = [(); 5].map(|()| Vec::new());
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);

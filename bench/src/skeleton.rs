@@ -138,7 +138,7 @@ fn measure(arguments: &Arguments, servers: &Servers) -> Result<Vec<Claim>, Strin
             for turn in 0..3 {
                 match (round + turn) % 3 {
                     0 => {
-                        let process = servers.keyway.pid();
+                        let process = servers.keyway.process();
                         let (cost, found) = ldap(arguments, operation, process, &keyway)?;
                         figures.keyway.push(cost);
                         sizes[index] = Some(found);

@@ -188,9 +188,23 @@ impl Server {
         command
     }
 
-    /// The process.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
+    /// The same of `keyway ldapd` alone, with its keys in files.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn ldapd(data: &Path, arguments: &[&str]) -> Server {
+        let mut command = Command::new(keyway());
+        command.args(["ldapd", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
+        Server::spawn(command.arg("--data").arg(data).args(arguments))
+    }
+
+    /// The process that serves, which one of `keyway up` has started.
+    ///
+    /// # Panics
+    /// If it has not said which.
+    pub fn process(&self) -> u32 {
+        let id = self.ready["ldapd_pid"].as_u64().and_then(|id| u32::try_from(id).ok());
+        id.expect("the process")
     }
 
     /// Sends SIGTERM and waits for the end.

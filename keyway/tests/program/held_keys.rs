@@ -169,9 +169,9 @@ fn the_servers_key_and_the_pepper_never_are_in_its_memory() {
     let mut turned = secret;
     turned.reverse();
     let secrets = [secret, turned, PEPPER];
-    let Some(held) = hold_of_memory(&cryptod, &secrets) else { return };
+    let Some(held) = hold_of_memory(cryptod.pid(), &secrets) else { return };
     assert!(held[0] + held[1] > 0 && held[2] > 0, "{held:?}");
-    assert_eq!(hold_of_memory(&up, &secrets).unwrap(), [0; 3]);
+    assert_eq!(hold_of_memory(up.server(), &secrets).unwrap(), [0; 3]);
     up.stop();
     cryptod.stop();
 }
