@@ -1,7 +1,7 @@
 //! A directory whose keys cryptod holds: two processes, as a system starts them.
 
 use crate::support::{
-    Finished, KEYWAY, Running, bind, finish, hold_of_memory, installed, keyway, keyway_with,
+    Finished, KEYWAY, Running, bind, finish, hold_of_memory, installed, keyway, keyway_with, until,
 };
 use keyway_codec::message::ResultCode;
 use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
@@ -12,11 +12,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long something may take that takes no time.
-const LONG: Duration = Duration::from_secs(60);
 const PEPPER: [u8; 32] = *b"32 bytes of pepper, black, fresh";
 const ADMIN: &str = "cn=admin,cn=keyway";
 
@@ -127,16 +124,6 @@ impl Place {
             argon2.partition(|work| work["driver"] == "cryptod");
         assert!(others.into_iter().all(|work| operations(work) == 0), "{line}");
         cryptods.into_iter().map(operations).sum()
-    }
-}
-
-/// Waits until it is so.
-#[track_caller]
-fn until(mut so: impl FnMut() -> bool, what: &str) {
-    let end = Instant::now() + LONG;
-    while !so() {
-        assert!(Instant::now() < end, "{what}");
-        thread::yield_now();
     }
 }
 

@@ -10,5 +10,6 @@ mod passwords;
 mod quic;
 mod refusals;
 mod start;
+mod supervision;
 mod support;
 mod top;

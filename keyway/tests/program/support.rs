@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 /// Bytes of a page on the machines that we know.
 pub const PAGE: u64 = 4096;
@@ -180,6 +181,19 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// How long something may take that takes no time.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Waits until it is so.
+#[track_caller]
+pub fn until(mut so: impl FnMut() -> bool, what: &str) {
+    let end = Instant::now() + LONG;
+    while !so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::yield_now();
     }
 }
 

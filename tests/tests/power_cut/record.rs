@@ -143,7 +143,9 @@ impl Reader {
             ("fcntl", Some(number)) if arguments.contains("F_DUPFD") => self.copied(number, result),
             ("fcntl", _) => {}
             (_, Some(number)) => {
-                let Some(open) = self.open.get_mut(&(self.process, number)) else { return Some(()) };
+                let Some(open) = self.open.get_mut(&(self.process, number)) else {
+                    return Some(());
+                };
                 let path = open.path.clone();
                 let change = match name {
                     "lseek" => {
