@@ -11,7 +11,8 @@ use std::path::PathBuf;
 /// system call while both are awake. Requests of many clients that wait at the same time are done
 /// together. Each client gets its share of the time, and no more than its share of anything else.
 ///
-/// It needs no root and no network, and takes from itself what it does not need.
+/// It needs no root and no network, and takes from itself what it does not need. keyway up starts one by
+/// itself, for the keys of its data folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
