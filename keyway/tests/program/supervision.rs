@@ -110,6 +110,10 @@ fn a_killed_ldapd_is_started_again_and_its_ports_stay() {
     let place = Place::new();
     let up = place.up();
     let password = place.password();
+    let mut top = Command::new(KEYWAY);
+    top.args(["top", "--json", "--interval", "0.5", "--data", place.shown()]);
+    let watched = place.data.with_extension("top");
+    let mut top = Running::spawn(top.stderr(fs::File::create(&watched).unwrap()));
     let (stop, bound) = (AtomicBool::new(false), AtomicUsize::new(0));
     let address = up.text("ldap").trim_start_matches("ldap://").to_owned();
     thread::scope(|scope| {
@@ -148,6 +152,11 @@ fn a_killed_ldapd_is_started_again_and_its_ports_stay() {
         format!("ldapd (process {}) was killed by signal 9; it is started again", up.server());
     assert!(log.contains(" error restart ") && log.contains(&line), "{log}");
     assert_eq!(bind(&up, ADMIN, &password), ResultCode::Success);
+    // Who watches goes on with the new one.
+    let watched = || fs::read_to_string(&watched).unwrap();
+    until(|| watched().contains("the server was started again"), "it looks at the old one");
+    assert!(top.next_event()["since_start"]["bind"].is_u64());
+    top.kill();
     // It reads its files again when it is told to, as the first one did.
     fs::write(place.data.join("keyway.toml"), "wrong").unwrap();
     let mut up = up;
