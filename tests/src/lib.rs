@@ -202,9 +202,18 @@ impl Server {
     ///
     /// # Panics
     /// If it has not said which.
-    pub fn process(&self) -> u32 {
+    pub fn server_pid(&self) -> u32 {
         let id = self.ready["ldapd_pid"].as_u64().and_then(|id| u32::try_from(id).ok());
         id.expect("the process")
+    }
+
+    /// All that do something for clients: with `keyway up`, cryptod as well.
+    pub fn server_pids(&self) -> Vec<u32> {
+        let up = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{up}/task/{up}/children"));
+        let children = children.unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+        [up].into_iter().chain(children).collect()
     }
 
     /// Sends SIGTERM and waits for the end.
