@@ -1,4 +1,5 @@
-//! This program as a client of a running cryptod: keys that it holds are used there, and nowhere else.
+//! This program as a client of a running cryptod: keys that it holds are used there, and nowhere
+//! else.
 
 use crate::configuration::Configuration;
 use crate::cryptod::socket_at;

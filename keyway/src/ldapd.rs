@@ -188,7 +188,8 @@ fn tell_of_cryptod(logs: &Logs) -> impl Fn(bool) + Clone + Send + 'static {
     }
 }
 
-/// Puts entries into a directory that is empty, or was not populated to the end. Says whether it did.
+/// Puts entries into a directory that is empty, or was not populated to the end. Says whether it
+/// did.
 fn populate(
     arguments: &Serve,
     source: Option<Source>,
@@ -332,7 +333,7 @@ impl Serving<'_> {
         match &supervision {
             // Before anybody else knows: who asks for an end then gets one in good order.
             Some(supervision) => supervised::ready(&supervision.channel),
-            None => notify::ready(),
+            None => notify::ready(false),
         }
         if supervision.is_none_or(|it| !it.again) {
             banner.say(arguments.json)?;

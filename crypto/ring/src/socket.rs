@@ -1,7 +1,8 @@
 //! Messages with file descriptors over a Unix socket that keeps their bounds (`SOCK_SEQPACKET`).
 
-use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use crate::limits::{CONNECT, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
@@ -52,11 +53,13 @@ impl Socket {
     /// Connects to a daemon that listens there.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; `WouldBlock` if as many wait to be let in as may, for all of [`CONNECT`].
     pub fn connect(path: &Path) -> io::Result<Self> {
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
+        set_socket_timeout(&socket, Timeout::Send, Some(CONNECT))?;
         with_address(path, |address| rustix::net::connect(&socket, address))?;
+        set_socket_timeout(&socket, Timeout::Send, None)?;
         Ok(Socket(socket))
     }
 

@@ -146,7 +146,7 @@ impl Supervisor<'_> {
         }
         if until_ready(process, &mut self.signals, Process::reload).await {
             self.import = None;
-            notify::ready();
+            notify::ready(false);
             return Ok(Begun::Ready);
         }
         let status = process.wait().map_err(|why| Failure::new(plain(&why)))?;

@@ -91,7 +91,8 @@ impl Finished {
     }
 }
 
-/// A running `keyway up --json` on ports that the system chose, or another server. Killed when dropped.
+/// A running `keyway up --json` on ports that the system chose, or another server. Killed when
+/// dropped.
 pub struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
