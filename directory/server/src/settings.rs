@@ -4,6 +4,7 @@ use crate::access::Rule;
 use crate::index::IndexSetting;
 use crate::log::Log;
 use crate::password::{Argon2Cost, Scheme};
+use crate::schema::Sources;
 use std::time::SystemTime;
 
 /// Settings of a [`crate::Directory`]. `Default` is what `keyway up` starts with.
@@ -11,6 +12,8 @@ use std::time::SystemTime;
 pub struct Settings {
     /// Who may do what; nothing else is allowed.
     pub rules: Vec<Rule>,
+    /// What the schema is made of, beside the standard definitions.
+    pub schema: Sources,
     /// Which attributes are indexed, and how.
     pub indexes: Vec<IndexSetting>,
     /// Entries that one search returns to anybody but the administrator; 0 for no limit.
@@ -45,6 +48,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             rules: Rule::defaults(),
+            schema: Sources::defaults(),
             indexes: IndexSetting::defaults(),
             search_entries_max: 0,
             search_time_max_s: 3_600,

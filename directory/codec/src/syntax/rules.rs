@@ -101,6 +101,46 @@ impl MatchingRule {
         Self::ALL.iter().find(|rule| rule.oid() == oid).copied()
     }
 
+    /// The equality rule that values of a syntax usually have; `None` if they are not text, names,
+    /// numbers or the like.
+    #[must_use]
+    pub const fn usual_equality(syntax: Syntax) -> Option<MatchingRule> {
+        Some(match syntax {
+            Syntax::DirectoryString | Syntax::PrintableString | Syntax::CountryString => {
+                MatchingRule::CaseIgnore
+            }
+            Syntax::Ia5String => MatchingRule::CaseIgnoreIa5,
+            Syntax::Boolean => MatchingRule::Boolean,
+            Syntax::Dn => MatchingRule::DistinguishedName,
+            Syntax::GeneralizedTime => MatchingRule::GeneralizedTime,
+            Syntax::Integer => MatchingRule::Integer,
+            Syntax::NameAndOptionalUid => MatchingRule::UniqueMember,
+            Syntax::NumericString => MatchingRule::NumericString,
+            Syntax::Oid => MatchingRule::ObjectIdentifier,
+            Syntax::PostalAddress => MatchingRule::CaseIgnoreList,
+            Syntax::TelephoneNumber => MatchingRule::TelephoneNumber,
+            Syntax::BitString => MatchingRule::BitString,
+            Syntax::Uuid => MatchingRule::Uuid,
+            _ => return None,
+        })
+    }
+
+    /// The substring rule that goes with an equality rule.
+    #[must_use]
+    pub const fn usual_substrings(equality: MatchingRule) -> Option<MatchingRule> {
+        Some(match equality {
+            MatchingRule::CaseIgnore => MatchingRule::CaseIgnoreSubstrings,
+            MatchingRule::CaseExact => MatchingRule::CaseExactSubstrings,
+            MatchingRule::CaseIgnoreIa5 => MatchingRule::CaseIgnoreIa5Substrings,
+            MatchingRule::CaseExactIa5 => MatchingRule::CaseExactIa5Substrings,
+            MatchingRule::CaseIgnoreList => MatchingRule::CaseIgnoreListSubstrings,
+            MatchingRule::NumericString => MatchingRule::NumericStringSubstrings,
+            MatchingRule::OctetString => MatchingRule::OctetStringSubstrings,
+            MatchingRule::TelephoneNumber => MatchingRule::TelephoneNumberSubstrings,
+            _ => return None,
+        })
+    }
+
     /// Its name, such as `caseIgnoreMatch`.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -295,7 +295,7 @@ impl Import<'_> {
         self.settle()?;
         let answer = loop {
             let (sender, answer) = sync_channel(1);
-            let job = job(&self.directory.core, records.clone(), self.options, self.seen);
+            let job = job(&self.directory.core(), records.clone(), self.options, self.seen);
             // The receiver waits in `running`, so the answer cannot go astray.
             let done = move |result| drop(sender.send(result));
             match self.directory.store.submit(job, done) {

@@ -89,9 +89,9 @@ impl Group {
             lines.retain(|(description, _)| !is_left_out(description));
             self.left_out += (given - lines.len()) as u64;
         }
-        let mut operation = operation(&directory.core, &dn, kind)?;
+        let mut operation = operation(&directory.core(), &dn, kind)?;
         let secrets = loop {
-            match Secrets::take(&directory.core.passwords, &mut operation, Giver::Import) {
+            match Secrets::take(&directory.shared.passwords, &mut operation, Giver::Import) {
                 Err(failure) if failure.code == ResultCode::Busy => {
                     if !self.hash_next()? {
                         thread::sleep(POOL_PAUSE);
@@ -130,8 +130,8 @@ impl Group {
 /// Makes a naming context of an entry that is in none, if it looks like the top of a tree or is
 /// the first one of all.
 fn ensure_context(directory: &Directory, dn: &str, lines: &Lines) -> Result<()> {
-    let contexts = directory.core.contexts();
-    let name = Name::parse(&directory.core.schema, dn)?;
+    let contexts = directory.shared.contexts();
+    let name = Name::parse(&directory.core().schema, dn)?;
     if !matches!(names::place(&contexts, &name), Place::Outside) {
         return Ok(());
     }

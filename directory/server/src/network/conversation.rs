@@ -384,7 +384,7 @@ impl Conversation {
                 };
                 self.answer(id, request, result, &[]);
             }
-            _ => match Operation::of(&directory.core, &subject, op, controls) {
+            _ => match Operation::of(&directory.core(), &subject, op, controls) {
                 Some(operation) => {
                     let audit = self.journal.change(id, &subject, || Change::of(op));
                     self.start_write(id, request, directory.carry_out(operation, audit));

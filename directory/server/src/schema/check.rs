@@ -91,6 +91,7 @@ fn structural<'s>(classes: &[&'s ObjectClass]) -> Result<&'s ObjectClass> {
     let structural = || classes.iter().filter(|class| class.kind() == ClassKind::Structural);
     let lowest = structural()
         .find(|class| !structural().any(|other| other != *class && other.is_a(class)))
+        .or_else(|| classes.iter().find(|class| class.may_stand_alone()))
         .ok_or_else(|| violation("the entry has no structural object class".into()))?;
     match structural().find(|class| !lowest.is_a(class)) {
         None => Ok(lowest),

@@ -1,7 +1,10 @@
 //! Object classes, with all that they inherit filled in (RFC 4512 § 2.4).
 
-use super::{Index, SchemaError, lookup};
+use super::{Index, SchemaError, lookup, unknown};
 use keyway_codec::description::{ClassKind, ObjectClassDescription};
+
+/// The extension of an auxiliary class that an entry may have without a structural one.
+const STANDS_ALONE: &str = "X-STANDS-ALONE";
 
 /// An object class.
 #[derive(Debug)]
@@ -51,9 +54,22 @@ impl ObjectClass {
         &self.must
     }
 
+    /// Positions of the attributes that an entry of it may have, those that it must have aside.
+    pub(super) fn may(&self) -> &[usize] {
+        &self.may
+    }
+
     /// Whether an entry of it may have the attribute of this position.
     pub(super) fn allows(&self, attribute: usize) -> bool {
         self.may.binary_search(&attribute).is_ok() || self.must.binary_search(&attribute).is_ok()
+    }
+
+    /// Whether an auxiliary class may be all that an entry is. `posixGroup` is: RFC 2307 has it as a
+    /// structural class, RFC 2307bis as an auxiliary one, and entries of both are in use.
+    pub fn may_stand_alone(&self) -> bool {
+        let named = |(name, _): &(String, Vec<String>)| name.eq_ignore_ascii_case(STANDS_ALONE);
+        self.description.kind == ClassKind::Auxiliary
+            && self.description.extensions.iter().any(named)
     }
 
     /// Whether it allows every user attribute (RFC 4512 § 4.3).
@@ -81,7 +97,8 @@ pub(super) fn build(
         for (listed, found) in [(&class.must, &mut must), (&class.may, &mut may)] {
             for attribute in listed {
                 let known = lookup(attributes, attribute);
-                found.push(known.ok_or_else(|| wrong(format!("{attribute} is not known")))?);
+                let unknown = || wrong(unknown("attribute", attribute, attributes));
+                found.push(known.ok_or_else(unknown)?);
             }
         }
     }
@@ -103,7 +120,7 @@ fn ancestors(
     let mut from = position;
     loop {
         for sup in descriptions.get(from).map_or(&[][..], |class| &class.sup) {
-            let above = lookup(index, sup).ok_or_else(|| format!("class {sup} is not known"))?;
+            let above = lookup(index, sup).ok_or_else(|| unknown("class", sup, index))?;
             if above == position {
                 return Err("derives from itself".into());
             }

@@ -79,6 +79,11 @@ impl Add {
         &self.request.subject
     }
 
+    /// What it has in common with other writes.
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Adds the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;

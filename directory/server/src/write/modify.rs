@@ -7,7 +7,9 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::operational::STRUCTURAL_OBJECT_CLASS;
-use crate::schema::{AttributeType, Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
+use crate::schema::{
+    AttributeType, Attributes, OBJECT_CLASS, ObjectClass, base, check_entry, complete_classes,
+};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
 use keyway_store::{Entry, EntryId, EntryRef, View, Write};
@@ -105,6 +107,11 @@ impl Modify {
         Ok((id, entry))
     }
 
+    /// What it has in common with other writes.
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Changes the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
@@ -158,6 +165,12 @@ impl Modify {
         let before = edit::values(attributes, STRUCTURAL_OBJECT_CLASS);
         let before = before.and_then(|values| values.first()).map(Vec::as_slice);
         if before.is_some_and(|before| before != structural.name().as_bytes()) {
+            let before = before.and_then(|before| schema.class(str::from_utf8(before).ok()?));
+            if before.is_some_and(ObjectClass::may_stand_alone) {
+                let name = structural.name().to_owned();
+                edit::set(attributes, STRUCTURAL_OBJECT_CLASS, &name);
+                return Ok(());
+            }
             let text = "the structural object class of an entry cannot be changed";
             return Err(Failure::new(ResultCode::ObjectClassModsProhibited, text));
         }

@@ -53,6 +53,11 @@ impl Rename {
         Ok(Rename { request, new_rdn, new_name, new_context, new_below, delete_old_rdn })
     }
 
+    /// What it has in common with other writes.
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Renames the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
