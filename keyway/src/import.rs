@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::output::{self, grouped};
 use crate::populate::{self, Manner, Populated};
+use crate::schema::{self, Given};
 use crate::source::Source;
 use crate::timestamp::Timestamp;
 use serde_json::json;
@@ -22,14 +23,18 @@ const ADVICE: &str = "correct it and go on with --resume, or leave out what is w
 /// If the file or the folder cannot be used, or a record is refused and it was not to go on.
 pub fn run(arguments: &Import) -> Result<bool, Failure> {
     let source = Source::open(&arguments.file)?;
+    let given = Given::read(&arguments.schema, &arguments.data.folder)?;
     let folder = Folder::open(&arguments.data.folder, Timestamp::now())?;
-    let configuration = Configuration::load(&folder)?;
+    let configuration = Configuration::load_with(&folder, &given)?;
     let engine = keyway_drivers::engine();
     // Passwords in clear are stored under the pepper.
     let cryptod = configuration.cryptod.as_deref();
     let cryptod = cryptod.filter(|_| configuration.directory.password_pepper.is_some());
     let _cryptod = client::connect(&engine, &folder, cryptod, |_| {})?;
     let instance = Instance::open(&folder, &configuration, &engine, false)?;
+    // When the store has taken them, so that one that it refuses is not there at the next start.
+    given.put(&folder)?;
+    schema::say_warnings(&instance);
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();
     let populated =

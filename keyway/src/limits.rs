@@ -52,3 +52,12 @@ pub const CRYPTOD_LOOK_EVERY: Duration = Duration::from_millis(50);
 pub const CERTIFICATE_NAMES_MAX: usize = 100;
 /// More than a file of revocation lists may have, in bytes.
 pub const REVOCATION_LIST_BYTES_MAX: u64 = 64 << 20;
+
+/// Files that the schema's folder may have.
+pub const SCHEMA_FILES_MAX: usize = 1_000;
+
+/// Bytes that one of them may have.
+pub const SCHEMA_FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Warnings about definitions that are said one by one.
+pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;

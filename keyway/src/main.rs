@@ -35,6 +35,7 @@ mod progress;
 mod quic;
 mod reload;
 mod sample;
+mod schema;
 mod signals;
 mod signing;
 mod source;

@@ -16,6 +16,7 @@ use crate::output;
 use crate::populate::{self, Manner};
 use crate::reload::Reload;
 use crate::sample::Sample;
+use crate::schema::{self, Given};
 use crate::signals::{self, Asked, Signals};
 use crate::source::Source;
 use crate::timestamp::{Timestamp, time_since_boot};
@@ -44,7 +45,8 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let hangup = runtime.block_on(async { signals::catch_hangup() })?;
     // A file that is not there and a port that is taken are found before anything is made.
     let source = arguments.import.as_deref().map(Source::open).transpose()?;
-    let (folder, mut configuration, sockets) = prepare(arguments)?;
+    let given = Given::read(&arguments.schema, &arguments.data.folder)?;
+    let (folder, mut configuration, sockets) = prepare(arguments, &given)?;
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
     open_meter(&folder);
@@ -58,6 +60,12 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let listen = sockets.addresses()?;
     let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
     let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
+    // When the store has taken them, so that one that it refuses is not there at the next start.
+    given.put(&folder)?;
+    if !arguments.schema.is_empty() {
+        schema::say_warnings(&instance);
+    }
+    say_schema_warnings(&logs, &instance);
     instance.directory.check_pepper(&configuration.directory).map_err(|why| {
         Failure::new(format!("{}: {why}", folder.file(name::CONFIGURATION).display()))
     })?;
@@ -91,6 +99,13 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
         false => output::text("stopped"),
     };
     Ok(())
+}
+
+/// Writes into the log what of the schema is taken for something else than it says.
+fn say_schema_warnings(logs: &Logs, instance: &Instance) {
+    for warning in instance.directory.schema_warnings() {
+        logs.say(Severity::Warning, "schema", &[("text", Value::Text(&warning))]);
+    }
 }
 
 /// Counts where `keyway top` can look. Where no file can be had, on a full disk above all, it is
@@ -183,16 +198,18 @@ fn populate(
 }
 
 /// Finds the folder and the configuration, and takes the ports.
-fn prepare(arguments: &Up) -> Result<(Folder, Configuration, Sockets), Failure> {
+fn prepare(arguments: &Up, given: &Given) -> Result<(Folder, Configuration, Sockets), Failure> {
     let path = &arguments.data.folder;
-    let open = |folder: &Folder| Configuration::load(folder).map(|it| it.with_flags(arguments));
+    let open = |folder: &Folder| {
+        Configuration::load_with(folder, given).map(|it| it.with_flags(arguments))
+    };
     if data::look(path)? == State::Ours {
         let folder = Folder::open(path, Timestamp::now())?;
         let configuration = open(&folder)?;
         let sockets = open_sockets(&configuration)?;
         return Ok((folder, configuration, sockets));
     }
-    let sockets = open_sockets(&Configuration::ahead(path)?.with_flags(arguments))?;
+    let sockets = open_sockets(&Configuration::ahead(path, given)?.with_flags(arguments))?;
     let folder = Folder::open(path, Timestamp::now())?;
     let configuration = open(&folder)?;
     Ok((folder, configuration, sockets))
