@@ -434,6 +434,19 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// A file in a folder that has no name, so that it goes when it is closed.
+///
+/// # Errors
+/// The system's.
+pub fn scratch(folder: &Path) -> std::io::Result<File> {
+    let path = folder.join("scratch");
+    remove_if_there(&path)?;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(SECRET_MODE).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
 fn read_open(file: File, path: &Path, text: &mut String) -> Result<(), Failure> {
     match file.take(FILE_BYTES_MAX + 1).read_to_string(text) {
         Ok(bytes) if bytes as u64 <= FILE_BYTES_MAX => Ok(()),

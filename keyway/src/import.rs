@@ -38,7 +38,7 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();
     let populated =
-        populate::ldif(&instance, source, Manner { go_on: arguments.go_on, done, advice: ADVICE })?;
+        populate::ldif(&instance, &folder, source, Manner { go_on: arguments.go_on, done, advice: ADVICE })?;
     instance.close()?;
     let Populated { report, bytes, seconds, forecast_s } = populated;
     if arguments.json {
@@ -46,7 +46,8 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
             "event": "imported",
             "records": report.records,
             "refused": report.errors,
-            "values_left_out": report.left_out,
+            "values_left_out": populate::left_out(&report),
+            "notes": populate::notes(&report),
             "passwords_hashed": report.passwords_hashed,
             "passwords_unverified": report.passwords_unverified,
             "hashing_seconds_expected": forecast_s,
@@ -66,13 +67,7 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
                 records => format!("{} records", grouped(records)),
             }
         ))?;
-        if report.left_out > 0 {
-            output::text(format_args!(
-                "left out {} values that mean something only to the server that wrote them \
-                 (access rules, limits, replication); access is set in keyway.toml",
-                grouped(report.left_out)
-            ))?;
-        }
+        populate::say_notes(&report)?;
     }
     Ok(report.errors == 0)
 }

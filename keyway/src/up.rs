@@ -13,7 +13,7 @@ use crate::limits;
 use crate::listeners::Sockets;
 use crate::log::Logs;
 use crate::output;
-use crate::populate::{self, Manner};
+use crate::populate::{self, Manner, Populated};
 use crate::reload::Reload;
 use crate::sample::Sample;
 use crate::schema::{self, Given};
@@ -165,10 +165,13 @@ fn populate(
         (Some(source), Some(unfinished))
             if source.path == unfinished.source && source.path != "-" =>
         {
-            populate::ldif(instance, source, manner(unfinished.records))?;
+            let populated =
+                populate::ldif(instance, folder, source, manner(unfinished.records))?;
+            say_notes(arguments, &populated)?;
         }
         (Some(source), None) if !instance.is_populated()? => {
-            populate::ldif(instance, source, manner(0))?;
+            let populated = populate::ldif(instance, folder, source, manner(0))?;
+            say_notes(arguments, &populated)?;
         }
         (Some(_), Some(unfinished)) => {
             return Err(Failure::new(populate::unfinished_text(&unfinished, folder.path())));
@@ -195,6 +198,11 @@ fn populate(
         }
     }
     Ok(true)
+}
+
+/// Says what was done otherwise than the input says; a program that reads JSON waits for one object.
+fn say_notes(arguments: &Up, populated: &Populated) -> Result<(), Failure> {
+    if arguments.json { Ok(()) } else { populate::say_notes(&populated.report) }
 }
 
 /// Finds the folder and the configuration, and takes the ports.

@@ -46,8 +46,8 @@ mod tests;
 pub use access::Subject;
 pub use admission::{Attempt, Standing};
 pub use bulk::{
-    ExportError, ImportError, ImportOptions, ImportReport, Lost, Progress, RecordError, Salvaged,
-    Unfinished, salvage,
+    ExportError, ImportError, ImportOptions, ImportReport, Lost, Note, Noted, Notes, Progress,
+    RecordError, Salvaged, Scratch, ScratchMaker, Unfinished, salvage,
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;

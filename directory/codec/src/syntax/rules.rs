@@ -125,6 +125,21 @@ impl MatchingRule {
         })
     }
 
+    /// The ordering rule that goes with an equality rule.
+    #[must_use]
+    pub const fn usual_ordering(equality: MatchingRule) -> Option<MatchingRule> {
+        Some(match equality {
+            MatchingRule::CaseIgnore => MatchingRule::CaseIgnoreOrdering,
+            MatchingRule::CaseExact => MatchingRule::CaseExactOrdering,
+            MatchingRule::GeneralizedTime => MatchingRule::GeneralizedTimeOrdering,
+            MatchingRule::Integer => MatchingRule::IntegerOrdering,
+            MatchingRule::NumericString => MatchingRule::NumericStringOrdering,
+            MatchingRule::OctetString => MatchingRule::OctetStringOrdering,
+            MatchingRule::Uuid => MatchingRule::UuidOrdering,
+            _ => return None,
+        })
+    }
+
     /// The substring rule that goes with an equality rule.
     #[must_use]
     pub const fn usual_substrings(equality: MatchingRule) -> Option<MatchingRule> {

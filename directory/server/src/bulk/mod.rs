@@ -3,11 +3,15 @@
 mod check;
 mod export;
 mod import;
+mod notes;
 mod prepare;
 mod reindex;
 mod salvage;
+mod spool;
 mod wait;
 
 pub use export::ExportError;
 pub use import::{ImportError, ImportOptions, ImportReport, Progress, RecordError, Unfinished};
+pub use notes::{Note, Noted, Notes};
 pub use salvage::{Lost, Salvaged, salvage};
+pub use spool::{Scratch, ScratchMaker};

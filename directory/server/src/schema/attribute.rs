@@ -118,12 +118,14 @@ pub(super) fn build(
     let usual = MatchingRule::usual_equality(syntax).unwrap_or(MatchingRule::OctetString);
     let mut known = |named: Option<&String>, own: bool, kind, usual: Option<MatchingRule>| {
         let named = named?;
-        let found = rule(named).filter(|rule| rule.kind() == kind);
+        let found = rule(named);
+        // Some name the equality rule everywhere.
+        let meant = found.filter(|rule| rule.kind() == kind).or(usual);
         if found.is_none() && own {
-            let instead = usual.map_or("none", MatchingRule::name);
+            let instead = meant.map_or("none", MatchingRule::name);
             warn(format!("matching rule {named} is not known here; taken for {instead}"));
         }
-        found.or(usual)
+        meant
     };
     let equality =
         known(equality_name, description.equality.is_some(), RuleKind::Equality, Some(usual));
@@ -131,7 +133,7 @@ pub(super) fn build(
         inherited(|description| description.ordering.as_ref()),
         description.ordering.is_some(),
         RuleKind::Ordering,
-        None,
+        equality.and_then(MatchingRule::usual_ordering),
     );
     let substrings = known(
         inherited(|description| description.substring.as_ref()),

@@ -2,6 +2,7 @@
 
 use super::{Index, SchemaError, lookup, unknown};
 use keyway_codec::description::{ClassKind, ObjectClassDescription};
+use std::sync::LazyLock;
 
 /// The extension of an auxiliary class that an entry may have without a structural one.
 const STANDS_ALONE: &str = "X-STANDS-ALONE";
@@ -109,6 +110,16 @@ pub(super) fn build(
     Ok(ObjectClass { position, superclasses, must, may, description: description.clone() })
 }
 
+/// What a class derives from; if it does not say, from `top`, as all but abstract ones do
+/// (RFC 4512 § 2.4).
+fn superiors<'d>(class: &'d ObjectClassDescription, index: &Index) -> &'d [String] {
+    static TOP: LazyLock<[String; 1]> = LazyLock::new(|| ["top".to_owned()]);
+    match &class.sup[..] {
+        [] if class.kind != ClassKind::Abstract && lookup(index, "top").is_some() => &*TOP,
+        sup => sup,
+    }
+}
+
 /// Positions of all that the class derives from, nearest first.
 fn ancestors(
     position: usize,
@@ -119,7 +130,8 @@ fn ancestors(
     let mut next = 0;
     let mut from = position;
     loop {
-        for sup in descriptions.get(from).map_or(&[][..], |class| &class.sup) {
+        let class = descriptions.get(from);
+        for sup in class.map_or(&[][..], |class| superiors(class, index)) {
             let above = lookup(index, sup).ok_or_else(|| unknown("class", sup, index))?;
             if above == position {
                 return Err("derives from itself".into());

@@ -67,6 +67,8 @@ pub trait Definition: Clone + fmt::Display {
     fn names(&self) -> &[String];
     /// Whether both say the same, whatever they say it with.
     fn means(&self, other: &Self) -> bool;
+    /// Whether both are so alike that nobody need be told which of them counts.
+    fn is_near(&self, other: &Self) -> bool;
     /// Whether the server relies on it as it is.
     fn is_needed(&self) -> bool;
     /// The same, to be changed.
@@ -133,6 +135,11 @@ impl Definition for AttributeTypeDescription {
             && self.usage == other.usage
     }
 
+    fn is_near(&self, other: &Self) -> bool {
+        let syntax = |one: &Self| one.syntax.as_ref().map(|syntax| syntax.oid.clone());
+        self.oid == other.oid && syntax(self) == syntax(other)
+    }
+
     fn is_needed(&self) -> bool {
         self.usage != Usage::UserApplications || NEEDED_ATTRIBUTES.contains(&self.shown())
     }
@@ -180,6 +187,10 @@ impl Definition for ObjectClassDescription {
             && self.kind == other.kind
             && same_words(&self.must, &other.must)
             && same_words(&self.may, &other.may)
+    }
+
+    fn is_near(&self, other: &Self) -> bool {
+        self.oid == other.oid && self.kind == other.kind
     }
 
     fn is_needed(&self) -> bool {
@@ -336,10 +347,12 @@ fn put<D: Definition>(
     let name = new.definition.shown();
     if let Some(needed) = met.iter().find(|old| is_kept(old)) {
         let kept = needed.definition.shown();
-        warnings.push(format!(
-            "{name} ({}) is left out: {kept} stays as the server needs it",
-            new.origin
-        ));
+        if !needed.definition.is_near(&new.definition) {
+            warnings.push(format!(
+                "{name} ({}) is left out: {kept} stays as the server needs it",
+                new.origin
+            ));
+        }
         return Ok(());
     }
     let is_file = |origin: &Origin| matches!(origin, Origin::File { .. });

@@ -1,6 +1,6 @@
 //! What two schemas have in common, and whether an entry of the one is as well one of the other.
 
-use super::check::{Attributes, check_entry};
+use super::check::{Attributes, check_entry, check_loosely};
 use super::{AttributeType, OBJECT_CLASS, ObjectClass, Schema, base};
 use crate::names::NamePart;
 use keyway_codec::dn::Dn;
@@ -139,10 +139,15 @@ impl<'s> Difference<'s> {
             }
             touched |= self.classes.contains(old.oid());
         }
-        if !touched || check_entry(self.old, attributes).is_err() {
+        if !touched {
             return None;
         }
-        check_entry(self.new, attributes).err().map(|failure| failure.diagnostic)
+        // What was let in as it was stays so.
+        match check_entry(self.old, attributes) {
+            Ok(_) => check_entry(self.new, attributes).err(),
+            Err(_) => check_loosely(self.new, attributes).err(),
+        }
+        .map(|failure| failure.diagnostic)
     }
 }
 

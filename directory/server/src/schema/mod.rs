@@ -13,7 +13,9 @@ mod difference;
 mod sources;
 
 pub use attribute::AttributeType;
-pub use check::{Attributes, OBJECT_CLASS, check_entry, complete_classes};
+pub use check::{
+    Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes, is_sound,
+};
 pub use class::ObjectClass;
 pub use compose::{Composed, Defined, Definition, Origin};
 pub use describe::{Description, base, has_options};

@@ -303,9 +303,34 @@ pub fn has_value(
     attribute: &AttributeType,
     value: &[u8],
 ) -> bool {
+    let held = values(attributes, attribute.name());
+    held.is_some_and(|held| is_among(schema, attribute, held, value))
+}
+
+/// Whether a value is equal to one of those.
+pub fn is_among(
+    schema: &Schema,
+    attribute: &AttributeType,
+    values: &[Vec<u8>],
+    value: &[u8],
+) -> bool {
     let wanted = normal(schema, attribute, value);
-    values(attributes, attribute.name())
-        .is_some_and(|held| held.iter().any(|value| normal(schema, attribute, value) == wanted))
+    values.iter().any(|value| normal(schema, attribute, value) == wanted)
+}
+
+/// Takes those values away that are equal to one before them, and says how many.
+pub fn keep_once(
+    schema: &Schema,
+    attribute: &AttributeType,
+    values: &mut Vec<Cow<'_, [u8]>>,
+) -> usize {
+    if values.len() < 2 {
+        return 0;
+    }
+    let before = values.len();
+    let mut seen = HashSet::new();
+    values.retain(|value| seen.insert(normal(schema, attribute, value).into_owned()));
+    before - values.len()
 }
 
 /// Sets an attribute to one value, where it was if it is there.

@@ -15,7 +15,7 @@ mod upgrade;
 
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
-pub(crate) use edit::describe;
+pub(crate) use edit::{describe, keep_once};
 pub(crate) use modify::Modify;
 pub(crate) use rename::Rename;
 

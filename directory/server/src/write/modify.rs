@@ -8,7 +8,8 @@ use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::operational::STRUCTURAL_OBJECT_CLASS;
 use crate::schema::{
-    AttributeType, Attributes, OBJECT_CLASS, ObjectClass, base, check_entry, complete_classes,
+    AttributeType, Attributes, OBJECT_CLASS, ObjectClass, base, check_entry, check_loosely,
+    complete_classes, is_sound,
 };
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
@@ -120,10 +121,11 @@ impl Modify {
         let rdn = rdn_of(&entry)?;
         let Entry { rdn: rdn_text, attributes: mut new } = entry.to_entry();
         let old = self.touched(core, &new);
+        let was_sound = is_sound(&core.schema, &new);
         for edit in &self.edits {
             edit.apply(core, write.view(), id, &old, &mut new)?;
         }
-        self.check(core, &rdn, &mut new)?;
+        self.check(core, &rdn, was_sound, &mut new)?;
         request.stamp.mark(&mut new);
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
@@ -145,7 +147,13 @@ impl Modify {
     }
 
     /// Checks the entry as it has become.
-    fn check(&self, core: &Core, rdn: &Rdn, attributes: &mut Attributes) -> Result<()> {
+    fn check(
+        &self,
+        core: &Core,
+        rdn: &Rdn,
+        was_sound: bool,
+        attributes: &mut Attributes,
+    ) -> Result<()> {
         let schema = &core.schema;
         for ava in &rdn.avas {
             let Some(attribute) = schema.attribute(&ava.attribute) else { continue };
@@ -161,7 +169,16 @@ impl Modify {
         if self.edits.iter().any(|edit| edit.name == OBJECT_CLASS) {
             complete_classes(schema, attributes)?;
         }
-        let structural = check_entry(schema, attributes)?;
+        // What was let in with structural classes of its own kind can still be changed.
+        let (structural, is_sound) = match was_sound {
+            true => (check_entry(schema, attributes)?, true),
+            false => check_loosely(schema, attributes)?,
+        };
+        if !was_sound || !is_sound {
+            let name = structural.name().to_owned();
+            edit::set(attributes, STRUCTURAL_OBJECT_CLASS, &name);
+            return Ok(());
+        }
         let before = edit::values(attributes, STRUCTURAL_OBJECT_CLASS);
         let before = before.and_then(|values| values.first()).map(Vec::as_slice);
         if before.is_some_and(|before| before != structural.name().as_bytes()) {

@@ -6,7 +6,7 @@ use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::names::{self, Name, NamePart, NamingContext, Place};
-use crate::schema::{Attributes, check_entry};
+use crate::schema::{Attributes, check_entry, check_loosely, is_sound};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
 use keyway_store::{Entry, EntryId, EntryRef, Key, View, Write};
@@ -110,7 +110,10 @@ impl Rename {
                 edit::add(&core.schema, &mut attributes, &description, vec![ava.value.clone()])?;
             }
         }
-        check_entry(&core.schema, &attributes)?;
+        match is_sound(&core.schema, &old) {
+            true => check_entry(&core.schema, &attributes).map(drop)?,
+            false => check_loosely(&core.schema, &attributes).map(drop)?,
+        }
         self.request.stamp.mark(&mut attributes);
         let (removed, added) = core.indexes.difference(&core.schema, &old, &attributes);
         let rdn = self.new_name.parts.first().map(|part| part.text.clone()).unwrap_or_default();
