@@ -15,7 +15,6 @@ use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
-use keyway_server::{IndexSetting, OpenError};
 use keyway_server::access::{Attributes, Rights, Rule, What, Who};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator};
@@ -24,6 +23,7 @@ use keyway_server::password::limits::{
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
+use keyway_server::{IndexSetting, OpenError};
 use raw::{DEFAULT, Raw};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -278,10 +278,7 @@ fn server_key(key: &Spanned<String>, has_cryptod: bool) -> Result<ServerKey, Wro
     }
 }
 
-fn administrators(
-    texts: &[Spanned<String>],
-    schema: &Schema,
-) -> Result<Vec<Administrator>, Wrong> {
+fn administrators(texts: &[Spanned<String>], schema: &Schema) -> Result<Vec<Administrator>, Wrong> {
     let read = |text: &Spanned<String>| {
         Administrator::parse(text.get_ref(), schema).map_err(|why| wrong(text, why))
     };

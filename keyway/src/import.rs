@@ -37,8 +37,12 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
     schema::say_warnings(&instance);
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();
-    let populated =
-        populate::ldif(&instance, &folder, source, Manner { go_on: arguments.go_on, done, advice: ADVICE })?;
+    let populated = populate::ldif(
+        &instance,
+        &folder,
+        source,
+        Manner { go_on: arguments.go_on, done, advice: ADVICE },
+    )?;
     instance.close()?;
     let Populated { report, bytes, seconds, forecast_s } = populated;
     if arguments.json {

@@ -50,9 +50,7 @@ pub fn left_out(report: &ImportReport) -> u64 {
 
 /// What an import did otherwise than its input says, for programs.
 pub fn notes(report: &ImportReport) -> Value {
-    let note = |(note, noted): (&Note, &Noted)| {
-        json!({ "note": note.to_string(), "count": noted.count, "first": noted.first })
-    };
+    let note = |(note, noted): (&Note, &Noted)| json!({ "note": note.to_string(), "count": noted.count, "first": noted.first });
     report.notes.0.iter().map(note).collect()
 }
 

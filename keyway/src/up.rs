@@ -165,8 +165,7 @@ fn populate(
         (Some(source), Some(unfinished))
             if source.path == unfinished.source && source.path != "-" =>
         {
-            let populated =
-                populate::ldif(instance, folder, source, manner(unfinished.records))?;
+            let populated = populate::ldif(instance, folder, source, manner(unfinished.records))?;
             say_notes(arguments, &populated)?;
         }
         (Some(source), None) if !instance.is_populated()? => {

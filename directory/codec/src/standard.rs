@@ -27,8 +27,24 @@ macro_rules! sets {
 
 /// The sets there are. None has an OID or a name of another one or of the standard definitions.
 pub const SETS: &[Set] = sets![
-    "389", "automount", "core", "corba", "cosine", "dua", "dyngroup", "eduperson", "host", "java",
-    "kerberos", "mail", "namedobject", "openldap", "openssh", "rfc2307bis", "samba", "sudo"
+    "389",
+    "automount",
+    "core",
+    "corba",
+    "cosine",
+    "dua",
+    "dyngroup",
+    "eduperson",
+    "host",
+    "java",
+    "kerberos",
+    "mail",
+    "namedobject",
+    "openldap",
+    "openssh",
+    "rfc2307bis",
+    "samba",
+    "sudo"
 ];
 
 const ATTRIBUTE_TYPE_TEXT: &str = include_str!("standard/attribute_types.schema");

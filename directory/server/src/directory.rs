@@ -218,7 +218,8 @@ impl Directory {
         let shared = &*self.shared;
         self.check_pepper(settings)?;
         let core = self.core();
-        let indexes = shared.settings.read().unwrap_or_else(PoisonError::into_inner).indexes.clone();
+        let indexes =
+            shared.settings.read().unwrap_or_else(PoisonError::into_inner).indexes.clone();
         let settings = Settings { indexes, ..settings.clone() };
         let (sources, changes) = (settings.schema.clone(), core.changes.clone());
         let redefinition = Redefinition::new(&core, sources, changes, &settings)

@@ -77,7 +77,8 @@ fn the_forms_of_ldif() {
 #[test]
 fn order_makes_no_difference_and_macros_are_shared() {
     let use_it = File { name: "use", bytes: b"attributetype ( Own:1 NAME 'a' SUP name )" };
-    let define = File { name: "define", bytes: b"objectidentifier Own Up:3\nobjectidentifier Up 1.2" };
+    let define =
+        File { name: "define", bytes: b"objectidentifier Own Up:3\nobjectidentifier Up 1.2" };
     for files in [[use_it, define], [define, use_it]] {
         let definitions = read(&files).unwrap();
         assert_eq!(definitions.attribute_types[0].definition.oid, "1.2.3.1");

@@ -362,8 +362,7 @@ impl Import<'_> {
 
     fn record(&mut self, record: Result<Record, LdifError>) -> Result<(), ImportError> {
         self.seen += 1;
-        if self.seen <= self.options.skip_records
-            && self.resumed.binary_search(&self.seen).is_err()
+        if self.seen <= self.options.skip_records && self.resumed.binary_search(&self.seen).is_err()
         {
             return Ok(());
         }
@@ -503,8 +502,7 @@ impl Import<'_> {
             let values = add.attributes.iter().flat_map(|(name, values)| {
                 values.iter().map(|value| (name.as_str(), value.as_slice()))
             });
-            let waiting =
-                Waiting { index: *index, line: *line, dn: dn.clone(), is_outside: false };
+            let waiting = Waiting { index: *index, line: *line, dn: dn.clone(), is_outside: false };
             if let Err(error) = self.wait(waiting, values)? {
                 self.wrong(error)?;
             }
@@ -571,7 +569,7 @@ fn job(
             }
         }
         let left = || records.iter().rev().take(left).map(|record| record.index);
-        let seen = match left().last() {
+        let seen = match left().next_back() {
             Some(first) if !reached.is_retry => first.saturating_sub(1),
             _ => reached.seen,
         };

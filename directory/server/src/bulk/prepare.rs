@@ -7,9 +7,7 @@ use crate::directory::{Core, Directory};
 use crate::failure::Result;
 use crate::names::{self, Name, Place};
 use crate::schema::{OBJECT_CLASS, Schema, base};
-use crate::write::{
-    Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source, keep_once,
-};
+use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source, keep_once};
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
 use std::borrow::Cow;
@@ -28,14 +26,8 @@ const TOPS: &[&str] = &["country", "dcObject", "domain", "organization"];
 const CONTAINERS: &[&str] = &["locality", "organizationalUnit"];
 
 /// Attributes that are kept and that nothing here looks at, though the server they come from does.
-const WITHOUT_EFFECT: &[&str] = &[
-    "aci",
-    "nsIdleTimeout",
-    "nsLookThroughLimit",
-    "nsRoleDN",
-    "nsSizeLimit",
-    "nsTimeLimit",
-];
+const WITHOUT_EFFECT: &[&str] =
+    &["aci", "nsIdleTimeout", "nsLookThroughLimit", "nsRoleDN", "nsSizeLimit", "nsTimeLimit"];
 
 /// Attributes that mean something only to the server that wrote them. They are left out. What
 /// locks an account is not among them: to leave that out would unlock it.

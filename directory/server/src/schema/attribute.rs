@@ -110,7 +110,8 @@ pub(super) fn build(
         .ok_or_else(|| wrong("has no syntax, nor has a supertype".into()))?;
     let known = syntax_of(syntax_oid);
     // Of values of an unknown syntax only their rule says something.
-    let syntax = known.unwrap_or_else(|| equality.map_or(Syntax::OctetString, MatchingRule::syntax));
+    let syntax =
+        known.unwrap_or_else(|| equality.map_or(Syntax::OctetString, MatchingRule::syntax));
     let is_new = description.syntax.is_some();
     if known.is_none() && is_new {
         warn(format!("syntax {syntax_oid} is not known; taken for {}", syntax.name()));

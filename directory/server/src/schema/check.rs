@@ -110,7 +110,7 @@ fn classes<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<Vec<&'s Ob
         .ok_or_else(|| violation("the entry has no object class".into()))?;
     let class = |value: &Vec<u8>| {
         let name = str::from_utf8(value).unwrap_or("?");
-        schema.class(name).ok_or_else(|| violation(format!("object class {name} is not known")))
+        schema.class(name).ok_or_else(|| violation(schema.unknown_class(name)))
     };
     values.iter().map(class).collect()
 }

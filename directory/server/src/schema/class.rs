@@ -110,12 +110,12 @@ pub(super) fn build(
     Ok(ObjectClass { position, superclasses, must, may, description: description.clone() })
 }
 
-/// What a class derives from; if it does not say, from `top`, as all but abstract ones do
-/// (RFC 4512 § 2.4).
+/// What a class derives from; if it does not say, from `top`, as all do (RFC 4512 § 2.4.1).
 fn superiors<'d>(class: &'d ObjectClassDescription, index: &Index) -> &'d [String] {
     static TOP: LazyLock<[String; 1]> = LazyLock::new(|| ["top".to_owned()]);
+    let top = lookup(index, "top");
     match &class.sup[..] {
-        [] if class.kind != ClassKind::Abstract && lookup(index, "top").is_some() => &*TOP,
+        [] if top.is_some() && lookup(index, &class.oid) != top => &*TOP,
         sup => sup,
     }
 }

@@ -83,7 +83,8 @@ pub trait Definition: Clone + fmt::Display {
 
     /// Whether both claim the same OID or name.
     fn meets(&self, other: &Self) -> bool {
-        let names = |name: &String| other.names().iter().any(|known| known.eq_ignore_ascii_case(name));
+        let names =
+            |name: &String| other.names().iter().any(|known| known.eq_ignore_ascii_case(name));
         self.oid().eq_ignore_ascii_case(other.oid()) || self.names().iter().any(names)
     }
 }
@@ -137,7 +138,7 @@ impl Definition for AttributeTypeDescription {
 
     fn is_near(&self, other: &Self) -> bool {
         let syntax = |one: &Self| one.syntax.as_ref().map(|syntax| syntax.oid.clone());
-        self.oid == other.oid && syntax(self) == syntax(other)
+        self.usage != Usage::UserApplications || syntax(self) == syntax(other)
     }
 
     fn is_needed(&self) -> bool {
@@ -208,7 +209,8 @@ impl Composed {
     pub fn new(sources: &Sources, changes: &Changes) -> Result<Composed, SchemaError> {
         let mut composed = Composed::default();
         for text in standard::ATTRIBUTE_TYPES {
-            let definition = AttributeTypeDescription::parse(text).map_err(|why| bad(text, &why))?;
+            let definition =
+                AttributeTypeDescription::parse(text).map_err(|why| bad(text, &why))?;
             composed.attribute_types.push(Defined { definition, origin: Origin::Standard });
         }
         for text in standard::OBJECT_CLASSES {
@@ -230,7 +232,8 @@ impl Composed {
     pub fn schema(&self) -> Result<Schema, SchemaError> {
         let attributes: Vec<_> =
             self.attribute_types.iter().map(|one| one.definition.clone()).collect();
-        let classes: Vec<_> = self.object_classes.iter().map(|one| one.definition.clone()).collect();
+        let classes: Vec<_> =
+            self.object_classes.iter().map(|one| one.definition.clone()).collect();
         Schema::of(&attributes, &classes).map_err(|error| SchemaError {
             definition: self.place(&error.definition),
             why: error.why,
@@ -239,9 +242,11 @@ impl Composed {
 
     /// Where a definition stands, and what it is called.
     fn place(&self, name: &str) -> String {
-        let attributes = self.attribute_types.iter().map(|one| (&one.origin, &one.definition.names));
+        let attributes =
+            self.attribute_types.iter().map(|one| (&one.origin, &one.definition.names));
         let classes = self.object_classes.iter().map(|one| (&one.origin, &one.definition.names));
-        let found = attributes.chain(classes).find(|(_, names)| names.iter().any(|one| one == name));
+        let found =
+            attributes.chain(classes).find(|(_, names)| names.iter().any(|one| one == name));
         match found {
             Some((origin, _)) => format!("{name} ({origin})"),
             None => name.to_owned(),
@@ -272,9 +277,8 @@ impl Composed {
             definition: SchemaError::place(&error),
             why: error.why,
         })?;
-        let origin_of = |file: usize, line: u64| {
-            origin(files.get(file).map_or("?", |file| file.name), line)
-        };
+        let origin_of =
+            |file: usize, line: u64| origin(files.get(file).map_or("?", |file| file.name), line);
         let mut replaced = Vec::new();
         for Located { file, line, definition } in read.attribute_types {
             let new = Defined { definition, origin: origin_of(file, line) };
@@ -311,16 +315,13 @@ fn static_name(sources: &Sources, name: &str) -> &'static str {
 }
 
 /// Takes what was deleted over LDAP out of what files define.
-fn delete<D: Definition>(
-    all: &mut Vec<Defined<D>>,
-    warnings: &mut Vec<String>,
-    changes: &Changes,
-) {
+fn delete<D: Definition>(all: &mut Vec<Defined<D>>, warnings: &mut Vec<String>, changes: &Changes) {
     all.retain(|one| {
         let is_deleted = changes.deleted.iter().any(|oid| oid == one.definition.oid());
         if is_deleted {
             let name = one.definition.shown();
-            warnings.push(format!("{name} ({}) was deleted over LDAP, and is left out", one.origin));
+            warnings
+                .push(format!("{name} ({}) was deleted over LDAP, and is left out", one.origin));
         }
         !is_deleted
     });
@@ -409,11 +410,7 @@ fn is_kept<D: Definition>(old: &Defined<D>) -> bool {
 }
 
 /// Puts a definition that came over LDAP in the place of those that it meets.
-fn overlay<D: Definition>(
-    all: &mut Vec<Defined<D>>,
-    warnings: &mut Vec<String>,
-    definition: &D,
-) {
+fn overlay<D: Definition>(all: &mut Vec<Defined<D>>, warnings: &mut Vec<String>, definition: &D) {
     let first = all.iter().position(|old| old.definition.meets(definition));
     let new = Defined { definition: definition.clone(), origin: Origin::Ldap };
     let Some(first) = first else { return all.push(new) };

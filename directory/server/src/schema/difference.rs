@@ -183,7 +183,8 @@ fn is_moved(old: &Schema, attribute: &AttributeType, new: &Schema) -> bool {
 fn is_class_kept(old: &Schema, class: &ObjectClass, new: &Schema) -> bool {
     let Some(other) = new.class(class.oid()) else { return false };
     let names = class.description().names.iter();
-    let oid = |schema: &Schema, at: &usize| schema.attributes().get(*at).map(|a| a.oid().to_owned());
+    let oid =
+        |schema: &Schema, at: &usize| schema.attributes().get(*at).map(|a| a.oid().to_owned());
     let must = |schema: &Schema, class: &ObjectClass| -> HashSet<_> {
         class.must().iter().filter_map(|at| oid(schema, at)).collect()
     };

@@ -13,14 +13,12 @@ mod difference;
 mod sources;
 
 pub use attribute::AttributeType;
-pub use check::{
-    Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes, is_sound,
-};
+pub use check::{Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes, is_sound};
 pub use class::ObjectClass;
 pub use compose::{Composed, Defined, Definition, Origin};
 pub use describe::{Description, base, has_options};
 pub use difference::Difference;
-pub use sources::{Changes, Sources, SourceFile};
+pub use sources::{Changes, SourceFile, Sources};
 
 use keyway_codec::definitions::nearest;
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
@@ -87,12 +85,12 @@ impl Schema {
     /// The first definition that is malformed, there twice, or refers to what is not there.
     pub fn new(attributes: &[&str], classes: &[&str]) -> Result<Schema, SchemaError> {
         let wrong = |text: &str, why: &dyn fmt::Display| SchemaError::new(text, why.to_string());
-        let attributes = attributes.iter().map(|text| {
-            AttributeTypeDescription::parse(text).map_err(|error| wrong(text, &error))
-        });
-        let classes = classes.iter().map(|text| {
-            ObjectClassDescription::parse(text).map_err(|error| wrong(text, &error))
-        });
+        let attributes = attributes
+            .iter()
+            .map(|text| AttributeTypeDescription::parse(text).map_err(|error| wrong(text, &error)));
+        let classes = classes
+            .iter()
+            .map(|text| ObjectClassDescription::parse(text).map_err(|error| wrong(text, &error)));
         let attributes: Vec<_> = attributes.collect::<Result<_, _>>()?;
         let classes: Vec<_> = classes.collect::<Result<_, _>>()?;
         Schema::of(&attributes, &classes)
@@ -108,7 +106,8 @@ impl Schema {
     ) -> Result<Schema, SchemaError> {
         let attribute_index =
             index(attributes.iter().map(|one| (one.oid.as_str(), one.names.as_slice())))?;
-        let class_index = index(classes.iter().map(|one| (one.oid.as_str(), one.names.as_slice())))?;
+        let class_index =
+            index(classes.iter().map(|one| (one.oid.as_str(), one.names.as_slice())))?;
         let mut schema = Schema {
             attributes: Vec::with_capacity(attributes.len()),
             classes: Vec::with_capacity(classes.len()),
@@ -146,6 +145,16 @@ impl Schema {
     pub fn class(&self, name: &str) -> Option<&ObjectClass> {
         let position = lookup(&self.class_index, name)?;
         self.classes.get(position)
+    }
+
+    /// What to say of an attribute that is not known.
+    pub fn unknown_attribute(&self, name: &str) -> String {
+        unknown("attribute", name, &self.attribute_index)
+    }
+
+    /// What to say of an object class that is not known.
+    pub fn unknown_class(&self, name: &str) -> String {
+        unknown("object class", name, &self.class_index)
     }
 
     /// All attribute types, in the order they were defined.

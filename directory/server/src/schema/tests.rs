@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::failure::Failure;
-use keyway_codec::standard::{self, SETS};
 use keyway_codec::message::ResultCode;
+use keyway_codec::standard::{self, SETS};
 
 const STRING: &str = "SYNTAX 1.3.6.1.4.1.1466.115.121.1.15";
 
@@ -134,8 +134,18 @@ fn sets_and_standard_definitions_are_one_schema() {
     let standard = standard::ATTRIBUTE_TYPES.len() + standard::OBJECT_CLASSES.len();
     // None takes the place of another.
     assert_eq!(schema.attributes().len() + schema.classes().len(), standard + defined);
-    for class in ["sudoRole", "ldapPublicKey", "automountMap", "krbPrincipalAux", "sambaSamAccount",
-        "eduPerson", "hostObject", "authorizedServiceObject", "nsRoleDefinition", "nsView"] {
+    for class in [
+        "sudoRole",
+        "ldapPublicKey",
+        "automountMap",
+        "krbPrincipalAux",
+        "sambaSamAccount",
+        "eduPerson",
+        "hostObject",
+        "authorizedServiceObject",
+        "nsRoleDefinition",
+        "nsView",
+    ] {
         assert!(schema.class(class).is_some(), "{class}");
     }
 }
@@ -214,7 +224,9 @@ fn a_difference_is_what_an_entry_can_contradict() {
     for new in [&stricter, &narrower, &exact, &gone] {
         assert_eq!(why(new, &without), "");
     }
-    assert!(why(&gone, &entry(&[("member", "shoeSize=42,o=x")])).contains("attribute member refers"));
+    assert!(
+        why(&gone, &entry(&[("member", "shoeSize=42,o=x")])).contains("attribute member refers")
+    );
     let named = Difference::new(&old, &gone).contradiction("shoeSize=42", &without);
     assert!(named.unwrap().contains("named by it"));
 }

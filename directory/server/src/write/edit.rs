@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::limits::ATTRIBUTE_VALUES_MAX;
-use crate::schema::{AttributeType, Attributes, Description, OBJECT_CLASS, Schema};
+use crate::schema::{AttributeType, Attributes, Description, OBJECT_CLASS, Schema, base};
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
 use std::borrow::Cow;
@@ -15,7 +15,11 @@ use std::collections::HashSet;
 /// `undefinedAttributeType`.
 pub fn describe<'s>(schema: &'s Schema, description: &str) -> Result<Description<'s>> {
     schema.describe(description).ok_or_else(|| {
-        let text = format!("attribute {description} is not known, or has an unknown option");
+        let name = base(description);
+        let text = match schema.attribute(name) {
+            Some(_) => format!("attribute {description} has an unknown option"),
+            None => schema.unknown_attribute(name),
+        };
         Failure::new(ResultCode::UndefinedAttributeType, text)
     })
 }

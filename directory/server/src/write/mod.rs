@@ -376,8 +376,9 @@ impl Directory {
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let prepared = Modify::password(&self.core(), subject, dn, hashed);
         // It was hashed here, so nothing is left to be taken out of it.
-        let submitted = prepared
-            .and_then(|modify| submit(&self.store, &self.current, Operation::Modify(modify), audit));
+        let submitted = prepared.and_then(|modify| {
+            submit(&self.store, &self.current, Operation::Modify(modify), audit)
+        });
         async move { answered(submitted?).await.map(drop) }
     }
 

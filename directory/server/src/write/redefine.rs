@@ -119,9 +119,7 @@ impl<'c, D: Definition> Edited<'c, D> {
         }
         if change.operation == ChangeOperation::Replace {
             // What the program brings stays, whoever knows only of his own.
-            let own = |one: &&Defined<D>| {
-                matches!(one.origin, Origin::Standard | Origin::Set(_))
-            };
+            let own = |one: &&Defined<D>| matches!(one.origin, Origin::Standard | Origin::Set(_));
             let kept = self.before.iter().filter(own);
             self.now = kept.map(|one| Cow::Borrowed(&one.definition)).collect();
         }
@@ -229,7 +227,7 @@ impl<'c, D: Definition> Edited<'c, D> {
     }
 }
 
-fn text<'v>(value: &'v [u8]) -> Result<&'v str> {
+fn text(value: &[u8]) -> Result<&str> {
     str::from_utf8(value).map_err(|_| {
         Failure::new(ResultCode::InvalidAttributeSyntax, "a definition is not UTF-8 text")
     })

@@ -4,8 +4,8 @@ use crate::directory::{Core, Credentials, Directory, Shared, USER_PASSWORD};
 use crate::failure::Result;
 use crate::password::limits::UPGRADES_MAX;
 use keyway_store::{EntryId, Write};
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
