@@ -12,6 +12,7 @@
 
 mod certificate;
 mod control;
+mod definitions;
 mod dn;
 mod filter;
 mod key_store;
@@ -28,6 +29,7 @@ mod syntax;
 
 pub use certificate::certificate;
 pub use control::control;
+pub use definitions::definitions;
 pub use dn::dn;
 pub use filter::filter;
 pub use key_store::key_store;
@@ -48,6 +50,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("certificate", certificate),
     ("control", control),
+    ("definitions", definitions),
     ("dn", dn),
     ("filter", filter),
     ("key_store", key_store),

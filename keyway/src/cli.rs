@@ -87,7 +87,8 @@ pub struct Data {
 /// acknowledged to a client is on the disk by then.
 ///
 /// What it refuses, what is changed and what is wrong is written to DIR/log. SIGHUP makes it read
-/// again what can change while it runs, certificates, access rules, limits, and open its logs anew:
+/// again what can change while it runs, certificates, access rules, limits, the schema, and open its
+/// logs anew:
 /// all of it or, if something is wrong, nothing. Closing its terminal does not stop it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
