@@ -1,4 +1,4 @@
-//! Matching rules, RFC 4517 § 4.2 and RFC 4530.
+//! Matching rules, RFC 4517 § 4.2, RFC 4530, and those for bits that Active Directory has.
 
 use super::forms::{self, Form};
 use super::names::Descriptors;
@@ -14,6 +14,10 @@ pub enum RuleKind {
     Ordering,
     /// Whether a value has some pieces.
     Substrings,
+    /// Whether a value has a word, or several in a row.
+    Words,
+    /// Whether a number has some bits.
+    Bits,
 }
 
 macro_rules! rules {
@@ -80,6 +84,11 @@ rules! {
     GeneralizedTimeOrdering: "2.5.13.28" "generalizedTimeOrderingMatch" Ordering GeneralizedTime GeneralizedTime;
     IntegerFirstComponent: "2.5.13.29" "integerFirstComponentMatch" Equality IntegerFirstComponent Integer;
     ObjectIdentifierFirstComponent: "2.5.13.30" "objectIdentifierFirstComponentMatch" Equality ObjectIdentifierFirstComponent Oid;
+    DirectoryStringFirstComponent: "2.5.13.31" "directoryStringFirstComponentMatch" Equality CaseIgnoreFirstComponent DirectoryString;
+    Word: "2.5.13.32" "wordMatch" Words Words DirectoryString;
+    Keyword: "2.5.13.33" "keywordMatch" Words Words DirectoryString;
+    IntegerBitAnd: "1.2.840.113556.1.4.803" "integerBitAndMatch" Bits Integer Integer;
+    IntegerBitOr: "1.2.840.113556.1.4.804" "integerBitOrMatch" Bits Integer Integer;
     CaseExactIa5: "1.3.6.1.4.1.1466.109.114.1" "caseExactIA5Match" Equality CaseExactIa5 Ia5String;
     CaseIgnoreIa5: "1.3.6.1.4.1.1466.109.114.2" "caseIgnoreIA5Match" Equality CaseIgnoreIa5 Ia5String;
     CaseIgnoreIa5Substrings: "1.3.6.1.4.1.1466.109.114.3" "caseIgnoreIA5SubstringsMatch" Substrings CaseIgnoreIa5 SubstringAssertion;

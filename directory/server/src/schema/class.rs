@@ -74,7 +74,7 @@ impl ObjectClass {
     }
 
     /// Whether it allows every user attribute (RFC 4512 § 4.3).
-    pub(super) fn allows_all(&self) -> bool {
+    pub fn allows_all(&self) -> bool {
         self.description.oid == "1.3.6.1.4.1.1466.101.120.111"
     }
 }

@@ -167,6 +167,15 @@ impl Schema {
         &self.classes
     }
 
+    /// The attributes that an entry of the class must or may have.
+    pub fn attributes_of<'s>(
+        &'s self,
+        class: &'s ObjectClass,
+    ) -> impl Iterator<Item = &'s AttributeType> {
+        let positions = class.must().iter().chain(class.may());
+        positions.filter_map(|position| self.attributes.get(*position))
+    }
+
     /// The type itself and all its subtypes.
     pub fn family<'s>(
         &'s self,
@@ -207,6 +216,7 @@ fn is_of_text(rule: MatchingRule) -> bool {
         || rule.has_form_of(MatchingRule::CaseExact)
         || rule.has_form_of(MatchingRule::CaseIgnoreIa5)
         || rule.has_form_of(MatchingRule::CaseExactIa5)
+        || rule.has_form_of(MatchingRule::Word)
 }
 
 fn is_text(syntax: Syntax) -> bool {
