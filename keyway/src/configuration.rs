@@ -1,5 +1,7 @@
 //! The configuration: what the file says, checked into what the other rooms take.
 
+mod access;
+mod integrity;
 mod raw;
 
 use crate::cli;
@@ -15,7 +17,6 @@ use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
-use keyway_server::access::{Attributes, Rights, Rule, What, Who};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator};
 use keyway_server::password::limits::{
@@ -104,7 +105,8 @@ impl Configuration {
     /// As [`Configuration::load`].
     pub fn ahead(folder: &Path, given: &Given) -> Result<Configuration, Failure> {
         let file = folder.join(name::CONFIGURATION);
-        let found = Found { files: given.among(schema::files(folder)?), has_store: false };
+        let has_store = folder.join(name::STORE).exists();
+        let found = Found { files: given.among(schema::files(folder)?), has_store };
         let text = if file.exists() { data::read(&file)? } else { DEFAULT.to_owned() };
         parse(&text, found).map_err(|why| why.of(&file))
     }
@@ -121,6 +123,15 @@ impl Configuration {
             why => why.to_string(),
         };
         Failure::new(format!("{}: {text}", file.display()))
+    }
+
+    /// What a file says that is not, or not yet, a data folder's.
+    ///
+    /// # Errors
+    /// As [`Configuration::load`].
+    pub fn of_file(file: &Path) -> Result<Configuration, Failure> {
+        let found = Found { files: Vec::new(), has_store: true };
+        parse(&data::read(file)?, found).map_err(|why| why.of(file))
     }
 
     /// The same with the flags of a command, which win.
@@ -168,7 +179,7 @@ fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
         }
         unknown.push((wrong.0, explain(text, &wrong.1)));
     }
-    let mut configuration = check(raw, sources, &schema).map_err(say)?;
+    let mut configuration = check(raw, text, sources, &schema).map_err(say)?;
     configuration.unknown = unknown;
     Ok(configuration)
 }
@@ -182,8 +193,7 @@ fn set(name: &Spanned<String>) -> Result<&'static Set, Wrong> {
 
 /// `line 12: memory_kib: why`
 fn explain(text: &str, wrong: &Wrong) -> String {
-    let before = text.get(..wrong.span.start).unwrap_or(text);
-    let number = before.matches('\n').count() + 1;
+    let number = line_of(text, wrong.span.start);
     let line = text.lines().nth(number - 1).unwrap_or_default().trim();
     let key = match line.split_once('=') {
         Some((key, _)) => key.trim(),
@@ -195,9 +205,14 @@ fn explain(text: &str, wrong: &Wrong) -> String {
     format!("line {number}: {key}: {}", wrong.why)
 }
 
-fn check(raw: Raw, sources: Sources, schema: &Schema) -> Result<Configuration, Wrong> {
+/// The number of the line that a byte of the text is on.
+fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+}
+
+fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Configuration, Wrong> {
     let Raw { listen, listen_tls, naming_contexts, cryptod, tls, password, .. } = raw;
-    let Raw { limits, log, indexes, access, .. } = raw;
+    let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
     let address =
         |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
@@ -208,7 +223,11 @@ fn check(raw: Raw, sources: Sources, schema: &Schema) -> Result<Configuration, W
         tls: tls_settings(&tls, !cryptod.socket.is_empty())?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
         directory: keyway_server::Settings {
-            rules: access.iter().map(rule).collect::<Result<_, _>>()?,
+            rules: rules
+                .iter()
+                .map(|rule| access::rule(rule, has_rules.then_some(text)))
+                .collect::<Result<_, _>>()?,
+            integrity: integrity::setting(&groups, &integrity)?,
             schema: sources,
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
             search_entries_max: limits.search_entries_max,
@@ -287,8 +306,13 @@ fn administrators(texts: &[Spanned<String>], schema: &Schema) -> Result<Vec<Admi
 
 /// The attributes that are named and that a schema does not have.
 fn unknown_names(raw: &Raw, schema: &Schema) -> Vec<(String, Wrong)> {
-    let lists = raw.access.iter().flat_map(|rule| [&rule.attributes, &rule.except]).flatten();
-    let names = raw.indexes.keys().chain(lists.flatten());
+    let rules = raw.access.iter().map(Spanned::get_ref);
+    let named = rules.flat_map(|rule| {
+        let lists = [&rule.attributes, &rule.except].into_iter().flatten().flatten();
+        lists.chain(&rule.named_by)
+    });
+    let others = integrity::attributes(&raw.groups, &raw.integrity);
+    let names = raw.indexes.keys().chain(named).chain(others);
     let unknown = names.filter(|name| schema.attribute(name.get_ref()).is_none());
     let said = |name: &Spanned<String>| {
         let why = format!("there is no attribute \"{}\"", name.get_ref());
@@ -460,31 +484,6 @@ fn index(
     Ok(setting)
 }
 
-fn rule(raw: &raw::Rule) -> Result<Rule, Wrong> {
-    let unknown = |at: &Spanned<String>, known: &str| {
-        wrong(at, format!("\"{}\" is not one of {known}", at.get_ref()))
-    };
-    let who = Who::from_name(raw.who.get_ref())
-        .ok_or_else(|| unknown(&raw.who, "everyone, users, self, administrator"))?;
-    let what = What::from_name(raw.what.get_ref())
-        .ok_or_else(|| unknown(&raw.what, "root-dse, schema, data, system, everything"))?;
-    let mut rights = Rights::NONE;
-    for name in &raw.rights {
-        rights = rights
-            | Rights::from_name(name.get_ref())
-                .ok_or_else(|| unknown(name, "read, search, compare, write, manage, all"))?;
-    }
-    let attributes = match (&raw.attributes, &raw.except) {
-        (None, None) => Attributes::All,
-        (Some(names), None) => Attributes::Only(plain(names)),
-        (None, Some(names)) => Attributes::Except(plain(names)),
-        (Some(_), Some(_)) => {
-            return Err(wrong(&raw.who, "a rule has either attributes or except"));
-        }
-    };
-    Ok(Rule { who, what, attributes, rights })
-}
-
 fn plain(names: &[Spanned<String>]) -> Vec<String> {
     names.iter().map(|name| name.get_ref().clone()).collect()
 }
@@ -492,6 +491,7 @@ fn plain(names: &[Spanned<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_server::access::{Attributes, Rights};
 
     /// What stands for itself, without a folder.
     fn parse(text: &str) -> Result<Configuration, String> {
@@ -506,7 +506,10 @@ mod tests {
     fn the_default_file_says_what_the_rooms_start_with() {
         let configuration = parse(DEFAULT).unwrap();
         let directory = keyway_server::Settings::default();
-        assert_eq!(configuration.directory.rules, directory.rules);
+        let mut rules = configuration.directory.rules;
+        rules.iter_mut().for_each(|rule| rule.line = None);
+        assert_eq!(rules, directory.rules);
+        assert_eq!(configuration.directory.integrity, directory.integrity);
         assert_eq!(configuration.directory.schema, directory.schema);
         let by_name = |mut indexes: Vec<IndexSetting>| {
             indexes.sort_by(|one, other| one.attribute.cmp(&other.attribute));
@@ -530,7 +533,11 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_as_in_the_default_file() {
-        let (empty, default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
+        let (empty, mut default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
+        // Those of the file are on lines of it.
+        default.directory.rules.iter_mut().for_each(|rule| {
+            assert!(rule.line.take().is_some());
+        });
         assert_eq!(format!("{empty:?}"), format!("{default:?}"));
         let partly = parse("[limits]\nidle_max_s = 5\n").unwrap();
         assert_eq!(partly.network.limits.idle_max, Duration::from_secs(5));
@@ -586,7 +593,7 @@ mod tests {
             ),
             (
                 "[[access]]\nwho = \"self\"\nwhat = \"data\"\nrights = []\nexcept = []\nattributes = []",
-                "line 2: who: a rule has either",
+                "line 1: [[access]]: a rule has either",
             ),
             ("[tls]\nkey = \"k\"", "line 2: key: name the certificate's file too"),
             ("[tls]\ncertificate = \"c\"\nkey = \"cryptod:A\"", "line 3: key: a key's name has"),

@@ -57,6 +57,7 @@ impl Reload<'_> {
             ("naming_contexts", old.naming_contexts != new.naming_contexts),
             ("cryptod", old.cryptod != new.cryptod),
             ("indexes", old.directory.indexes != new.directory.indexes),
+            ("groups, integrity", old.directory.integrity != new.directory.integrity),
             ("store_bytes_max", old.store_bytes_max != new.store_bytes_max),
         ];
         // What waits is compared with what is in force, also the next time.
@@ -67,6 +68,7 @@ impl Reload<'_> {
             network: new.network,
             directory: keyway_server::Settings {
                 indexes: std::mem::take(&mut self.configuration.directory.indexes),
+                integrity: std::mem::take(&mut self.configuration.directory.integrity),
                 ..new.directory
             },
             naming_contexts: std::mem::take(&mut self.configuration.naming_contexts),

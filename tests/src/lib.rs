@@ -43,8 +43,8 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The program under test: what `KEYWAY_PROGRAM` names, else one in this library's own form (debug or release), built
-/// once a test run.
+/// The program under test: what `KEYWAY_PROGRAM` names, else one in this library's own form (debug
+/// or release), built once a test run.
 ///
 /// # Panics
 /// If it does not build.
@@ -190,6 +190,11 @@ impl Server {
 
     /// The process.
     pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The process that serves.
+    pub fn server_pid(&self) -> u32 {
         self.child.id()
     }
 

@@ -9,8 +9,8 @@ use keyway_codec::controls::{
 };
 use keyway_codec::message::{Control, ResultCode, tag};
 
-/// The controls that `supportedControl` names. ManageDsaIT is taken and not among them: no entry here
-/// is a referral, so that it changes nothing, and who looks for it wants to manage some.
+/// The controls that `supportedControl` names. ManageDsaIT is taken and not among them: no entry
+/// here is a referral, so that it changes nothing, and who looks for it wants to manage some.
 pub const SUPPORTED: &[&str] = &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ];
 
 /// What the controls of one request say. Only those that fit its operation are set.

@@ -1,8 +1,10 @@
 //! The directory: a store, and what its entries mean.
 
-use crate::access::{self, Access, Rights, Subject, View};
+use crate::access::{self, Access, Rights, Subject};
+use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
 use crate::index::Indexes;
+use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::log::Log;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
@@ -46,6 +48,7 @@ pub(crate) type Current = Arc<RwLock<Arc<Core>>>;
 /// A state of the schema, what follows from it, and what operations share.
 pub(crate) struct Core {
     pub schema: Schema,
+    pub integrity: Integrity,
     pub indexes: Indexes,
     /// When the schema last changed.
     pub schema_time: String,
@@ -147,12 +150,48 @@ impl Directory {
     /// # Errors
     /// Who is at fault and why.
     pub fn open(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
+        let directory = Directory::make(store, settings, engine)?;
+        directory.settle_schema()?;
+        directory.reindex()?;
+        Ok(directory)
+    }
+
+    /// The same for a store that is only read: somebody else may have it open.
+    ///
+    /// # Errors
+    /// As [`Directory::open`], and [`OpenError::Settings`] if the store would have to be indexed
+    /// anew.
+    pub fn open_to_read(
+        store: Store,
+        settings: &Settings,
+        engine: Engine,
+    ) -> Result<Self, OpenError> {
+        let directory = Directory::make(store, settings, engine)?;
+        let stored = Stored::read(directory.store.read()?.view())?;
+        if !stored.is(&directory.core().composed) {
+            return Err(OpenError::Settings(
+                "[schema] and the files of the schema say something else than the store knows; it \
+                 is taken at the server's next start or reload"
+                    .into(),
+            ));
+        }
+        match directory.is_indexed()? {
+            true => Ok(directory),
+            false => Err(OpenError::Settings(
+                "[indexes], [groups] or [integrity] want other indexes than the store has; they \
+                 are made at the server's next start"
+                    .into(),
+            )),
+        }
+    }
+
+    fn make(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
         let stored = Stored::read(store.read()?.view())?;
         let composed =
             Composed::new(&settings.schema, &stored.changes).map_err(OpenError::Schema)?;
         let schema = composed.schema().map_err(OpenError::Schema)?;
-        let access = Access::new(&settings.rules, &schema).map_err(OpenError::UnknownAttribute)?;
-        let indexes = indexes(settings, &schema)?;
+        let access = Access::new(&settings.rules, &schema).map_err(OpenError::Settings)?;
+        let (integrity, indexes) = indexes(settings, &schema)?;
         let contexts = load_contexts(&store, &schema)?;
         let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
         let passwords = Passwords::new(engine.clone(), settings.password_cost);
@@ -183,17 +222,22 @@ impl Directory {
             shared: shared.clone(),
             composed,
             schema,
+            integrity,
             indexes,
         });
-        if is_new {
-            let before = stored.schema().map_err(OpenError::Schema)?;
-            check_entries(store.read()?.view(), &before, &core.schema).map_err(contradicted)?;
-            let core = core.clone();
-            store.write_now(move |write| put(write, &core))?;
+        Ok(Directory { store, shared, current: Arc::new(RwLock::new(core)) })
+    }
+
+    /// Checks that the schema is one for what is stored, and notes it if it is another than before.
+    fn settle_schema(&self) -> Result<(), OpenError> {
+        let stored = Stored::read(self.store.read()?.view())?;
+        let core = self.core();
+        if stored.is(&core.composed) {
+            return Ok(());
         }
-        let directory = Directory { store, shared, current: Arc::new(RwLock::new(core)) };
-        directory.reindex()?;
-        Ok(directory)
+        let before = stored.schema().map_err(OpenError::Schema)?;
+        check_entries(self.store.read()?.view(), &before, &core.schema).map_err(contradicted)?;
+        Ok(self.store.write_now(move |write| put(write, &core))?)
     }
 
     /// The state of the schema as it is now.
@@ -218,14 +262,15 @@ impl Directory {
         let shared = &*self.shared;
         self.check_pepper(settings)?;
         let core = self.core();
-        let indexes =
-            shared.settings.read().unwrap_or_else(PoisonError::into_inner).indexes.clone();
-        let settings = Settings { indexes, ..settings.clone() };
+        // What stays until the next start.
+        let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (indexes, integrity) = (held.indexes, held.integrity);
+        let settings = Settings { indexes, integrity, ..settings.clone() };
         let (sources, changes) = (settings.schema.clone(), core.changes.clone());
         let redefinition = Redefinition::new(&core, sources, changes, &settings)
             .map_err(|failure| OpenError::Settings(failure.diagnostic))?;
         let next = redefinition.as_ref().map_or(core.clone(), Redefinition::next);
-        Access::new(&settings.rules, &next.schema).map_err(OpenError::UnknownAttribute)?;
+        Access::new(&settings.rules, &next.schema).map_err(OpenError::Settings)?;
         if let Some(redefinition) = redefinition {
             self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
         }
@@ -238,8 +283,9 @@ impl Directory {
         Ok(())
     }
 
-    /// Whether the engine holds the key that new passwords are to be peppered with, if there is one.
-    /// What needs no such password can be done without it, so that [`Directory::open`] does not ask.
+    /// Whether the engine holds the key that new passwords are to be peppered with, if there is
+    /// one. What needs no such password can be done without it, so that [`Directory::open`] does
+    /// not ask.
     ///
     /// # Errors
     /// [`OpenError::Settings`] if it does not.
@@ -355,8 +401,8 @@ impl Directory {
         let dn = core.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
         let passwords = entry.values(USER_PASSWORD).map(<[u8]>::to_vec).collect();
         let subject = match name.canonical() == core.administrator {
-            true => Subject::Administrator { dn: dn.as_str().into(), id },
-            false => Subject::User { dn: dn.as_str().into(), id },
+            true => Subject::administrator(&dn, id),
+            false => Subject::user(&dn, id),
         };
         Ok(Some(Credentials { subject, dn, passwords }))
     }
@@ -373,13 +419,29 @@ impl Directory {
         let Place::Inside { context, below } = names::place(&contexts, &name) else {
             return Err(denied());
         };
-        let view = core.access.view(subject, context.place());
-        if !view.may_anywhere(Rights::WRITE) {
+        self.refresh(subject)?;
+        let rights = core.permissions(subject, context.place());
+        if !rights.may_anywhere(Rights::WRITE | Rights::RESET) {
             return Err(denied());
         }
         let read = self.store.read()?;
-        let id = names::resolve(read.view(), context, &name, below)?;
-        if view.may(Rights::WRITE, USER_PASSWORD, id) { Ok(()) } else { Err(denied()) }
+        let view = read.view();
+        let id = names::resolve(view, context, &name, below)?;
+        let entry = view.entry(id)?.ok_or_else(denied)?;
+        core.with_names(|names| {
+            let candidate = Candidate::stored(core, id, entry, view, names);
+            let may = rights.may(Rights::WRITE, USER_PASSWORD, &candidate)?
+                || rights.may(Rights::RESET, USER_PASSWORD, &candidate)?;
+            if may { Ok(()) } else { Err(denied()) }
+        })
+    }
+
+    /// Looks up again what access rules say of a subject, if they or a group have changed.
+    pub(crate) fn refresh(&self, subject: &Subject) -> Result<()> {
+        if self.shared.access.is_fresh(subject) {
+            return Ok(());
+        }
+        self.core().look_up(subject, self.store.read()?.view())
     }
 }
 
@@ -420,11 +482,6 @@ impl Shared {
         result
     }
 
-    /// What a subject may do in a context.
-    pub fn view(&self, subject: &Subject, context: &NamingContext) -> View {
-        self.access.view(subject, context.place())
-    }
-
     /// Whether a name is one of those that the server itself needs.
     pub fn is_own(&self, name: &Name) -> bool {
         let canonical = name.canonical();
@@ -439,13 +496,18 @@ impl NamingContext {
     }
 }
 
-/// The indexes that settings ask for.
-fn indexes(settings: &Settings, schema: &Schema) -> Result<Indexes, OpenError> {
-    let unknown = settings.indexes.iter().find(|one| schema.attribute(&one.attribute).is_none());
-    match unknown {
-        Some(one) => Err(OpenError::UnknownAttribute(one.attribute.clone())),
-        None => Indexes::new(&settings.indexes, schema).map_err(OpenError::Settings),
+/// What settings say of references and groups, and the indexes that they ask for.
+pub(crate) fn indexes(
+    settings: &Settings,
+    schema: &Schema,
+) -> Result<(Integrity, Indexes), OpenError> {
+    let integrity = Integrity::new(&settings.integrity, schema).map_err(OpenError::Settings)?;
+    let indexed = integrity.indexed(schema, &settings.indexes);
+    if let Some(one) = indexed.iter().find(|one| schema.attribute(&one.attribute).is_none()) {
+        return Err(OpenError::UnknownAttribute(one.attribute.clone()));
     }
+    let indexes = Indexes::new(&indexed, schema).map_err(OpenError::Settings)?;
+    Ok((integrity, indexes))
 }
 
 /// The schema's files or sets do not fit what is stored.

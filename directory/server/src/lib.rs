@@ -26,6 +26,7 @@ mod evaluate;
 mod failure;
 mod filter;
 mod index;
+mod integrity;
 pub mod limits;
 pub mod log;
 mod names;
@@ -46,12 +47,13 @@ mod tests;
 pub use access::Subject;
 pub use admission::{Attempt, Standing};
 pub use bulk::{
-    ExportError, ImportError, ImportOptions, ImportReport, Lost, Note, Noted, Notes, Progress,
-    RecordError, Salvaged, Scratch, ScratchMaker, Unfinished, salvage,
+    ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Note, Noted,
+    Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, Unfinished, salvage,
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;
 pub use index::IndexSetting;
+pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use search::{Search, Step};
 pub use settings::{Announced, Settings};
 pub use write::WriteDone;

@@ -5,9 +5,8 @@
 //! done later; if the row says another number by then, it is refused and can be tried again.
 
 use crate::access::Access;
-use crate::directory::{Core, Current, Shared};
+use crate::directory::{Core, Current, Shared, indexes};
 use crate::failure::{Failure, Result};
-use crate::index::Indexes;
 use crate::schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use crate::settings::Settings;
 use keyway_codec::message::ResultCode;
@@ -132,14 +131,13 @@ impl Redefinition {
         }
         let schema = composed.schema().map_err(wrong)?;
         let needed = |why: String| Failure::new(ResultCode::UnwillingToPerform, why);
-        let indexes = Indexes::new(&settings.indexes, &schema).map_err(|why| {
-            needed(format!("an index in the configuration needs what would be gone: {why}"))
-        })?;
-        Access::new(&settings.rules, &schema).map_err(|name| {
-            needed(format!("an access rule names attribute {name}, which would be gone"))
-        })?;
+        let (integrity, indexes) = indexes(settings, &schema)
+            .map_err(|why| needed(format!("the configuration needs what would be gone: {why}")))?;
+        Access::new(&settings.rules, &schema)
+            .map_err(|why| needed(format!("an access rule needs what would be gone: {why}")))?;
         let next = Core {
             schema,
+            integrity,
             indexes,
             schema_time: old.timestamp(),
             generation: old.generation + 1,

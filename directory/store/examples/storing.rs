@@ -1,8 +1,8 @@
 //! What the store does in a second: `cargo run --release -p keyway-store --example storing`.
 //!
-//! One line a figure. People in a two-level tree, each in 57 posting lists: 4 of the store's own, 10
-//! for equality, 6 for presence, the rest for substrings. The data lies below the folder given, or the present one: a file system in
-//! memory would make syncs free.
+//! One line a figure. People in a two-level tree, each in 57 posting lists: 4 of the store's own,
+//! 10 for equality, 6 for presence, the rest for substrings. The data lies below the folder given,
+//! or the present one: a file system in memory would make syncs free.
 
 use std::error::Error as StdError;
 use std::hint::black_box;
@@ -45,7 +45,6 @@ fn bulk(store: &Store) -> Result<()> {
     })?;
     for job in 0..PEOPLE / PEOPLE_PER_JOB {
         store.write_now(move |w| {
-            w.defer_postings();
             let mut people = job * PEOPLE_PER_JOB..(job + 1) * PEOPLE_PER_JOB;
             people.try_for_each(|n| person(w, n).map(drop))
         })?;

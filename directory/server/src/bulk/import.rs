@@ -5,6 +5,7 @@ use super::prepare::{Group, Prepared, Taken, may_be_top};
 use super::spool::{ScratchMaker, Spool};
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
+use crate::integrity::{Claims, Disagreement};
 use crate::limits::{
     IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
     IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
@@ -101,8 +102,23 @@ pub struct ImportReport {
     pub passwords_unverified: BTreeMap<String, u64>,
     /// What was done otherwise than the input says, without a loss.
     pub notes: Notes,
+    /// How what entries said of their groups compares with the groups.
+    pub member_of: MemberOfReport,
     /// The first wrong records, up to [`IMPORT_ERRORS_KEPT_MAX`].
     pub first_errors: Vec<RecordError>,
+}
+
+/// Values of `memberOf` that came with entries. None is stored: it is worked out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberOfReport {
+    /// Values that name a group which has the entry.
+    pub agreeing: u64,
+    /// Values that name one which has it not, or none.
+    pub disagreeing: u64,
+    /// Values that were too many to compare.
+    pub unchecked: u64,
+    /// The first of those that disagree.
+    pub first: Vec<Disagreement>,
 }
 
 /// Why an import ended early. What was imported before stays.
@@ -181,11 +197,13 @@ impl Directory {
             resumed: self.waiting_records(options)?,
             is_retry: false,
             outside: None,
+            claims: Claims::default(),
             report: ImportReport::default(),
         };
         import.all(input)?;
         // Some are noticed when they are read, some when they are done.
         import.report.first_errors.sort_by_key(|error| error.line);
+        import.compare_groups()?;
         let forget = |write: &mut Write<'_>| {
             write.meta_delete(META_WAITING)?;
             Ok::<_, Failure>(write.meta_delete(META_IMPORT)?)
@@ -270,6 +288,8 @@ struct Import<'a> {
     is_retry: bool,
     /// Of the entries that no naming context holds, the one with the shortest name.
     outside: Option<(usize, String)>,
+    /// What entries say of their groups.
+    claims: Claims,
     report: ImportReport,
 }
 
@@ -360,6 +380,20 @@ impl Import<'_> {
         self.settle()
     }
 
+    /// Says where `memberOf` and the groups, which are all in now, disagree.
+    fn compare_groups(&mut self) -> Result<(), Failure> {
+        let read = self.directory.store.read()?;
+        let core = &self.directory.core();
+        let (disagreements, first) = core.disagreements(read.view(), &self.claims)?;
+        self.report.member_of = MemberOfReport {
+            agreeing: (self.claims.len() as u64).saturating_sub(disagreements),
+            disagreeing: disagreements,
+            unchecked: self.claims.unchecked,
+            first,
+        };
+        Ok(())
+    }
+
     fn record(&mut self, record: Result<Record, LdifError>) -> Result<(), ImportError> {
         self.seen += 1;
         if self.seen <= self.options.skip_records && self.resumed.binary_search(&self.seen).is_err()
@@ -374,7 +408,7 @@ impl Import<'_> {
             Err(error) => Err(error.into()),
             Ok(record) => {
                 let (line, dn) = (record.line, record.dn.clone());
-                match self.group.take(self.directory, index, record) {
+                match self.group.take(self.directory, index, record, &mut self.claims) {
                     Ok(Taken::Done) => Ok(()),
                     Ok(Taken::Outside(lines)) => self.outside(index, line, dn, &lines)?,
                     Err(failure) => {

@@ -11,7 +11,9 @@ mod spool;
 mod wait;
 
 pub use export::ExportError;
-pub use import::{ImportError, ImportOptions, ImportReport, Progress, RecordError, Unfinished};
+pub use import::{
+    ImportError, ImportOptions, ImportReport, MemberOfReport, Progress, RecordError, Unfinished,
+};
 pub use notes::{Note, Noted, Notes};
 pub use salvage::{Lost, Salvaged, salvage};
 pub use spool::{Scratch, ScratchMaker};

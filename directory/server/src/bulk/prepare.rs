@@ -5,6 +5,7 @@ use super::wait::wait;
 use crate::controls::RequestControls;
 use crate::directory::{Core, Directory};
 use crate::failure::Result;
+use crate::integrity::Claims;
 use crate::names::{self, Name, Place};
 use crate::schema::{OBJECT_CLASS, Schema, base};
 use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source, keep_once};
@@ -35,7 +36,6 @@ const LEFT_OUT: &[&str] = &[
     // OpenLDAP
     "contextCSN",
     "entryCSN",
-    "memberOf",
     "pwdChangedTime",
     "pwdFailureTime",
     "pwdGraceUseTime",
@@ -107,11 +107,17 @@ impl Group {
         self.records.len()
     }
 
-    /// Understands a record and takes it in.
+    /// Understands a record and takes it in; what it says of groups goes to `claims`.
     ///
     /// # Errors
     /// What is wrong with the record.
-    pub fn take(&mut self, directory: &Directory, index: u64, record: Record) -> Result<Taken> {
+    pub fn take(
+        &mut self,
+        directory: &Directory,
+        index: u64,
+        record: Record,
+        claims: &mut Claims,
+    ) -> Result<Taken> {
         let Record { line, dn, mut kind } = record;
         if let RecordKind::Content(lines) | RecordKind::Add(lines) = &mut kind {
             if is_of(lines, TOMBSTONES) {
@@ -122,6 +128,7 @@ impl Group {
                 return Ok(Taken::Outside(std::mem::take(lines)));
             }
             if !self.is_told {
+                claims.take(&dn, lines);
                 self.look_at(&dn, lines);
             }
         }

@@ -53,7 +53,11 @@ impl Conversation {
     /// A bind that was received when no other request is under way.
     pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>) {
         match self.authenticate(request) {
-            Ok(Outcome::Known(subject)) => self.bound(id, LdapResult::success(), Some(subject)),
+            Ok(Outcome::Known(subject)) => {
+                // Whom no password has shown was shown by his certificate.
+                self.by_certificate = !subject.is_anonymous();
+                self.bound(id, LdapResult::success(), Some(subject));
+            }
             Ok(Outcome::Checking(Check::Known(verdict), claim)) => {
                 self.trying = Some(claim.attempt);
                 let (result, subject) = claim.end(Ok(verdict));
@@ -98,7 +102,7 @@ impl Conversation {
     /// RFC 4513 § 5.1.
     fn simple(&self, name: &str, password: &[u8]) -> Result<Outcome> {
         match (name.is_empty(), password.is_empty()) {
-            (true, true) => return Ok(Outcome::Known(Subject::Anonymous)),
+            (true, true) => return Ok(Outcome::Known(Subject::anonymous())),
             // § 5.1.2: clients that forget the password would take this for a success.
             (false, true) => {
                 return Err(Failure::new(
@@ -190,7 +194,8 @@ impl Conversation {
         administrators.any(|one| one.is(fingerprint, subject, &core.schema))
     }
 
-    /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the connection.
+    /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the
+    /// connection.
     pub(super) fn mechanisms(&self) -> &'static [&'static str] {
         let has_subject = self.channel.certificate_subject.is_some();
         match (has_subject || self.shows_the_administrators_certificate(), self.channel.private) {

@@ -15,9 +15,9 @@ use super::limits::{
     UNFINISHED_FREE_BYTES, WORK_BYTES,
 };
 use super::{Settings, Shared};
+use crate::access::{Over, Strength};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::log::Change;
-use crate::write::Operation;
 use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -86,6 +86,8 @@ pub(super) struct Conversation {
     pub(super) from: IpAddr,
     pub(super) channel: Channel,
     pub(super) subject: Subject,
+    /// The subject has shown by a certificate who he is.
+    pub(super) by_certificate: bool,
     pub(super) outbox: Outbox,
     pub(super) journal: Journal,
     pub(super) ending: Option<Ending>,
@@ -142,12 +144,13 @@ impl Conversation {
     pub fn new(shared: Arc<Shared>, channel: Channel, origin: Origin) -> Self {
         let settings = shared.settings();
         let share = Share::of(&shared.unfinished);
-        Conversation {
+        let mut conversation = Conversation {
             shared,
             settings,
             from: origin.peer.ip(),
             channel,
-            subject: Subject::Anonymous,
+            subject: Subject::anonymous(),
+            by_certificate: false,
             outbox: Outbox::default(),
             journal: Journal::new(origin),
             ending: None,
@@ -164,7 +167,9 @@ impl Conversation {
             taken: 0,
             share,
             work_left: 0,
-        }
+        };
+        conversation.become_subject(Subject::anonymous());
+        conversation
     }
 
     /// Begins a turn.
@@ -202,9 +207,9 @@ impl Conversation {
     /// Holds memory for so many bytes beside the requests that wait; false if there is none.
     fn hold(&mut self, bytes: usize) -> bool {
         let limits = &self.settings.limits;
-        let max = match self.subject {
-            Subject::Anonymous => limits.unfinished_bytes_max / 4,
-            _ => limits.unfinished_bytes_max,
+        let max = match self.subject.is_anonymous() {
+            true => limits.unfinished_bytes_max / 4,
+            false => limits.unfinished_bytes_max,
         };
         self.share.hold(self.waiting_bytes + bytes, max)
     }
@@ -262,9 +267,9 @@ impl Conversation {
 
     fn message_bytes_max(&self) -> usize {
         let limits = &self.settings.limits;
-        match self.subject {
-            Subject::Anonymous => limits.message_bytes_before_bind_max,
-            _ => limits.message_bytes_max,
+        match self.subject.is_anonymous() {
+            true => limits.message_bytes_before_bind_max,
+            false => limits.message_bytes_max,
         }
     }
 
@@ -331,8 +336,20 @@ impl Conversation {
     /// RFC 4513 § 4: from a bind on the session is anonymous, whatever comes of it.
     fn forget_subject_before(&mut self, request: u8) {
         if request == tag::BIND_REQUEST {
-            self.subject = Subject::Anonymous;
+            self.by_certificate = false;
+            self.become_subject(Subject::anonymous());
         }
+    }
+
+    /// The session speaks for him from here on, over what it is now.
+    fn become_subject(&mut self, subject: Subject) {
+        let strength = match &self.channel {
+            channel if channel.tls && self.by_certificate => Strength::Certificate,
+            channel if channel.tls => Strength::Tls,
+            channel if channel.private => Strength::Private,
+            _ => Strength::Any,
+        };
+        self.subject = subject.over(Over { address: Some(self.from), strength });
     }
 
     fn dispatch(&mut self, message: &Message<'_>) {
@@ -384,7 +401,7 @@ impl Conversation {
                 };
                 self.answer(id, request, result, &[]);
             }
-            _ => match Operation::of(&directory.core(), &subject, op, controls) {
+            _ => match directory.prepare(&subject, op, controls) {
                 Some(operation) => {
                     let audit = self.journal.change(id, &subject, || Change::of(op));
                     self.start_write(id, request, directory.carry_out(operation, audit));
@@ -530,7 +547,7 @@ impl Conversation {
             }
         }
         if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
-            self.subject = subject;
+            self.become_subject(subject);
         }
         self.put(id, Op::BindResponse(BindResponse { result, server_sasl_credentials: None }), &[]);
     }
@@ -616,6 +633,7 @@ impl Conversation {
     /// Goes on in TLS, as the same subject.
     pub fn tls_started(&mut self, channel: Channel) {
         self.channel = channel;
+        self.become_subject(self.subject.clone());
         self.ending = None;
     }
 }

@@ -169,11 +169,12 @@ impl Search {
         budget_bytes: usize,
     ) -> Result<Pause> {
         let core = &*self.core.clone();
-        let view = core.access.view(&self.subject, self.place);
+        directory.refresh(&self.subject)?;
+        let view = core.permissions(&self.subject, self.place);
         match std::mem::replace(&mut self.target, Target::Empty) {
             Target::Empty => Ok(Pause::End),
             Target::Made { dn, attributes } => {
-                let candidate = Candidate::made(dn, &attributes);
+                let candidate = Candidate::made(core, dn, &attributes);
                 let evaluator = Evaluator::search(&core.schema, &view);
                 if evaluator.matches(&self.matcher, &candidate)? == Truth::True {
                     let mut filtered = Filtered::new(&core.schema, &self.selection, &view);
@@ -218,10 +219,10 @@ impl Search {
                 cursor.after = id;
                 continue;
             };
-            let candidate = Candidate::stored(id, entry, tree, walk.names);
+            let candidate = Candidate::stored(core, id, entry, tree, walk.names);
             if evaluator.matches(&self.matcher, &candidate)? == Truth::True
                 && cursor.holds(tree, id, entry.parent())?
-                && walk.view.may_something(Rights::READ, id)
+                && walk.view.may_something(Rights::READ, &candidate)?
             {
                 if self.entries_max > 0 && self.sent >= self.entries_max {
                     let text = "there are more entries than may be returned";

@@ -2,12 +2,13 @@
 
 use super::edit;
 use super::{Request, Stamp, WriteDone, asserted, check_rdn};
-use crate::access::{Rights, Subject};
+use crate::access::{Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::evaluate::Evaluator;
 use crate::failure::{Failure, Result};
+use crate::integrity::Proposed;
 use crate::names::{self, Name};
 use crate::operational::{
     CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
@@ -15,8 +16,9 @@ use crate::operational::{
 use crate::schema::{Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes};
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
-use keyway_store::{Entry, EntryId, Key, View, Write};
+use keyway_store::{Entry, EntryId, Key, Names, View as Tree, Write};
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 /// An add that is ready to be done.
 pub(crate) struct Add {
@@ -26,6 +28,8 @@ pub(crate) struct Add {
     /// Whether its structural classes are one chain.
     pub(crate) is_sound: bool,
     keys: Vec<Key>,
+    /// Ranges of which it is to get a number.
+    numbers: Vec<usize>,
 }
 
 /// Who made the entry.
@@ -62,13 +66,14 @@ impl Add {
         source: Source,
         controls: &RequestControls<'_>,
     ) -> Result<Add> {
-        let request = Request::new(core, subject, dn, Rights::MANAGE, controls)?;
+        let request = Request::new(core, subject, dn, Rights::ADD, controls)?;
         let mut attributes = Attributes::new();
         for (description, values) in given {
             take(core, &mut attributes, description, values, source)?;
         }
         name_values(core, &mut attributes, dn)?;
         complete_classes(&core.schema, &mut attributes)?;
+        let numbers = core.wanted_numbers(&mut attributes);
         let (structural, is_sound) = match source {
             Source::Client => (check_entry(&core.schema, &attributes)?, true),
             Source::Export => check_loosely(&core.schema, &attributes)?,
@@ -77,11 +82,11 @@ impl Add {
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
         stamp(core, &mut attributes, &request.stamp)?;
         let keys = core.indexes.keys(&core.schema, &attributes);
-        Ok(Add { request, attributes, is_sound, keys })
+        Ok(Add { request, attributes, is_sound, keys, numbers })
     }
 
     /// Whether the entry that is there already has all its values, those that a server notes aside.
-    pub fn is_there(&self, core: &Core, view: View<'_>) -> Result<bool> {
+    pub fn is_there(&self, core: &Core, view: Tree<'_>) -> Result<bool> {
         let (_, entry) = self.request.find(view)?;
         let held = entry.to_entry().attributes;
         let schema = &core.schema;
@@ -114,7 +119,7 @@ impl Add {
             None => EntryId::ROOT,
         };
         let rights = request.rights(core);
-        if !rights.may_manage(parent) {
+        if !may_add(core, &rights, view, parent)? {
             return Err(Failure::denied("add entries here"));
         }
         let component = request.component()?;
@@ -124,13 +129,35 @@ impl Add {
         }
         if let Some(matcher) = &request.assertion {
             let text = name.text();
-            let candidate = Candidate::made(&text, &self.attributes);
+            let candidate = Candidate::made(core, &text, &self.attributes);
             asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)?;
         }
-        let entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
-        let id = write.insert(parent, component, &entry, &self.keys)?;
+        let (id, attributes, numbers) = (None, &self.attributes, self.numbers.as_slice());
+        let proposed = Proposed { id, name, was: None, attributes, numbers, rights: &rights };
+        core.check_unique(view, &proposed, |_| true)?;
+        let mut entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
+        let id = if self.numbers.is_empty() {
+            write.insert(parent, component, &entry, &self.keys)?
+        } else {
+            core.give_numbers(write, &self.numbers, &mut entry.attributes)?;
+            let keys = core.indexes.keys(&core.schema, &entry.attributes);
+            write.insert(parent, component, &entry, &keys)?
+        };
         let response_controls = request.post_read(core, write, id)?.into_iter().collect();
         Ok(WriteDone { response_controls })
+    }
+}
+
+/// Whether somebody may add entries below this one.
+pub(super) fn may_add(core: &Core, rights: &View, tree: Tree<'_>, parent: EntryId) -> Result<bool> {
+    let (names, nothing) = (RefCell::new(Names::new()), Attributes::new());
+    match tree.entry(parent)? {
+        Some(entry) => {
+            let candidate = Candidate::stored(core, parent, entry, tree, &names);
+            rights.may_something(Rights::ADD, &candidate)
+        }
+        // Above the top of a naming context.
+        None => rights.may_something(Rights::ADD, &Candidate::made(core, "", &nothing)),
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod add;
 mod delete;
-mod edit;
+pub(crate) mod edit;
 mod modify;
 mod read_entry;
 mod redefine;
@@ -19,7 +19,7 @@ pub(crate) use edit::{describe, keep_once};
 pub(crate) use modify::Modify;
 pub(crate) use rename::Rename;
 
-use crate::access::{Rights, Subject, View};
+use crate::access::{Place as AccessPlace, Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::{Core, Current, Directory};
@@ -90,6 +90,19 @@ impl Operation {
             return redefinition.map(Operation::Redefine);
         }
         Modify::new(core, subject, request, controls).map(Operation::Modify)
+    }
+
+    /// Whether anybody could be in other groups when it is done.
+    pub fn changes_groups(&self, core: &Core) -> bool {
+        let is_membership = |name: &str| core.integrity.is_membership(name);
+        match self {
+            Operation::Add(add) => add.attributes.iter().any(|(name, _)| is_membership(name)),
+            Operation::Modify(modify) => modify.edits.iter().any(|edit| is_membership(&edit.name)),
+            // Groups and their members go by their names.
+            Operation::Delete(_) | Operation::Rename(_) => true,
+            // What a group is may change with the schema.
+            Operation::Redefine(_) => true,
+        }
     }
 
     /// Does it. May be called again if what it did was undone.
@@ -169,20 +182,20 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// Enters it as the last change.
-    fn mark(&self, attributes: &mut Attributes) {
+    pub fn mark(&self, attributes: &mut Attributes) {
         edit::set(attributes, MODIFIERS_NAME, &self.author);
         edit::set(attributes, MODIFY_TIMESTAMP, &self.time);
     }
 }
 
 impl Request {
-    /// Understands name and controls, and refuses a subject without any such right before it
-    /// learns what there is.
+    /// Understands name and controls, and refuses a subject that has none of these rights before
+    /// it learns what there is.
     fn new(
         core: &Core,
         subject: &Subject,
         dn: &str,
-        right: Rights,
+        one_of: Rights,
         controls: &RequestControls<'_>,
     ) -> Result<Request> {
         let name = Name::parse(&core.schema, dn)?;
@@ -190,8 +203,7 @@ impl Request {
         let (context, below) = match names::place(&contexts, &name) {
             Place::Inside { context, below } => (context.clone(), below),
             place => {
-                let data = core.access.view(subject, crate::access::Place::Data);
-                if !data.may_anywhere(right) {
+                if !core.permissions(subject, AccessPlace::Data).may_anywhere(one_of) {
                     return Err(Failure::denied("change this"));
                 }
                 return Err(match place {
@@ -203,7 +215,7 @@ impl Request {
                 });
             }
         };
-        if !core.view(subject, &context).may_anywhere(right) {
+        if !core.permissions(subject, context.place()).may_anywhere(one_of) {
             return Err(Failure::denied("change this"));
         }
         let selection = |wanted: &Option<Vec<&str>>| {
@@ -227,7 +239,7 @@ impl Request {
 
     /// The subject's rights where the entry is.
     fn rights(&self, core: &Core) -> View {
-        core.view(&self.subject, &self.context)
+        core.permissions(&self.subject, self.context.place())
     }
 
     /// The entry that is to be changed.
@@ -252,7 +264,7 @@ impl Request {
     ) -> Result<()> {
         let Some(matcher) = &self.assertion else { return Ok(()) };
         let (rights, names) = (self.rights(core), RefCell::new(Names::new()));
-        let candidate = Candidate::stored(id, entry, write.view(), &names);
+        let candidate = Candidate::stored(core, id, entry, write.view(), &names);
         asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)
     }
 }
@@ -316,6 +328,19 @@ fn check_rdn(schema: &Schema, rdn: &keyway_codec::dn::Rdn) -> Result<()> {
 }
 
 impl Directory {
+    /// Understands a client's write; `None` if it is none.
+    pub(crate) fn prepare(
+        &self,
+        subject: &Subject,
+        op: &Op<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Option<Result<Operation>> {
+        match self.refresh(subject) {
+            Ok(()) => Operation::of(&self.core(), subject, op, controls),
+            Err(failure) => Some(Err(failure)),
+        }
+    }
+
     /// Adds an entry (RFC 4511 § 4.7). The superclasses of its classes and the values of its RDN
     /// are added if they are not given; passwords are hashed.
     ///
@@ -328,7 +353,8 @@ impl Directory {
         request: &AddRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let prepared = Add::new(&self.core(), subject, request, controls);
+        let prepared = self.refresh(subject);
+        let prepared = prepared.and_then(|()| Add::new(&self.core(), subject, request, controls));
         self.carry_out(prepared.map(Operation::Add), None)
     }
 
@@ -339,7 +365,8 @@ impl Directory {
         dn: &str,
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let prepared = Delete::new(&self.core(), subject, dn, controls);
+        let prepared = self.refresh(subject);
+        let prepared = prepared.and_then(|()| Delete::new(&self.core(), subject, dn, controls));
         self.carry_out(prepared.map(Operation::Delete), None)
     }
 
@@ -351,7 +378,9 @@ impl Directory {
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let prepared = Operation::modify(&self.core(), subject, request, controls);
+        let prepared = self.refresh(subject);
+        let prepared =
+            prepared.and_then(|()| Operation::modify(&self.core(), subject, request, controls));
         self.carry_out(prepared, None)
     }
 
@@ -362,7 +391,9 @@ impl Directory {
         request: &ModifyDnRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let prepared = Rename::new(&self.core(), subject, request, controls);
+        let prepared = self.refresh(subject);
+        let prepared =
+            prepared.and_then(|()| Rename::new(&self.core(), subject, request, controls));
         self.carry_out(prepared.map(Operation::Rename), None)
     }
 
@@ -374,7 +405,8 @@ impl Directory {
         hashed: Vec<u8>,
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
-        let prepared = Modify::password(&self.core(), subject, dn, hashed);
+        let prepared = self.refresh(subject);
+        let prepared = prepared.and_then(|()| Modify::password(&self.core(), subject, dn, hashed));
         // It was hashed here, so nothing is left to be taken out of it.
         let submitted = prepared.and_then(|modify| {
             submit(&self.store, &self.current, Operation::Modify(modify), audit)
@@ -439,11 +471,15 @@ fn submit(
     let (sender, receiver) = oneshot::channel();
     let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
     let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
+    let changes_groups = operation.changes_groups(&core);
     let job = move |write: &mut Write<'_>| operation.apply(&core, write);
     // Nobody may be waiting any more: the connection is gone.
     store.submit(job, move |result| {
         if let (Ok(_), Some(next)) = (&result, next) {
             install(&shared, &current, next);
+        }
+        if result.is_ok() && changes_groups {
+            shared.access.groups_changed();
         }
         if let (Ok(_), Some(audit)) = (&result, audit) {
             audit.done();

@@ -2,17 +2,18 @@
 
 use super::unwilling;
 use crate::access::{Place, Rights, Subject};
+use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::limits::SCHEMA_CHANGES_BYTES_MAX;
+use crate::operational::SUBSCHEMA_DN;
 use crate::redefine::Redefinition;
-use crate::schema::{Changes, Composed, Defined, Definition, Origin};
+use crate::schema::{Attributes, Changes, Composed, Defined, Definition, Origin};
 use keyway_codec::description::{
     AttributeTypeDescription, DescriptionError, ObjectClassDescription,
 };
 use keyway_codec::message::{Change, ChangeOperation, ModifyRequest, ResultCode};
-use keyway_store::EntryId;
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
 
@@ -68,11 +69,13 @@ pub(crate) fn redefinition(
 }
 
 fn require_rights(core: &Core, subject: &Subject, request: &ModifyRequest<'_>) -> Result<()> {
-    let view = core.access.view(subject, Place::Subschema);
-    let may = |name: &str| view.may(Rights::WRITE, name, EntryId::ROOT);
+    let rights = core.permissions(subject, Place::Subschema);
+    let (dn, nothing) = (SUBSCHEMA_DN, Attributes::new());
+    let entry = Candidate::made(core, dn, &nothing);
     for change in &request.changes {
         let known = core.schema.attribute(&change.attribute.description);
-        if !may(known.map_or(ATTRIBUTE_TYPES[0], |known| known.name())) {
+        let name = known.map_or(ATTRIBUTE_TYPES[0], |known| known.name());
+        if !rights.may(Rights::WRITE, name, &entry)? {
             return Err(Failure::denied("change the schema"));
         }
     }

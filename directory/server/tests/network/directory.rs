@@ -65,7 +65,7 @@ async fn person(directory: &Directory, dn: &str, more: &[(&str, &str)]) {
 }
 
 async fn add(directory: &Directory, dn: &str, attributes: &[(&str, &str)]) {
-    let administrator = Subject::Administrator { dn: "cn=admin,cn=keyway".into(), id: EntryId(1) };
+    let administrator = Subject::administrator("cn=admin,cn=keyway", EntryId(1));
     let attributes = attributes
         .iter()
         .map(|(description, value)| Attribute {
