@@ -10,6 +10,7 @@ use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MA
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::tls::{self, Clients, ServerKey};
+use keyway_codec::dn::Dn;
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
@@ -19,6 +20,7 @@ use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator};
 use keyway_server::password::limits::{
     ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
+    PASSWORD_BYTES_MAX,
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::Schema;
@@ -148,6 +150,8 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             password_accept: password.accept.iter().map(scheme).collect::<Result<_, _>>()?,
             password_pepper: pepper(&password.pepper)?,
             password_upgrade: password.upgrade,
+            password_policy: policy(&password.policy)?,
+            password_min_length: min_length(&password.min_length)?,
             log: defaults.log,
             clock: defaults.clock,
         },
@@ -271,6 +275,21 @@ fn remember(raw: &raw::Password) -> Result<Remember, Wrong> {
     }
     let age = seconds(&raw.remember_s)?;
     Ok(if raw.remember { Remember { most, age } } else { Remember::NOTHING })
+}
+
+fn policy(dn: &Spanned<String>) -> Result<Option<String>, Wrong> {
+    match dn.get_ref().as_str() {
+        "" => Ok(None),
+        text if Dn::parse(text).is_ok() => Ok(Some(text.to_owned())),
+        text => Err(wrong(dn, format!("\"{text}\" is no DN of an entry of class pwdPolicy"))),
+    }
+}
+
+fn min_length(characters: &Spanned<u32>) -> Result<u32, Wrong> {
+    match *characters.get_ref() {
+        least if least as usize <= PASSWORD_BYTES_MAX => Ok(least),
+        _ => Err(wrong(characters, format!("it must be {PASSWORD_BYTES_MAX} or less"))),
+    }
 }
 
 fn pepper(name: &Spanned<String>) -> Result<Option<String>, Wrong> {
@@ -441,6 +460,8 @@ mod tests {
         assert_eq!(configuration.directory.password_accept, directory.password_accept);
         assert_eq!(configuration.directory.password_upgrade, directory.password_upgrade);
         assert_eq!(configuration.directory.password_pepper, directory.password_pepper);
+        assert_eq!(configuration.directory.password_policy, directory.password_policy);
+        assert_eq!(configuration.directory.password_min_length, directory.password_min_length);
         assert_eq!(configuration.remember, Remember::default());
         assert_eq!(configuration.directory.search_entries_max, directory.search_entries_max);
         assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
@@ -480,6 +501,8 @@ mod tests {
             ("[password]\nremember_max = 0", "line 2: remember_max: it must be 1 or more"),
             ("[password]\nremember_max = 99999999", "line 2: remember_max: it must be 10000000 or"),
             ("[password]\nremember_s = 0", "line 2: remember_s: it must be from 1 to"),
+            ("[password]\npolicy = \"best\"", "line 2: policy: \"best\" is no DN of an entry"),
+            ("[password]\nmin_length = 1025", "line 2: min_length: it must be 1024 or less"),
             ("[password]\npepper = \"Cayenne\"", "line 2: pepper: a key's name has lower-case"),
             ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"stderr\""),
             ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),

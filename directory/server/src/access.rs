@@ -4,6 +4,8 @@
 //! A rule only ever grants. That keeps a table readable: what a subject may do is the union of the
 //! rules that speak of him, in any order.
 
+use crate::directory::USER_PASSWORD;
+use crate::policy::HISTORY;
 use crate::schema::Schema;
 use keyway_store::EntryId;
 use std::fmt;
@@ -295,6 +297,10 @@ fn expand(names: &[String], schema: &Schema) -> Result<Vec<String>, String> {
         let attribute = schema.attribute(name).ok_or_else(|| name.clone())?;
         let family = schema.family(attribute);
         expanded.extend(family.map(|member| member.name().to_owned()));
+        // Earlier passwords are as secret as the one there is.
+        if attribute.name() == USER_PASSWORD {
+            expanded.push(HISTORY.to_owned());
+        }
     }
     Ok(expanded)
 }

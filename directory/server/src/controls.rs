@@ -8,10 +8,14 @@ use keyway_codec::controls::{
     ReadRequest,
 };
 use keyway_codec::message::{Control, ResultCode, tag};
+use keyway_codec::password_policy::{
+    ACCOUNT_USABILITY, AccountUsability, PASSWORD_POLICY, PasswordError, PasswordPolicyResponse,
+};
 
 /// The controls that `supportedControl` names. ManageDsaIT is taken and not among them: no entry here
 /// is a referral, so that it changes nothing, and who looks for it wants to manage some.
-pub const SUPPORTED: &[&str] = &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ];
+pub const SUPPORTED: &[&str] =
+    &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ, PASSWORD_POLICY, ACCOUNT_USABILITY];
 
 /// What the controls of one request say. Only those that fit its operation are set.
 #[derive(Debug, Default)]
@@ -24,6 +28,10 @@ pub struct RequestControls<'a> {
     pub pre_read: Option<Vec<&'a str>>,
     /// Return these attributes as they are afterwards (RFC 4527); add, modify and modify DN.
     pub post_read: Option<Vec<&'a str>>,
+    /// Say what the password policy has to say; all that have an answer.
+    pub password_policy: bool,
+    /// Say of each entry whether somebody could bind as it; searches.
+    pub account_usability: bool,
 }
 
 impl<'a> RequestControls<'a> {
@@ -73,6 +81,8 @@ impl<'a> RequestControls<'a> {
             POST_READ => {
                 self.post_read = Some(ReadRequest::decode(required()?).map_err(malformed)?.0);
             }
+            PASSWORD_POLICY => self.password_policy = true,
+            ACCOUNT_USABILITY => self.account_usability = true,
             // ManageDsaIT: entries are treated as entries in any case. Some clients send an empty
             // value with it where RFC 3296 has none; it means nothing.
             _ => {}
@@ -91,6 +101,25 @@ pub struct ResponseControl {
 }
 
 impl ResponseControl {
+    /// What the password policy has to say.
+    pub(crate) fn policy(response: PasswordPolicyResponse) -> Self {
+        let mut value = Vec::new();
+        response.encode(&mut value);
+        ResponseControl { oid: PASSWORD_POLICY, value }
+    }
+
+    /// The same of an error, or of none.
+    pub(crate) fn policy_error(error: Option<PasswordError>) -> Self {
+        ResponseControl::policy(PasswordPolicyResponse { warning: None, error })
+    }
+
+    /// Whether somebody could bind.
+    pub(crate) fn usability(usability: AccountUsability) -> Self {
+        let mut value = Vec::new();
+        usability.encode(&mut value);
+        ResponseControl { oid: ACCOUNT_USABILITY, value }
+    }
+
     pub(crate) fn as_control(&self) -> Control<'_> {
         Control { oid: self.oid, critical: false, value: Some((&self.value).into()) }
     }
@@ -100,7 +129,8 @@ impl ResponseControl {
 fn fits(request: u8, oid: &str) -> bool {
     use tag::*;
     match oid {
-        PAGED_RESULTS => request == SEARCH_REQUEST,
+        PAGED_RESULTS | ACCOUNT_USABILITY => request == SEARCH_REQUEST,
+        PASSWORD_POLICY => !matches!(request, UNBIND_REQUEST | ABANDON_REQUEST),
         ASSERTION => matches!(
             request,
             SEARCH_REQUEST

@@ -8,6 +8,7 @@ use crate::log::Log;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
 use crate::operational;
 use crate::password::Passwords;
+use crate::policy::{self, Account, Policies, Policy, Status};
 use crate::schema::{Schema, SchemaError};
 use crate::search::Cookies;
 use crate::settings::Settings;
@@ -46,6 +47,7 @@ pub(crate) struct Core {
     pub passwords: Passwords,
     pub upgrade_passwords: AtomicBool,
     pub upgrades: Upgrades,
+    pub policies: Policies,
     pub engine: Engine,
     pub cookies: Cookies,
     pub search_entries_max: AtomicU32,
@@ -106,6 +108,15 @@ pub struct Credentials {
     pub dn: String,
     /// Its stored passwords.
     pub passwords: Vec<Vec<u8>>,
+    pub(crate) account: Account,
+    pub(crate) policy: Arc<Policy>,
+}
+
+impl Credentials {
+    /// What the account is good for now.
+    pub(crate) fn status(&self, now: u64) -> Status {
+        self.account.status(&self.policy, now)
+    }
 }
 
 impl Directory {
@@ -128,6 +139,10 @@ impl Directory {
             passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
+            policies: Policies::new(
+                settings.password_policy.as_deref(),
+                settings.password_min_length,
+            ),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
             search_entries_max: settings.search_entries_max.into(),
             search_time_max_s: settings.search_time_max_s.into(),
@@ -158,6 +173,7 @@ impl Directory {
         self.check_pepper(settings)?;
         core.access.replace(&settings.rules, &core.schema).map_err(unknown_attribute)?;
         set_policy(&core.passwords, settings);
+        core.policies.set(settings.password_policy.as_deref(), settings.password_min_length);
         core.upgrade_passwords.store(settings.password_upgrade, Ordering::Relaxed);
         core.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
         core.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
@@ -270,6 +286,39 @@ impl Directory {
 
     /// The same for a name that has been understood.
     pub(crate) fn credentials_of(&self, name: &Name) -> Result<Option<Credentials>> {
+        let pending = &self.core.policies.pending;
+        loop {
+            let written = pending.written();
+            let found = self.stored_credentials(name)?.map(|mut found| {
+                if let Subject::User { id, .. } = found.subject {
+                    found.account = pending.apply(&found.policy, id, found.account);
+                }
+                found
+            });
+            // What was written meanwhile is in neither of the two.
+            if pending.written() == written {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Whether the password policy lets a subject do nothing before it has changed its password. Where
+    /// that cannot be known it does not.
+    pub(crate) fn must_change(&self, subject: &Subject) -> bool {
+        let Some(dn) = subject.dn() else { return false };
+        match self.credentials(dn) {
+            Ok(Some(found)) => found.status(policy::micros(self.core.now())).reset,
+            _ => true,
+        }
+    }
+
+    /// Whether a DN is that of a subject's own entry.
+    pub(crate) fn is_entry_of(&self, subject: &Subject, dn: &str) -> bool {
+        let found = self.credentials(dn).ok().flatten();
+        found.is_some_and(|found| found.subject.id() == subject.id())
+    }
+
+    fn stored_credentials(&self, name: &Name) -> Result<Option<Credentials>> {
         let core = &*self.core;
         let contexts = core.contexts();
         let Place::Inside { context, below } = names::place(&contexts, name) else {
@@ -289,7 +338,16 @@ impl Directory {
             true => Subject::Administrator { dn: dn.as_str().into(), id },
             false => Subject::User { dn: dn.as_str().into(), id },
         };
-        Ok(Some(Credentials { subject, dn, passwords }))
+        // No policy is the server's own entries': whoever mends things has to get in.
+        let (policy, account) = match context.is_system {
+            true => (Arc::new(Policy::NONE), Account::default()),
+            false => {
+                let own = policy::subentry(&entry);
+                let policy = core.policies.of(core, view, Some(read.version()), own)?;
+                (policy, Account::read(&core.schema, &entry))
+            }
+        };
+        Ok(Some(Credentials { subject, dn, passwords, account, policy }))
     }
 
     /// Whether the subject may set the password of this entry.

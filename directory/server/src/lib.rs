@@ -33,6 +33,7 @@ pub mod network;
 mod operational;
 pub mod password;
 mod plan;
+mod policy;
 mod rootdse;
 pub mod schema;
 mod search;

@@ -53,6 +53,8 @@ pub struct Password {
     pub passes: Spanned<u32>,
     pub lanes: Spanned<u32>,
     pub upgrade: bool,
+    pub policy: Spanned<String>,
+    pub min_length: Spanned<u32>,
     pub accept: Vec<Spanned<String>>,
     pub remember: bool,
     pub remember_max: Spanned<u64>,

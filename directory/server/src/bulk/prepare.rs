@@ -21,19 +21,12 @@ const POOL_PAUSE: Duration = Duration::from_millis(2);
 const CONTAINERS: &[&str] =
     &["country", "dcObject", "domain", "locality", "organization", "organizationalUnit"];
 
-/// Attributes that mean something only to the server that wrote them. They are left out. What
-/// locks an account is not among them: to leave that out would unlock it.
+/// Attributes that mean something only to the server that wrote them. They are left out.
 const LEFT_OUT: &[&str] = &[
     // OpenLDAP
     "contextCSN",
     "entryCSN",
     "memberOf",
-    "pwdChangedTime",
-    "pwdFailureTime",
-    "pwdGraceUseTime",
-    "pwdHistory",
-    "pwdLastSuccess",
-    "pwdPolicySubentry",
     // 389 Directory Server
     "aci",
     "entryId",

@@ -1,11 +1,16 @@
 //! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
 use super::conversation::{Answer, Conversation};
+use crate::controls::ResponseControl;
 use crate::failure::{Failure, Result};
 use crate::names::Name;
 use crate::password::{self, Check, Verdict};
+use crate::policy::{Age, Event, Lock, Status, micros};
 use crate::{ADMINISTRATOR_DN, Attempt, Credentials, Directory, Subject};
-use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode};
+use keyway_codec::message::{
+    Authentication, BindRequest, BindResponse, LdapResult, Op, ResultCode,
+};
+use keyway_codec::password_policy::{PasswordError, PasswordPolicyResponse, PasswordWarning};
 use keyway_codec::sasl::{Identity, Plain};
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -25,49 +30,182 @@ struct Claim {
     /// The entry; `None` if there is no such one.
     found: Option<Credentials>,
     password: Zeroizing<Vec<u8>>,
+    /// Since when this source is known to have the right password, in microseconds since 1970.
+    trusted_since: Option<u64>,
+}
+
+/// How a bind ended.
+pub(super) struct Bound {
+    pub result: LdapResult<'static>,
+    /// Who it is.
+    pub subject: Option<Subject>,
+    /// He may do nothing else before he has changed his password.
+    pub must_change: bool,
+    /// What the password policy has to say.
+    pub policy: PasswordPolicyResponse,
+}
+
+impl Bound {
+    fn of(result: impl Into<LdapResult<'static>>, subject: Option<Subject>) -> Bound {
+        let (must_change, policy) = (false, PasswordPolicyResponse::default());
+        Bound { result: result.into(), subject, must_change, policy }
+    }
+
+    /// Nobody, without a word of why.
+    fn refused() -> Bound {
+        Bound::of(LdapResult::new(ResultCode::InvalidCredentials, ""), None)
+    }
+
+    /// The same, and why for those who ask by control: the password was right.
+    fn refused_by_policy(error: PasswordError) -> Bound {
+        let mut bound = Bound::refused();
+        bound.policy.error = Some(error);
+        bound
+    }
 }
 
 impl Claim {
     /// The bind's result, which does not say what was wrong, and who it is.
-    fn end(
-        self,
-        verdict: Result<Verdict, password::Error>,
-    ) -> (LdapResult<'static>, Option<Subject>) {
-        match (verdict, self.found) {
-            (Ok(Verdict::Right { outdated }), Some(found)) => {
-                let upgrade = outdated.and_then(|outdated| {
-                    self.directory.upgrade_password(&found, outdated, self.password)
-                });
-                if let Some(upgrade) = upgrade {
-                    tokio::spawn(upgrade);
-                }
-                (LdapResult::success(), Some(found.subject))
+    fn end(mut self, verdict: Result<Verdict, password::Error>) -> Bound {
+        let verdict = match verdict {
+            Ok(verdict) => verdict,
+            Err(error) => return Bound::of(Failure::from(error), None),
+        };
+        let Some(found) = self.found.take() else { return Bound::refused() };
+        let now = micros(self.directory.core.now());
+        let status = found.status(now);
+        match verdict {
+            Verdict::Wrong => {
+                self.note_failure(&found, &status, now);
+                Bound::refused()
             }
-            (Ok(_), _) => (LdapResult::new(ResultCode::InvalidCredentials, ""), None),
-            (Err(error), _) => (Failure::from(error).into(), None),
+            Verdict::Right { outdated } => {
+                let bound = self.right(&found, &status, now);
+                if bound.subject.is_some() {
+                    self.upgrade(&found, outdated);
+                }
+                bound
+            }
+        }
+    }
+
+    /// A wrong password counts where that may lock the account, until nobody is told any more.
+    fn note_failure(&self, found: &Credentials, status: &Status, now: u64) {
+        let counts = matches!(status.lock, None | Some(Lock::Failures { told: true, .. }));
+        if let (true, true, Some(id)) = (counts, found.policy.locks(), found.subject.id()) {
+            self.directory.note(id, Event::Failure(now));
+        }
+    }
+
+    /// What a right password is good for.
+    fn right(&self, found: &Credentials, status: &Status, now: u64) -> Bound {
+        if is_shut(status, self.trusted_since) {
+            return Bound::refused_by_policy(PasswordError::AccountLocked);
+        }
+        let mut bound = Bound::of(LdapResult::success(), Some(found.subject.clone()));
+        if let Age::Expired { grace_left: 0 } = status.age {
+            return Bound::refused_by_policy(PasswordError::PasswordExpired);
+        }
+        let warning_s = found.policy.expire_warning_s;
+        let seconds = |seconds| u32::try_from(seconds).unwrap_or(i32::MAX as u32);
+        bound.policy.warning = match status.age {
+            Age::Expired { grace_left } => Some(PasswordWarning::GraceLeft(seconds(grace_left - 1))),
+            Age::ExpiresIn(left) if left <= warning_s => {
+                Some(PasswordWarning::ExpiresIn(seconds(left)))
+            }
+            _ => None,
+        };
+        if status.reset {
+            bound.must_change = true;
+            bound.policy.error = Some(PasswordError::ChangeAfterReset);
+        }
+        self.note_success(found, status, now);
+        bound
+    }
+
+    /// Nothing is noted of most binds.
+    fn note_success(&self, found: &Credentials, status: &Status, now: u64) {
+        let account = &found.account;
+        let grace = matches!(status.age, Age::Expired { .. });
+        // A lock that holds all others holds after its owner was let through.
+        let clears = status.lock.is_none() && account.has_failed();
+        let notes = found.policy.max_idle_s > 0 && account.success_is_old(&found.policy, now);
+        if let (true, Some(id)) = (grace || clears || notes, found.subject.id()) {
+            self.directory.note(id, Event::Success { now, clears, grace, notes });
+        }
+    }
+
+    fn upgrade(self, found: &Credentials, outdated: Option<usize>) {
+        let upgrade = outdated.and_then(|outdated| {
+            self.directory.upgrade_password(found, outdated, self.password)
+        });
+        if let Some(upgrade) = upgrade {
+            tokio::spawn(upgrade);
+        }
+    }
+
+    /// Looks again at an account that others may have locked while its password was derived.
+    fn look_again(&mut self) {
+        let Some(found) = self.found.as_ref().filter(|found| found.policy.locks()) else { return };
+        if let Ok(Some(found)) = self.directory.credentials(&found.dn) {
+            self.found = Some(found);
         }
     }
 }
 
+/// Whether an account is closed to a source that is known to have its password since then, if it is.
+///
+/// What strangers did does not lock out who was there before them: his password is compared, and a
+/// source that fails itself is a stranger (see [`Passwords::trusted_ms`](crate::password::Passwords)).
+fn is_shut(status: &Status, trusted_since: Option<u64>) -> bool {
+    match status.lock {
+        None => false,
+        Some(Lock::Deliberate) => true,
+        Some(Lock::Failures { since, .. }) => trusted_since.is_none_or(|trusted| trusted >= since),
+    }
+}
+
 impl Conversation {
-    /// A bind that was received when no other request is under way.
-    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>) {
+    /// A bind that was received when no other request is under way. `asks` says whether the password
+    /// policy control was given.
+    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: bool) {
         match self.authenticate(request) {
-            Ok(Outcome::Known(subject)) => self.bound(id, LdapResult::success(), Some(subject)),
+            Ok(Outcome::Known(subject)) => {
+                self.bound(id, Bound::of(LdapResult::success(), Some(subject)), asks);
+            }
             Ok(Outcome::Checking(Check::Known(verdict), claim)) => {
                 self.trying = Some(claim.attempt);
-                let (result, subject) = claim.end(Ok(verdict));
-                self.bound(id, result, subject);
+                self.bound(id, claim.end(Ok(verdict)), asks);
             }
-            Ok(Outcome::Checking(Check::Pending(pending), claim)) => {
+            Ok(Outcome::Checking(Check::Pending(pending), mut claim)) => {
                 self.trying = Some(claim.attempt);
                 self.wait_for_bind(id, async move {
-                    let (result, subject) = claim.end(pending.await);
-                    Answer::Bind { result, subject }
+                    let verdict = pending.await;
+                    claim.look_again();
+                    Answer::Bind(Box::new(claim.end(verdict)), asks)
                 });
             }
-            Err(failure) => self.bound(id, failure.into(), None),
+            Err(failure) => self.bound(id, Bound::of(failure, None), asks),
         }
+    }
+
+    /// Ends a bind: the session is the subject's from here on, or stays anonymous.
+    pub(super) fn bound(&mut self, id: u32, bound: Bound, asks: bool) {
+        let Bound { result, subject, must_change, policy } = bound;
+        if let Some(attempt) = self.trying.take() {
+            match result.code {
+                ResultCode::Success => self.standing.ended(&attempt, true),
+                ResultCode::InvalidCredentials => self.standing.ended(&attempt, false),
+                // It was not tried.
+                _ => {}
+            }
+        }
+        if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
+            (self.subject, self.must_change) = (subject, must_change);
+        }
+        let controls: Vec<_> = asks.then(|| ResponseControl::policy(policy)).into_iter().collect();
+        let op = Op::BindResponse(BindResponse { result, server_sasl_credentials: None });
+        self.put(id, op, &controls);
     }
 
     fn authenticate(&self, request: &BindRequest<'_>) -> Result<Outcome> {
@@ -173,6 +311,11 @@ impl Conversation {
                 "the configuration does not name this certificate as the administrator's",
             ));
         }
+        // No password is at stake, but whoever is disabled is so by any means.
+        let now = micros(directory.core.now());
+        if found.status(now).lock == Some(Lock::Deliberate) {
+            return Err(Failure::new(ResultCode::InvalidCredentials, "the account is disabled"));
+        }
         let authorization = std::str::from_utf8(credentials.unwrap_or_default());
         let itself = match authorization {
             Ok("") => true,
@@ -217,11 +360,25 @@ impl Conversation {
         let directory = self.shared.directory.clone();
         let passwords = &directory.core.passwords;
         let attempt = passwords.attempt(self.from, asked, self.standing);
-        let values = found.as_ref().map_or(&[][..], |found| &found.passwords);
         let password = Zeroizing::new(password.to_vec());
         let entry = found.as_ref().and_then(|found| found.subject.id());
+        let now = micros(directory.core.now());
+        let trusted_since = match &found {
+            Some(found) if found.policy.locks() => passwords.trusted_ms(&attempt),
+            _ => None,
+        };
+        let trusted_since = trusted_since.map(|ms| now.saturating_sub(ms * 1_000));
+        // Of an account that is as good as not there no password is compared. It takes as long.
+        let is_there = |found: &&Credentials| {
+            let status = found.status(now);
+            let told = !matches!(status.lock, Some(Lock::Failures { told: false, .. }));
+            told || !is_shut(&status, trusted_since)
+        };
+        let compared = found.as_ref().filter(is_there);
+        let values = compared.map_or(&[][..], |found| &found.passwords);
         let check = passwords.check(attempt, entry, password.clone(), values)?;
-        Ok(Outcome::Checking(check, Claim { attempt, directory, found, password }))
+        let claim = Claim { attempt, directory, found, password, trusted_since };
+        Ok(Outcome::Checking(check, claim))
     }
 
     /// An identity in a form in which equal ones are equal, whether or not anybody has it: the

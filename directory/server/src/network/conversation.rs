@@ -7,6 +7,7 @@
 
 use super::administrator::FINGERPRINT_BYTES;
 use super::answer::Outbox;
+use super::bind::Bound;
 use super::budget::Share;
 use super::extended;
 use super::journal::{Journal, Origin};
@@ -16,16 +17,17 @@ use super::limits::{
 };
 use super::{Settings, Shared};
 use crate::controls::{RequestControls, ResponseControl};
+use crate::directory::USER_PASSWORD;
 use crate::log::Change;
+use crate::schema::base;
 use crate::write::Operation;
 use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use keyway_codec::DecodeError;
 use keyway_codec::ber::announced;
-use keyway_codec::message::{
-    BindResponse, ExtendedResponse, LdapResult, Message, Op, ResultCode, tag,
-};
+use keyway_codec::message::{ExtendedResponse, LdapResult, Message, Op, ResultCode, tag};
+use keyway_codec::password_policy::PasswordError;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::net::IpAddr;
@@ -86,6 +88,8 @@ pub(super) struct Conversation {
     pub(super) from: IpAddr,
     pub(super) channel: Channel,
     pub(super) subject: Subject,
+    /// The password policy lets it do nothing before it has changed its password.
+    pub(super) must_change: bool,
     pub(super) outbox: Outbox,
     pub(super) journal: Journal,
     pub(super) ending: Option<Ending>,
@@ -130,12 +134,12 @@ struct Finished {
 
 /// What it came to.
 pub(super) enum Answer {
-    /// A write.
-    Write { request: u8, result: Result<WriteDone, Failure> },
-    /// A bind; the subject is the one it was for.
-    Bind { result: LdapResult<'static>, subject: Option<Subject> },
-    /// An extended operation.
-    Extended { result: LdapResult<'static>, value: Option<Zeroizing<Vec<u8>>> },
+    /// A write, and whether the password policy is to have a say.
+    Write { request: u8, result: Result<WriteDone, Failure>, asks: bool },
+    /// A bind, likewise.
+    Bind(Box<Bound>, bool),
+    /// An extended operation, likewise.
+    Extended { result: Result<Option<Zeroizing<Vec<u8>>>, Failure>, asks: bool },
 }
 
 impl Conversation {
@@ -148,6 +152,7 @@ impl Conversation {
             from: origin.peer.ip(),
             channel,
             subject: Subject::Anonymous,
+            must_change: false,
             outbox: Outbox::default(),
             journal: Journal::new(origin),
             ending: None,
@@ -332,6 +337,7 @@ impl Conversation {
     fn forget_subject_before(&mut self, request: u8) {
         if request == tag::BIND_REQUEST {
             self.subject = Subject::Anonymous;
+            self.must_change = false;
         }
     }
 
@@ -360,15 +366,39 @@ impl Conversation {
             );
             return self.answer(message.id, request, result, &[]);
         }
+        if self.must_change && self.is_withheld(&message.op) {
+            let asks = controls.password_policy;
+            return self.fail(message.id, request, extended::must_change(), asks);
+        }
         self.perform(message.id, &message.op, &controls);
+    }
+
+    /// Whether an operation has to wait until the password is changed.
+    fn is_withheld(&mut self, op: &Op<'_>) -> bool {
+        let needed = match op {
+            Op::BindRequest(_) | Op::AbandonRequest(_) => true,
+            Op::ModifyRequest(modify) => {
+                let mut changes = modify.changes.iter();
+                changes.all(|change| base(&change.attribute.description) == USER_PASSWORD)
+                    && self.shared.directory.is_entry_of(&self.subject, modify.dn)
+            }
+            Op::ExtendedRequest(request) => extended::changes_password(request),
+            _ => false,
+        };
+        if !needed {
+            // It may have been changed meanwhile.
+            self.must_change = self.shared.directory.must_change(&self.subject);
+        }
+        !needed && self.must_change
     }
 
     fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>) {
         let (directory, subject) = (self.shared.directory.clone(), self.subject.clone());
         let (request, announced) = (op.tag(), self.announced());
+        let asks = controls.password_policy;
         match op {
-            Op::BindRequest(bind) => self.bind(id, bind),
-            Op::ExtendedRequest(extended) => self.extended(id, extended),
+            Op::BindRequest(bind) => self.bind(id, bind, asks),
+            Op::ExtendedRequest(extended) => self.extended(id, extended, asks),
             Op::AbandonRequest(target) => self.abandon(*target),
             Op::SearchRequest(search) => {
                 match directory.search(&subject, search, controls, announced) {
@@ -377,17 +407,21 @@ impl Conversation {
                 }
             }
             Op::CompareRequest(compare) => {
-                let result = match directory.compare(&subject, compare, controls, announced) {
-                    Ok(true) => LdapResult::new(ResultCode::CompareTrue, ""),
-                    Ok(false) => LdapResult::new(ResultCode::CompareFalse, ""),
-                    Err(failure) => failure.into(),
+                let code = match directory.compare(&subject, compare, controls, announced) {
+                    Ok(true) => ResultCode::CompareTrue,
+                    Ok(false) => ResultCode::CompareFalse,
+                    Err(failure) => return self.fail(id, request, failure, asks),
                 };
-                self.answer(id, request, result, &[]);
+                let controls = policy_control(asks, None);
+                self.answer(id, request, LdapResult::new(code, ""), &controls);
             }
             _ => match Operation::of(&directory.core, &subject, op, controls) {
                 Some(operation) => {
                     let audit = self.journal.change(id, &subject, || Change::of(op));
-                    self.start_write(id, request, directory.carry_out(operation, audit));
+                    let write = directory.carry_out(operation, self.from, audit);
+                    self.wait_for(id, async move {
+                        Answer::Write { request, result: write.await, asks }
+                    });
                 }
                 None => {
                     let why = "a response cannot be sent to a server";
@@ -450,15 +484,6 @@ impl Conversation {
         stepped
     }
 
-    fn start_write(
-        &mut self,
-        id: u32,
-        request: u8,
-        write: impl Future<Output = Result<WriteDone, Failure>> + Send + 'static,
-    ) {
-        self.wait_for(id, async move { Answer::Write { request, result: write.await } });
-    }
-
     /// Answers when `work` is done.
     pub(super) fn wait_for(
         &mut self,
@@ -501,48 +526,45 @@ impl Conversation {
         self.waiting_bytes -= request_bytes;
         // It becomes less.
         self.hold(self.unread_bytes);
-        if let Answer::Bind { .. } = &answer {
+        if let Answer::Bind(..) = &answer {
             self.binding = false;
         }
         let position = self.wanted.iter().position(|wanted| *wanted == ticket);
         let Some(position) = position else { return };
         let Ticket { id, .. } = self.wanted.swap_remove(position);
         match answer {
-            Answer::Write { request, result: Ok(done) } => {
+            Answer::Write { request, result: Ok(mut done), asks } => {
+                done.response_controls.extend(policy_control(asks, None));
                 self.answer(id, request, LdapResult::success(), &done.response_controls);
             }
-            Answer::Write { request, result: Err(failure) } => {
-                self.answer(id, request, failure.into(), &[]);
+            Answer::Write { request, result: Err(failure), asks } => {
+                self.fail(id, request, failure, asks);
             }
-            Answer::Bind { result, subject } => self.bound(id, result, subject),
-            Answer::Extended { result, value } => self.answer_extended(id, result, value),
+            Answer::Bind(bound, asks) => self.bound(id, *bound, asks),
+            Answer::Extended { result, asks } => self.answer_extended(id, result, asks),
         }
     }
 
-    /// Ends a bind: the session is the subject's from here on, or stays anonymous.
-    pub(super) fn bound(&mut self, id: u32, result: LdapResult<'_>, subject: Option<Subject>) {
-        if let Some(attempt) = self.trying.take() {
-            match result.code {
-                ResultCode::Success => self.standing.ended(&attempt, true),
-                ResultCode::InvalidCredentials => self.standing.ended(&attempt, false),
-                // It was not tried.
-                _ => {}
-            }
-        }
-        if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
-            self.subject = subject;
-        }
-        self.put(id, Op::BindResponse(BindResponse { result, server_sasl_credentials: None }), &[]);
-    }
-
+    /// Answers an extended operation; `asks` says whether the password policy has a say.
     pub(super) fn answer_extended(
         &mut self,
         id: u32,
-        result: LdapResult<'_>,
-        value: Option<Zeroizing<Vec<u8>>>,
+        result: Result<Option<Zeroizing<Vec<u8>>>, Failure>,
+        asks: bool,
     ) {
+        let value = match result {
+            Ok(value) => value,
+            Err(failure) => return self.fail(id, tag::EXTENDED_REQUEST, failure, asks),
+        };
         let value = value.as_ref().map(|value| value.as_slice().into());
-        self.put(id, Op::ExtendedResponse(ExtendedResponse { result, oid: None, value }), &[]);
+        let response = ExtendedResponse { result: LdapResult::success(), oid: None, value };
+        self.put(id, Op::ExtendedResponse(response), &policy_control(asks, None));
+    }
+
+    /// Answers a request with a failure; `asks` says whether the password policy has a say.
+    pub(super) fn fail(&mut self, id: u32, request: u8, failure: Failure, asks: bool) {
+        let controls = policy_control(asks, failure.password);
+        self.answer(id, request, failure.into(), &controls);
     }
 
     /// Answers a request by its identifier octet, if it is one that has an answer.
@@ -558,7 +580,7 @@ impl Conversation {
         }
     }
 
-    fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
+    pub(super) fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
         self.shared.meters.answer(&op);
         self.journal.answered(id, &op, &self.subject);
         self.outbox.answer(id, op, controls);
@@ -618,4 +640,9 @@ impl Conversation {
         self.channel = channel;
         self.ending = None;
     }
+}
+
+/// What the password policy says, if it is asked.
+fn policy_control(asks: bool, error: Option<PasswordError>) -> Vec<ResponseControl> {
+    asks.then(|| ResponseControl::policy_error(error)).into_iter().collect()
 }

@@ -169,6 +169,9 @@ impl Server {
             self.registry.abort_all();
             self.registry.emptied().await;
         }
+        // It waits for the disk.
+        let directory = self.shared.directory.clone();
+        let _ = tokio::task::spawn_blocking(move || directory.write_pending()).await;
     }
 }
 

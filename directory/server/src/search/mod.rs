@@ -21,16 +21,17 @@ pub(crate) use write::encode_entry;
 use crate::access::{self, Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::ResponseControl;
-use crate::directory::{Core, Directory};
+use crate::directory::{Core, Directory, USER_PASSWORD};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
 use crate::filter::Matcher;
 use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::plan::Source;
+use crate::policy::{Account, LOCKED_TIME, micros, subentry};
 use crate::schema::Attributes;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, ResultCode, Scope};
-use keyway_store::{EntryId, Key, Names, View as Tree};
+use keyway_store::{EntryId, EntryRef, Key, Names, View as Tree};
 use page::Position;
 use std::cell::RefCell;
 use std::time::SystemTime;
@@ -47,6 +48,8 @@ pub struct Search {
     sent: u32,
     deadline: Option<SystemTime>,
     page: Option<Page>,
+    /// Each entry comes with its account's usability.
+    shows_usability: bool,
     is_long: bool,
 }
 
@@ -234,9 +237,14 @@ impl Search {
                         None => return Ok(Pause::PageFull(cursor.after)),
                     }
                 }
+                let usability = match self.shows_usability {
+                    true => walk.usability(id, &entry)?,
+                    false => None,
+                };
+                let control = usability.as_ref().map(ResponseControl::as_control);
                 let mut writer = EntryWriter::begin(out, walk.message_id, candidate.dn()?);
                 match encode_entry(&mut writer, &candidate, &mut filtered) {
-                    Ok(()) => writer.finish(&[]),
+                    Ok(()) => writer.finish(control.as_slice()),
                     Err(failure) => {
                         writer.discard();
                         return Err(failure);
@@ -259,6 +267,23 @@ struct Walk<'a> {
     message_id: u32,
     /// Length of the output at which the budget is used up.
     end: usize,
+}
+
+impl Walk<'_> {
+    /// Whether somebody could bind as an entry that has a password, for those who may read what it
+    /// follows from.
+    fn usability(&self, id: EntryId, entry: &EntryRef<'_>) -> Result<Option<ResponseControl>> {
+        let core = self.core;
+        if !entry.has(USER_PASSWORD) || !self.view.may(Rights::READ, LOCKED_TIME, id) {
+            return Ok(None);
+        }
+        let policy = core.policies.of(core, self.tree, None, subentry(entry))?;
+        let account = Account::read(&core.schema, entry);
+        let account = core.policies.pending.apply(&policy, id, account);
+        let now = micros(core.now());
+        let usability = account.status(&policy, now).usability(now);
+        Ok(Some(ResponseControl::usability(usability)))
+    }
 }
 
 impl Cursor {

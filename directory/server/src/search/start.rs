@@ -77,6 +77,7 @@ impl Directory {
             sent,
             deadline: bounds.deadline,
             page,
+            shows_usability: controls.account_usability && place == access::Place::Data,
             is_long: false,
         })
     }

@@ -5,13 +5,14 @@ use super::{Request, Stamp, WriteDone, asserted, check_rdn};
 use crate::access::{Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::Core;
+use crate::directory::{Core, USER_PASSWORD};
 use crate::evaluate::Evaluator;
 use crate::failure::{Failure, Result};
 use crate::names::{self, Name};
 use crate::operational::{
     CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
 };
+use crate::policy::CHANGED_TIME;
 use crate::schema::{Attributes, OBJECT_CLASS, check_entry, complete_classes};
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
@@ -20,10 +21,10 @@ use std::borrow::Cow;
 
 /// An add that is ready to be done.
 pub(crate) struct Add {
-    request: Request,
+    pub(super) request: Request,
     /// The whole entry, operational attributes included.
     pub(super) attributes: Attributes,
-    keys: Vec<Key>,
+    pub(super) keys: Vec<Key>,
 }
 
 /// Who made the entry.
@@ -70,6 +71,10 @@ impl Add {
         let structural = check_entry(&core.schema, &attributes)?.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
         stamp(core, &mut attributes, &request.stamp)?;
+        // Of a password that comes from elsewhere it is not known.
+        if source == Source::Client && edit::values(&attributes, USER_PASSWORD).is_some() {
+            edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
+        }
         let keys = core.indexes.keys(&core.schema, &attributes);
         Ok(Add { request, attributes, keys })
     }

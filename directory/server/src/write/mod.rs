@@ -11,6 +11,7 @@ mod read_entry;
 mod rename;
 mod secret;
 mod upgrade;
+mod vet;
 
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
@@ -28,15 +29,19 @@ use crate::filter::Matcher;
 use crate::log::Audit;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
+use crate::policy::micros;
 use crate::schema::{Attributes, Schema};
 use crate::search::Selection;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, ResultCode};
 use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
 pub(crate) use secret::{Giver, Secrets, hashed_already};
 use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 pub(crate) use upgrade::Upgrades;
+use vet::Old;
+pub(crate) use vet::Vetting;
 
 /// What a write that was done answers.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +112,8 @@ pub(crate) struct Request {
     pub below: usize,
     /// Who does it and when, as the entry will say.
     pub stamp: Stamp,
+    /// When, in microseconds since 1970.
+    pub now: u64,
     pub assertion: Option<Matcher>,
     pub pre_read: Option<Selection>,
     pub post_read: Option<Selection>,
@@ -168,6 +175,7 @@ impl Request {
                 author: subject.dn().unwrap_or_default().to_owned(),
                 time: core.timestamp(),
             },
+            now: micros(core.now()),
             assertion: controls.assertion.as_ref().map(|one| Matcher::new(&core.schema, one)),
             pre_read: selection(&controls.pre_read),
             post_read: selection(&controls.post_read),
@@ -264,6 +272,9 @@ fn check_rdn(schema: &Schema, rdn: &keyway_codec::dn::Rdn) -> Result<()> {
     Ok(())
 }
 
+/// Where a change comes from that came over no connection.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 impl Directory {
     /// Adds an entry (RFC 4511 § 4.7). The superclasses of its classes and the values of its RDN
     /// are added if they are not given; passwords are hashed.
@@ -278,7 +289,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = Add::new(&self.core, subject, request, controls);
-        self.carry_out(prepared.map(Operation::Add), None)
+        self.carry_out(prepared.map(Operation::Add), HERE, None)
     }
 
     /// Deletes an entry without children (RFC 4511 § 4.8). As [`Directory::add`].
@@ -289,7 +300,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = Delete::new(&self.core, subject, dn, controls);
-        self.carry_out(prepared.map(Operation::Delete), None)
+        self.carry_out(prepared.map(Operation::Delete), HERE, None)
     }
 
     /// Changes attributes of an entry, all as asked or nothing (RFC 4511 § 4.6). As
@@ -301,7 +312,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = Modify::new(&self.core, subject, request, controls);
-        self.carry_out(prepared.map(Operation::Modify), None)
+        self.carry_out(prepared.map(Operation::Modify), HERE, None)
     }
 
     /// Renames or moves an entry and all below it (RFC 4511 § 4.9). As [`Directory::add`].
@@ -312,7 +323,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = Rename::new(&self.core, subject, request, controls);
-        self.carry_out(prepared.map(Operation::Rename), None)
+        self.carry_out(prepared.map(Operation::Rename), HERE, None)
     }
 
     /// Sets an entry's password to a value that is hashed already, on behalf of the subject.
@@ -321,9 +332,10 @@ impl Directory {
         subject: &Subject,
         dn: &str,
         hashed: Vec<u8>,
+        gave_old: bool,
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
-        let prepared = Modify::password(&self.core, subject, dn, hashed);
+        let prepared = Modify::password(&self.core, subject, dn, hashed, gave_old);
         // It was hashed here, so nothing is left to be taken out of it.
         let submitted = prepared
             .and_then(|modify| submit(&self.store, &self.core, Operation::Modify(modify), audit));
@@ -334,14 +346,18 @@ impl Directory {
     pub(crate) fn carry_out(
         &self,
         prepared: Result<Operation>,
+        from: IpAddr,
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let started = prepared.and_then(|operation| self.start(operation, audit));
+        let started = prepared.and_then(|operation| self.start(operation, from, audit));
         let (store, core) = (self.store.clone(), self.core.clone());
         async move {
             let answer = match started? {
                 Started::Submitted(answer) => answer,
-                Started::Hashing(mut operation, secrets, audit) => {
+                Started::Hashing(mut operation, old, secrets, audit) => {
+                    if let Some(old) = old {
+                        old.settle(&core, &mut operation).await?;
+                    }
                     secrets.put_hashed(&mut operation).await?;
                     submit(&store, &core, *operation, audit.map(|audit| *audit))?
                 }
@@ -350,19 +366,19 @@ impl Directory {
         }
     }
 
-    fn start(&self, mut operation: Operation, audit: Option<Audit>) -> Result<Started> {
+    fn start(
+        &self,
+        mut operation: Operation,
+        from: IpAddr,
+        audit: Option<Audit>,
+    ) -> Result<Started> {
         let giver = operation.giver();
-        if let Operation::Modify(modify) = &operation
-            && modify.has_secrets()
-        {
-            // Hashing is work, and not done for those who may not have it done.
-            modify.check_rights(&self.core, self.store.read()?.view())?;
-        }
+        let old = self.vet(&mut operation, from)?.map(Box::new);
         let secrets = Secrets::take(&self.core.passwords, &mut operation, giver)?;
         // Submitted at once if it can be, so that a client's writes are done in their order.
-        match secrets.is_empty() {
+        match secrets.is_empty() && old.is_none() {
             true => Ok(Started::Submitted(submit(&self.store, &self.core, operation, audit)?)),
-            false => Ok(Started::Hashing(Box::new(operation), secrets, audit.map(Box::new))),
+            false => Ok(Started::Hashing(Box::new(operation), old, secrets, audit.map(Box::new))),
         }
     }
 }
@@ -375,7 +391,7 @@ async fn answered(answer: oneshot::Receiver<Result<WriteDone>>) -> Result<WriteD
 /// How far a write has got before it is waited for.
 enum Started {
     Submitted(oneshot::Receiver<Result<WriteDone>>),
-    Hashing(Box<Operation>, Secrets, Option<Box<Audit>>),
+    Hashing(Box<Operation>, Option<Box<Old>>, Secrets, Option<Box<Audit>>),
 }
 
 fn submit(

@@ -7,6 +7,8 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::operational::STRUCTURAL_OBJECT_CLASS;
+use crate::password::Given;
+use crate::policy::{KEPT, PasswordChange, Upkeep};
 use crate::schema::{AttributeType, Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
@@ -14,8 +16,10 @@ use keyway_store::{Entry, EntryId, EntryRef, View, Write};
 
 /// A modify that is ready to be done.
 pub(crate) struct Modify {
-    request: Request,
+    pub(super) request: Request,
     pub(super) edits: Vec<Edit>,
+    /// The old password was given with the new one.
+    pub(super) gave_old: bool,
 }
 
 /// One change.
@@ -48,10 +52,18 @@ impl Modify {
         Modify::of(core, subject, request.dn, edits, controls)
     }
 
-    /// The change of a password to a value that is hashed.
-    pub fn password(core: &Core, subject: &Subject, dn: &str, hashed: Vec<u8>) -> Result<Modify> {
+    /// The change of a password to a value that is hashed. `gave_old` says whether the old one was given.
+    pub fn password(
+        core: &Core,
+        subject: &Subject,
+        dn: &str,
+        hashed: Vec<u8>,
+        gave_old: bool,
+    ) -> Result<Modify> {
         let edit = (ChangeOperation::Replace, USER_PASSWORD, vec![hashed]);
-        Modify::of(core, subject, dn, [edit].into_iter(), &RequestControls::default())
+        let controls = RequestControls::default();
+        let modify = Modify::of(core, subject, dn, [edit].into_iter(), &controls)?;
+        Ok(Modify { gave_old, ..modify })
     }
 
     /// Checks all that can be checked without the entry.
@@ -63,7 +75,7 @@ impl Modify {
         controls: &RequestControls<'_>,
     ) -> Result<Modify> {
         let request = Request::new(core, subject, dn, Rights::WRITE, controls)?;
-        let edits = changes
+        let edits: Vec<Edit> = changes
             .map(|(operation, given, values)| {
                 let description = describe(&core.schema, given)?;
                 edit::require_writable(description.attribute)?;
@@ -79,7 +91,8 @@ impl Modify {
                 Ok(edit)
             })
             .collect::<Result<_>>()?;
-        Ok(Modify { request, edits })
+        let gave_old = edits.iter().any(|edit| edit.gives_old(core));
+        Ok(Modify { request, edits, gave_old })
     }
 
     /// Who asks for it.
@@ -87,9 +100,14 @@ impl Modify {
         &self.request.subject
     }
 
-    /// Whether it sets passwords.
-    pub fn has_secrets(&self) -> bool {
-        self.edits.iter().any(|edit| edit.stores() && base(&edit.name) == USER_PASSWORD)
+    /// Whether it changes passwords.
+    pub fn changes_password(&self) -> bool {
+        self.edits.iter().any(|edit| base(&edit.name) == USER_PASSWORD)
+    }
+
+    /// Whether it changes what is noted of an account.
+    fn changes_account(&self) -> bool {
+        self.changes_password() || self.edits.iter().any(|edit| KEPT.contains(&base(&edit.name)))
     }
 
     /// Finds the entry, and checks that the subject may change what he wants to.
@@ -101,6 +119,12 @@ impl Modify {
                 let text = format_args!("write attribute {} of this entry", edit.name);
                 return Err(Failure::denied(text));
             }
+        }
+        if self.changes_password() {
+            let (context, subject) = (&self.request.context, &self.request.subject);
+            let change = PasswordChange::of(core, view, context, subject, (id, entry))?;
+            let now = self.request.now;
+            change.map_or(Ok(()), |change| change.allow(core, self.gave_old, now))?;
         }
         Ok((id, entry))
     }
@@ -118,6 +142,13 @@ impl Modify {
         }
         self.check(core, &rdn, &mut new)?;
         request.stamp.mark(&mut new);
+        if self.changes_account() {
+            let edited: Vec<&str> = self.edits.iter().map(|edit| base(&edit.name)).collect();
+            let Request { context, subject, now, .. } = request;
+            let (view, edited) = (write.view(), &edited);
+            let upkeep = Upkeep { core, view, context, subject, id, edited, now: *now };
+            upkeep.carry_out(&entry, &mut new)?;
+        }
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
         let touched = self.touched(core, &new);
@@ -132,7 +163,10 @@ impl Modify {
     /// with them, so that a key which both give is not lost.
     fn touched(&self, core: &Core, attributes: &Attributes) -> Attributes {
         let edited = self.edits.iter().map(|edit| base(&edit.name));
-        let changed: Vec<&str> = edited.chain([MODIFIERS_NAME, MODIFY_TIMESTAMP]).collect();
+        let mut changed: Vec<&str> = edited.chain([MODIFIERS_NAME, MODIFY_TIMESTAMP]).collect();
+        if self.changes_account() {
+            changed.extend(KEPT);
+        }
         let related = |name: &str| changed.iter().any(|one| core.indexes.related(base(name), one));
         attributes.iter().filter(|(name, _)| related(name)).cloned().collect()
     }
@@ -166,6 +200,16 @@ impl Modify {
 }
 
 impl Edit {
+    /// Whether it names the password that there is.
+    fn gives_old(&self, core: &Core) -> bool {
+        let is_password = |value: &Vec<u8>| {
+            matches!(core.passwords.classify(value), Ok(Given::Password(_)))
+        };
+        self.operation == ChangeOperation::Delete
+            && base(&self.name) == USER_PASSWORD
+            && self.values.iter().any(is_password)
+    }
+
     fn apply(
         &self,
         core: &Core,
