@@ -24,12 +24,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     /// A failure without a matched DN.
     pub fn new(code: ResultCode, diagnostic: impl Into<String>) -> Self {
-        Failure {
-            code,
-            matched_dn: String::new(),
-            diagnostic: diagnostic.into(),
-            password: None,
-        }
+        Failure { code, matched_dn: String::new(), diagnostic: diagnostic.into(), password: None }
     }
 
     /// What a password policy refuses.

@@ -109,7 +109,9 @@ impl Claim {
         let warning_s = found.policy.expire_warning_s;
         let seconds = |seconds| u32::try_from(seconds).unwrap_or(i32::MAX as u32);
         bound.policy.warning = match status.age {
-            Age::Expired { grace_left } => Some(PasswordWarning::GraceLeft(seconds(grace_left - 1))),
+            Age::Expired { grace_left } => {
+                Some(PasswordWarning::GraceLeft(seconds(grace_left - 1)))
+            }
             Age::ExpiresIn(left) if left <= warning_s => {
                 Some(PasswordWarning::ExpiresIn(seconds(left)))
             }
@@ -136,9 +138,8 @@ impl Claim {
     }
 
     fn upgrade(self, found: &Credentials, outdated: Option<usize>) {
-        let upgrade = outdated.and_then(|outdated| {
-            self.directory.upgrade_password(found, outdated, self.password)
-        });
+        let upgrade = outdated
+            .and_then(|outdated| self.directory.upgrade_password(found, outdated, self.password));
         if let Some(upgrade) = upgrade {
             tokio::spawn(upgrade);
         }
@@ -367,7 +368,9 @@ impl Conversation {
             Some(found) if found.policy.locks() => passwords.trusted_ms(&attempt),
             _ => None,
         };
-        let trusted_since = trusted_since.map(|ms| now.saturating_sub(ms * 1_000));
+        // Rather too late: the brake's clock goes by milliseconds.
+        let trusted_since =
+            trusted_since.map(|ms| now.saturating_sub(ms.saturating_sub(1) * 1_000));
         // Of an account that is as good as not there no password is compared. It takes as long.
         let is_there = |found: &&Credentials| {
             let status = found.status(now);

@@ -148,9 +148,10 @@ impl Conversation {
             generated,
             audit,
         };
-        self.wait_for(id, async move {
-            Answer::Extended { result: change.carry_out().await, asks }
-        });
+        self.wait_for(
+            id,
+            async move { Answer::Extended { result: change.carry_out().await, asks } },
+        );
         Ok(())
     }
 }

@@ -40,7 +40,8 @@ pub fn check<'v>(
     }
     let different: BTreeSet<char> = text.chars().collect();
     if different.len() < DIFFERENT_CHARACTERS_MIN.min(usize::try_from(length).unwrap_or(0)) {
-        let why = format!("a password has at least {DIFFERENT_CHARACTERS_MIN} different characters");
+        let why =
+            format!("a password has at least {DIFFERENT_CHARACTERS_MIN} different characters");
         return Err(refused(PasswordError::InsufficientPasswordQuality, why));
     }
     for name in names {

@@ -33,7 +33,8 @@ pub fn parse(schema: &Schema, value: &[u8]) -> Option<u64> {
 /// Days from 1970-01-01 to a day of the Gregorian calendar; `None` if it was before.
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     // Counted from 0000-03-01, so that a leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
+    let (year, month) =
+        if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
     let leap_days = year / 4 - year / 100 + year / 400;
     (year * 365 + leap_days + (153 * month + 2) / 5 + day).checked_sub(719_469)
 }

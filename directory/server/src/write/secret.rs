@@ -87,12 +87,11 @@ impl Secrets {
 pub(super) fn clear_values(passwords: &Passwords, modify: &Modify) -> Vec<Zeroizing<Vec<u8>>> {
     let edits = modify.edits.iter();
     let stored = edits.filter(|edit| edit.stores() && base(&edit.name) == USER_PASSWORD);
-    let clear = stored.flat_map(|edit| &edit.values).filter_map(|value| {
-        match passwords.classify(value) {
+    let clear =
+        stored.flat_map(|edit| &edit.values).filter_map(|value| match passwords.classify(value) {
             Ok(Given::Password(password)) => Some(Zeroizing::new(password.to_vec())),
             _ => None,
-        }
-    });
+        });
     clear.collect()
 }
 

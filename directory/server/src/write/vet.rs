@@ -38,7 +38,12 @@ impl Vetting<'_> {
     ///
     /// # Errors
     /// What the policy refuses; `noSuchObject`, or the store's or the engine's.
-    pub async fn vet(&self, directory: &Directory, dn: &str, new: &Zeroizing<Vec<u8>>) -> Result<()> {
+    pub async fn vet(
+        &self,
+        directory: &Directory,
+        dn: &str,
+        new: &Zeroizing<Vec<u8>>,
+    ) -> Result<()> {
         let earlier = self.earlier(directory, dn, new)?;
         earlier.vet(&directory.core).await
     }
@@ -63,13 +68,9 @@ impl Vetting<'_> {
     }
 
     /// Vets what can be vetted at once.
-    fn of(
-        &self,
-        core: &Core,
-        found: &Found<'_>,
-        new: Vec<Zeroizing<Vec<u8>>>,
-    ) -> Result<Earlier> {
-        let attempt = core.passwords.attempt(self.from, &found.name.canonical(), Standing::default());
+    fn of(&self, core: &Core, found: &Found<'_>, new: Vec<Zeroizing<Vec<u8>>>) -> Result<Earlier> {
+        let attempt =
+            core.passwords.attempt(self.from, &found.name.canonical(), Standing::default());
         let Found { view, context, id: entry, .. } = *found;
         let change = (entry, found.entry);
         let change = PasswordChange::of(core, view, context, self.subject, change)?;

@@ -49,8 +49,7 @@ pub async fn open(engine: Engine) -> (Arc<Directory>, Guard) {
     let store = Store::open(folder.path(), options).unwrap();
     // Passwords are as short as the tests.
     let (password_cost, password_min_length) = (COST, 0);
-    let settings =
-        Settings { password_cost, password_min_length, clock, ..Settings::default() };
+    let settings = Settings { password_cost, password_min_length, clock, ..Settings::default() };
     // Filled with an engine of its own, for the given one may be held up.
     let filling = Directory::open(store.clone(), &settings, keyway_drivers::engine()).unwrap();
     fill(&filling).await;
