@@ -3,6 +3,7 @@
 mod raw;
 
 use crate::cli;
+use crate::cryptod::who;
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use crate::host;
@@ -10,6 +11,7 @@ use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MA
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::tls::{self, Clients, ServerKey};
+use crate::unix_socket;
 use keyway_codec::dn::Dn;
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
@@ -17,7 +19,7 @@ use keyway_engine::is_key_name;
 use keyway_server::IndexSetting;
 use keyway_server::access::{Attributes, Rights, Rule, What, Who};
 use keyway_server::log::Access;
-use keyway_server::network::{self, Administrator};
+use keyway_server::network::{self, Administrator, Local};
 use keyway_server::password::limits::{
     ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
     PASSWORD_BYTES_MAX,
@@ -38,6 +40,8 @@ pub struct Configuration {
     pub listen: Listen,
     /// Where to take LDAPS.
     pub listen_tls: Listen,
+    /// Where to take LDAP of this machine's own processes.
+    pub unix: unix_socket::Settings,
     /// Suffixes to hold even while they are empty.
     pub naming_contexts: Vec<String>,
     /// Where the cryptod listens whose keys are used.
@@ -129,7 +133,8 @@ fn explain(text: &str, wrong: &Wrong) -> String {
 }
 
 fn check(raw: Raw) -> Result<Configuration, Wrong> {
-    let Raw { listen, listen_tls, naming_contexts, cryptod, tls, password, .. } = raw;
+    let Raw { listen, listen_tls, listen_unix, unix, naming_contexts, .. } = raw;
+    let Raw { cryptod, tls, password, .. } = raw;
     let Raw { limits, log, indexes, access, .. } = raw;
     let address =
         |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
@@ -138,6 +143,7 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
     Ok(Configuration {
         listen: address(&listen)?,
         listen_tls: address(&listen_tls)?,
+        unix: unix_settings(&listen_unix, &unix)?,
         naming_contexts,
         tls: tls_settings(&tls, !cryptod.socket.is_empty())?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
@@ -160,6 +166,10 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
             allow_plain_password: password.allow_plain,
             trust_loopback: password.trust_loopback,
             administrators: administrators(&tls.administrators)?,
+            local: Local {
+                administrators: local_administrators(&unix.administrators)?,
+                by_uid_number: unix.by_uid_number,
+            },
         },
         remember: remember(&password)?,
         log: log_settings(&log)?,
@@ -210,6 +220,20 @@ fn server_key(key: &Spanned<String>, has_cryptod: bool) -> Result<ServerKey, Wro
         true => Ok(ServerKey::Held(name.to_owned())),
         false => Err(wrong(key, "name the socket of the cryptod that holds it, in [cryptod]")),
     }
+}
+
+fn unix_settings(path: &Spanned<String>, raw: &raw::Unix) -> Result<unix_socket::Settings, Wrong> {
+    let path = unix_socket::path(path.get_ref()).map_err(|why| wrong(path, why))?;
+    let mode = unix_socket::mode(raw.mode.get_ref()).map_err(|why| wrong(&raw.mode, why))?;
+    Ok(unix_socket::Settings { path, mode })
+}
+
+fn local_administrators(texts: &[Spanned<String>]) -> Result<Vec<u32>, Wrong> {
+    let uid = |text: &Spanned<String>| match text.get_ref().as_str() {
+        "self" => Ok(rustix::process::geteuid().as_raw()),
+        name => who::user(name).map_err(|why| wrong(text, why.to_string())),
+    };
+    texts.iter().map(uid).collect()
 }
 
 fn administrators(texts: &[Spanned<String>]) -> Result<Vec<Administrator>, Wrong> {
@@ -486,6 +510,10 @@ mod tests {
     fn an_error_names_line_key_and_reason() {
         let cases = [
             ("\nlisten = \"here\"", "line 2: listen: it is not an address"),
+            ("listen_unix = \"\"", "line 1: listen_unix: it must be a path"),
+            ("[unix]\nmode = \"777\"", "line 2: mode: \"777\" is not one of"),
+            ("[unix]\nmode = \"rw\"", "line 2: mode: \"rw\" is no mode"),
+            ("[unix]\nadministrators = [\"no such\"]", "line 2: administrators: there is no user"),
             ("listen = 389", "line 1: listen: invalid type: integer `389`, expected a string"),
             ("lisden = \"off\"", "line 1: lisden: unknown field `lisden`"),
             ("[limits]\nmore = 1", "line 2: more: unknown field `more`"),

@@ -41,6 +41,7 @@ mod source;
 mod timestamp;
 mod tls;
 mod top;
+mod unix_socket;
 mod up;
 
 use cli::{Admin, Command, Directory};

@@ -1,6 +1,7 @@
 //! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
 use super::conversation::{Answer, Conversation};
+use super::peer::PeerCredentials;
 use crate::controls::ResponseControl;
 use crate::failure::{Failure, Result};
 use crate::names::Name;
@@ -12,6 +13,7 @@ use keyway_codec::message::{
 };
 use keyway_codec::password_policy::{PasswordError, PasswordPolicyResponse, PasswordWarning};
 use keyway_codec::sasl::{Identity, Plain};
+use keyway_store::EntryId;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -285,13 +287,16 @@ impl Conversation {
     /// is the administrator's.
     fn external(&self, credentials: Option<&[u8]>) -> Result<Outcome> {
         let directory = &self.shared.directory;
+        if let Some(peer) = self.channel.credentials {
+            return self.by_peer_credentials(peer, credentials);
+        }
         let is_administrator = self.shows_the_administrators_certificate();
         let subject = self.channel.certificate_subject.as_deref();
         let name = if is_administrator { Some(ADMINISTRATOR_DN) } else { subject };
         let Some(name) = name else {
             return Err(Failure::new(
                 ResultCode::InappropriateAuthentication,
-                "EXTERNAL needs TLS with a client certificate that has a subject",
+                "EXTERNAL needs TLS with a client certificate that has a subject, or a Unix socket",
             ));
         };
         let found = match directory.credentials(name) {
@@ -312,13 +317,46 @@ impl Conversation {
                 "the configuration does not name this certificate as the administrator's",
             ));
         }
-        // No password is at stake, but whoever is disabled is so by any means.
-        let now = micros(directory.core.now());
+        self.by_other_means(found, credentials)
+    }
+
+    /// The system says whose process it is at the other end of the socket.
+    fn by_peer_credentials(
+        &self,
+        peer: PeerCredentials,
+        credentials: Option<&[u8]>,
+    ) -> Result<Outcome> {
+        let (directory, local) = (&self.shared.directory, &self.settings.local);
+        let dn = match local.administrators.contains(&peer.uid) {
+            true => Some(ADMINISTRATOR_DN.to_owned()),
+            false if local.by_uid_number => directory.dn_of_uid_number(peer.uid)?,
+            false => None,
+        };
+        let found = match dn {
+            Some(dn) => directory.credentials(&dn)?,
+            None => None,
+        };
+        if let Some(found) = found {
+            return self.by_other_means(found, credentials);
+        }
+        let dn = peer.dn();
+        let itself = match std::str::from_utf8(credentials.unwrap_or_default()) {
+            Ok("") => true,
+            Ok(authorization) => authorization.strip_prefix("dn:") == Some(&dn),
+            Err(_) => false,
+        };
+        // It has no entry, and is nobody's owner.
+        let subject = Subject::User { dn: dn.as_str().into(), id: EntryId(u64::MAX) };
+        if itself { Ok(Outcome::Known(subject)) } else { Err(not_yourself()) }
+    }
+
+    /// Somebody who needed no password. Whoever is disabled is so by any means.
+    fn by_other_means(&self, found: Credentials, authorization: Option<&[u8]>) -> Result<Outcome> {
+        let now = micros(self.shared.directory.core.now());
         if found.status(now).lock == Some(Lock::Deliberate) {
             return Err(Failure::new(ResultCode::InvalidCredentials, "the account is disabled"));
         }
-        let authorization = std::str::from_utf8(credentials.unwrap_or_default());
-        let itself = match authorization {
+        let itself = match std::str::from_utf8(authorization.unwrap_or_default()) {
             Ok("") => true,
             Ok(authorization) => self.resolve(authorization)?.as_deref() == Some(&found.dn),
             Err(_) => false,
@@ -336,8 +374,9 @@ impl Conversation {
 
     /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the connection.
     pub(super) fn mechanisms(&self) -> &'static [&'static str] {
-        let has_subject = self.channel.certificate_subject.is_some();
-        match (has_subject || self.shows_the_administrators_certificate(), self.channel.private) {
+        let channel = &self.channel;
+        let is_known = channel.certificate_subject.is_some() || channel.credentials.is_some();
+        match (is_known || self.shows_the_administrators_certificate(), channel.private) {
             (true, true) => &["EXTERNAL", "PLAIN"],
             (true, false) => &["EXTERNAL"],
             (false, true) => &["PLAIN"],

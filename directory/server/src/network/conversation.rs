@@ -15,6 +15,7 @@ use super::limits::{
     REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX,
     UNFINISHED_FREE_BYTES, WORK_BYTES,
 };
+use super::peer::PeerCredentials;
 use super::{Settings, Shared};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::USER_PASSWORD;
@@ -54,6 +55,8 @@ pub(super) struct Channel {
     pub certificate_subject: Option<String>,
     /// The SHA-256 digest of that certificate.
     pub certificate_fingerprint: Option<[u8; FINGERPRINT_BYTES]>,
+    /// Whose process the peer is, if it came over a Unix socket.
+    pub credentials: Option<PeerCredentials>,
 }
 
 /// Why `receive` stopped taking requests.

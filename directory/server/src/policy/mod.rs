@@ -3,8 +3,8 @@
 //!
 //! A policy is an entry of class `pwdPolicy`; an entry names its own in `pwdPolicySubentry`, and the
 //! settings may name one for all others. What is noted of an account is ordinary operational
-//! attributes of its entry. `docs/design/007-password-policy.md` says how lockout goes together with
-//! the brake on guessing.
+//! attributes of its entry. `docs/design/004-passwords.md` says how lockout goes together with the
+//! brake on guessing.
 //!
 //! - [`rules`]: what a policy says
 //! - [`account`]: what is noted of an account, and what follows from both

@@ -60,7 +60,7 @@ async fn serve(
     let (directory, guard) = directory::open(engine).await;
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let listeners = vec![Listener { socket, mode }];
+    let listeners = vec![Listener { socket: socket.into(), mode }];
     let server = Server::start(directory.clone(), listeners, settings).unwrap();
     Running { address, gate, server, directory, _folder: guard }
 }
