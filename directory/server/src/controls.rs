@@ -12,10 +12,16 @@ use keyway_codec::password_policy::{
     ACCOUNT_USABILITY, AccountUsability, PASSWORD_POLICY, PasswordError, PasswordPolicyResponse,
 };
 
-/// The controls that `supportedControl` names. ManageDsaIT is taken and not among them: no entry here
-/// is a referral, so that it changes nothing, and who looks for it wants to manage some.
-pub const SUPPORTED: &[&str] =
-    &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ, PASSWORD_POLICY, ACCOUNT_USABILITY];
+/// The controls that `supportedControl` names.
+pub const SUPPORTED: &[&str] = &[
+    PAGED_RESULTS,
+    ASSERTION,
+    PRE_READ,
+    POST_READ,
+    MANAGE_DSA_IT,
+    PASSWORD_POLICY,
+    ACCOUNT_USABILITY,
+];
 
 /// What the controls of one request say. Only those that fit its operation are set.
 #[derive(Debug, Default)]
@@ -28,6 +34,8 @@ pub struct RequestControls<'a> {
     pub pre_read: Option<Vec<&'a str>>,
     /// Return these attributes as they are afterwards (RFC 4527); add, modify and modify DN.
     pub post_read: Option<Vec<&'a str>>,
+    /// Treat referral objects as entries (RFC 3296); all but bind, unbind and abandon.
+    pub manage_dsa_it: bool,
     /// Say what the password policy has to say; all that have an answer.
     pub password_policy: bool,
     /// Say of each entry whether somebody could bind as it; searches.
@@ -50,7 +58,7 @@ impl<'a> RequestControls<'a> {
             if fits(request, control.oid) {
                 parsed.take(control)?;
             } else if control.critical {
-                let why = if SUPPORTED.contains(&control.oid) || control.oid == MANAGE_DSA_IT {
+                let why = if SUPPORTED.contains(&control.oid) {
                     "does not fit this operation"
                 } else {
                     "is not known"
@@ -83,8 +91,8 @@ impl<'a> RequestControls<'a> {
             }
             PASSWORD_POLICY => self.password_policy = true,
             ACCOUNT_USABILITY => self.account_usability = true,
-            // ManageDsaIT: entries are treated as entries in any case. Some clients send an empty
-            // value with it where RFC 3296 has none; it means nothing.
+            // Some clients send an empty value with it where RFC 3296 has none; it means nothing.
+            MANAGE_DSA_IT => self.manage_dsa_it = true,
             _ => {}
         }
         Ok(())

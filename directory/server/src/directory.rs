@@ -4,6 +4,7 @@ use crate::access::{self, Access, Rights, Subject, View};
 use crate::failure::{Failure, Result};
 use crate::index::Indexes;
 use crate::limits::NAMING_CONTEXTS_MAX;
+use crate::locate::Standing;
 use crate::log::Log;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
 use crate::operational;
@@ -48,6 +49,7 @@ pub(crate) struct Core {
     pub upgrade_passwords: AtomicBool,
     pub upgrades: Upgrades,
     pub policies: Policies,
+    pub standing: Standing,
     pub engine: Engine,
     pub cookies: Cookies,
     pub search_entries_max: AtomicU32,
@@ -139,6 +141,7 @@ impl Directory {
             passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
+            standing: Standing::new(&schema, &indexes),
             policies: Policies::new(
                 settings.password_policy.as_deref(),
                 settings.password_min_length,

@@ -16,6 +16,8 @@ pub struct Failure {
     pub diagnostic: String,
     /// What the password policy control says of it.
     pub password: Option<PasswordError>,
+    /// Where to ask instead.
+    pub referrals: Vec<String>,
 }
 
 /// What the operations return.
@@ -24,7 +26,19 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     /// A failure without a matched DN.
     pub fn new(code: ResultCode, diagnostic: impl Into<String>) -> Self {
-        Failure { code, matched_dn: String::new(), diagnostic: diagnostic.into(), password: None }
+        Failure {
+            code,
+            matched_dn: String::new(),
+            diagnostic: diagnostic.into(),
+            password: None,
+            referrals: Vec::new(),
+        }
+    }
+
+    /// `referral`: these servers have what was asked for.
+    pub fn referral(referrals: Vec<String>) -> Self {
+        let text = "another server has this part of the tree";
+        Failure { referrals, ..Failure::new(ResultCode::Referral, text) }
     }
 
     /// What a password policy refuses.
@@ -70,7 +84,7 @@ impl From<Failure> for LdapResult<'static> {
             code: failure.code,
             matched_dn: Cow::Owned(failure.matched_dn),
             diagnostic: Cow::Owned(failure.diagnostic),
-            referrals: Vec::new(),
+            referrals: failure.referrals.into_iter().map(Cow::Owned).collect(),
         }
     }
 }

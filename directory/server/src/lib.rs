@@ -27,6 +27,7 @@ mod failure;
 mod filter;
 mod index;
 pub mod limits;
+mod locate;
 pub mod log;
 mod names;
 pub mod network;

@@ -5,13 +5,14 @@
 //! between two steps may be seen or not; an entry is returned at most once unless it is deleted
 //! and added again.
 //!
-//! Entries are returned as they are: aliases below the base are not followed. A search that would
-//! have to follow one to find its base is refused.
+//! Referral objects are returned as references, all of them before the entries: whether one matches
+//! the filter its own server knows. What aliases stand for is found before the first step.
 
 mod find;
 mod page;
 mod select;
 mod start;
+mod vertices;
 mod write;
 
 pub use page::Cookies;
@@ -26,15 +27,18 @@ use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
 use crate::filter::Matcher;
 use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
+use crate::locate::{is_alias, urls};
 use crate::plan::Source;
 use crate::policy::{Account, LOCKED_TIME, micros, subentry};
 use crate::schema::Attributes;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
-use keyway_codec::message::{EntryWriter, LdapResult, ResultCode, Scope};
+use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
 use keyway_store::{EntryId, EntryRef, Key, Names, View as Tree};
 use page::Position;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::time::SystemTime;
+use vertices::Vertices;
 
 /// A search under way. It is `Send` and holds no part of the request.
 pub struct Search {
@@ -48,6 +52,9 @@ pub struct Search {
     sent: u32,
     deadline: Option<SystemTime>,
     page: Option<Page>,
+    /// Referral objects of the scope, ascending, and those that were not returned yet.
+    references: Vec<EntryId>,
+    references_left: VecDeque<EntryId>,
     /// Each entry comes with its account's usability.
     shows_usability: bool,
     is_long: bool,
@@ -67,10 +74,11 @@ enum Target {
 struct Cursor {
     base: EntryId,
     scope: Scope,
-    /// The entries that a subtree scope goes down from.
-    tops: Vec<EntryId>,
+    vertices: Vertices,
     source: Source,
     after: EntryId,
+    /// Aliases are followed, and so not returned.
+    skips_aliases: bool,
 }
 
 /// A search in pages.
@@ -90,8 +98,8 @@ pub enum Step {
 }
 
 impl Cursor {
-    fn new(base: EntryId, scope: Scope, source: Source) -> Cursor {
-        Cursor { base, scope, tops: vec![base], source, after: EntryId::ROOT }
+    fn new(base: EntryId, scope: Scope, vertices: Vertices, source: Source) -> Cursor {
+        Cursor { base, scope, vertices, source, after: EntryId::ROOT, skips_aliases: false }
     }
 }
 
@@ -202,6 +210,10 @@ impl Search {
     }
 
     fn walk(&mut self, walk: &Walk<'_>, cursor: &mut Cursor, out: &mut Vec<u8>) -> Result<Pause> {
+        self.refer(walk, cursor.scope, out)?;
+        if !self.references_left.is_empty() {
+            return Ok(Pause::Turn);
+        }
         let core = walk.core;
         let tree = walk.tree;
         let evaluator = Evaluator::search(&core.schema, walk.view);
@@ -223,7 +235,8 @@ impl Search {
                 continue;
             };
             let candidate = Candidate::stored(id, entry, tree, walk.names);
-            if evaluator.matches(&self.matcher, &candidate)? == Truth::True
+            if !self.is_passed_over(cursor, id, &entry)
+                && evaluator.matches(&self.matcher, &candidate)? == Truth::True
                 && cursor.holds(tree, id, entry.parent())?
                 && walk.view.may_something(Rights::READ, id)
             {
@@ -258,6 +271,34 @@ impl Search {
     }
 }
 
+impl Search {
+    /// Whether a candidate stands for something else, and was returned as that.
+    fn is_passed_over(&self, cursor: &Cursor, id: EntryId, entry: &EntryRef<'_>) -> bool {
+        let is_reference = self.references.binary_search(&id).is_ok();
+        is_reference || (cursor.skips_aliases && id != cursor.base && is_alias(entry))
+    }
+
+    /// Appends search continuation references as far as there is room (RFC 4511 § 4.5.3).
+    fn refer(&mut self, walk: &Walk<'_>, scope: Scope, out: &mut Vec<u8>) -> Result<()> {
+        // Below the children of the base there is nothing to be looked for.
+        let scope = if scope == Scope::One { Scope::Base } else { Scope::Subtree };
+        while out.len() < walk.end {
+            let Some(id) = self.references_left.pop_front() else { return Ok(()) };
+            let Some(entry) = walk.tree.entry(id)? else { continue };
+            if !walk.view.may(Rights::READ, "ref", id) {
+                continue;
+            }
+            let dn = walk.tree.dn_of(&entry, &mut walk.names.borrow_mut())?;
+            let urls = urls(&entry, "", &dn, Some(scope));
+            let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+            if !urls.is_empty() {
+                Message::new(walk.message_id, Op::SearchResultReference(urls)).encode(out);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What one step works with.
 struct Walk<'a> {
     core: &'a Core,
@@ -289,15 +330,17 @@ impl Walk<'_> {
 impl Cursor {
     /// Whether a candidate is within the scope.
     fn holds(&self, tree: Tree<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
-        if self.source.is_scope && (self.scope != Scope::Subordinate || id != self.base) {
+        let extra = &self.vertices.extra;
+        let is_exact = self.source.is_scope && extra.is_empty();
+        if is_exact && (self.scope != Scope::Subordinate || id != self.base) {
             return Ok(true);
         }
         match self.scope {
             Scope::Base => Ok(id == self.base),
-            Scope::One => Ok(parent == self.base),
+            Scope::One => Ok(parent == self.base || extra.binary_search(&id).is_ok()),
             Scope::Subordinate if id == self.base => Ok(false),
             Scope::Subordinate | Scope::Subtree => {
-                for top in &self.tops {
+                for top in &self.vertices.tops {
                     if tree.contains(&Key::subtree(*top), id)? {
                         return Ok(true);
                     }

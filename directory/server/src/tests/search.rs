@@ -333,27 +333,6 @@ fn a_search_goes_on_while_the_tree_changes() {
 }
 
 #[test]
-fn aliases_are_entries_like_others() {
-    let fixture = filled();
-    let dn = &format!("cn=link,{GROUPS}");
-    let target = format!("uid=ada,{PEOPLE}");
-    let classes = ["alias", "extensibleObject"];
-    fixture.add(dn, &[("objectClass", &classes), ("aliasedObjectName", &[&target])]);
-    for deref in [Deref::Never, Deref::InSearching, Deref::FindingBase, Deref::Always] {
-        let below = SearchRequest { deref, ..request("(objectClass=alias)") };
-        assert_eq!(fixture.search(&below).names(), ["link"]);
-        let at = SearchRequest { deref, base: dn, ..request("(objectClass=*)") };
-        let result =
-            fixture.run(&fixture.administrator(), &at, &RequestControls::default()).map(drop);
-        let expected = match deref {
-            Deref::Never | Deref::InSearching => ResultCode::Success,
-            Deref::FindingBase | Deref::Always => ResultCode::AliasDereferencingProblem,
-        };
-        assert_eq!(code(result), expected);
-    }
-}
-
-#[test]
 fn the_root_dse_says_what_there_is() {
     let fixture = filled();
     let found = fixture.read_as(&Subject::Anonymous, "", &["+", "*"]);

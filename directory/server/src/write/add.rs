@@ -8,7 +8,7 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
 use crate::evaluate::Evaluator;
 use crate::failure::{Failure, Result};
-use crate::names::{self, Name};
+use crate::names::Name;
 use crate::operational::{
     CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
 };
@@ -88,10 +88,10 @@ impl Add {
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
         let view = write.view();
-        let (name, context, below) = (&request.name, &request.context, request.below);
-        let parent = match below.checked_sub(1) {
-            Some(below) => names::resolve(view, context, &name.parent(), below)?,
-            None => EntryId::ROOT,
+        let (name, below) = (&request.name, request.below);
+        let parent = match below {
+            0 => EntryId::ROOT,
+            _ => request.locate(core, view, &name.parent())?,
         };
         let rights = request.rights(core);
         if !rights.may_manage(parent) {

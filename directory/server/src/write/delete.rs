@@ -31,7 +31,7 @@ impl Delete {
     /// Deletes the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
-        let (id, entry) = request.find(write.view())?;
+        let (id, entry) = request.find(core, write.view())?;
         if !request.rights(core).may_manage(id) {
             return Err(Failure::denied("delete this entry"));
         }

@@ -26,6 +26,7 @@ use crate::directory::{Core, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
+use crate::locate::{Seeking, locate};
 use crate::log::Audit;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
@@ -114,6 +115,8 @@ pub(crate) struct Request {
     pub stamp: Stamp,
     /// When, in microseconds since 1970.
     pub now: u64,
+    /// Referral objects are entries like others.
+    pub manages_referrals: bool,
     pub assertion: Option<Matcher>,
     pub pre_read: Option<Selection>,
     pub post_read: Option<Selection>,
@@ -176,6 +179,7 @@ impl Request {
                 time: core.timestamp(),
             },
             now: micros(core.now()),
+            manages_referrals: controls.manage_dsa_it,
             assertion: controls.assertion.as_ref().map(|one| Matcher::new(&core.schema, one)),
             pre_read: selection(&controls.pre_read),
             post_read: selection(&controls.post_read),
@@ -188,10 +192,18 @@ impl Request {
     }
 
     /// The entry that is to be changed.
-    fn find<'w>(&self, view: Tree<'w>) -> Result<(EntryId, EntryRef<'w>)> {
-        let id = names::resolve(view, &self.context, &self.name, self.below)?;
+    fn find<'w>(&self, core: &Core, view: Tree<'w>) -> Result<(EntryId, EntryRef<'w>)> {
+        let id = self.locate(core, view, &self.name)?;
         let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
         Ok((id, entry))
+    }
+
+    /// The entry of a name.
+    fn locate(&self, core: &Core, view: Tree<'_>, name: &Name) -> Result<EntryId> {
+        let manages_referrals =
+            self.manages_referrals || !core.standing.may_have_referrals(view)?;
+        let how = Seeking { manages_referrals, ..Seeking::default() };
+        Ok(locate(core, view, name, how)?.id)
     }
 
     /// By which component the entry hangs from the one above.

@@ -112,7 +112,7 @@ impl Modify {
 
     /// Finds the entry, and checks that the subject may change what he wants to.
     pub fn check_rights<'t>(&self, core: &Core, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
-        let (id, entry) = self.request.find(view)?;
+        let (id, entry) = self.request.find(core, view)?;
         let rights = self.request.rights(core);
         for edit in &self.edits {
             if !rights.may(Rights::WRITE, base(&edit.name), id) {
