@@ -87,18 +87,22 @@ fn a_socket_that_cannot_be_is_said_to_be_that() {
         command.args(["up", "--listen", "127.0.0.1:0", "--listen-tls", "off", "--sample", "0"]);
         finish(command.arg("--data").arg(data), "").err
     };
-    let data = folder.path().join("data");
-    configure(&data, "");
-    fs::write(data.join("ldapi"), "mine").unwrap();
+    let (data, socket) = (folder.path().join("data"), folder.path().join("socket"));
+    let listen = |path: &Path| {
+        let line = format!("listen_unix = {path:?}\n");
+        fs::write(data.join("keyway.toml"), line).unwrap();
+    };
+    fs::create_dir(&data).unwrap();
+    listen(&socket);
+    fs::write(&socket, "mine").unwrap();
     let err = refused(&data);
     assert!(err.contains("listen_unix") && err.contains("is no socket"), "{err}");
-    assert_eq!(fs::read_to_string(data.join("ldapi")).unwrap(), "mine");
-    fs::remove_file(data.join("ldapi")).unwrap();
-    let _other = std::os::unix::net::UnixListener::bind(data.join("ldapi")).unwrap();
+    assert_eq!(fs::read_to_string(&socket).unwrap(), "mine");
+    fs::remove_file(&socket).unwrap();
+    let _other = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let err = refused(&data);
     assert!(err.contains("another program listens there"), "{err}");
-    let long = format!("listen_unix = \"{}\"\n", "x".repeat(108));
-    fs::write(data.join("keyway.toml"), long).unwrap();
+    listen(Path::new(&"x".repeat(108)));
     let err = refused(&data);
     assert!(err.contains("107 bytes at most"), "{err}");
 }

@@ -52,7 +52,7 @@ impl Directory {
                 let manages_referrals =
                     controls.manage_dsa_it || !core.standing.has_referrals(&read)?;
                 let how = Seeking { manages_referrals, ..Seeking::default() };
-                let id = locate(core, view, &name, how)?.id;
+                let id = locate(&core.schema, &contexts, view, &name, how)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
                 core.with_names(|names| {
                     let candidate = Candidate::stored(id, entry, view, names);

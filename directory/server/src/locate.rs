@@ -1,7 +1,6 @@
 //! From a name to the entry that an operation is about, over aliases (RFC 4512 § 2.6.2) and up to
 //! referral objects (RFC 3296).
 
-use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::index::Indexes;
 use crate::limits::ALIAS_STEPS_MAX;
@@ -10,6 +9,7 @@ use crate::schema::{AttributeType, OBJECT_CLASS, Schema};
 use keyway_codec::limits::REFERRALS_MAX;
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_store::{EntryId, EntryRef, Key, Read, View};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,11 +35,16 @@ pub(crate) struct Located {
 /// # Errors
 /// `referral` for a referral object and what would be below one; `aliasProblem` for an alias of
 /// nothing, `aliasDereferencingProblem` for a chain of them that does not end; `noSuchObject`.
-pub(crate) fn locate(core: &Core, view: View<'_>, name: &Name, how: Seeking) -> Result<Located> {
-    let contexts = core.contexts();
-    let mut name = name.clone();
+pub(crate) fn locate(
+    schema: &Schema,
+    contexts: &[Arc<NamingContext>],
+    view: View<'_>,
+    name: &Name,
+    how: Seeking,
+) -> Result<Located> {
+    let mut name = Cow::Borrowed(name);
     for step in 0..=ALIAS_STEPS_MAX {
-        let found = match names::place(&contexts, &name) {
+        let found = match names::place(contexts, &name) {
             // The server's own entries are nobody's other name.
             Place::Inside { context, below } if step == 0 || !context.is_system => {
                 Some((context.clone(), names::descend(view, context, &name, below)?))
@@ -57,9 +62,10 @@ pub(crate) fn locate(core: &Core, view: View<'_>, name: &Name, how: Seeking) -> 
             return Err(referred(&entry, &name, left, how.scope));
         }
         if let Some(entry) = entry.filter(|entry| how.follows_aliases && is_alias(entry)) {
-            let target = aliased(&core.schema, &entry).ok_or_else(|| missing(step + 1, ""))?;
-            name.parts.truncate(left);
-            name.parts.extend(target.parts);
+            let target = aliased(schema, &entry).ok_or_else(|| missing(step + 1, ""))?;
+            let parts = &mut name.to_mut().parts;
+            parts.truncate(left);
+            parts.extend(target.parts);
             continue;
         }
         if left > 0 {

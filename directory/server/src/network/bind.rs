@@ -22,7 +22,7 @@ enum Outcome {
     /// This is who it is.
     Known(Subject),
     /// This is who it is if the check says so.
-    Checking(Check, Claim),
+    Checking(Check, Box<Claim>),
 }
 
 /// A password that is being checked.
@@ -420,7 +420,7 @@ impl Conversation {
         let values = compared.map_or(&[][..], |found| &found.passwords);
         let check = passwords.check(attempt, entry, password.clone(), values)?;
         let claim = Claim { attempt, directory, found, password, trusted_since };
-        Ok(Outcome::Checking(check, claim))
+        Ok(Outcome::Checking(check, Box::new(claim)))
     }
 
     /// An identity in a form in which equal ones are equal, whether or not anybody has it: the

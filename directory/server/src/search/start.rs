@@ -192,7 +192,8 @@ impl Directory {
                     manages_referrals: manages || !core.standing.has_referrals(&read)?,
                     scope: Some(request.scope),
                 };
-                let Located { context, id } = locate(core, read.view(), &name, how)?;
+                let Located { context, id } =
+                    locate(&core.schema, &contexts, read.view(), &name, how)?;
                 self.tree(context.place(), &read, (id, vec![id]), request, planned, manages)
             }
         }

@@ -1,7 +1,6 @@
 //! What searches find and return.
 
 use super::*;
-use keyway_codec::message::Deref;
 
 fn all_people() -> usize {
     14

@@ -203,7 +203,7 @@ impl Request {
         let manages_referrals =
             self.manages_referrals || !core.standing.may_have_referrals(view)?;
         let how = Seeking { manages_referrals, ..Seeking::default() };
-        Ok(locate(core, view, name, how)?.id)
+        Ok(locate(&core.schema, &core.contexts(), view, name, how)?.id)
     }
 
     /// By which component the entry hangs from the one above.
