@@ -4,9 +4,9 @@
 //! again, four of five times one of the first fifth; then as many others do the same whose passwords
 //! are stored as {SSHA512}. What is reported is the server process's processor time a bind.
 
+use crate::ldap::{PASSWORD, SUFFIX, argon2id, keyway, ssha512, write_people};
 use crate::process::processor_time;
 use crate::report::{Claim, Report, Table, median};
-use crate::skeleton::{PASSWORD, SUFFIX, argon2id, keyway, ssha512, write_people};
 use keyway_tests::client::Client;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -10,9 +10,11 @@
 
 mod binds;
 mod constant_time;
+mod directory;
 mod echo;
 mod engine;
 mod gauge;
+mod ldap;
 mod packet;
 mod plot;
 mod process;
@@ -44,6 +46,9 @@ enum Benchmark {
     Quic(quic::Arguments),
     /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
     Skeleton(skeleton::Arguments),
+    /// The directory with 250,000 people: reads, binds, adds, exports, TLS, imports, beside slapd and a
+    /// TCP echo
+    Directory(directory::Arguments),
     /// Binds with Argon2id, the first ones and those that the server remembers, beside {SSHA512}
     Binds(binds::Arguments),
     /// Rings and cryptod: requests that are done in another process, beside those in this one
@@ -60,6 +65,7 @@ fn main() -> ExitCode {
         Benchmark::ConstantTime(arguments) => constant_time::run(&arguments),
         Benchmark::Quic(arguments) => quic::run(&arguments),
         Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
+        Benchmark::Directory(arguments) => directory::run(&arguments),
         Benchmark::Binds(arguments) => binds::run(&arguments),
         Benchmark::Ring(arguments) => ring::run(&arguments),
         Benchmark::EchoServer => echo::serve(),

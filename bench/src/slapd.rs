@@ -1,9 +1,10 @@
 //! OpenLDAP's slapd with back-mdb, configured to do what Keyway does: every write synced.
 
+use crate::ldap::{PASSWORD, SLAPD_ADMIN};
 use crate::process::Process;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ pub struct Slapd {
     pub process: Process,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where it does so with TLS, if it has a certificate.
+    pub tls_address: Option<SocketAddr>,
 }
 
 /// Its version; installed first if it is not here and can be.
@@ -40,25 +43,48 @@ fn installed_version() -> Result<String, String> {
 
 impl Slapd {
     /// Loads the LDIF into a fresh database below `folder` and serves it. The administrator is
-    /// `admin` with `password`.
-    pub fn start(folder: &Path, ldif: &Path, admin: &str, password: &str) -> Result<Slapd, String> {
+    /// `admin` with `password`; `identity` are the files of a certificate and its key.
+    pub fn start(
+        folder: &Path,
+        ldif: &Path,
+        admin: &str,
+        password: &str,
+        identity: Option<(&Path, &Path)>,
+    ) -> Result<Slapd, String> {
         let data = folder.join("slapd");
-        fs::create_dir_all(&data).map_err(|why| why.to_string())?;
         let configuration = folder.join("slapd.conf");
-        fs::write(&configuration, text(&data, admin, password)).map_err(|why| why.to_string())?;
-        load(&configuration, ldif)?;
+        let text = text(&data, admin, password, identity);
+        load(&data, &configuration, &text, ldif)?;
         let address = free_address()?;
+        let tls_address = identity.map(|_| free_address()).transpose()?;
+        let mut urls = format!("ldap://{address}");
+        if let Some(address) = tls_address {
+            urls += &format!(" ldaps://{address}");
+        }
         let mut command = Command::new(PROGRAM);
-        command.args(["-d", "0", "-h", &format!("ldap://{address}"), "-f"]).arg(&configuration);
+        command.args(["-d", "0", "-h", &urls, "-f"]).arg(&configuration);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process::start(&mut command)?;
         wait_for(address)?;
-        Ok(Slapd { process, address })
+        Ok(Slapd { process, address, tls_address })
+    }
+
+    /// Loads the LDIF into a fresh database below `folder`, and says where that is.
+    pub fn load(folder: &Path, ldif: &Path) -> Result<PathBuf, String> {
+        let data = folder.join("slapd");
+        let text = text(&data, SLAPD_ADMIN, PASSWORD, None);
+        load(&data, &folder.join("slapd.conf"), &text, ldif)?;
+        Ok(data)
     }
 }
 
 /// The indexes are those that Keyway keeps by default for the same attributes.
-fn text(data: &Path, admin: &str, password: &str) -> String {
+fn text(data: &Path, admin: &str, password: &str, identity: Option<(&Path, &Path)>) -> String {
+    let tls = identity.map(|(certificate, key)| {
+        let (certificate, key) = (certificate.display(), key.display());
+        format!("TLSCertificateFile {certificate}\nTLSCertificateKeyFile {key}\n")
+    });
+    let tls = tls.unwrap_or_default();
     let data = data.display();
     format!(
         "modulepath /usr/lib/ldap\n\
@@ -69,6 +95,7 @@ fn text(data: &Path, admin: &str, password: &str) -> String {
          include /etc/ldap/schema/nis.schema\n\
          pidfile {data}/slapd.pid\n\
          loglevel 0\n\
+         {tls}\
          database mdb\n\
          suffix \"dc=example,dc=com\"\n\
          rootdn \"{admin}\"\nrootpw \"{password}\"\n\
@@ -82,7 +109,9 @@ fn text(data: &Path, admin: &str, password: &str) -> String {
     )
 }
 
-fn load(configuration: &Path, ldif: &Path) -> Result<(), String> {
+fn load(data: &Path, configuration: &Path, text: &str, ldif: &Path) -> Result<(), String> {
+    fs::create_dir_all(data).map_err(|why| why.to_string())?;
+    fs::write(configuration, text).map_err(|why| why.to_string())?;
     let mut command = Command::new("/usr/sbin/slapadd");
     command.arg("-q").arg("-f").arg(configuration).arg("-l").arg(ldif);
     let output = command.output().map_err(|why| format!("slapadd: {why}"))?;

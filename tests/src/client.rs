@@ -1,11 +1,11 @@
-//! A small blocking LDAP client over plain TCP: for streams of operations, for what no proper client
-//! would send, and for the benchmarks, where it is the same for every server.
+//! A small blocking LDAP client over plain TCP or another stream: for streams of operations, for what
+//! no proper client would send, and for the benchmarks, where it is the same for every server.
 
 use keyway_codec::ber;
 use keyway_codec::filter::Filter;
 use keyway_codec::message::{
-    AddRequest, Attribute, Authentication, BindRequest, Deref, Message, Op, ResultCode, Scope,
-    SearchRequest,
+    AddRequest, Attribute, Authentication, BindRequest, CompareRequest, Deref, Message, Op,
+    ResultCode, Scope, SearchRequest,
 };
 use std::borrow::Cow;
 use std::io::{Read, Write};
@@ -15,8 +15,8 @@ use std::time::Duration;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
 /// A connection.
-pub struct Client {
-    stream: TcpStream,
+pub struct Client<S = TcpStream> {
+    stream: S,
     next_id: u32,
     out: Vec<u8>,
     input: Vec<u8>,
@@ -32,7 +32,19 @@ impl Client {
     pub fn connect(address: SocketAddr) -> Result<Client, String> {
         let stream = TcpStream::connect(address).map_err(|why| format!("{address}: {why}"))?;
         stream.set_nodelay(true).map_err(|why| why.to_string())?;
-        Ok(Client {
+        Ok(Client::over(stream))
+    }
+
+    /// Makes it an error if the server says nothing for so long, where it could hang for ever.
+    pub fn give_up_after(&mut self, silence: Duration) -> Result<(), String> {
+        self.stream.set_read_timeout(Some(silence)).map_err(|why| why.to_string())
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Talks over a stream that is connected.
+    pub fn over(stream: S) -> Client<S> {
+        Client {
             stream,
             next_id: 1,
             out: Vec::new(),
@@ -40,12 +52,7 @@ impl Client {
             held: 0,
             request_bytes: 0,
             answer_bytes: 0,
-        })
-    }
-
-    /// Makes it an error if the server says nothing for so long, where it could hang for ever.
-    pub fn give_up_after(&mut self, silence: Duration) -> Result<(), String> {
-        self.stream.set_read_timeout(Some(silence)).map_err(|why| why.to_string())
+        }
     }
 
     /// Simple bind.
@@ -74,6 +81,57 @@ impl Client {
     /// Equality search below `base`, all user attributes; returns how many entries came.
     pub fn search(&mut self, base: &str, attribute: &str, value: &str) -> Result<usize, String> {
         self.send_search(base, attribute, value)?;
+        self.entries()
+    }
+
+    /// Sends the request of [`Client::search`] and does not wait for the answer.
+    pub fn send_search(&mut self, base: &str, attribute: &str, value: &str) -> Result<(), String> {
+        self.send(find(base, Scope::Subtree, equality(attribute, value)))
+    }
+
+    /// Makes these equality searches below `base` all at once, and returns how many entries came.
+    pub fn searches(
+        &mut self,
+        base: &str,
+        attribute: &str,
+        values: &[String],
+    ) -> Result<usize, String> {
+        self.out.clear();
+        for value in values {
+            self.append(find(base, Scope::Subtree, equality(attribute, value)));
+        }
+        self.send_appended()?;
+        values.iter().map(|_| self.entries()).sum()
+    }
+
+    /// Reads an entry, all user attributes; returns how many came.
+    pub fn read(&mut self, dn: &str) -> Result<usize, String> {
+        self.send(find(dn, Scope::Base, Filter::Present("objectClass".into())))?;
+        self.entries()
+    }
+
+    /// Searches below `base` for values that begin so; returns how many entries came.
+    pub fn search_prefix(
+        &mut self,
+        base: &str,
+        attribute: &str,
+        prefix: &str,
+    ) -> Result<usize, String> {
+        let initial = Some(Cow::Borrowed(prefix.as_bytes()));
+        let attribute = attribute.into();
+        let filter = Filter::Substrings { attribute, initial, any: Vec::new(), last: None };
+        self.send(find(base, Scope::Subtree, filter))?;
+        self.entries()
+    }
+
+    /// Asks for everything below `base`; returns how many entries came.
+    pub fn search_all(&mut self, base: &str) -> Result<usize, String> {
+        self.send(find(base, Scope::Subtree, Filter::Present("objectClass".into())))?;
+        self.entries()
+    }
+
+    /// Waits for the answer of a search, and returns how many entries came.
+    fn entries(&mut self) -> Result<usize, String> {
         let mut entries = 0;
         self.receive(|op| match op {
             Op::SearchResultDone(result) => Some(result.code),
@@ -86,21 +144,22 @@ impl Client {
         Ok(entries)
     }
 
-    /// Sends the request of [`Client::search`] and does not wait for the answer.
-    pub fn send_search(&mut self, base: &str, attribute: &str, value: &str) -> Result<(), String> {
-        self.send(Op::SearchRequest(SearchRequest {
-            base,
-            scope: Scope::Subtree,
-            deref: Deref::Never,
-            size_limit: 0,
-            time_limit_s: 0,
-            types_only: false,
-            filter: Filter::Equality {
-                attribute: Cow::Borrowed(attribute),
-                value: Cow::Borrowed(value.as_bytes()),
-            },
-            attributes: Vec::new(),
-        }))
+    /// Whether an entry has a value.
+    pub fn compare(&mut self, dn: &str, attribute: &str, value: &str) -> Result<bool, String> {
+        self.send(Op::CompareRequest(CompareRequest { dn, attribute, value: value.as_bytes() }))?;
+        let mut is_true = false;
+        self.receive(|op| match op {
+            Op::CompareResponse(result) if result.code == ResultCode::CompareTrue => {
+                is_true = true;
+                Some(ResultCode::Success)
+            }
+            Op::CompareResponse(result) if result.code == ResultCode::CompareFalse => {
+                Some(ResultCode::Success)
+            }
+            Op::CompareResponse(result) => Some(result.code),
+            _ => None,
+        })?;
+        Ok(is_true)
     }
 
     /// Adds an entry.
@@ -119,8 +178,16 @@ impl Client {
 
     fn send(&mut self, op: Op<'_>) -> Result<(), String> {
         self.out.clear();
+        self.append(op);
+        self.send_appended()
+    }
+
+    fn append(&mut self, op: Op<'_>) {
         Message { id: self.next_id, op, controls: Vec::new() }.encode(&mut self.out);
         self.next_id += 1;
+    }
+
+    fn send_appended(&mut self) -> Result<(), String> {
         self.request_bytes = self.out.len();
         self.answer_bytes = 0;
         self.stream.write_all(&self.out).map_err(|why| why.to_string())
@@ -162,4 +229,21 @@ impl Client {
             }
         }
     }
+}
+
+fn find<'a>(base: &'a str, scope: Scope, filter: Filter<'a>) -> Op<'a> {
+    Op::SearchRequest(SearchRequest {
+        base,
+        scope,
+        deref: Deref::Never,
+        size_limit: 0,
+        time_limit_s: 0,
+        types_only: false,
+        filter,
+        attributes: Vec::new(),
+    })
+}
+
+fn equality<'a>(attribute: &'a str, value: &'a str) -> Filter<'a> {
+    Filter::Equality { attribute: attribute.into(), value: Cow::Borrowed(value.as_bytes()) }
 }

@@ -193,6 +193,11 @@ impl Server {
         self.child.id()
     }
 
+    /// The process that serves.
+    pub fn server_pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends SIGTERM and waits for the end.
     ///
     /// # Panics

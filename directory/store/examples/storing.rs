@@ -45,7 +45,6 @@ fn bulk(store: &Store) -> Result<()> {
     })?;
     for job in 0..PEOPLE / PEOPLE_PER_JOB {
         store.write_now(move |w| {
-            w.defer_postings();
             let mut people = job * PEOPLE_PER_JOB..(job + 1) * PEOPLE_PER_JOB;
             people.try_for_each(|n| person(w, n).map(drop))
         })?;

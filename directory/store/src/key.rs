@@ -109,6 +109,11 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
+    /// Whether an encoded key is in it.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        self.low.as_slice() <= key && (self.high.is_empty() || key < self.high.as_slice())
+    }
+
     /// Keys whose last part begins with the last of `parts`, and whose other parts are equal.
     pub fn prefix(kind: u8, parts: &[&[u8]]) -> KeyRange {
         let low = head(kind, parts, &[]);
@@ -205,11 +210,6 @@ mod tests {
         Key::new(b'e', &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    fn holds(range: &KeyRange, key: &Key) -> bool {
-        let key = key.as_bytes();
-        range.low.as_slice() <= key && (range.high.is_empty() || key < range.high.as_slice())
-    }
-
     proptest! {
         #[test]
         fn keys_sort_as_their_parts_and_none_begins_another(
@@ -233,13 +233,13 @@ mod tests {
         fn ranges_miss_nothing(first in part(), a in part(), b in part(), more in part()) {
             let key = |last: &[u8]| Key::new(b'e', &[&first, last]);
             let parts: [&[u8]; 2] = [&first, &b];
-            prop_assert!(holds(&KeyRange::prefix(b'e', &parts), &key(&[&b[..], &more].concat())));
-            prop_assert!(holds(&KeyRange::all(b'e', &[&first]), &key(&a)));
+            prop_assert!(KeyRange::prefix(b'e', &parts).holds(key(&[&b[..], &more].concat()).as_bytes()));
+            prop_assert!(KeyRange::all(b'e', &[&first]).holds(key(&a).as_bytes()));
             if a >= b {
-                prop_assert!(holds(&KeyRange::at_least(b'e', &parts), &key(&a)));
+                prop_assert!(KeyRange::at_least(b'e', &parts).holds(key(&a).as_bytes()));
             }
             if a <= b {
-                prop_assert!(holds(&KeyRange::at_most(b'e', &parts), &key(&a)));
+                prop_assert!(KeyRange::at_most(b'e', &parts).holds(key(&a).as_bytes()));
             }
         }
     }
@@ -253,13 +253,27 @@ mod tests {
     fn short_ranges_are_exact() {
         let key = |attribute: &[u8], value: &[u8]| Key::new(b'e', &[attribute, value]);
         let at_least = KeyRange::at_least(b'e', &[b"cn", b"m"]);
-        assert!(holds(&at_least, &key(b"cn", b"m")) && holds(&at_least, &key(b"cn", b"\xFF\xFF")));
-        assert!(!holds(&at_least, &key(b"cn", b"lz")) && !holds(&at_least, &key(b"cn2", b"z")));
+        assert!(
+            at_least.holds(key(b"cn", b"m").as_bytes())
+                && at_least.holds(key(b"cn", b"\xFF\xFF").as_bytes())
+        );
+        assert!(
+            !at_least.holds(key(b"cn", b"lz").as_bytes())
+                && !at_least.holds(key(b"cn2", b"z").as_bytes())
+        );
         let at_most = KeyRange::at_most(b'e', &[b"cn", b"m"]);
-        assert!(holds(&at_most, &key(b"cn", b"m")) && holds(&at_most, &key(b"cn", b"")));
-        assert!(!holds(&at_most, &key(b"cn", b"m\0")) && !holds(&at_most, &key(b"c", b"a")));
+        assert!(
+            at_most.holds(key(b"cn", b"m").as_bytes()) && at_most.holds(key(b"cn", b"").as_bytes())
+        );
+        assert!(
+            !at_most.holds(key(b"cn", b"m\0").as_bytes())
+                && !at_most.holds(key(b"c", b"a").as_bytes())
+        );
         let prefix = KeyRange::prefix(b'e', &[b"cn", b"m"]);
-        assert!(holds(&prefix, &key(b"cn", b"m\xFF")) && !holds(&prefix, &key(b"cn", b"n")));
+        assert!(
+            prefix.holds(key(b"cn", b"m\xFF").as_bytes())
+                && !prefix.holds(key(b"cn", b"n").as_bytes())
+        );
     }
 
     #[test]

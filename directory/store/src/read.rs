@@ -6,6 +6,7 @@ use std::sync::Arc;
 use heed::types::Bytes;
 use heed::{RoRange, RoTxn, WithoutTls};
 
+use crate::deferred::Deferred;
 use crate::lmdb::{Tables, Txn};
 use crate::names::{Names, Stamp};
 use crate::posting::Postings;
@@ -50,12 +51,17 @@ pub struct View<'t> {
     pub(crate) txn: &'t Txn<'t>,
     pub(crate) tables: &'t Tables,
     pub(crate) shared: &'t Shared,
-    /// In a change: the number of its present naming, which no other state has.
-    pending: Option<u64>,
+    /// In a change: the number of its present naming, which no other state has, and the postings that
+    /// it has put aside.
+    pending: Option<(u64, &'t Deferred)>,
 }
 
 impl<'t> View<'t> {
-    pub(crate) fn new(txn: &'t Txn<'t>, shared: &'t Shared, pending: Option<u64>) -> View<'t> {
+    pub(crate) fn new(
+        txn: &'t Txn<'t>,
+        shared: &'t Shared,
+        pending: Option<(u64, &'t Deferred)>,
+    ) -> View<'t> {
         View { txn, tables: &shared.tables, shared, pending }
     }
 
@@ -96,11 +102,16 @@ impl<'t> View<'t> {
     ///
     /// To resume later, in this transaction or another, pass the last identifier seen.
     pub fn postings(self, key: &Key, after: EntryId) -> Result<Postings<'t>, Error> {
-        self.shared.lists().list(self.txn, key.as_bytes(), after)
+        let aside = self.deferred().map(|aside| aside.list(key.as_bytes(), after));
+        let lists = self.shared.lists();
+        lists.list(self.txn, key.as_bytes(), after, aside.unwrap_or_default())
     }
 
     /// Whether `id` is listed under `key`.
     pub fn contains(self, key: &Key, id: EntryId) -> Result<bool, Error> {
+        if self.deferred().is_some_and(|aside| aside.contains(key.as_bytes(), id)) {
+            return Ok(true);
+        }
         self.shared.lists().contains(self.txn, key.as_bytes(), id)
     }
 
@@ -121,7 +132,12 @@ impl<'t> View<'t> {
         range: &KeyRange,
         ids_max: usize,
     ) -> Result<Option<Vec<EntryId>>, Error> {
-        self.shared.lists().collect_range(self.txn, range, ids_max)
+        let aside = self.deferred().map(|aside| aside.of_range(range).collect());
+        self.shared.lists().collect_range(self.txn, range, ids_max, aside.unwrap_or_default())
+    }
+
+    fn deferred(self) -> Option<&'t Deferred> {
+        self.pending.map(|(_, deferred)| deferred)
     }
 
     /// How many children `id` has.
@@ -158,8 +174,8 @@ impl<'t> View<'t> {
 
     /// What names read here are true for.
     pub(crate) fn stamp(self) -> Result<Stamp, Error> {
-        if let Some(pending) = self.pending {
-            return Ok(Stamp::Pending(pending));
+        if let Some((naming, _)) = self.pending {
+            return Ok(Stamp::Pending(naming));
         }
         let changes = self.shared.get(self.tables.meta, self.txn, write::META_RENAMES)?;
         Ok(Stamp::Committed(changes.map_or(Ok(0), number)?))

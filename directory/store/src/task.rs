@@ -61,11 +61,9 @@ where
     fn run(&mut self, write: &mut Write<'_>) -> bool {
         let mut result = catch_unwind(AssertUnwindSafe(|| (self.job)(write)))
             .unwrap_or_else(|_| Err(Error::JobPanicked.into()));
-        let ended = write.end_job();
-        let broken = ended.err().or_else(|| write.broken().cloned());
         // What failed first is the reason, whatever LMDB calls what was tried after it.
-        if let Some(error) = broken {
-            result = Err(error.into());
+        if let Some(error) = write.broken() {
+            result = Err(error.clone().into());
         }
         let good = result.is_ok();
         self.result = Some(result);

@@ -50,7 +50,7 @@ pub struct Write<'e> {
     /// The last way to the root that was walked, so that siblings need not walk it again; forgotten
     /// when the tree loses or moves something.
     path: Option<(EntryId, Vec<EntryId>)>,
-    deferring: bool,
+    /// Postings of the entries that it has added.
     deferred: Deferred,
     puts: u64,
     bytes: usize,
@@ -72,7 +72,6 @@ impl<'e> Write<'e> {
             next_id: None,
             naming,
             path: None,
-            deferring: false,
             deferred: Deferred::default(),
             puts: 0,
             bytes: 0,
@@ -84,14 +83,7 @@ impl<'e> Write<'e> {
 
     /// What can be asked of the present state of this change.
     pub fn view(&self) -> View<'_> {
-        View::new(&self.txn, self.shared, Some(self.naming))
-    }
-
-    /// For a job that inserts many entries: index keys are put aside until its end, and written
-    /// sorted, which is much faster. Until then this change does not find its own new entries in
-    /// posting lists; it finds them by name and by identifier as ever.
-    pub fn defer_postings(&mut self) {
-        self.deferring = true;
+        View::new(&self.txn, self.shared, Some((self.naming, &self.deferred)))
     }
 
     /// Adds an entry below `parent` and lists it under `keys`.
@@ -118,12 +110,15 @@ impl<'e> Write<'e> {
         self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
         self.put(self.shared.tables.tree, &tree_row(parent, component), &id.to_bytes())?;
         self.count_children(parent, 1)?;
-        self.post(&Key::children(parent), id)?;
+        self.defer(&Key::children(parent), id);
         for ancestor in path.into_iter().chain([id]) {
-            self.post(&Key::subtree(ancestor), id)?;
+            self.defer(&Key::subtree(ancestor), id);
         }
         for key in keys {
-            self.post(key, id)?;
+            self.defer(key, id);
+        }
+        if self.deferred.is_full() {
+            self.write_deferred()?;
         }
         self.growth += 1;
         self.changes += 1;
@@ -213,7 +208,6 @@ impl<'e> Write<'e> {
             _ => {}
         }
         let old_path = self.path(old_parent)?;
-        self.write_deferred()?;
         let moved = self.subtree(id)?;
         if new_path.len() > old_path.len() {
             self.check_depth(&moved, new_path.len() - old_path.len())?;
@@ -253,12 +247,6 @@ impl<'e> Write<'e> {
         self.remove(self.shared.tables.meta, &checked_meta_row(name)?)
     }
 
-    /// Ends a job: what it has put aside is written.
-    pub(crate) fn end_job(&mut self) -> Result<(), Error> {
-        self.deferring = false;
-        self.write_deferred()
-    }
-
     /// How many entries there are more than when the change began.
     pub(crate) fn growth(&self) -> i64 {
         self.growth
@@ -288,6 +276,7 @@ impl<'e> Write<'e> {
         if let Some(next) = self.next_id {
             self.put(self.shared.tables.meta, META_NEXT_ID, &next.to_bytes())?;
         }
+        self.write_deferred()?;
         let (shared, bytes) = (self.shared, self.bytes);
         self.txn.commit().map_err(|e| shared.write_error("committing", e, bytes))
     }
@@ -365,16 +354,13 @@ impl<'e> Write<'e> {
         self.put(self.shared.tables.meta, META_RENAMES, &changes.to_be_bytes())
     }
 
-    fn post(&mut self, key: &Key, id: EntryId) -> Result<(), Error> {
-        if !self.deferring {
-            return self.post_all(key, &[id]);
-        }
+    fn defer(&mut self, key: &Key, id: EntryId) {
         self.puts += 1;
-        self.deferred.push(key, id);
-        match self.deferred.is_full() {
-            true => self.write_deferred(),
-            false => Ok(()),
-        }
+        self.deferred.push(key.as_bytes(), id);
+    }
+
+    fn post(&mut self, key: &Key, id: EntryId) -> Result<(), Error> {
+        self.post_all(key, &[id])
     }
 
     fn post_all(&mut self, key: &Key, ids: &[EntryId]) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keyway_store::{Entry, EntryId, Error, Key, KeyRange, Options, Store, View};
+use keyway_store::{Entry, EntryId, Error, Key, KeyRange, Options, Store, View, Write};
 use proptest::prelude::*;
 
 const ENTRIES: u64 = 1500;
@@ -27,7 +27,6 @@ fn ids(view: View<'_>, after: u64) -> Vec<u64> {
 fn fill(store: &Store) {
     store
         .write_now(|write| {
-            write.defer_postings();
             for n in 1..=ENTRIES {
                 let id = write.insert(
                     EntryId::ROOT,
@@ -108,33 +107,57 @@ proptest! {
     }
 }
 
+/// In one change they are put aside; in changes of their own they are written one by one.
 #[test]
-fn a_deferred_load_lists_what_single_insertions_list() {
-    let listed = |defer: bool| {
-        let (_dir, store) = store();
-        for job in 0..3u64 {
-            store
-                .write_now(move |write| {
-                    if defer {
-                        write.defer_postings();
-                    }
-                    for n in 0..400u64 {
-                        let name = format!("cn={job}-{n}");
-                        let text = format!("v{}", n % 7);
-                        let keys = [key(), Key::new(b'e', &[b"cn", text.as_bytes()])];
-                        write.insert(EntryId::ROOT, name.as_bytes(), &Entry::default(), &keys)?;
-                    }
-                    Ok::<_, Error>(())
-                })
-                .unwrap();
-        }
-        let read = store.read().unwrap();
-        read.view().check().unwrap();
-        let range = KeyRange::all(b'e', &[b"cn"]);
-        let all = read.view().collect_range(&range, 5000).unwrap();
-        assert_eq!(read.view().collect_range(&range, 2399).unwrap(), None, "2400 are listed");
-        assert!(read.view().collect_range(&range, 2400).unwrap().is_some());
-        (ids(read.view(), 0), all)
+fn one_change_lists_what_single_ones_list_and_sees_it_itself() {
+    let range = KeyRange::all(b'e', &[b"cn"]);
+    let seen = |view: View<'_>| {
+        let all = view.collect_range(&KeyRange::all(b'e', &[b"cn"]), 5000).unwrap();
+        let contains = |id| view.contains(&key(), EntryId(id)).unwrap();
+        (ids(view, 0), ids(view, 211), all, contains(7), contains(100_000))
     };
-    assert_eq!(listed(true), listed(false));
+    let insert = |write: &mut Write<'_>, n: u64| {
+        let name = format!("cn={n}");
+        let text = format!("v{}", n % 7);
+        let keys = [key(), Key::new(b'e', &[b"cn", text.as_bytes()])];
+        write.insert(EntryId::ROOT, name.as_bytes(), &Entry::default(), &keys)
+    };
+    let (_one_dir, one) = store();
+    let (_many_dir, many) = store();
+    insert_all(&many, 1, insert);
+    insert_all(&one, 400, insert);
+    let inside = one.write_now(move |write| {
+        for n in 400..800 {
+            insert(write, n)?;
+        }
+        // What is listed in the table lies before, behind and among what is put aside.
+        write.update(EntryId(3), &Entry::default(), &[], &[Key::new(b'e', &[b"cn", b"v0"])])?;
+        Ok::<_, Error>(seen(write.view()))
+    });
+    let read = one.read().unwrap();
+    assert_eq!(inside.unwrap(), seen(read.view()));
+    read.view().check().unwrap();
+    assert_eq!(read.view().collect_range(&range, 1600).unwrap(), None, "1601 are listed");
+    assert!(read.view().collect_range(&range, 1601).unwrap().is_some());
+    many.write_now(move |write| {
+        write.update(EntryId(3), &Entry::default(), &[], &[Key::new(b'e', &[b"cn", b"v0"])])
+    })
+    .unwrap();
+    assert_eq!(seen(many.read().unwrap().view()), seen(read.view()));
+}
+
+/// Inserts 400 or 800 entries, so many in a change.
+fn insert_all(
+    store: &Store,
+    in_a_change: u64,
+    insert: impl Fn(&mut Write<'_>, u64) -> Result<EntryId, Error> + Copy + Send + 'static,
+) {
+    let count = if in_a_change == 1 { 800 } else { 400 };
+    for first in (0..count).step_by(in_a_change as usize) {
+        store
+            .write_now(move |write| {
+                (first..first + in_a_change).try_for_each(|n| insert(write, n).map(drop))
+            })
+            .unwrap();
+    }
 }

@@ -1,0 +1,403 @@
+//! The directory at a size: what its operations cost the server with 250,000 people.
+//!
+//! Keyway and slapd (back-mdb, synced, no log) serve the same client over loopback, and a bare TCP echo
+//! messages of the same sizes, by turns in every round. Who is asked for follows the 80/20 pattern.
+//! What is reported is the server process's processor time an operation, and for throughput operations
+//! a second, the client being on the same processors.
+
+mod import;
+mod tls;
+
+use crate::echo::{Echo, EchoClient};
+use crate::ldap::{
+    Account, Driven, Load, PASSWORD, SLAPD_ADMIN, SUFFIX, Sizes, add, drive, keyway, ssha512,
+    write_people,
+};
+use crate::report::{Claim, Report, Table, median};
+use crate::slapd::{self, Slapd};
+use fastrand::Rng;
+use keyway_tests::Server;
+use keyway_tests::client::Client;
+use std::fs;
+use std::path::PathBuf;
+
+/// Connections of those who ask, one after the other.
+const CLIENTS: [usize; 3] = [1, 4, 16];
+/// How many searches are in flight on a connection, where there are more than one.
+const IN_FLIGHT: usize = 16;
+/// How many entries a search for the beginning of a uid returns: uids have six digits, and four are
+/// given.
+const PREFIX_FINDS: usize = 100;
+/// Most memory beside the map, in MiB.
+const MEMORY_MIB_MAX: f64 = 100.0;
+
+/// What can be asked of this benchmark.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// People in the directory
+    #[arg(long, default_value_t = 250_000)]
+    entries: usize,
+    /// People in the import that is timed; 0: none is
+    #[arg(long, default_value_t = 1_000_000)]
+    import: usize,
+    /// Rounds; each measures every operation on every server once
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds a measurement
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Only the measurements whose name has this in it
+    #[arg(long)]
+    only: Option<String>,
+    /// Write the claims to this file as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// An operation that is measured.
+#[derive(Clone, Copy, PartialEq)]
+enum Operation {
+    Search,
+    Base,
+    Bind,
+    Compare,
+    Authentication,
+    Pipelined,
+    Prefix,
+    All,
+    Add,
+    NewTls,
+}
+
+/// An operation under a number of clients, and what is demanded of it.
+#[derive(Clone, Copy)]
+struct Measurement {
+    operation: Operation,
+    name: &'static str,
+    clients: usize,
+    /// The most it may cost of what it costs slapd.
+    most: f64,
+    /// The same of the echo.
+    most_of_echo: Option<f64>,
+}
+
+fn measurements(only: Option<&str>) -> Vec<Measurement> {
+    let many = [
+        (Operation::Search, "search, one entry by uid"),
+        (Operation::Base, "base search"),
+        (Operation::Bind, "bind, {SSHA512}"),
+        (Operation::Compare, "compare"),
+        (Operation::Authentication, "authentication: search and bind"),
+    ];
+    let many = many.into_iter().flat_map(|(operation, name)| {
+        CLIENTS.map(|clients| Measurement {
+            operation,
+            name,
+            clients,
+            most: 0.35,
+            most_of_echo: Some(1.5),
+        })
+    });
+    let one = |operation, name, clients, most| Measurement {
+        operation,
+        name,
+        clients,
+        most,
+        most_of_echo: None,
+    };
+    let others = [
+        one(Operation::Pipelined, "search, 16 in flight a connection", 4, 0.35),
+        one(Operation::Prefix, "search for a prefix, 100 entries", 4, 0.5),
+        one(Operation::All, "export of all in one search", 1, 0.5),
+        one(Operation::Add, "add, synced", 16, 0.15),
+        one(Operation::NewTls, "new TLS 1.3 connection and bind", 4, 0.7),
+    ];
+    many.chain(others).filter(|it| only.is_none_or(|only| it.name.contains(only))).collect()
+}
+
+impl Measurement {
+    fn claim(&self) -> String {
+        format!("{}, {} clients", self.name, self.clients)
+    }
+}
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    let peers = vec![slapd::version()?, "TCP echo, thread a connection".into()];
+    let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
+    let ldif = folder.path().join("people.ldif");
+    let password = ssha512(&keyway_drivers::engine())?;
+    write_people(&ldif, (0..arguments.entries).map(|index| (uid(index), &password)))?;
+    eprintln!("loading {} entries into Keyway and slapd", arguments.entries);
+    let identity = tls::Identity::make(folder.path())?;
+    let servers = Servers {
+        // A bind is to cost its hash.
+        keyway: keyway(folder.path(), &ldif, &["upgrade", "remember"])?,
+        slapd: Slapd::start(
+            folder.path(),
+            &ldif,
+            SLAPD_ADMIN,
+            PASSWORD,
+            Some((&identity.certificate, &identity.key)),
+        )?,
+        echo: Echo::start()?,
+    };
+    let bench = Bench { arguments, servers: &servers, slapd_ca: identity.certificate };
+    let mut findings = bench.measure()?;
+    drop(servers);
+    if arguments.import > 0 {
+        let claims = import::measure(folder.path(), arguments.import, &password)?;
+        findings.0.extend(claims);
+    }
+    let settings = serde_json::json!({
+        "entries": arguments.entries, "rounds": arguments.rounds, "import": arguments.import,
+        "seconds": arguments.seconds,
+    });
+    let (claims, table) = findings;
+    Report::new("directory", peers, settings, claims, vec![table]).finish(arguments.json.as_deref())
+}
+
+fn uid(index: usize) -> String {
+    format!("user{index:06}")
+}
+
+struct Servers {
+    keyway: Server,
+    slapd: Slapd,
+    echo: Echo,
+}
+
+/// One server's figures for one measurement, a round each.
+#[derive(Default)]
+struct Figures {
+    keyway: Vec<Driven>,
+    slapd: Vec<Driven>,
+    echo: Vec<Driven>,
+}
+
+struct Bench<'a> {
+    arguments: &'a Arguments,
+    servers: &'a Servers,
+    slapd_ca: PathBuf,
+}
+
+impl Bench<'_> {
+    fn measure(&self) -> Result<(Vec<Claim>, Table), String> {
+        let measurements = measurements(self.arguments.only.as_deref());
+        let mut figures: Vec<Figures> = measurements.iter().map(|_| Figures::default()).collect();
+        for round in 0..self.arguments.rounds {
+            for (measurement, figures) in measurements.iter().zip(&mut figures) {
+                eprintln!("round {}: {}", round + 1, measurement.claim());
+                self.round(round, measurement, figures)?;
+            }
+        }
+        let mut claims = Vec::new();
+        for (measurement, figures) in measurements.iter().zip(&figures) {
+            figures.claim(measurement, &mut claims);
+        }
+        claims.extend(pipelining(&measurements, &figures));
+        let process = self.servers.keyway.server_pid();
+        let memory = [anonymous_mib(process)?];
+        claims.push(Claim::at_most("memory beside the map", "MiB", &memory, MEMORY_MIB_MAX));
+        Ok((claims, rates(&measurements, &figures)))
+    }
+
+    /// Of the first round Keyway is the first, of the second slapd, of the third the echo.
+    fn round(
+        &self,
+        round: usize,
+        measurement: &Measurement,
+        figures: &mut Figures,
+    ) -> Result<(), String> {
+        for turn in 0..3 {
+            match (round + turn) % 3 {
+                0 => figures.keyway.push(self.keyway(measurement)?),
+                1 => figures.slapd.push(self.slapd(measurement)?),
+                _ if measurement.most_of_echo.is_none() => {}
+                _ => {
+                    let sizes = figures.keyway.first().map(|driven| driven.sizes);
+                    let sizes = sizes.ok_or("the echo's sizes are not known yet")?;
+                    figures.echo.push(self.echo(measurement, sizes)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keyway(&self, measurement: &Measurement) -> Result<Driven, String> {
+        let server = &self.servers.keyway;
+        let address = |text: &str| text.parse().map_err(|_| format!("no address: {text}"));
+        let account = Account {
+            address: address(server.address())?,
+            admin: server.administrator(),
+            password: &server.password(),
+        };
+        let ca = PathBuf::from(server.text("ca_certificate"));
+        let tls = tls::Target { address: address(server.tls_address())?, ca: &ca };
+        self.drive(measurement, server.server_pid(), &account, &tls)
+    }
+
+    fn slapd(&self, measurement: &Measurement) -> Result<Driven, String> {
+        let server = &self.servers.slapd;
+        let account = Account { address: server.address, admin: SLAPD_ADMIN, password: PASSWORD };
+        let address = server.tls_address.ok_or("slapd has no TLS")?;
+        let tls = tls::Target { address, ca: &self.slapd_ca };
+        self.drive(measurement, server.process.id(), &account, &tls)
+    }
+
+    fn echo(&self, measurement: &Measurement, sizes: Sizes) -> Result<Driven, String> {
+        let (request, answer) = sizes;
+        // An authentication is two messages.
+        let times = if measurement.operation == Operation::Authentication { 2 } else { 1 };
+        let connect = || EchoClient::connect(self.servers.echo.address, request, answer);
+        let step =
+            |client: &mut EchoClient, _: &mut Rng| (0..times).try_for_each(|_| client.exchange());
+        let load = self.load(measurement);
+        drive(load, self.servers.echo.process.id(), connect, step, |_| sizes)
+    }
+
+    fn load(&self, measurement: &Measurement) -> Load {
+        Load { clients: measurement.clients, seconds: self.arguments.seconds }
+    }
+
+    fn drive(
+        &self,
+        measurement: &Measurement,
+        process: u32,
+        account: &Account<'_>,
+        tls: &tls::Target<'_>,
+    ) -> Result<Driven, String> {
+        let load = self.load(measurement);
+        let entries = self.arguments.entries;
+        if measurement.operation == Operation::NewTls {
+            let connect = || tls.connector();
+            let step = |connector: &mut tls::Connector, random: &mut Rng| {
+                connector.bind(&dn(&uid(pick(random, entries))), PASSWORD)
+            };
+            return drive(load, process, connect, step, |_| (0, 0));
+        }
+        let connect = || {
+            let mut client = Client::connect(account.address)?;
+            client.bind(account.admin, account.password)?;
+            Ok(client)
+        };
+        let step = |client: &mut Client, random: &mut Rng| {
+            operate(measurement.operation, client, random, entries)
+        };
+        let sizes = |client: &Client| (client.request_bytes, client.answer_bytes);
+        let mut driven = drive(load, process, connect, step, sizes)?;
+        if measurement.operation == Operation::Pipelined {
+            driven.cost_us /= IN_FLIGHT as f64;
+            driven.rate *= IN_FLIGHT as f64;
+        }
+        Ok(driven)
+    }
+}
+
+fn dn(uid: &str) -> String {
+    format!("uid={uid},ou=People,{SUFFIX}")
+}
+
+/// Four of five times one of the first fifth.
+fn pick(random: &mut Rng, entries: usize) -> usize {
+    let hot = (entries / 5).max(1);
+    if random.u8(..5) < 4 { random.usize(..hot) } else { random.usize(..entries) }
+}
+
+fn operate(
+    operation: Operation,
+    client: &mut Client,
+    random: &mut Rng,
+    entries: usize,
+) -> Result<(), String> {
+    let uid = uid(pick(random, entries));
+    let expect = |found: usize, wanted: usize| match found == wanted {
+        true => Ok(()),
+        false => Err(format!("{found} entries and not {wanted} with {uid}")),
+    };
+    match operation {
+        Operation::Search => expect(client.search(SUFFIX, "uid", &uid)?, 1),
+        Operation::Base => expect(client.read(&dn(&uid))?, 1),
+        Operation::Bind => client.bind(&dn(&uid), PASSWORD),
+        Operation::Compare => {
+            let mail = format!("{uid}@example.com");
+            expect(usize::from(client.compare(&dn(&uid), "mail", &mail)?), 1)
+        }
+        Operation::Authentication => {
+            expect(client.search(SUFFIX, "uid", &uid)?, 1)?;
+            client.bind(&dn(&uid), PASSWORD)
+        }
+        Operation::Pipelined => {
+            let uids: Vec<String> =
+                (0..IN_FLIGHT).map(|_| self::uid(pick(random, entries))).collect();
+            expect(client.searches(SUFFIX, "uid", &uids)?, IN_FLIGHT)
+        }
+        Operation::Prefix => {
+            let prefix = uid.get(..uid.len() - 2).unwrap_or_default();
+            expect(client.search_prefix(SUFFIX, "uid", prefix)?, PREFIX_FINDS)
+        }
+        Operation::All => match client.search_all(SUFFIX)? {
+            found if found >= entries => Ok(()),
+            found => expect(found, entries),
+        },
+        Operation::Add => add(client),
+        Operation::NewTls => Err("that is not for a connection".into()),
+    }
+}
+
+impl Figures {
+    fn claim(&self, measurement: &Measurement, claims: &mut Vec<Claim>) {
+        let costs = |driven: &[Driven]| driven.iter().map(|it| it.cost_us).collect::<Vec<_>>();
+        let rates = |driven: &[Driven]| driven.iter().map(|it| it.rate).collect::<Vec<_>>();
+        let (claim, ours) = (measurement.claim(), costs(&self.keyway));
+        let demand = 1.0 / measurement.most;
+        claims.push(
+            Claim::cost(&claim, "us CPU", &ours, "slapd", &costs(&self.slapd)).demand(demand),
+        );
+        if let Some(most) = measurement.most_of_echo {
+            let echo = costs(&self.echo);
+            claims.push(Claim::cost(&claim, "us CPU", &ours, "TCP echo", &echo).demand(1.0 / most));
+        }
+        if measurement.clients == 16 && measurement.operation != Operation::Add {
+            let theirs = rates(&self.slapd);
+            let ours = rates(&self.keyway);
+            claims.push(Claim::rate(&claim, "a second", &ours, "slapd", &theirs).demand(1.5));
+        }
+    }
+}
+
+/// What many requests in flight save, beside one in flight of the same number of clients.
+fn pipelining(measurements: &[Measurement], figures: &[Figures]) -> Option<Claim> {
+    let of = |operation| {
+        let at = measurements.iter().position(|it| it.operation == operation && it.clients == 4)?;
+        let costs = figures.get(at)?.keyway.iter().map(|driven| driven.cost_us);
+        Some(costs.collect::<Vec<_>>())
+    };
+    let (many, one) = (of(Operation::Pipelined)?, of(Operation::Search)?);
+    Some(Claim::cost("search, 16 in flight", "us CPU", &many, "1 in flight", &one).demand(3.0))
+}
+
+fn rates(measurements: &[Measurement], figures: &[Figures]) -> Table {
+    let mut table =
+        Table::new("operations a second, by the clock", &["", "Keyway", "slapd", "TCP echo"]);
+    for (measurement, figures) in measurements.iter().zip(figures) {
+        let rate = |driven: &[Driven]| match driven {
+            [] => String::new(),
+            driven => {
+                format!("{:.0}", median(&driven.iter().map(|it| it.rate).collect::<Vec<_>>()))
+            }
+        };
+        let cells = [&figures.keyway, &figures.slapd, &figures.echo].map(|it| rate(it));
+        table.rows.push([vec![measurement.claim()], cells.to_vec()].concat());
+    }
+    table
+}
+
+/// Memory of a process that is no file's, in MiB.
+fn anonymous_mib(process: u32) -> Result<f64, String> {
+    let path = format!("/proc/{process}/status");
+    let text = fs::read_to_string(&path).map_err(|why| format!("{path}: {why}"))?;
+    let line = text.lines().find(|line| line.starts_with("RssAnon:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    kib.map(|kib| kib / 1024.0).ok_or_else(|| format!("{path} does not say"))
+}
