@@ -7,8 +7,8 @@
 
 use super::administrator::FINGERPRINT_BYTES;
 use super::answer::Outbox;
-use super::bind::Bound;
 use super::budget::Share;
+use super::claim::Bound;
 use super::extended;
 use super::journal::{Journal, Origin};
 use super::limits::{

@@ -13,6 +13,7 @@ mod administrator;
 mod answer;
 mod bind;
 mod budget;
+mod claim;
 mod connection;
 mod conversation;
 mod extended;

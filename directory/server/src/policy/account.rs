@@ -212,12 +212,16 @@ impl Account {
         if self.lapsed(policy, now).is_some() {
             return None;
         }
-        if !policy.locks() || self.failures.len() < policy.failures_max {
+        if self.failures.is_empty() {
             return Some(Lock::Deliberate);
+        }
+        if !policy.locks() {
+            // It was the policy that locked it, and does so no more.
+            return None;
         }
         let told = self.failures.len() < told_max(policy);
         // The failure that locked it is known more exactly.
-        let last = self.failures.get(policy.failures_max - 1).copied();
+        let last = self.failures.get(policy.failures_max.saturating_sub(1)).copied();
         let exact = last.filter(|last| last / SECOND * SECOND == since).unwrap_or(since);
         Some(Lock::Failures { since: exact, until: end_of(policy, since), told })
     }

@@ -59,6 +59,9 @@ fn without_a_lockout_nothing_is_locked_but_by_hand() {
     assert_eq!(account.status(&Policy::NONE, NOW + SECOND).lock, by_hand);
     assert_eq!(account.status(&lockout(), NOW + SECOND).lock, by_hand);
     assert_eq!(account.status(&lockout(), NOW + 60 * SECOND).lock, None);
+    // What a policy has locked is open when it locks no more.
+    let account = failed(&lockout(), &seconds(&[0, 1, 2]));
+    assert_eq!(account.status(&Policy::NONE, NOW + 3 * SECOND).lock, None);
     let idle = Policy { max_idle_s: 60, ..Policy::NONE };
     let account = Account { last_success: Some(NOW), ..Account::default() };
     assert_eq!(account.status(&idle, NOW + 60 * SECOND).lock, None);

@@ -199,8 +199,15 @@ impl Search {
                 let end = out.len().saturating_add(budget_bytes);
                 let pause = core.with_names(|names| {
                     let read = directory.store.read()?;
-                    let walk =
-                        Walk { core, tree: read.view(), view: &view, names, message_id, end };
+                    let walk = Walk {
+                        core,
+                        tree: read.view(),
+                        version: read.version(),
+                        view: &view,
+                        names,
+                        message_id,
+                        end,
+                    };
                     self.walk(&walk, &mut cursor, out)
                 });
                 self.target = Target::Tree(cursor);
@@ -303,6 +310,8 @@ impl Search {
 struct Walk<'a> {
     core: &'a Core,
     tree: Tree<'a>,
+    /// That of the tree.
+    version: u64,
     view: &'a View,
     names: &'a RefCell<Names>,
     message_id: u32,
@@ -318,7 +327,7 @@ impl Walk<'_> {
         if !entry.has(USER_PASSWORD) || !self.view.may(Rights::READ, LOCKED_TIME, id) {
             return Ok(None);
         }
-        let policy = core.policies.of(core, self.tree, None, subentry(entry))?;
+        let policy = core.policies.of(core, self.tree, Some(self.version), subentry(entry))?;
         let account = Account::read(&core.schema, entry);
         let account = core.policies.pending.apply(&policy, id, account);
         let now = micros(core.now());

@@ -6,11 +6,12 @@ use crate::access::Subject;
 use crate::directory::{Core, Directory, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::names::{self, Name, NamingContext, Place};
+use crate::password::limits::STORED_VALUES_MAX;
 use crate::password::{Check, Given};
 use crate::policy::{self, POLICY_SUBENTRY, PasswordChange, RESET, micros};
 use crate::schema::base;
 use crate::{Attempt, Standing};
-use keyway_codec::message::ChangeOperation;
+use keyway_codec::message::{ChangeOperation, ResultCode};
 use keyway_store::{EntryId, EntryRef, View};
 use std::net::IpAddr;
 use zeroize::Zeroizing;
@@ -78,6 +79,10 @@ impl Vetting<'_> {
             return Ok(Earlier { attempt, entry, stored: Vec::new(), new });
         };
         change.allow(core, self.gave_old, micros(core.now()))?;
+        if new.len() > STORED_VALUES_MAX {
+            let text = format!("an entry is given {STORED_VALUES_MAX} passwords at most");
+            return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
+        }
         if !self.is_good {
             new.iter().try_for_each(|password| change.check_quality(password))?;
         }
@@ -150,7 +155,7 @@ impl Directory {
     }
 }
 
-/// The passwords that a modify wants deleted.
+/// The passwords that a modify wants deleted, as many as an entry can have.
 fn deleted(core: &Core, modify: &super::Modify) -> Vec<(usize, usize, Zeroizing<Vec<u8>>)> {
     let mut found = Vec::new();
     for (at, edit) in modify.edits.iter().enumerate() {
@@ -163,6 +168,7 @@ fn deleted(core: &Core, modify: &super::Modify) -> Vec<(usize, usize, Zeroizing<
             }
         }
     }
+    found.truncate(STORED_VALUES_MAX);
     found
 }
 
