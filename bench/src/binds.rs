@@ -1,8 +1,9 @@
 //! What binds against Argon2id cost the server: the first of each person, and those that follow.
 //!
 //! In each round a number of people whom nobody has seen bind once each; then they bind again and
-//! again, four of five times one of the first fifth; then as many others do the same whose passwords
-//! are stored as {SSHA512}. What is reported is the server process's processor time a bind.
+//! again, four of five times one of the first fifth; then as many others do the same whose
+//! passwords are stored as {SSHA512}. What is reported is the server process's processor time a
+//! bind.
 
 use crate::ldap::{PASSWORD, SUFFIX, argon2id, keyway, ssha512, write_people};
 use crate::process::processor_time;

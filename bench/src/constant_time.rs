@@ -1,14 +1,14 @@
 //! Whether the time of packet protection depends on secrets, by statistics: two classes of secret
-//! data by turns of chance, and Welch's t of their times (Reparaz, Balasch and Verbauwhede, "Dude, is
-//! my code constant time?", 2017).
+//! data by turns of chance, and Welch's t of their times (Reparaz, Balasch and Verbauwhede, "Dude,
+//! is my code constant time?", 2017).
 //!
-//! Both classes have the same buffer and the same places for keys, and what goes before a measurement
-//! differs in bytes, not in steps. It is a weak test all the same: how buffers lie, and memory that is
-//! read soon after it was written, move times by fractions of a nanosecond, which many measurements
-//! make significant. A |t| above 4.5 is a reason to look, one below it no proof. The portable backend is
-//! aws-lc, which is known to be good, so its rows say what this machine does by itself, and so do the
-//! rows of two classes that do not differ; the control stops at the first difference and has to be
-//! found.
+//! Both classes have the same buffer and the same places for keys, and what goes before a
+//! measurement differs in bytes, not in steps. It is a weak test all the same: how buffers lie, and
+//! memory that is read soon after it was written, move times by fractions of a nanosecond, which
+//! many measurements make significant. A |t| above 4.5 is a reason to look, one below it no proof.
+//! The portable backend is aws-lc, which is known to be good, so its rows say what this machine
+//! does by itself, and so do the rows of two classes that do not differ; the control stops at the
+//! first difference and has to be found.
 
 use crate::packet::{Algorithm, Case, HEADER_BYTES, Keyway, Secrets, Side, TAG_BYTES, Way};
 use crate::report::{Report, Table};

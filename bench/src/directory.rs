@@ -1,9 +1,9 @@
 //! The directory at a size: what its operations cost the server with 250,000 people.
 //!
-//! Keyway and slapd (back-mdb, synced, no log) serve the same client over loopback, and a bare TCP echo
-//! messages of the same sizes, by turns in every round. Who is asked for follows the 80/20 pattern.
-//! What is reported is the server process's processor time an operation, and for throughput operations
-//! a second, the client being on the same processors.
+//! Keyway and slapd (back-mdb, synced, no log) serve the same client over loopback, and a bare TCP
+//! echo messages of the same sizes, by turns in every round. Who is asked for follows the 80/20
+//! pattern. What is reported is the server process's processor time an operation, and for
+//! throughput operations a second, the client being on the same processors.
 
 mod import;
 mod tls;

@@ -1,8 +1,8 @@
 //! Whether anybody else is on this core.
 //!
-//! A neighbour on the same core takes half of what it can do at a time, which code that keeps it busy
-//! feels by half as much again, and code that waits not at all. So does the gauge: what is measured
-//! between readings that are not at their best says more of the neighbour.
+//! A neighbour on the same core takes half of what it can do at a time, which code that keeps it
+//! busy feels by half as much again, and code that waits not at all. So does the gauge: what is
+//! measured between readings that are not at their best says more of the neighbour.
 
 use std::hint::black_box;
 use std::thread;
@@ -43,7 +43,8 @@ impl Gauge {
         }
     }
 
-    /// What `measure` returns when nobody disturbs it; where neighbours leave no peace, what it returns.
+    /// What `measure` returns when nobody disturbs it; where neighbours leave no peace, what it
+    /// returns.
     pub fn undisturbed<R>(&mut self, mut measure: impl FnMut() -> R) -> R {
         for _ in 1..ATTEMPTS {
             self.wait();

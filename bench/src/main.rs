@@ -46,8 +46,8 @@ enum Benchmark {
     Quic(quic::Arguments),
     /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
     Skeleton(skeleton::Arguments),
-    /// The directory with 250,000 people: reads, binds, adds, exports, TLS, imports, beside slapd and a
-    /// TCP echo
+    /// The directory with 250,000 people: reads, binds, adds, exports, TLS, imports, beside slapd
+    /// and a TCP echo
     Directory(directory::Arguments),
     /// Binds with Argon2id, the first ones and those that the server remembers, beside {SSHA512}
     Binds(binds::Arguments),

@@ -1,11 +1,12 @@
 //! Claim 6: what packet protection takes of a real QUIC, quinn, over loopback.
 //!
 //! `keyway quic perf` measures itself, both ends in one process, with the engine's cryptography and
-//! with ring's, which is quinn's default; and with AWS-LC's for comparison. They take turns of a part of
-//! a second, in one order and then in the other, so that whatever else the machine does falls on all of
-//! them. A turn before or after which a neighbour is on this core is taken again, and of each side's turns
-//! the best quarter counts: a neighbour who comes and goes within a turn only takes away. Connections are
-//! compared with one key exchange on all sides, X25519; the engine's own choice is shown beside that.
+//! with ring's, which is quinn's default; and with AWS-LC's for comparison. They take turns of a
+//! part of a second, in one order and then in the other, so that whatever else the machine does
+//! falls on all of them. A turn before or after which a neighbour is on this core is taken again,
+//! and of each side's turns the best quarter counts: a neighbour who comes and goes within a turn
+//! only takes away. Connections are compared with one key exchange on all sides, X25519; the
+//! engine's own choice is shown beside that.
 
 use crate::gauge::Gauge;
 use crate::packet::Bound;

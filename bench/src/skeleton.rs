@@ -1,8 +1,8 @@
 //! The directory as it stands: what a search, a bind and an add cost the server.
 //!
 //! Keyway, slapd (back-mdb, synced) and a bare TCP echo of equally sized messages serve the same
-//! client over loopback without TLS, one after the other in every round; who goes first changes from
-//! round to round. What is reported is the server process's processor time an operation.
+//! client over loopback without TLS, one after the other in every round; who goes first changes
+//! from round to round. What is reported is the server process's processor time an operation.
 
 use crate::echo::{Echo, EchoClient};
 use crate::ldap::{

@@ -1,6 +1,7 @@
 //! The messages of the daemon's socket, and those from a daemon that hands over to another.
 
-use crate::served::{Client, Served, listener, options};
+use crate::client::Client;
+use crate::served::{Served, listener, options};
 use keyway_daemon::Daemon;
 use keyway_ring::control::{Answer, Ask, VERSION, decode_answer, decode_ask, encode};
 use keyway_ring::limits::MESSAGE_BYTES_MAX;
@@ -20,9 +21,9 @@ thread_local! {
     static BENCH: RefCell<Bench> = RefCell::new(Bench::new());
 }
 
-/// Reads the bytes as what each side says: what is accepted is the same after it was written and read
-/// again. Then they are cut into messages with files, and said to a daemon by a client, or, if the first
-/// bit is set, by a daemon that hands over to a new one.
+/// Reads the bytes as what each side says: what is accepted is the same after it was written and
+/// read again. Then they are cut into messages with files, and said to a daemon by a client, or, if
+/// the first bit is set, by a daemon that hands over to a new one.
 pub fn control(data: &[u8]) {
     let message = &data[..data.len().min(MESSAGE_BYTES_MAX)];
     if let Ok(ask) = decode_ask(message) {
@@ -48,7 +49,7 @@ fn to_a_daemon(says_hello: bool, data: &[u8]) {
         let path = bench.served.socket();
         let socket = match says_hello {
             true => Client::new(&path).socket,
-            false => Socket::connect(&path).unwrap_or_else(|why| panic!("{why}")),
+            false => Client::stranger(&path).socket,
         };
         say_all(&socket, data);
         // It may have been sent away by now.
@@ -58,7 +59,7 @@ fn to_a_daemon(says_hello: bool, data: &[u8]) {
             // It said, as its successor would, that it has it all.
             *bench = Bench::new();
         }
-        let asked = bench.witness.ask(&Ask::Status, &[]).0;
+        let asked = bench.witness.ask(&Ask::Status);
         assert!(matches!(asked, Answer::Status(_)), "{asked:?}");
     });
 }
@@ -71,7 +72,7 @@ fn to_a_successor(data: &[u8]) {
     thread::scope(|scope| {
         let taking = scope.spawn(|| {
             let engine = keyway_drivers::engine();
-            Daemon::take_over(&engine, &path, || Ok(options()), Box::new(|| {}))
+            Daemon::take_over(&engine, &path, || Ok(options()), Box::new(|_| {}))
         });
         let socket = accept(&listening);
         let hello =

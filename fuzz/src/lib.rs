@@ -1,5 +1,5 @@
-//! What is fuzzed: one plain function for each parser, and for each way into the daemon, which panics
-//! where that is wrong.
+//! What is fuzzed: one plain function for each parser, and for each way into the daemon, which
+//! panics where that is wrong.
 //!
 //! A target takes any bytes. It checks more than that nothing panics: what a parser accepts must
 //! be the same after it was written and read again.
@@ -11,6 +11,8 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+#[path = "../../crypto/daemon/tests/daemon/client.rs"]
+mod client;
 mod control;
 mod dn;
 mod filter;

@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 
 const AEADS: [Aead; 3] = [Aead::Aes128Gcm, Aead::Aes256Gcm, Aead::ChaCha20Poly1305];
 
-/// A backend and its keys, one pair for each AEAD. The key of AES-128 is that of RFC 9001 appendix A.3,
-/// that of ChaCha20 of A.5, so that a seed may be a packet that is right.
+/// A backend and its keys, one pair for each AEAD. The key of AES-128 is that of RFC 9001 appendix
+/// A.3, that of ChaCha20 of A.5, so that a seed may be a packet that is right.
 struct Kit {
     backend: PacketBackend,
     keys: [(PacketKey, HeaderKey); 3],

@@ -1,10 +1,10 @@
 //! What a client writes into the memory that it shares with the daemon.
 
-use crate::served::{Client, Pair, Served};
-use keyway_ring::SharedMemory;
+use crate::client::{Client, Pair, Region};
+use crate::served::{Served, sessions};
 use keyway_ring::control::Ask;
 use keyway_ring::descriptor::{
-    DESCRIPTOR_WORDS, Descriptor, Opcode, RegionHandle, Segment, SessionHandle, Status, cost,
+    DESCRIPTOR_WORDS, Descriptor, Opcode, Segment, SessionHandle, Status, cost,
 };
 use std::cell::RefCell;
 
@@ -22,8 +22,7 @@ struct Bench {
     /// Whose memory is spoilt.
     other: Pair,
     client: Client,
-    region: SharedMemory,
-    handle: RegionHandle,
+    region: Region,
     sessions: Vec<SessionHandle>,
     _served: Served,
 }
@@ -32,10 +31,10 @@ thread_local! {
     static BENCH: RefCell<Bench> = RefCell::new(Bench::new());
 }
 
-/// The first byte is a number of descriptors, which come next. They go into a ring as they are but for
-/// what their first bytes say, and each has one answer, under its cookie. What follows them lies in the
-/// region meanwhile. If the first bit is set, all of it is also written over another pair's rings, and the
-/// daemon still answers.
+/// The first byte is a number of descriptors, which come next. They go into a ring as they are but
+/// for what their first bytes say, and each has one answer, under its cookie. What follows them
+/// lies in the region meanwhile. If the first bit is set, all of it is also written over another
+/// pair's rings, and the daemon still answers.
 pub fn ring(data: &[u8]) {
     let Some((&count, rest)) = data.split_first() else { return };
     BENCH.with_borrow_mut(|bench| {
@@ -44,7 +43,7 @@ pub fn ring(data: &[u8]) {
         let (descriptors, region) = rest.split_at(count * DESCRIPTOR_BYTES);
         let mut whole = region[..region.len().min(REGION_BYTES)].to_vec();
         whole.resize(REGION_BYTES, 0);
-        assert_eq!(bench.region.write(0, &whole), Ok(()));
+        assert_eq!(bench.region.memory.write(0, &whole), Ok(()));
         let (descriptors, _) = descriptors.as_chunks::<DESCRIPTOR_BYTES>();
         for (cookie, bytes) in descriptors.iter().enumerate() {
             let descriptor = bench.descriptor(bytes, cookie as u32);
@@ -59,7 +58,7 @@ pub fn ring(data: &[u8]) {
         if spoils {
             bench.spoil(rest);
         }
-        assert_eq!(bench.null(), Status::Done);
+        assert_eq!(bench.pair.null().status, Status::Done);
         assert!(bench.pair.end.poll().is_none(), "more answers than requests");
         if spoils {
             bench.renew();
@@ -71,16 +70,15 @@ impl Bench {
     fn new() -> Self {
         let served = Served::start();
         let client = Client::new(&served.socket());
-        let region = SharedMemory::create(REGION_BYTES).unwrap_or_else(|why| panic!("{why}"));
         let (pair, other) = (client.pair(ENTRIES), client.pair(ENTRIES));
-        let (handle, sessions) = (client.region(&region), client.sessions());
+        let (region, sessions) = (client.region(REGION_BYTES), sessions(&client));
         assert!(sessions.len() > 40, "only {} algorithms", sessions.len());
-        Bench { pair, other, client, region, handle, sessions, _served: served }
+        Bench { pair, other, client, region, sessions, _served: served }
     }
 
-    /// A descriptor of these bytes. Its session is one of the client's, its region is the client's and
-    /// its segments lie in that, each unless a bit of the upper half of the opcode's byte says that they
-    /// stay as they are. A password costs little, whatever they say.
+    /// A descriptor of these bytes. Its session is one of the client's, its region is the client's
+    /// and its segments lie in that, each unless a bit of the upper half of the opcode's byte says
+    /// that they stay as they are. A password costs little, whatever they say.
     fn descriptor(&self, bytes: &[u8; DESCRIPTOR_BYTES], cookie: u32) -> Descriptor {
         let (words, _) = bytes.as_chunks::<8>();
         let words = std::array::from_fn(|at| u64::from_le_bytes(words[at]));
@@ -94,7 +92,7 @@ impl Bench {
             descriptor.session = self.sessions[index];
         }
         if !keeps_region {
-            descriptor.region = self.handle;
+            descriptor.region = self.region.handle;
         }
         if !keeps_segments {
             let third = REGION_BYTES as u32 / 3;
@@ -127,11 +125,6 @@ impl Bench {
         let queue = self.other.number;
         self.client.say(&Ask::CloseQueue { queue }, &[]);
         self.other = self.client.pair(ENTRIES);
-    }
-
-    fn null(&mut self) -> Status {
-        self.pair.submit(&Descriptor { opcode: Opcode::Null as u8, ..Descriptor::default() });
-        self.pair.next().status
     }
 }
 

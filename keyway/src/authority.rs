@@ -108,8 +108,8 @@ pub fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
     Ok(Identity { chain, key, trust })
 }
 
-/// Reads a server's certificate and those of its issuers, and says whether the file makes a client trust
-/// it.
+/// Reads a server's certificate and those of its issuers, and says whether the file makes a client
+/// trust it.
 ///
 /// # Errors
 /// If it cannot be read or has none.

@@ -1,8 +1,8 @@
 //! `keyway directory check`.
 //!
-//! LMDB maps the data file and believes it: what is damaged in a way that nobody has thought of, or a
-//! disk that cannot read, ends the process with a signal. So another process does the work, and its
-//! death is an answer.
+//! LMDB maps the data file and believes it: what is damaged in a way that nobody has thought of, or
+//! a disk that cannot read, ends the process with a signal. So another process does the work, and
+//! its death is an answer.
 
 use crate::cli::Check;
 use crate::failure::{Failure, describe};

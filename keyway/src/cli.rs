@@ -1,10 +1,12 @@
 //! The command line: what can be asked of the program, and how it says so.
 
+use crate::acl::Acl;
 use crate::crypto::Crypto;
 use crate::cryptod::Cryptod;
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
+use crate::logs::Log;
 use crate::output::Voice;
 use crate::quic::Quic;
 use clap::error::ErrorKind;
@@ -24,6 +26,7 @@ Start here:
   keyway up                    a directory with 1,000 sample people, on this machine only
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
+  keyway acl explain --help    who may do what in it, and why
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
@@ -45,7 +48,11 @@ pub enum Command {
     Directory(Directory),
     #[command(subcommand)]
     Admin(Admin),
+    #[command(subcommand)]
+    Acl(Acl),
     Top(Top),
+    Metrics(Metrics),
+    Log(Log),
     #[command(subcommand)]
     Crypto(Crypto),
     Cryptod(Cryptod),
@@ -63,10 +70,15 @@ impl Command {
             Command::Up(up) => Some(up.allow_debugging),
             Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
             Command::Directory(_)
+            | Command::Acl(_)
             | Command::Admin(_)
             | Command::Key(_)
             | Command::Quic(Quic::Serve(_)) => Some(false),
-            Command::Top(_) | Command::Crypto(_) | Command::Quic(_) => None,
+            Command::Top(_)
+            | Command::Metrics(_)
+            | Command::Log(_)
+            | Command::Crypto(_)
+            | Command::Quic(_) => None,
         }
     }
 }
@@ -227,8 +239,8 @@ pub struct Export {
     /// The entry whose subtree is exported, instead of everything
     #[arg(long, value_name = "DN")]
     pub base: Option<String>,
-    /// Write all that can be read of a damaged store and list what cannot, which ends with status 1.
-    /// An entry whose name is lost is called 'cn=lost entry N' in the names of those below it
+    /// Write all that can be read of a damaged store and list what cannot, which ends with status
+    /// 1. An entry whose name is lost is called 'cn=lost entry N' in the names of those below it
     #[arg(long = "continue")]
     pub go_on: bool,
     /// Say how it went as one line of JSON (on standard error if the LDIF goes to standard output)
@@ -239,8 +251,8 @@ pub struct Export {
 /// Check that everything in the store fits together
 ///
 /// Looks at every page of the data file first. If those are sound, it compares entries (by their
-/// checksums), the tree and the indexes with each other, in a process of its own that a damaged page
-/// may kill. It says what is wrong and where, and changes nothing.
+/// checksums), the tree and the indexes with each other, in a process of its own that a damaged
+/// page may kill. It says what is wrong and where, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -329,6 +341,29 @@ pub struct Top {
     pub count: Option<u64>,
 }
 
+/// Show the counters of what runs on a data folder to Prometheus
+///
+/// Reads the same pages as keyway top, of the directory and of the cryptod in its folder, and costs
+/// what it reads nothing. Names are those of keyway top with underscores. Without --listen it prints
+/// them once; with it, it answers GET /metrics until it is told to stop, also while nothing runs
+/// there (keyway_up is 0 then).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway metrics
+      print them, for a look or for a collector of text files
+  keyway metrics --listen
+      answer http://127.0.0.1:9464/metrics
+  keyway metrics --data /srv/directory --listen 10.0.0.5:9464
+      let other machines ask too: in the clear, and whoever reaches the port may read")]
+pub struct Metrics {
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer GET /metrics at this address; 127.0.0.1:9464 if none is given
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
+    pub listen: Option<std::net::SocketAddr>,
+}
+
 const INTERVAL_S_MIN: f64 = 0.01;
 const INTERVAL_S_MAX: f64 = 86_400.0;
 
@@ -354,7 +389,7 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway crypto --help, keyway key --help and keyway quic --help list \
+                     admin --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
                      them",
                 ))
             }

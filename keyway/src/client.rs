@@ -1,4 +1,5 @@
-//! This program as a client of a running cryptod: keys that it holds are used there, and nowhere else.
+//! This program as a client of a running cryptod: keys that it holds are used there, and nowhere
+//! else.
 
 use crate::data::{Folder, name};
 use crate::failure::{Failure, plain};
@@ -13,9 +14,9 @@ use std::time::Instant;
 /// What the driver is called.
 const DRIVER: &str = "cryptod";
 
-/// Connects the engine to the daemon that `[cryptod]` names, if it names one, for as long as what comes
-/// of it is kept. One that is about to be started is waited for, up to [`CRYPTOD_WAIT`]. `tell` is called
-/// with `false` when the daemon has gone, and with `true` when it is back.
+/// Connects the engine to the daemon that `[cryptod]` names, if it names one, for as long as what
+/// comes of it is kept. One that is about to be started is waited for, up to [`CRYPTOD_WAIT`].
+/// `tell` is called with `false` when the daemon has gone, and with `true` when it is back.
 ///
 /// # Errors
 /// If nobody listens there, or whoever does refuses us.

@@ -1,5 +1,7 @@
 //! The configuration: what the file says, checked into what the other rooms take.
 
+mod access;
+mod integrity;
 mod raw;
 
 use crate::cli;
@@ -17,7 +19,6 @@ use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
 use keyway_server::IndexSetting;
-use keyway_server::access::{Attributes, Rights, Rule, What, Who};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator, Local};
 use keyway_server::password::limits::{
@@ -85,7 +86,15 @@ impl Configuration {
         if !file.exists() {
             return parse(DEFAULT).map_err(Failure::new);
         }
-        parse(&data::read(&file)?).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
+        Configuration::of_file(&file)
+    }
+
+    /// What a file says that is not, or not yet, a data folder's.
+    ///
+    /// # Errors
+    /// As [`Configuration::load`].
+    pub fn of_file(file: &Path) -> Result<Configuration, Failure> {
+        parse(&data::read(file)?).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
     }
 
     /// The same with the flags of a command, which win.
@@ -114,13 +123,12 @@ fn parse(text: &str) -> Result<Configuration, String> {
             Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() };
         explain(text, &wrong)
     })?;
-    check(raw).map_err(|wrong| explain(text, &wrong))
+    check(raw, text).map_err(|wrong| explain(text, &wrong))
 }
 
 /// `line 12: memory_kib: why`
 fn explain(text: &str, wrong: &Wrong) -> String {
-    let before = text.get(..wrong.span.start).unwrap_or(text);
-    let number = before.matches('\n').count() + 1;
+    let number = line_of(text, wrong.span.start);
     let line = text.lines().nth(number - 1).unwrap_or_default().trim();
     let key = match line.split_once('=') {
         Some((key, _)) => key.trim(),
@@ -132,14 +140,19 @@ fn explain(text: &str, wrong: &Wrong) -> String {
     format!("line {number}: {key}: {}", wrong.why)
 }
 
-fn check(raw: Raw) -> Result<Configuration, Wrong> {
+/// The number of the line that a byte of the text is on.
+fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+}
+
+fn check(raw: Raw, text: &str) -> Result<Configuration, Wrong> {
     let Raw { listen, listen_tls, listen_unix, unix, naming_contexts, .. } = raw;
     let Raw { cryptod, tls, password, .. } = raw;
-    let Raw { limits, log, indexes, access, .. } = raw;
+    let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
     let address =
         |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
-    check_names(&indexes, &access)?;
+    check_names(&indexes, &rules, integrity::attributes(&groups, &integrity))?;
     Ok(Configuration {
         listen: address(&listen)?,
         listen_tls: address(&listen_tls)?,
@@ -148,7 +161,11 @@ fn check(raw: Raw) -> Result<Configuration, Wrong> {
         tls: tls_settings(&tls, !cryptod.socket.is_empty())?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
         directory: keyway_server::Settings {
-            rules: access.iter().map(rule).collect::<Result<_, _>>()?,
+            rules: rules
+                .iter()
+                .map(|rule| access::rule(rule, has_rules.then_some(text)))
+                .collect::<Result<_, _>>()?,
+            integrity: integrity::setting(&groups, &integrity)?,
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
             search_entries_max: limits.search_entries_max,
             search_time_max_s: limits.search_time_max_s,
@@ -245,13 +262,19 @@ fn administrators(texts: &[Spanned<String>]) -> Result<Vec<Administrator>, Wrong
 }
 
 /// Every attribute that is named must be one.
-fn check_names(
-    indexes: &BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
-    rules: &[raw::Rule],
+fn check_names<'n>(
+    indexes: &'n BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+    rules: &'n [Spanned<raw::Rule>],
+    others: impl Iterator<Item = &'n Spanned<String>>,
 ) -> Result<(), Wrong> {
     let Ok(schema) = Schema::standard() else { return Ok(()) };
-    let lists = rules.iter().flat_map(|rule| [&rule.attributes, &rule.except]).flatten();
-    for name in indexes.keys().chain(lists.flatten()) {
+    let rules = rules.iter().map(Spanned::get_ref);
+    let named = rules.flat_map(|rule| {
+        let lists = [&rule.attributes, &rule.except].into_iter().flatten().flatten();
+        lists.chain(&rule.named_by)
+    });
+    let named: Vec<&Spanned<String>> = named.collect();
+    for name in indexes.keys().chain(named).chain(others) {
         if schema.attribute(name.get_ref()).is_none() {
             return Err(wrong(name, format!("there is no attribute \"{}\"", name.get_ref())));
         }
@@ -437,31 +460,6 @@ fn index(
     Ok(setting)
 }
 
-fn rule(raw: &raw::Rule) -> Result<Rule, Wrong> {
-    let unknown = |at: &Spanned<String>, known: &str| {
-        wrong(at, format!("\"{}\" is not one of {known}", at.get_ref()))
-    };
-    let who = Who::from_name(raw.who.get_ref())
-        .ok_or_else(|| unknown(&raw.who, "everyone, users, self, administrator"))?;
-    let what = What::from_name(raw.what.get_ref())
-        .ok_or_else(|| unknown(&raw.what, "root-dse, schema, data, system, everything"))?;
-    let mut rights = Rights::NONE;
-    for name in &raw.rights {
-        rights = rights
-            | Rights::from_name(name.get_ref())
-                .ok_or_else(|| unknown(name, "read, search, compare, write, manage, all"))?;
-    }
-    let attributes = match (&raw.attributes, &raw.except) {
-        (None, None) => Attributes::All,
-        (Some(names), None) => Attributes::Only(plain(names)),
-        (None, Some(names)) => Attributes::Except(plain(names)),
-        (Some(_), Some(_)) => {
-            return Err(wrong(&raw.who, "a rule has either attributes or except"));
-        }
-    };
-    Ok(Rule { who, what, attributes, rights })
-}
-
 fn plain(names: &[Spanned<String>]) -> Vec<String> {
     names.iter().map(|name| name.get_ref().clone()).collect()
 }
@@ -469,12 +467,16 @@ fn plain(names: &[Spanned<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_server::access::{Attributes, Rights};
 
     #[test]
     fn the_default_file_says_what_the_rooms_start_with() {
         let configuration = parse(DEFAULT).unwrap();
         let directory = keyway_server::Settings::default();
-        assert_eq!(configuration.directory.rules, directory.rules);
+        let mut rules = configuration.directory.rules;
+        rules.iter_mut().for_each(|rule| rule.line = None);
+        assert_eq!(rules, directory.rules);
+        assert_eq!(configuration.directory.integrity, directory.integrity);
         let by_name = |mut indexes: Vec<IndexSetting>| {
             indexes.sort_by(|one, other| one.attribute.cmp(&other.attribute));
             indexes
@@ -499,7 +501,11 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_as_in_the_default_file() {
-        let (empty, default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
+        let (empty, mut default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
+        // Those of the file are on lines of it.
+        default.directory.rules.iter_mut().for_each(|rule| {
+            assert!(rule.line.take().is_some());
+        });
         assert_eq!(format!("{empty:?}"), format!("{default:?}"));
         let partly = parse("[limits]\nidle_max_s = 5\n").unwrap();
         assert_eq!(partly.network.limits.idle_max, Duration::from_secs(5));
@@ -560,7 +566,7 @@ mod tests {
             ),
             (
                 "[[access]]\nwho = \"self\"\nwhat = \"data\"\nrights = []\nexcept = []\nattributes = []",
-                "line 2: who: a rule has either",
+                "line 1: [[access]]: a rule has either",
             ),
             ("[tls]\nkey = \"k\"", "line 2: key: name the certificate's file too"),
             ("[tls]\ncertificate = \"c\"\nkey = \"cryptod:A\"", "line 3: key: a key's name has"),

@@ -51,8 +51,8 @@ pub fn lock_memory() -> bool {
     locked
 }
 
-/// Whether no limit will end what was begun: at a limit, allocations would fail. Who could lock more
-/// than the limit has the right to (`CAP_IPC_LOCK`), and needs none.
+/// Whether no limit will end what was begun: at a limit, allocations would fail. Who could lock
+/// more than the limit has the right to (`CAP_IPC_LOCK`), and needs none.
 fn may_lock_more() -> bool {
     let Some(limit) = getrlimit(Resource::Memlock).current else { return true };
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

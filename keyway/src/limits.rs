@@ -52,3 +52,7 @@ pub const CRYPTOD_LOOK_EVERY: Duration = Duration::from_millis(50);
 pub const CERTIFICATE_NAMES_MAX: usize = 100;
 /// More than a file of revocation lists may have, in bytes.
 pub const REVOCATION_LIST_BYTES_MAX: u64 = 64 << 20;
+/// Longest line that is read out of a log, in bytes. Those that are written are far shorter.
+pub const LOG_LINE_BYTES_MAX: u64 = 1 << 20;
+/// How many groups of lines a summary of the logs holds.
+pub const LOG_GROUPS_MAX: usize = 100_000;

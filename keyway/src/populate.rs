@@ -8,7 +8,9 @@ use crate::progress::Progress;
 use crate::sample::Sample;
 use crate::source::Source;
 use keyway_server::password::Passwords;
-use keyway_server::{ImportError, ImportOptions, ImportReport, Unfinished};
+use keyway_server::{
+    Disagreement, ImportError, ImportOptions, ImportReport, MemberOfReport, Unfinished,
+};
 use std::path::Path;
 
 /// What an unfinished sample is called in the store.
@@ -96,6 +98,7 @@ pub fn ldif(instance: &Instance, mut source: Source, manner: Manner) -> Result<P
         output::note(format_args!("{}: {} more were refused", source.shown, grouped(unsaid)));
     }
     say_unverified(&source.shown, &report);
+    say_groups(&source.shown, &report.member_of);
     let forecast_s = forecast.map(|forecast| forecast.duration().as_secs_f64());
     Ok(Populated { report, bytes: source.read_bytes, seconds, forecast_s })
 }
@@ -123,6 +126,26 @@ impl StreamRate {
         let so_far = Forecast { passwords: hashed, ..self.measured? };
         self.unsaid = !so_far.is_worth_saying();
         (!self.unsaid).then(|| format!("{}: {}", self.shown, so_far.of_a_stream()))
+    }
+}
+
+/// Says where entries claim to be in groups that have them not.
+fn say_groups(shown: &str, report: &MemberOfReport) {
+    for Disagreement { dn, group } in &report.first {
+        output::note(format_args!(
+            "{shown}: memberOf of \"{dn}\" names \"{group}\", which does not have it as a member; \
+             the group is believed"
+        ));
+    }
+    let unsaid = report.disagreeing.saturating_sub(report.first.len() as u64);
+    if unsaid > 0 {
+        output::note(format_args!("{shown}: {} more such values", grouped(unsaid)));
+    }
+    if report.unchecked > 0 {
+        output::note(format_args!(
+            "{shown}: {} values of memberOf were too many to compare with the groups",
+            grouped(report.unchecked)
+        ));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::Up;
 use crate::configuration::Configuration;
-use crate::data::Folder;
+use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::log::Logs;
@@ -45,7 +45,9 @@ impl Reload<'_> {
         let new = Configuration::load(self.folder)?.with_flags(self.arguments);
         let made = self.tls.make(self.folder, &new.tls, self.listen, Timestamp::now())?;
         self.logs.reopen(&new.log)?;
-        self.instance.directory.reconfigure(&new.directory).map_err(Failure::new)?;
+        self.instance.directory.reconfigure(&new.directory).map_err(|why| {
+            Failure::new(format!("{}: {why}", self.folder.file(name::CONFIGURATION).display()))
+        })?;
         self.verifier.remember(new.remember);
         self.server.reconfigure(new.network.clone());
         self.current_tls.replace(made.config);
@@ -57,6 +59,7 @@ impl Reload<'_> {
             ("naming_contexts", old.naming_contexts != new.naming_contexts),
             ("cryptod", old.cryptod != new.cryptod),
             ("indexes", old.directory.indexes != new.directory.indexes),
+            ("groups, integrity", old.directory.integrity != new.directory.integrity),
             ("store_bytes_max", old.store_bytes_max != new.store_bytes_max),
         ];
         // What waits is compared with what is in force, also the next time.
@@ -67,6 +70,7 @@ impl Reload<'_> {
             network: new.network,
             directory: keyway_server::Settings {
                 indexes: std::mem::take(&mut self.configuration.directory.indexes),
+                integrity: std::mem::take(&mut self.configuration.directory.integrity),
                 ..new.directory
             },
             naming_contexts: std::mem::take(&mut self.configuration.naming_contexts),

@@ -1,5 +1,5 @@
-//! Keys of certificates, in the engine. rcgen writes certificates; each signature, digest and random byte
-//! in them is an engine's request.
+//! Keys of certificates, in the engine. rcgen writes certificates; each signature, digest and
+//! random byte in them is an engine's request.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_engine::{Algorithm, Engine, Error, Key, Parameters, Session};

@@ -130,7 +130,8 @@ fn tell_of_cryptod(logs: &Logs) -> impl Fn(bool) + Clone + Send + 'static {
     }
 }
 
-/// Puts entries into a directory that is empty, or was not populated to the end. Says whether it did.
+/// Puts entries into a directory that is empty, or was not populated to the end. Says whether it
+/// did.
 fn populate(
     arguments: &Up,
     source: Option<Source>,

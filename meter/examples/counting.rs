@@ -1,4 +1,5 @@
-//! Measures what counters and histograms cost: `cargo run --release -p keyway-meter --example counting`.
+//! Measures what counters and histograms cost:
+//! `cargo run --release -p keyway-meter --example counting`.
 
 use keyway_meter::{counter, histogram};
 use std::hint::black_box;

@@ -151,6 +151,12 @@ impl Distribution {
         self.max
     }
 
+    /// How many of them do not exceed `value`; of those that share its bucket, and so differ from it by an
+    /// eighth at most, all.
+    pub fn at_most(&self, value: u64) -> u64 {
+        self.buckets.iter().take(bucket(value) + 1).fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
     /// What came in since an earlier look at the same histogram. Its `min` and `max` are those of
     /// the buckets, so known to an eighth, unless they are new ones.
     pub fn since(&self, earlier: &Distribution) -> Distribution {

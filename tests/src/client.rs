@@ -1,5 +1,5 @@
-//! A small blocking LDAP client over plain TCP or another stream: for streams of operations, for what
-//! no proper client would send, and for the benchmarks, where it is the same for every server.
+//! A small blocking LDAP client over plain TCP or another stream: for streams of operations, for
+//! what no proper client would send, and for the benchmarks, where it is the same for every server.
 
 use keyway_codec::ber;
 use keyway_codec::filter::Filter;

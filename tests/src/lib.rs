@@ -43,8 +43,8 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The program under test: what `KEYWAY_PROGRAM` names, else one in this library's own form (debug or release), built
-/// once a test run.
+/// The program under test: what `KEYWAY_PROGRAM` names, else one in this library's own form (debug
+/// or release), built once a test run.
 ///
 /// # Panics
 /// If it does not build.

@@ -85,8 +85,8 @@ fn a_victim_gets_in_beside_those_who_guess() {
 
 /// Clients that each send most of a request and no more.
 const UNFINISHED: usize = 60;
-/// Length that such a request announces, in bytes: the longest that the server takes by default is a
-/// little longer.
+/// Length that such a request announces, in bytes: the longest that the server takes by default is
+/// a little longer.
 const REQUEST_BYTES: u32 = 8_000_000;
 /// How many of them the server can hold at the most by default: 128 MiB together.
 const HELD_MAX: usize = (128 << 20) / (REQUEST_BYTES as usize - 100_000);
@@ -129,7 +129,8 @@ fn requests_that_never_end_take_a_bounded_part_of_memory() {
         let up = server.is_up();
         server.kill();
         assert_eq!((good, found, up), (Ok(()), Ok(1), true));
-        // A buffer may be twice as long as what is in it; unbounded it would be 480 MB at the least.
+        // A buffer may be twice as long as what is in it; unbounded it would be 480 MB at the
+        // least.
         assert!(grown < 2 * (128 << 20) + (64 << 20), "{grown} bytes");
         println!("{grown} bytes more for {UNFINISHED} unfinished requests");
     });

@@ -229,3 +229,58 @@ fn a_full_disk_stops_no_server_and_is_told_of_when_there_is_room() {
     assert_eq!(lost + kept, 4, "{error}");
     assert!(lost > 0, "{error}");
 }
+
+#[test]
+fn the_logs_are_read_back_chosen_and_summed_up() {
+    if !available(&NEEDS) {
+        return;
+    }
+    for form in ["text", "json"] {
+        let folder = tempfile::tempdir().unwrap();
+        let form = format!("format = \"{form}\"");
+        let all = ("access = \"refused\"", "access = \"everything\"");
+        let server = configured(folder.path(), &[("format = \"text\"", form.as_str()), all]);
+        let data = server.text("data").to_owned();
+        let nobody = r#"uid=no\"body,dc=example,dc=com"#;
+        (0..3).for_each(|_| assert_eq!(whoami(&server, nobody, SECRET), 49));
+        for uid in ["a", "b"] {
+            let mut search = server.admin_tool("ldapsearch");
+            finish(search.args(["-b", "dc=example,dc=com", &format!("(uid={uid})")]), "").expect(0);
+        }
+        let modify =
+            "dn: dc=example,dc=com\nchangetype: modify\nadd: description\ndescription: x\n";
+        finish(&mut server.admin_tool("ldapmodify"), modify).expect(0);
+        assert!(server.stop().success());
+        let log = |arguments: &[&str]| {
+            let mut command = std::process::Command::new(keyway_tests::keyway());
+            finish(command.args(["log", "--json", "--data", &data]).args(arguments), "")
+        };
+        let rows = |arguments: &[&str]| -> Vec<Value> {
+            log(arguments)
+                .expect(0)
+                .out
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect()
+        };
+        let failed = rows(&["failed-binds"]);
+        assert_eq!((failed.len(), &failed[0]["count"]), (1, &Value::from(3)), "{failed:?}");
+        assert_eq!((&failed[0]["from"], &failed[0]["dn"]), (&"127.0.0.1".into(), &nobody.into()));
+        let slowest = rows(&["slowest"]);
+        let by_uid = slowest.iter().find(|row| row["search"] == "sub (uid=?)").unwrap();
+        assert_eq!(by_uid["count"], 2, "{slowest:?}");
+        let changes = rows(&["changes"]);
+        assert_eq!((&changes[0]["change"], &changes[0]["count"]), (&"modify".into(), &1.into()));
+        let lines = rows(&["--of", "access", "--where", "result=49", "--where", "event=bind"]);
+        assert_eq!((lines.len(), &lines[0]["result"]), (3, &Value::from(49)), "{lines:?}");
+        assert_eq!(rows(&["--until", "2026-01-01"]), Vec::<Value>::new());
+        let all = rows(&["--since", "1h"]);
+        let times: Vec<_> = all.iter().map(|line| line["time"].as_str().unwrap()).collect();
+        assert!(times.is_sorted() && all.iter().any(|line| line["event"] == "stop"), "{all:?}");
+        assert_eq!(log(&["--since", "yesterday"]).code, 2);
+    }
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(keyway_tests::keyway());
+    let refused = finish(command.args(["log", "--data"]).arg(nowhere.path()), "").expect(1);
+    assert!(refused.err.contains("there is no log in"), "{}", refused.err);
+}

@@ -12,7 +12,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// Name and length: nothing, less than a packet, about one, several, and more than the windows hold.
+/// Name and length: nothing, less than a packet, about one, several, and more than the windows
+/// hold.
 const FILES: [(&str, usize); 6] = [
     ("empty", 0),
     ("small", 1),
@@ -343,7 +344,8 @@ fn succeeds(command: &mut Command) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(last.to_owned()) }
 }
 
-/// The program on quic-go, built once: it takes Go and a minute, so that only `cargo xtask nightly` does it.
+/// The program on quic-go, built once: it takes Go and a minute, so that only `cargo xtask nightly`
+/// does it.
 fn quic_go() -> &'static Result<PathBuf, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM.get_or_init(|| {

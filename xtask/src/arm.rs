@@ -1,7 +1,7 @@
 //! `cargo xtask arm`: simd's tests on 64-bit ARM, in QEMU.
 //!
-//! That shows what is right, not how fast it is. No ARM processor has measured this backend yet, so `detect` does not
-//! choose it: `KEYWAY_SIMD=neon` does.
+//! That shows what is right, not how fast it is. No ARM processor has measured this backend yet, so
+//! `detect` does not choose it: `KEYWAY_SIMD=neon` does.
 
 use crate::peers::{self, Peer, peer};
 use crate::shell::{cargo, run as sh};

@@ -76,8 +76,8 @@ impl Page {
 }
 
 impl Arrows {
-    /// Lines `left, left  ->  right, right`; one without an arrow goes on with the right of the line before. What is
-    /// in round brackets is a remark.
+    /// Lines `left, left  ->  right, right`; one without an arrow goes on with the right of the
+    /// line before. What is in round brackets is a remark.
     fn read(block: &str) -> Result<Self, String> {
         let mut lines: Vec<(String, String)> = Vec::new();
         for line in without_remarks(block)?.lines().filter(|line| !line.trim().is_empty()) {

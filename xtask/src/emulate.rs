@@ -1,14 +1,15 @@
 //! `cargo xtask emulate`: simd's tests with its AVX-512 backends, on a processor without AVX-512.
 //!
-//! A copy of simd calls functions for that processor's instructions, and asks for features that others have as
-//! well. This shows that the backends compute what they should; not what the compiler makes of them, nor how fast it is.
+//! A copy of simd calls functions for that processor's instructions, and asks for features that
+//! others have as well. This shows that the backends compute what they should; not what the
+//! compiler makes of them, nor how fast it is.
 
 use crate::shell::{cargo, root, run as sh, strict};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A workspace of its own, and the copy in it. In a folder of the same name as simd's, Cargo would take the one for
-/// the other.
+/// A workspace of its own, and the copy in it. In a folder of the same name as simd's, Cargo would
+/// take the one for the other.
 const WORKSPACE: &str = "target/emulated";
 const COPY: &str = "emulated-simd";
 const SIMD: &str = "crypto/simd";
@@ -91,8 +92,8 @@ fn able() -> bool {
     able
 }
 
-/// Makes the copy. Where a source is no longer as it is rewritten here, the copy does not compile, or the functions'
-/// own test fails.
+/// Makes the copy. Where a source is no longer as it is rewritten here, the copy does not compile,
+/// or the functions' own test fails.
 fn copy() -> Result<(), String> {
     let (simd, workspace) = (root().join(SIMD), root().join(WORKSPACE));
     let copy = workspace.join(COPY);

@@ -1,5 +1,5 @@
-//! `cargo xtask loom`: the rings that two processes share, in every order in which two processors may see what
-//! is written there.
+//! `cargo xtask loom`: the rings that two processes share, in every order in which two processors
+//! may see what is written there.
 
 use crate::shell::{cargo, run as sh};
 

@@ -82,8 +82,8 @@ pub fn bench() -> Result<(), String> {
     }
 }
 
-/// Unpacks ipsec-mb 2.0 below the target folder: the release of Debian that most have is without calls for QUIC, the
-/// next is not. Nothing of it is installed.
+/// Unpacks ipsec-mb 2.0 below the target folder: the release of Debian that most have is without
+/// calls for QUIC, the next is not. Nothing of it is installed.
 fn ipsec_mb() -> Result<(), String> {
     const SCRIPT: &str = r#"
         mkdir -p lists/partial cache/archives/partial

@@ -11,8 +11,8 @@ const TESTS: [(&str, &[&str]); 3] = [
     ("keyway-test-drivers", &["churn", "fault", "queued2003", "simulated"]),
 ];
 
-/// The standard library is built anew, for its own atomics have to be seen too: that needs its source
-/// (`rustup component add rust-src`) and unstable flags, hence `RUSTC_BOOTSTRAP`.
+/// The standard library is built anew, for its own atomics have to be seen too: that needs its
+/// source (`rustup component add rust-src`) and unstable flags, hence `RUSTC_BOOTSTRAP`.
 pub fn run() -> Result<(), String> {
     for (package, tests) in TESTS {
         let names = tests.iter().flat_map(|test| ["--test", test]);

@@ -1,4 +1,5 @@
-//! Running other programs from the root of the checkout: each is a step, with its seconds and its deadline.
+//! Running other programs from the root of the checkout: each is a step, with its seconds and its
+//! deadline.
 
 use crate::processes;
 use serde_json::Value;
@@ -54,8 +55,8 @@ pub fn end_within(minutes: u64) {
     }
 }
 
-/// Runs it, shows the line, its output and its seconds, and makes a failure an error. Where nothing may be skipped,
-/// it is killed at its deadline with all that it started.
+/// Runs it, shows the line, its output and its seconds, and makes a failure an error. Where nothing
+/// may be skipped, it is killed at its deadline with all that it started.
 pub fn run(command: &mut Command) -> Result<(), String> {
     let line = describe(command);
     eprintln!("$ {line}");

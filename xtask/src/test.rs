@@ -26,8 +26,8 @@ pub fn run() -> Result<(), String> {
     if emulate::native() { Ok(()) } else { emulate::run() }
 }
 
-/// All tests at full length, with the program as users run it, and what looks at it with tools. Goes on where one
-/// part fails, and fails at the end.
+/// All tests at full length, with the program as users run it, and what looks at it with tools.
+/// Goes on where one part fails, and fails at the end.
 pub fn nightly() -> Result<(), String> {
     peers::install(peers::TEST)?;
     peers::install(peers::NIGHTLY)?;

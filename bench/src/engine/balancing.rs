@@ -1,8 +1,8 @@
 //! Claim 5: requests spread over several cards, and small ones kept in software.
 //!
 //! The papers' tables 1 and 2 with simulated cards, which take as long as the real ones did: four
-//! Hifn 7751, four Broadcom 5820, and all eight at once. The arithmetic is left out, since this host
-//! does 3DES more slowly than four 5820 do.
+//! Hifn 7751, four Broadcom 5820, and all eight at once. The arithmetic is left out, since this
+//! host does 3DES more slowly than four 5820 do.
 
 use super::{Arguments, Findings, time};
 use crate::plot;
@@ -28,8 +28,8 @@ const WINDOW: Duration = Duration::from_millis(240);
 const ROUNDS: usize = 3;
 
 const SHARE_MIN: f64 = 0.95;
-/// Software and a 5820 differ by little a byte, so that a little of a wake-up moves the size at which
-/// they meet far.
+/// Software and a 5820 differ by little a byte, so that a little of a wake-up moves the size at
+/// which they meet far.
 const CROSSOVER_MIN: f64 = 0.4;
 /// Papers' table 1: four 7751, Mbit/s by 1 and by 32 threads; table 2: four 5820.
 const PAPER_7751: [[f64; 6]; 2] =
@@ -245,8 +245,8 @@ struct Lone {
     label: &'static str,
     card: Simulated,
     session: Session,
-    /// The size at which both should take as long: the card by its constants, software as measured. `None` where
-    /// software is as fast or faster at every size.
+    /// The size at which both should take as long: the card by its constants, software as measured.
+    /// `None` where software is as fast or faster at every size.
     computed: Option<f64>,
     /// Sizes, and the part of the requests that stayed.
     shares: Vec<(usize, f64)>,
@@ -287,8 +287,8 @@ impl Lone {
         stayed
     }
 
-    /// Between the last size of which most stay and the next, of which most go; where the costs say that none of
-    /// these sizes is worth the way, that all of them stay.
+    /// Between the last size of which most stay and the next, of which most go; where the costs say
+    /// that none of these sizes is worth the way, that all of them stay.
     fn claim(&self) -> Claim {
         let largest = self.shares.last().map_or(0, |(bytes, _)| *bytes);
         let computed = self.computed.filter(|computed| *computed <= largest as f64);

@@ -1,8 +1,9 @@
 //! DPDK's cryptodev as a peer: its own `dpdk-test-crypto-perf`, which enqueues and dequeues bursts
 //! on one processor and says how many cycles an operation took.
 //!
-//! It has two forms of the same work. Its test of throughput takes operations from a pool, fills them in and gives
-//! them back, all of it timed; its count of a driver's cycles times only what goes through the queue.
+//! It has two forms of the same work. Its test of throughput takes operations from a pool, fills
+//! them in and gives them back, all of it timed; its count of a driver's cycles times only what
+//! goes through the queue.
 
 use crate::gauge::Gauge;
 use crate::report::median;
@@ -82,7 +83,8 @@ pub fn version() -> Option<String> {
 }
 
 impl Dpdk {
-    /// Medians of `runs` runs of so many operations each, repeated as others' are where a neighbour disturbs them.
+    /// Medians of `runs` runs of so many operations each, repeated as others' are where a neighbour
+    /// disturbs them.
     pub fn measure(
         &self,
         gauge: &mut Gauge,
@@ -140,8 +142,9 @@ fn rows(said: &str) -> Vec<Vec<f64>> {
     said.lines().filter_map(row).collect()
 }
 
-/// Reads lines of lcore, bytes, burst, enqueued, dequeued, two failures, million operations a second,
-/// Gbit/s, cycles: the cycles have more digits, the fastest line says how many there are in a nanosecond.
+/// Reads lines of lcore, bytes, burst, enqueued, dequeued, two failures, million operations a
+/// second, Gbit/s, cycles: the cycles have more digits, the fastest line says how many there are in
+/// a nanosecond.
 fn throughput(said: &str) -> Option<(Cells, f64)> {
     let rows = rows(said);
     let rows: Vec<_> = rows.iter().filter(|row| row.len() == 10).collect();
@@ -150,8 +153,8 @@ fn throughput(said: &str) -> Option<(Cells, f64)> {
     Some((rows.iter().map(|row| (key(row), row[9] / clock)).collect(), clock))
 }
 
-/// Reads lines of lcore, bytes, burst, enqueued, dequeued, two counts of retries, cycles to make an operation, to
-/// enqueue it, to dequeue it.
+/// Reads lines of lcore, bytes, burst, enqueued, dequeued, two counts of retries, cycles to make an
+/// operation, to enqueue it, to dequeue it.
 fn cycle_count(said: &str, clock: f64) -> Cells {
     let rows = rows(said);
     let rows = rows.iter().filter(|row| row.len() == 10);

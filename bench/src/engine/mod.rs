@@ -1,10 +1,10 @@
 //! The engine: what its calls and queues cost beside the libraries and DPDK, and what batches,
 //! balancing, overload and two classes gain.
 //!
-//! Seven claims, one file each. The sides of a comparison run by turns, as often and for as many operations one
-//! as the other. In claims 1 and 3 a round's figure is the median of such runs, and a run that a neighbour on the
-//! same core disturbed is repeated, whoever's it is; in claims 2 and 4 it is the best of short runs. What is
-//! reported is the median of the rounds.
+//! Seven claims, one file each. The sides of a comparison run by turns, as often and for as many
+//! operations one as the other. In claims 1 and 3 a round's figure is the median of such runs, and
+//! a run that a neighbour on the same core disturbed is repeated, whoever's it is; in claims 2 and
+//! 4 it is the best of short runs. What is reported is the median of the rounds.
 
 mod balancing;
 mod classes;
@@ -64,8 +64,8 @@ const CLAIMS: [(&str, Measure); 8] = [
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
     let begun = Instant::now();
-    // A simulated card's interrupt comes when it is due: the system may not put timers together. Where
-    // it does not listen, cards look slower.
+    // A simulated card's interrupt comes when it is due: the system may not put timers together.
+    // Where it does not listen, cards look slower.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let progress = ProgressBar::new(0);
     let style = "{elapsed:>4} {bar:24} {pos}/{len} {msg}";
@@ -102,7 +102,8 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     if missed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", missed.join("; "))) }
 }
 
-/// What each side takes: the median of so many runs by turns, each repeated where a neighbour disturbs it.
+/// What each side takes: the median of so many runs by turns, each repeated where a neighbour
+/// disturbs it.
 fn middle(gauge: &mut Gauge, runs: usize, sides: &mut [&mut dyn FnMut() -> f64]) -> Vec<f64> {
     let mut all = vec![Vec::new(); sides.len()];
     for _ in 0..runs {

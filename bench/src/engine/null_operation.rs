@@ -1,7 +1,8 @@
 //! Claim 1: what everything around the cryptography costs, beside DPDK's null device.
 //!
-//! The same encryption of nothing by direct call and through a queue, in both of DPDK's forms: tasks that go round
-//! and round, so that nothing is allocated, and tasks that are made anew and dropped each time.
+//! The same encryption of nothing by direct call and through a queue, in both of DPDK's forms:
+//! tasks that go round and round, so that nothing is allocated, and tasks that are made anew and
+//! dropped each time.
 
 use super::{Arguments, Findings, column, dpdk, middle, time};
 use crate::gauge::Gauge;

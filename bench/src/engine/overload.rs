@@ -1,7 +1,7 @@
 //! Claim 6, first half: many threads on one small card.
 //!
-//! FreeBSD's test of 2003: 28 threads on a Hifn 7951, whose ring is tiny. Most requests find it full
-//! and wait in their queues; none may fail, and the card may not wait for any of them.
+//! FreeBSD's test of 2003: 28 threads on a Hifn 7951, whose ring is tiny. Most requests find it
+//! full and wait in their queues; none may fail, and the card may not wait for any of them.
 
 use super::{Arguments, Findings};
 use crate::report::{Claim, Table};

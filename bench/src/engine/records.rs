@@ -1,5 +1,6 @@
-//! Claim 2: what a direct call adds to AES-128-GCM, beside the library called without an engine. The driver is
-//! `software`, which calls the same library: what is measured is the engine, not a faster driver.
+//! Claim 2: what a direct call adds to AES-128-GCM, beside the library called without an engine.
+//! The driver is `software`, which calls the same library: what is measured is the engine, not a
+//! faster driver.
 
 use super::{Arguments, Findings, column, time};
 use crate::gauge::Gauge;

@@ -252,8 +252,8 @@ fn come_and_go(
 
 type Kill = Box<dyn Fn()>;
 
-/// One of four: software under another name, on the caller's processor or beside it, that delays and
-/// shuffles; a pool of threads, which cannot be killed; a simulated card.
+/// One of four: software under another name, on the caller's processor or beside it, that delays
+/// and shuffles; a pool of threads, which cannot be killed; a simulated card.
 fn driver(random: &mut Rng) -> Result<(Arc<dyn Driver>, Option<Kill>), String> {
     let (software, kind) = (keyway_drivers::software(), random.usize(..4));
     let name = format!("{}-{}", ["pool", "card", "near", "far"][kind], random.u64(..NAMES));

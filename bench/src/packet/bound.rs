@@ -24,8 +24,8 @@ struct Width {
     schoolbook: f64,
     /// 10 vaesenc, 3 vpclmulqdq and what is cheap.
     karatsuba: f64,
-    /// 10 vaesenc and 5 vpclmulqdq: the end of as many packets as a register has blocks, that is the
-    /// mask, the length block and the reduction.
+    /// 10 vaesenc and 5 vpclmulqdq: the end of as many packets as a register has blocks, that is
+    /// the mask, the length block and the reduction.
     end: f64,
     /// 8 additions, 8 xors and 8 rotations of words.
     chacha: f64,

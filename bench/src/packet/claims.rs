@@ -179,9 +179,9 @@ fn targets(figures: &Figures, found: &mut Findings) {
     found.tables.extend(figures.bound.as_ref().map(|bound| cycles(figures, bound)));
 }
 
-/// A line through a short and a long packet: what each 64 bytes take, and what a packet takes besides. The
-/// first is bound by the instructions' throughput, the second, where packets come one a call, by their
-/// latency.
+/// A line through a short and a long packet: what each 64 bytes take, and what a packet takes
+/// besides. The first is bound by the instructions' throughput, the second, where packets come one
+/// a call, by their latency.
 fn cycles(figures: &Figures, bound: &Bound) -> Table {
     let title = "0 where the cycles go, with header protection, by a line through 64 and 1450 B";
     let columns = ["", "seal: each 64 B", "a packet besides", "open: each 64 B", "besides"];

@@ -2,8 +2,8 @@
 //! QUIC stacks use, and the processor at best.
 //!
 //! Every side seals the same packets under the same keys: their bytes are compared, and opened
-//! again, before anything is timed. All take turns in every round; what is reported is the median of
-//! the rounds. How a turn is measured is in [`sample`].
+//! again, before anything is timed. All take turns in every round; what is reported is the median
+//! of the rounds. How a turn is measured is in [`sample`].
 
 mod bound;
 mod claims;

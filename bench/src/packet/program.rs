@@ -1,5 +1,5 @@
-//! Peers that are C programs: compiled when the benchmark starts, asked through a pipe, so that they
-//! take turns with what runs in this process.
+//! Peers that are C programs: compiled when the benchmark starts, asked through a pipe, so that
+//! they take turns with what runs in this process.
 
 use super::sample::{Algorithm, Case, Turn, Way};
 use super::secrets::Secrets;

@@ -1,4 +1,5 @@
-//! Keys: those of an Initial packet to a connection ID, since rustls hands out no others from bytes.
+//! Keys: those of an Initial packet to a connection ID, since rustls hands out no others from
+//! bytes.
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 

@@ -1,5 +1,5 @@
-//! The daemon under measurement: `keyway cryptod` as a user starts it, with one thread that polls, on
-//! the second processor.
+//! The daemon under measurement: `keyway cryptod` as a user starts it, with one thread that polls,
+//! on the second processor.
 
 use super::{CLIENT, DAEMON, run_on, text};
 use crate::process::{Process, processor_time};
@@ -47,7 +47,8 @@ impl Daemon {
         processor_time(self.process.id())
     }
 
-    /// An engine with the usual drivers that is a client of it by this name; its driver is `remote`.
+    /// An engine with the usual drivers that is a client of it by this name; its driver is
+    /// `remote`.
     pub fn client(&self, name: &str) -> Result<(Engine, Remote), String> {
         let engine = keyway_drivers::engine();
         let options = RemoteOptions::new(&self.socket, name);

@@ -1,9 +1,9 @@
-//! Claim 7: four clients in load. What three of them get, and how long they wait, when the fourth is
-//! like them, and when it takes whatever it can.
+//! Claim 7: four clients in load. What three of them get, and how long they wait, when the fourth
+//! is like them, and when it takes whatever it can.
 //!
-//! The hostile one keeps a ring of a thousand entries full of long texts, nonsense, strangers' handles
-//! and segments that lie over each other, and rings all the time. All four are driven by one thread, so
-//! that none of them takes another's processor.
+//! The hostile one keeps a ring of a thousand entries full of long texts, nonsense, strangers'
+//! handles and segments that lie over each other, and rings all the time. All four are driven by
+//! one thread, so that none of them takes another's processor.
 
 use super::client::{Client, Region, Ring};
 use super::daemon::Daemon;
@@ -70,8 +70,8 @@ pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
     Ok(Findings { claims, tables: vec![table] })
 }
 
-/// What the polite ones got: requests a second, and the time that one of a hundred waits longer than,
-/// in microseconds.
+/// What the polite ones got: requests a second, and the time that one of a hundred waits longer
+/// than, in microseconds.
 struct Window {
     rate: f64,
     p99: f64,

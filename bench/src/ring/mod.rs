@@ -1,11 +1,11 @@
 //! Rings and cryptod: what a request costs that is done in another process, beside the same work in
 //! this one, the processors' own way from one to the other, and p11-kit.
 //!
-//! Eight claims, one file each; the ninth is `keyway-bench binds`, the tenth `keyway-bench skeleton`.
-//! This thread has the first processor and the daemon the second. The sides of a comparison run by
-//! turns; a round's figure is the best of many short runs, since two threads that wait for each other
-//! are both disturbed by whoever disturbs one, and the median of the rounds is reported. What the
-//! daemon spends is its processor time.
+//! Eight claims, one file each; the ninth is `keyway-bench binds`, the tenth
+//! `keyway-bench skeleton`. This thread has the first processor and the daemon the second. The
+//! sides of a comparison run by turns; a round's figure is the best of many short runs, since two
+//! threads that wait for each other are both disturbed by whoever disturbs one, and the median of
+//! the rounds is reported. What the daemon spends is its processor time.
 
 mod client;
 mod daemon;

@@ -1,5 +1,5 @@
-//! Claim 1: what a ring costs by itself, beside a line of the cache that goes to the other processor
-//! and back.
+//! Claim 1: what a ring costs by itself, beside a line of the cache that goes to the other
+//! processor and back.
 //!
 //! The system calls of both processes are counted by strace while requests go to and fro.
 

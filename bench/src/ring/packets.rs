@@ -1,5 +1,5 @@
-//! Claim 3: sixteen clients that each seal one QUIC packet at a time, beside one packet a call in this
-//! process.
+//! Claim 3: sixteen clients that each seal one QUIC packet at a time, beside one packet a call in
+//! this process.
 //!
 //! The sixteen are connections of one thread, which is quick enough for the daemon to always have
 //! something to do. What passes by the clock is then the most that the packets cost the daemon's
@@ -98,8 +98,8 @@ impl Sealer {
     }
 }
 
-/// Nanoseconds that pass for a packet of these clients, which all have one in flight. Not a number if
-/// one is not sealed.
+/// Nanoseconds that pass for a packet of these clients, which all have one in flight. Not a number
+/// if one is not sealed.
 fn seal(clients: &mut [Sealer]) -> f64 {
     let begun = Instant::now();
     let (mut submitted, mut done, mut good) = (0, 0, true);

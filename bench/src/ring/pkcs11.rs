@@ -1,8 +1,9 @@
 //! Claim 5: a key in another process, beside how people have that today: SoftHSM behind p11-kit's
 //! remoting.
 //!
-//! HMAC-SHA-256 of 64 bytes, one after the other, each waited for. The peer is a C program that loads
-//! p11-kit's client, which speaks to `p11-kit server`; SoftHSM in the program itself is shown beside it.
+//! HMAC-SHA-256 of 64 bytes, one after the other, each waited for. The peer is a C program that
+//! loads p11-kit's client, which speaks to `p11-kit server`; SoftHSM in the program itself is shown
+//! beside it.
 
 use super::daemon::Daemon;
 use super::{Arguments, CLIENT, DAEMON, run_on, text};

@@ -1,8 +1,8 @@
 //! Claim 2: AES-128-GCM through the ring beside the same in this process.
 //!
-//! Both sides go through the engine's queue, and this thread writes and reads a word in each line of every
-//! text, as who makes and uses it does. Lent texts lie in memory that the daemon reaches; owned ones are
-//! copied there and back.
+//! Both sides go through the engine's queue, and this thread writes and reads a word in each line
+//! of every text, as who makes and uses it does. Lent texts lie in memory that the daemon reaches;
+//! owned ones are copied there and back.
 
 use super::daemon::Daemon;
 use super::{Arguments, best, column, text};
@@ -160,8 +160,8 @@ impl Round {
         Ok(Round { queue: engine.queue(depth), tasks })
     }
 
-    /// Nanoseconds of one of at least so many, as many in flight as there can be. At the end all are
-    /// back.
+    /// Nanoseconds of one of at least so many, as many in flight as there can be. At the end all
+    /// are back.
     fn turn(&mut self, operations: usize) -> f64 {
         let begun = Instant::now();
         let (mut submitted, mut done) = (0, 0);
@@ -183,8 +183,8 @@ impl Round {
         each
     }
 
-    /// Nanoseconds that it takes this thread to submit and collect one, when it never waits and its bytes
-    /// are not looked at.
+    /// Nanoseconds that it takes this thread to submit and collect one, when it never waits and its
+    /// bytes are not looked at.
     fn own(&mut self, turns: usize, wait: Duration) -> f64 {
         let (mut spent, mut done) = (Duration::ZERO, 0);
         for _ in 0..turns {

@@ -1,14 +1,18 @@
-//! Claim 8: what a client in load notices when the daemon is killed and started again, where the engine
-//! may do the work itself meanwhile, and when another daemon takes over, where it may not.
+//! Claim 8: what a client in load notices when the daemon is killed and started again, where the
+//! engine may do the work itself meanwhile, and when another daemon takes over, where it may not.
+//! As long as a daemon is there, the engine has it do the work in either case.
 //!
-//! Every request has a number and a text of its own. What comes back is opened again in this process.
+//! Every request has a number and a text of its own. What comes back is opened again in this
+//! process.
 
 use super::client::Client;
 use super::daemon::Daemon;
 use super::{Arguments, text};
 use crate::report::{Claim, Findings, Table};
 use keyway_engine::Task;
-use keyway_engine::{Algorithm, Demand, Engine, Key, NONCE_BYTES, Operation, Parameters, Session};
+use keyway_engine::{
+    Algorithm, Demand, Engine, Key, Linear, NONCE_BYTES, Operation, Parameters, Session,
+};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -31,7 +35,8 @@ pub fn measure(_: &Arguments) -> Result<Findings, String> {
             "failed",
             "lost",
             "twice",
-            "by the last daemon",
+            "by a daemon",
+            "by the last one",
             "longest pause, ms",
         ],
     );
@@ -42,6 +47,8 @@ pub fn measure(_: &Arguments) -> Result<Findings, String> {
         let (engine, remote) = daemon.client(NAME)?;
         let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16]));
         let session = engine.session(parameters.on(demand)).map_err(text)?;
+        prefer_remote(&engine);
+        let before = done_by_remote();
         let over = AtomicBool::new(false);
         let (seen, last) = thread::scope(|scope| {
             let others = scope.spawn(|| {
@@ -60,13 +67,29 @@ pub fn measure(_: &Arguments) -> Result<Findings, String> {
         let name = format!("8 requests done once, daemon {how}");
         let share = [good / requests as f64];
         claims.push(Claim::rate(&name, "of 1", &share, "all", &[1.0]).demand(1.0));
-        let counts = [requests, failed, lost, twice, there].map(|count| count.to_string());
+        let by_daemons = done_by_remote() - before;
+        let counts =
+            [requests, failed, lost, twice, by_daemons, there].map(|count| count.to_string());
         let mut row = vec![how.to_owned()];
         row.extend(counts);
         row.push(format!("{:.1}", pause.as_secs_f64() * 1e3));
         table.rows.push(row);
     }
     Ok(Findings { claims, tables: vec![table] })
+}
+
+/// Has the engine take what the daemon does not do for so slow that it is a last resort.
+fn prefer_remote(engine: &Engine) {
+    let slow = Linear { fixed: 1e6, per_byte: 0.0 };
+    for driver in engine.drivers().into_iter().filter(|driver| driver.name != "remote") {
+        // One that is gone by now needs none.
+        let _ = engine.set_cost(&driver.name, &[Algorithm::Aes128Gcm], slow, slow);
+    }
+}
+
+/// Requests of AES-128-GCM that daemons have done for this process.
+fn done_by_remote() -> u64 {
+    keyway_meter::counter("engine.remote.aes-128-gcm.operations").value()
 }
 
 /// Has one daemon follow the other, and hands back the last.

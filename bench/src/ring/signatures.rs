@@ -1,5 +1,5 @@
-//! Claim 4: signatures through the ring beside those in this process, where who waits polls, and where
-//! it sleeps.
+//! Claim 4: signatures through the ring beside those in this process, where who waits polls, and
+//! where it sleeps.
 
 use super::client::{Client, Region, Ring};
 use super::daemon::Daemon;
@@ -14,8 +14,8 @@ use std::time::Instant;
 
 /// Of the rate in process.
 const SHARE: f64 = 0.98;
-/// Signatures of every side in a round, the quickest of which counts: of ML-DSA's, which try several
-/// times as chance will have it, one that was right at once.
+/// Signatures of every side in a round, the quickest of which counts: of ML-DSA's, which try
+/// several times as chance will have it, one that was right at once.
 const RUNS: usize = 150;
 const MESSAGE: [u8; 64] = [7; 64];
 /// Where the signature goes.

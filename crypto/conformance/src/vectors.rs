@@ -1,7 +1,7 @@
 //! Vectors of the documents that define the algorithms, in `vectors.txt`.
 //!
-//! Each line there is an algorithm, an operation and named fields in hexadecimal; a line that begins
-//! with a blank goes on with the one before.
+//! Each line there is an algorithm, an operation and named fields in hexadecimal; a line that
+//! begins with a blank goes on with the one before.
 
 use crate::bench::{Bench, Checked, Stop};
 use crate::work::{OwnKey, RSA_2048, Work, outputs};

@@ -94,8 +94,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Measures it all: works, entries, sizes, drivers, in this order. `observe` hears of each cell before
-    /// it is measured, and of each table when it is complete.
+    /// Measures it all: works, entries, sizes, drivers, in this order. `observe` hears of each cell
+    /// before it is measured, and of each table when it is complete.
     ///
     /// # Errors
     /// What `observe` returns; then nothing more is measured.
@@ -216,8 +216,8 @@ impl Table {
         format!("{}, {}, {}", self.work, self.work.verb(), self.entry)
     }
 
-    /// A line for each driver, called after it, and after work and entry point if there are `several`
-    /// tables.
+    /// A line for each driver, called after it, and after work and entry point if there are
+    /// `several` tables.
     pub fn lines(&self, several: bool) -> Vec<Line> {
         let line = |(column, driver): (usize, &String)| {
             let cells = self.sizes.iter().zip(&self.cells);

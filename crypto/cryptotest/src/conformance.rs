@@ -8,7 +8,8 @@ use keyway_engine::Driver;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Has the driver pass the suite, with the software driver as its peer. `progress` hears of each check.
+/// Has the driver pass the suite, with the software driver as its peer. `progress` hears of each
+/// check.
 ///
 /// # Errors
 /// [`Error::Interrupted`]. What a driver does wrong is in the report.

@@ -1,5 +1,5 @@
-//! Drivers looked at from outside: what they do, whether they are right, how fast they are. This is what
-//! `keyway crypto` does, without its flags and output.
+//! Drivers looked at from outside: what they do, whether they are right, how fast they are. This is
+//! what `keyway crypto` does, without its flags and output.
 //!
 //! - [`drivers`] and [`engine`] make what is looked at.
 //! - [`Trial`] runs one operation over and over, by some threads, and checks every result;

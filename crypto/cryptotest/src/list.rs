@@ -33,7 +33,8 @@ pub fn features(driver: &Arc<dyn Driver>) -> Vec<String> {
     features
 }
 
-/// The chains that a driver does whole and of which `asked` wants a step: of a cipher and a MAC, in either order, and of compression, cipher and MAC.
+/// The chains that a driver does whole and of which `asked` wants a step: of a cipher and a MAC, in
+/// either order, and of compression, cipher and MAC.
 pub fn chains(driver: &Arc<dyn Driver>, asked: impl Fn(&Algorithm) -> bool) -> Vec<String> {
     let of = |kind| Algorithm::ALL.iter().copied().filter(move |step| step.kind() == kind);
     let mut chains = Vec::new();

@@ -85,7 +85,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Operations are kept in about `bytes_kept` bytes, but there are some for each that is under way.
+    /// Operations are kept in about `bytes_kept` bytes, but there are some for each that is under
+    /// way.
     pub fn new(
         engine: &Engine,
         subject: &Arc<Subject>,

@@ -20,7 +20,8 @@ pub struct Line {
     pub name: String,
     /// From left to right; what is not above 0 is left out.
     pub points: Vec<(f64, f64)>,
-    /// Index of its colour, of which there are [`Line::COLOURS`]: lines that belong together share one.
+    /// Index of its colour, of which there are [`Line::COLOURS`]: lines that belong together share
+    /// one.
     pub colour: usize,
     /// Index of its dashes; 0 is a line that is drawn through.
     pub dashes: usize,

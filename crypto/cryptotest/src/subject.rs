@@ -1,7 +1,7 @@
 //! A session with keys that fit, and the check of its results.
 //!
-//! The check does not go through the engine, whose meters would count it, but straight to the software
-//! driver.
+//! The check does not go through the engine, whose meters would count it, but straight to the
+//! software driver.
 
 use crate::error::LeftOut;
 use crate::work::Work;

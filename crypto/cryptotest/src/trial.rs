@@ -71,8 +71,8 @@ pub struct Figures {
 pub struct Profile {
     /// Of each driver's stages.
     pub stages: Vec<StageTimes>,
-    /// Nanoseconds an operation of one thread with every request timed: the median of the rounds, so
-    /// that what else the machine does is not in it.
+    /// Nanoseconds an operation of one thread with every request timed: the median of the rounds,
+    /// so that what else the machine does is not in it.
     pub with: f64,
     /// The same with none timed.
     pub without: f64,
@@ -111,8 +111,8 @@ fn median(shares: &[Share]) -> f64 {
 }
 
 impl Trial<'_> {
-    /// Runs one work of one size. It goes in rounds: all threads run theirs at the same time, which is
-    /// measured; then all check what they got and make it ready again, which is not.
+    /// Runs one work of one size. It goes in rounds: all threads run theirs at the same time, which
+    /// is measured; then all check what they got and make it ready again, which is not.
     pub fn measure(&self, subject: &Arc<Subject>, size: usize) -> Figures {
         let drivers = self.driver_names();
         let label = subject.work.to_string();

@@ -19,9 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     keys.allow("web", &Who::EVERYBODY, spec.purposes, &by, SystemTime::now())?;
     let (admission, limits) = (Admission::default(), ClientLimits::default());
     let (keys, spin) = (Some(Arc::new(keys)), Duration::from_micros(50));
-    let options = Options { admission, limits, keys, pumps: 1, spin };
+    let options = Options { admission, limits, keys, socket: None, pumps: 1, spin };
     let path = place.path().join("socket");
-    let _daemon = Daemon::start(&engine, listen(&path)?, options, Box::new(|| {}))?;
+    let _daemon = Daemon::start(&engine, listen(&path)?, options, Box::new(|_| {}))?;
 
     // The client. Its engine has the daemon as one more driver.
     let engine = keyway_drivers::engine();

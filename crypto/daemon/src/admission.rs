@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 impl Caller {
-    /// The process at the other end of a connection, as it was when it connected. A process can change
-    /// which program it runs, so that is worth only what the user it runs as is.
+    /// The process at the other end of a connection, as it was when it connected. A process can
+    /// change which program it runs, so that is worth only what the user it runs as is.
     ///
     /// # Errors
     /// The system's.
@@ -28,15 +28,16 @@ impl Caller {
     }
 }
 
-/// Who is let in. Whoever runs as the daemon's own user or as root always is, and looks after the keys.
+/// Who is let in. Whoever runs as the daemon's own user or as root always is, and looks after the
+/// keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
     /// Users, by number.
     pub users: Vec<u32>,
     /// Groups, by number.
     pub groups: Vec<u32>,
-    /// If there are any, a client other than the daemon's own user and root must also run one of these
-    /// programs.
+    /// If there are any, a client other than the daemon's own user and root must also run one of
+    /// these programs.
     pub programs: Vec<PathBuf>,
     /// Whether every user is let in.
     pub everybody: bool,

@@ -1,10 +1,10 @@
 //! Whose turn it is: weighted round robin by cost, not by count (deficit round robin, Shreedhar and
 //! Varghese 1996).
 //!
-//! Each turn gives a client credit in nanoseconds of work. It may have requests done as long as it has
-//! any left, and what a request costs beyond that is taken off its next turns. So a client that asks
-//! for signatures gets as much of the processor as one that asks for hashes, and not as many requests.
-//! Who asks for nothing saves nothing up.
+//! Each turn gives a client credit in nanoseconds of work. It may have requests done as long as it
+//! has any left, and what a request costs beyond that is taken off its next turns. So a client that
+//! asks for signatures gets as much of the processor as one that asks for hashes, and not as many
+//! requests. Who asks for nothing saves nothing up.
 
 use keyway_engine::{Algorithm, Kind};
 
@@ -25,7 +25,8 @@ pub fn cost(algorithm: Algorithm, bytes: usize) -> u32 {
         Kind::Random => (400, 8),
         Kind::Exchange | Kind::Kem => (40_000, 0),
         Kind::Signature => (40_000, 8),
-        // Those run elsewhere, and their number is bounded. They cost the pump what taking them does.
+        // Those run elsewhere, and their number is bounded. They cost the pump what taking them
+        // does.
         Kind::Encryption | Kind::Password => (1_000, 0),
     };
     (bytes / 8).saturating_mul(eighths).saturating_add(fixed)
@@ -38,7 +39,8 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// A new turn: so much more, and no more than that in all. Says whether it may have anything done.
+    /// A new turn: so much more, and no more than that in all. Says whether it may have anything
+    /// done.
     pub fn turn(&mut self, quantum: u32) -> bool {
         self.left = (self.left + i64::from(quantum)).min(i64::from(quantum));
         self.left > 0
@@ -59,8 +61,8 @@ impl Credit {
 mod tests {
     use super::*;
 
-    /// Clients that always have something to ask for, each of another size: in the long run each gets
-    /// its weight's share of the time.
+    /// Clients that always have something to ask for, each of another size: in the long run each
+    /// gets its weight's share of the time.
     #[test]
     fn shares_are_of_time_and_by_weight() {
         let quantum = 8_000;

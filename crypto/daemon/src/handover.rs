@@ -2,10 +2,10 @@
 //! clients' connections, rings and memory, and their sessions.
 //!
 //! The new daemon connects to the old one's socket like a client and asks to [take
-//! over](keyway_ring::control::Ask::TakeOver). The old one's pumps finish what they have taken and take
-//! no more. Then it sends a [`Part`] at a time, each with its files, and goes on if the new one does not
-//! say in the end that it has them all. Clients notice nothing but a pause: what they submit meanwhile
-//! waits in their rings, which stay where they are.
+//! over](keyway_ring::control::Ask::TakeOver). The old one's pumps finish what they have taken and
+//! take no more. Then it sends a [`Part`] at a time, each with its files, and goes on if the new
+//! one does not say in the end that it has them all. Clients notice nothing but a pause: what they
+//! submit meanwhile waits in their rings, which stay where they are.
 //!
 //! Keys go over the socket too. So it only goes to a process of the daemon's own user, or root's.
 
@@ -25,6 +25,8 @@ pub enum Part {
         next: u64,
         /// When it started, in seconds since 1970.
         since: u64,
+        /// Whether the socket's path is the daemon's to remove in the end.
+        removes_socket: bool,
     },
     /// A client, with its connection.
     Client {
@@ -47,8 +49,8 @@ pub enum Part {
         /// Generation of its last region.
         region_generation: u16,
     },
-    /// A queue pair of the client before, with its memory and the doorbell. It comes after all that its
-    /// requests may name.
+    /// A queue pair of the client before, with its memory and the doorbell. It comes after all that
+    /// its requests may name.
     Queue {
         /// Its number.
         number: u32,

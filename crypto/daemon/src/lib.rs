@@ -5,10 +5,11 @@
 //!        ◀────────── rings and regions, in shared memory ─────────▶
 //! ```
 //!
-//! A client connects to the socket and is admitted by the credentials of its process ([`Admission`]). It
-//! asks for queue pairs, registers memory, and opens sessions (`server`). From then on its requests go
-//! past the system, through the rings, to a pump, which takes them in turn with those of others (`pump`,
-//! [`fair`]) and has an engine do them. To read it, begin with `pump`, then `request`, then `server`.
+//! A client connects to the socket and is admitted by the credentials of its process
+//! ([`Admission`]). It asks for queue pairs, registers memory, and opens sessions (`server`). From
+//! then on its requests go past the system, through the rings, to a pump, which takes them in turn
+//! with those of others (`pump`, [`fair`]) and has an engine do them. To read it, begin with
+//! `pump`, then `server`.
 //!
 //! A daemon and its client, `examples/client.rs`:
 //!
@@ -20,14 +21,20 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod daemon;
 pub mod fair;
 mod handover;
 pub mod keys;
 pub mod limits;
+mod listen;
 mod managing;
+mod options;
+mod places;
 mod pump;
-mod request;
+mod refusal;
 mod server;
 
 pub use admission::Admission;
-pub use server::{Daemon, HandedOver, Options, listen};
+pub use daemon::Daemon;
+pub use listen::listen;
+pub use options::{HandedOver, Options};

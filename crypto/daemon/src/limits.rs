@@ -8,6 +8,9 @@ pub const CLIENTS_MAX: usize = 1024;
 pub const STRANGERS_MAX: usize = 64;
 /// How long a connection may take to say who it is.
 pub const HELLO: Duration = Duration::from_secs(5);
+/// How long a pump may take to finish what it has taken, and another daemon to say that it has a
+/// part of what is handed over.
+pub const FREEZE: Duration = Duration::from_secs(10);
 /// Requests of the fast class that a pump hands to the engine at a time.
 pub const BATCH_MAX: usize = 64;
 /// Most requests that a pump has taken and not answered: those of the slow class, mostly.
@@ -65,8 +68,8 @@ impl Default for ClientLimits {
 
 /// Length of a master key, in bytes.
 pub const MASTER_KEY_BYTES: usize = 32;
-/// What a passphrase costs to turn into a master key, in KiB of memory: 64 MiB, with three passes and
-/// four lanes the second choice of RFC 9106 § 4. A few tenths of a second, once a start.
+/// What a passphrase costs to turn into a master key, in KiB of memory: 64 MiB, with three passes
+/// and four lanes the second choice of RFC 9106 § 4. A few tenths of a second, once a start.
 pub const PASSPHRASE_MEMORY_KIB: u32 = 64 << 10;
 /// The same, in passes over the memory.
 pub const PASSPHRASE_PASSES: u32 = 3;
@@ -101,8 +104,9 @@ pub const RSA_BITS: u32 = 3_072;
 
 /// Most bytes that are wrapped at a time: 1 MiB.
 pub const WRAPPED_BYTES_MAX: usize = 1 << 20;
-/// How often usage counts should be saved ([`KeyStore::save_usage`](crate::keys::KeyStore::save_usage)),
-/// in seconds. It bounds what a crash forgets.
+/// How often usage counts should be saved
+/// ([`KeyStore::save_usage`](crate::keys::KeyStore::save_usage)), in seconds. It bounds what a
+/// crash forgets.
 pub const USAGE_SAVE_S: u64 = 60;
 /// Past this length of the audit log, in bytes, refusals are not written any more, so that nobody
 /// fills the disk by asking: 64 MiB, about 300,000 lines. What managers do is always written.

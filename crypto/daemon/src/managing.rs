@@ -1,7 +1,7 @@
 //! What an administrator asks for about keys, done by the key store.
 
 use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Who};
-use crate::server::Refusal;
+use crate::refusal::Refusal;
 use keyway_engine::{Algorithm, Kind};
 use keyway_ring::control::{Answer, KeyAsk, KeyInfo, KeyPolicy};
 use keyway_ring::descriptor::Status;
@@ -138,8 +138,8 @@ fn forms<'a>(algorithms: &[Algorithm], bytes: &'a [u8]) -> Vec<Material<'a>> {
     }
 }
 
-/// Callers as they are written: `everybody`, or conditions joined by `+`: `user:NUMBER`, `group:NUMBER`,
-/// `program:PATH`.
+/// Callers as they are written: `everybody`, or conditions joined by `+`: `user:NUMBER`,
+/// `group:NUMBER`, `program:PATH`.
 fn whos(callers: &[String]) -> Result<Vec<Who>, Refusal> {
     callers.iter().map(|caller| who(caller)).collect()
 }

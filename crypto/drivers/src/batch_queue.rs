@@ -1,7 +1,7 @@
 //! The queue of a driver that runs several tasks at once on the submitting thread.
 //!
-//! It gathers what is submitted with `more`, and runs it as one batch when the batch is full, when a
-//! submission comes without `more`, or when it is polled.
+//! It gathers what is submitted with `more`, and runs it as one batch when the batch is full, when
+//! a submission comes without `more`, or when it is polled.
 
 use keyway_engine::{DriverQueue, Flow, Task};
 use std::mem;

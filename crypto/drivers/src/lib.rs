@@ -1,17 +1,17 @@
 //! What executes requests.
 //!
 //! [`software`] does every algorithm of the engine, with AWS-LC and, for what that has not,
-//! RustCrypto's libraries. [`simd`] does AES-GCM and QUIC's packets with backends of our own, many at
-//! a time. [`multibuffer`] does AES-CBC with HMAC for many requests at a time, where
-//! the processor is wide enough. [`pool`] has another driver's requests run by threads of its own, on
-//! processors of their own; [`worker_queue`] is what such a driver is made of. [`remote`] has them done
-//! by a daemon, through memory that both have. A [`Verifier`] stands before another driver and
-//! remembers which passwords that one found right.
+//! RustCrypto's libraries. [`simd`] does AES-GCM and QUIC's packets with backends of our own, many
+//! at a time. [`multibuffer`] does AES-CBC with HMAC for many requests at a time, where
+//! the processor is wide enough. [`pool`] has another driver's requests run by threads of its own,
+//! on processors of their own; [`worker_queue`] is what such a driver is made of. [`remote`] has
+//! them done by a daemon, through memory that both have. A [`Verifier`] stands before another
+//! driver and remembers which passwords that one found right.
 //!
 //! Drivers that only measure or test are in `keyway-test-drivers`.
 //!
-//! Features leave out what pulls in other libraries: `compression` (DEFLATE, Zstandard, LZ4), `ffdh`,
-//! `passwords`, `remote` and `xts`; all are on unless turned off.
+//! Features leave out what pulls in other libraries: `compression` (DEFLATE, Zstandard, LZ4),
+//! `ffdh`, `passwords`, `remote` and `xts`; all are on unless turned off.
 //!
 //! What may not enter: a choice between drivers (that is the scheduler's), queues, I/O but
 //! for the socket of `remote`.

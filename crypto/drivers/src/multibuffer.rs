@@ -136,8 +136,8 @@ impl DriverSession for Session {
 }
 
 impl Session {
-    /// Makes a job for the backend of an operation that fits (see [`Classified::new`]). Also returns
-    /// the length of its output in bytes.
+    /// Makes a job for the backend of an operation that fits (see [`Classified::new`]). Also
+    /// returns the length of its output in bytes.
     #[inline]
     fn job<'t>(&'t self, operation: &'t mut Operation) -> Option<(usize, Job<'t>)> {
         match operation {
@@ -229,8 +229,8 @@ impl Classified {
     }
 }
 
-/// How many from the front are faster in a batch than one after another. A batch takes as long as its
-/// longest request in a lane, and that as long as `enough` of its length one after another.
+/// How many from the front are faster in a batch than one after another. A batch takes as long as
+/// its longest request in a lane, and that as long as `enough` of its length one after another.
 fn batch_len(same_kind: &[Classified]) -> usize {
     let enough = match same_kind.first().and_then(|first| first.kind) {
         None => return 0,

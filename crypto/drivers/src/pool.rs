@@ -27,7 +27,8 @@ pub struct Pool {
     /// the choice to the system.
     pub cores: Option<Vec<usize>>,
     /// Most tasks, of all queues together, that wait for a thread; at least 1. Those that are being
-    /// run or wait to be collected do not count, nor do single requests, whose callers wait for them.
+    /// run or wait to be collected do not count, nor do single requests, whose callers wait for
+    /// them.
     pub depth: usize,
 }
 

@@ -50,8 +50,8 @@ pub fn chosen_backend() -> Result<PacketBackend, NoSuchBackend> {
 }
 
 /// A driver, `simd`, for AES-128/256-GCM, QUIC's packets and its header masks, with the
-/// [chosen](chosen_backend) packet backend, or the fastest if there is none of that name. `None` where
-/// that is the library, which `software` uses as well.
+/// [chosen](chosen_backend) packet backend, or the fastest if there is none of that name. `None`
+/// where that is the library, which `software` uses as well.
 ///
 /// It computes on the submitting thread, and keeps what was submitted with `more` until there are
 /// 64 tasks or the queue is polled.
@@ -286,8 +286,8 @@ struct Runner {
 }
 
 impl BatchRunner for Runner {
-    /// As many as a buffer has segments that the system sends at once, and few enough to stay in the
-    /// cache.
+    /// As many as a buffer has segments that the system sends at once, and few enough to stay in
+    /// the cache.
     const BATCH_MAX: usize = 64;
 
     /// Runs them in the order in which they came: neighbours of one kind go together.

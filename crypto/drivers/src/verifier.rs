@@ -1,9 +1,9 @@
 //! Passwords that were right lately: a memory before the slow hash.
 //!
-//! A slow hash makes each guess cost, and so does it each right password. The verifier remembers a right
-//! one as a MAC under a key that is made when it starts and is nowhere else, and answers the same one
-//! again in a microsecond. Whatever it does not remember goes to the driver behind it, at the full
-//! price. `docs/design/005-password-verifier.md` has the argument.
+//! A slow hash makes each guess cost, and so does it each right password. The verifier remembers a
+//! right one as a MAC under a key that is made when it starts and is nowhere else, and answers the
+//! same one again in a microsecond. Whatever it does not remember goes to the driver behind it, at
+//! the full price. `docs/design/005-password-verifier.md` has the argument.
 
 use crate::limits::{REMEMBERED_MAX, WRONG_ENTRIES_MAX, WRONG_FORGET, WRONG_MAX};
 use keyway_engine::{
@@ -51,14 +51,14 @@ pub type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
 /// A driver that stands before another one and remembers which passwords that one found right
 /// ([`Request::VerifyPassword`]). For the rest it is that one, under its name too.
 ///
-/// A password is remembered for its entry, the stored value and the session's pepper; when one of them
-/// is another, it is not known. [`Effort::Recall`] says what is remembered, [`Effort::Full`] looks there
-/// first. A wrong password is never answered from memory. Of an entry that has had [`WRONG_MAX`] of them
-/// derived, and one more each [`WRONG_FORGET`], nothing is derived: that is [`Error::Busy`]. What is
-/// remembered is answered all the same.
+/// A password is remembered for its entry, the stored value and the session's pepper; when one of
+/// them is another, it is not known. [`Effort::Recall`] says what is remembered, [`Effort::Full`]
+/// looks there first. A wrong password is never answered from memory. Of an entry that has had
+/// [`WRONG_MAX`] of them derived, and one more each [`WRONG_FORGET`], nothing is derived: that is
+/// [`Error::Busy`]. What is remembered is answered all the same.
 ///
-/// The key and what is remembered are wiped when the last of the driver and its sessions is dropped. It
-/// may be used by all threads at once.
+/// The key and what is remembered are wiped when the last of the driver and its sessions is
+/// dropped. It may be used by all threads at once.
 pub struct Verifier {
     inner: Arc<dyn Driver>,
     memory: Arc<Memory>,

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A thread of the driver calls [`WorkerQueue::take`], [`Job::run`] and [`deliver`] in a loop. The
-//! driver opens a [`WorkerSession`] for each of its sessions and a [`ConsumerQueue`] for each queue.
-//! Everything here may be used from several threads at once.
+//! driver opens a [`WorkerSession`] for each of its sessions and a [`ConsumerQueue`] for each
+//! queue. Everything here may be used from several threads at once.
 //!
 //! A task is dropped only where no lock is held: the last task of a session may drop the driver.
 
@@ -286,8 +286,8 @@ struct Waiting {
 }
 
 impl WorkerQueue {
-    /// An empty queue for at most `depth` waiting tasks and for `takers` threads. A thread that finds
-    /// no work, and the caller of a single request, spins for `spin` before it sleeps.
+    /// An empty queue for at most `depth` waiting tasks and for `takers` threads. A thread that
+    /// finds no work, and the caller of a single request, spins for `spin` before it sleeps.
     pub fn new(depth: usize, takers: usize, spin: Duration) -> Arc<Self> {
         let (waiting, arrived, count) = (Mutex::default(), Condvar::new(), AtomicUsize::new(0));
         Arc::new(WorkerQueue { waiting, arrived, count, depth, takers, spin })

@@ -110,9 +110,9 @@ fn records_ciphers_hashes_and_macs_allocate_nothing() {
     assert_eq!(allocations(|| engine.random(&mut out).unwrap()), 0);
 }
 
-/// Who sends what is not authentic makes nobody work more than who sends what is: each kind of error
-/// that a peer can provoke is counted without an allocation, by direct calls, for a client that is
-/// counted, and through a queue.
+/// Who sends what is not authentic makes nobody work more than who sends what is: each kind of
+/// error that a peer can provoke is counted without an allocation, by direct calls, for a client
+/// that is counted, and through a queue.
 #[test]
 fn what_peers_get_wrong_allocates_nothing() {
     let engine = keyway_drivers::engine();
@@ -172,9 +172,10 @@ fn requests_through_a_ring_allocate_nothing() {
     let path = place.path().join("socket");
     let (admission, limits) = (Admission::default(), ClientLimits::default());
     let spin = Duration::from_micros(20);
-    let options = Options { admission, limits, keys: None, pumps: 1, spin };
+    let options = Options { admission, limits, keys: None, socket: None, pumps: 1, spin };
     let served = Engine::builder().driver(keyway_drivers::software()).build();
-    let _daemon = Daemon::start(&served, listen(&path).unwrap(), options, Box::new(|| {})).unwrap();
+    let _daemon =
+        Daemon::start(&served, listen(&path).unwrap(), options, Box::new(|_| {})).unwrap();
     let engine = Engine::builder().build();
     let _remote = Remote::connect(&engine, RemoteOptions::new(&path, "test")).unwrap();
     let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16]));

@@ -1,5 +1,5 @@
-//! What lies in lent memory comes out of every driver's queue as what lies in a task's own, and stays
-//! where it is.
+//! What lies in lent memory comes out of every driver's queue as what lies in a task's own, and
+//! stays where it is.
 
 use keyway_drivers::{Pool, multibuffer_on, pool, simd_on, software};
 use keyway_engine::{

@@ -111,8 +111,8 @@ fn a_queue_refuses_numbers_as_a_direct_call_does() {
     }
 }
 
-/// A session that has its keys updated is still told every number once; one that is opened anew with
-/// the keys that go on would take them all again.
+/// A session that has its keys updated is still told every number once; one that is opened anew
+/// with the keys that go on would take them all again.
 #[test]
 fn an_update_of_keys_forgets_no_number() {
     let second = PacketKey { key: &[2; 16], iv: &[4; 12] };

@@ -1,7 +1,7 @@
 //! No key stays behind on the stack of whoever opened a session, used it and dropped it.
 //!
-//! Each case runs on a thread of its own, which then reads its stack below itself as the system shows
-//! it, and looks for the key and for what AES, HMAC and the library's numbers make of it.
+//! Each case runs on a thread of its own, which then reads its stack below itself as the system
+//! shows it, and looks for the key and for what AES, HMAC and the library's numbers make of it.
 
 use aws_lc_rs::encoding::AsBigEndian;
 use aws_lc_rs::signature::{

@@ -238,8 +238,8 @@ fn less_may_be_remembered_at_any_time() {
     assert_eq!(verify(&session, Recall, b"ada", b"secret", &value), Ok(0));
 }
 
-/// How often this process has these bytes at a multiple of eight in memory that it can write; the test
-/// has their complement.
+/// How often this process has these bytes at a multiple of eight in memory that it can write; the
+/// test has their complement.
 fn in_memory(complement: &[u8]) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let memory = std::fs::File::open("/proc/self/mem").unwrap();
@@ -257,8 +257,8 @@ fn in_memory(complement: &[u8]) -> usize {
     found
 }
 
-/// The MACs go with the driver; the bytes of the key, and those that HMAC makes of them first, are gone as
-/// soon as it stands.
+/// The MACs go with the driver; the bytes of the key, and those that HMAC makes of them first, are
+/// gone as soon as it stands.
 #[test]
 fn key_and_memory_are_wiped() {
     // The complement of the MAC, as Python's hmac has it.

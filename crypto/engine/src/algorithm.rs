@@ -225,8 +225,8 @@ algorithms! {
     Argon2id "argon2id" Password,
     /// Argon2i version 1.3 (RFC 9106); for verifying old password values only.
     Argon2i "argon2i" Password,
-    /// bcrypt (Provos and Mazières 1999), `$2b$`; output is 23 bytes. For verifying old password values
-    /// only: it looks at 72 bytes of a password, and at a NUL behind a shorter one.
+    /// bcrypt (Provos and Mazières 1999), `$2b$`; output is 23 bytes. For verifying old password
+    /// values only: it looks at 72 bytes of a password, and at a NUL behind a shorter one.
     Bcrypt "bcrypt" Password,
     /// MD5-crypt, `$1$`; output is the 22 characters of crypt(3). For verifying old password values
     /// only.

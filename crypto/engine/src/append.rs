@@ -9,11 +9,12 @@ const CHUNKS: usize = 16;
 
 type Chunks<T> = [OnceLock<Box<[OnceLock<T>]>>; CHUNKS];
 
-/// Holds at most `FIRST * (2^17 - 1)` values. Values never move and are freed with the list. Only one
-/// thread may push at a time; the caller sees to it.
+/// Holds at most `FIRST * (2^17 - 1)` values. Values never move and are freed with the list. Only
+/// one thread may push at a time; the caller sees to it.
 pub(crate) struct Append<T> {
     first: [OnceLock<T>; FIRST],
-    /// Made when the first is full, which it hardly ever is: lists are to be small and quickly freed.
+    /// Made when the first is full, which it hardly ever is: lists are to be small and quickly
+    /// freed.
     chunks: OnceLock<Box<Chunks<T>>>,
     length: AtomicUsize,
 }

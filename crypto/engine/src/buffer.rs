@@ -36,8 +36,8 @@ pub struct Buffer(Kind);
 
 enum Kind {
     Owned(Vec<u8>),
-    /// The second box makes room for the length, which then lies where a vector has its own: to read
-    /// it takes no branch.
+    /// The second box makes room for the length, which then lies where a vector has its own: to
+    /// read it takes no branch.
     Lent {
         memory: Box<Box<dyn Memory>>,
         bytes: usize,
@@ -49,8 +49,8 @@ const _: () = assert!(size_of::<Buffer>() == size_of::<Vec<u8>>());
 
 /// Memory that is lent to a [`Buffer`], which drops it when it is dropped.
 pub trait Memory: Any + Send + Sync {
-    /// The bytes to be worked on. It is asked for them several times, from any thread, and answers with
-    /// the same ones, as many as at first. Nobody else changes them meanwhile.
+    /// The bytes to be worked on. It is asked for them several times, from any thread, and answers
+    /// with the same ones, as many as at first. Nobody else changes them meanwhile.
     fn bytes(&self) -> &[u8];
 
     /// The same bytes, for the result to be put there.

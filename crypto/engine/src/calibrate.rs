@@ -2,7 +2,8 @@
 //!
 //! Two sizes are measured, each single and batched. That takes some hundred microseconds on a
 //! processor and some milliseconds on a slow device. What cannot be measured without the consumer's
-//! key (RSA) stays unknown. An unknown driver is tried first, and its first request is the measurement.
+//! key (RSA) stays unknown. An unknown driver is tried first, and its first request is the
+//! measurement.
 
 use crate::costs::Linear;
 use crate::metrics::Work;
@@ -22,8 +23,8 @@ const BATCH: usize = 16;
 const RUNS: usize = 5;
 /// Nanoseconds after which no further run is begun.
 const BUDGET_NS: u64 = 3_000_000;
-/// By what factor a byte may cost more in a single request than in a batch, where it costs more than
-/// [`SLOW_BYTE_NS`].
+/// By what factor a byte may cost more in a single request than in a batch, where it costs more
+/// than [`SLOW_BYTE_NS`].
 const SLOPE_FACTOR_MAX: f64 = 1.5;
 /// Nanoseconds a byte. On a processor only 3DES is as slow.
 const SLOW_BYTE_NS: f64 = 5.0;
@@ -158,8 +159,8 @@ fn secret(algorithm: Algorithm) -> Vec<u8> {
     (0..workload::secret_bytes(algorithm).unwrap_or(0)).map(|at| 0x5a ^ at as u8).collect()
 }
 
-/// The operation that a session is measured with. `None` if it needs the consumer's key or is slow on
-/// purpose.
+/// The operation that a session is measured with. `None` if it needs the consumer's key or is slow
+/// on purpose.
 fn operation(session: &Session, bytes: usize) -> Option<Operation> {
     let steps = session.algorithms();
     let (mut bytes, mut peer) = (bytes, Vec::new());

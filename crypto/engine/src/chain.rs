@@ -148,8 +148,8 @@ impl Message<'_> {
         self.moves.push((text, by));
     }
 
-    /// Where a position of the request is now. `from` says that it begins a range of text. A range that
-    /// begins where an empty text was includes what has become of that text.
+    /// Where a position of the request is now. `from` says that it begins a range of text. A range
+    /// that begins where an empty text was includes what has become of that text.
     fn moved(&self, position: usize, from: bool) -> usize {
         self.moves.iter().fold(position, |at, (text, by)| {
             let within = at < text.end || (from && at == text.start);
@@ -200,7 +200,8 @@ pub(crate) fn open(
 impl DriverSession for Stepwise {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         run_chain(request, &self.algorithms, |index, request| match self.sessions.get(index) {
-            // `Gone` would mark the engine's own way to run chains as dead, and have it asked again.
+            // `Gone` would mark the engine's own way to run chains as dead, and have it asked
+            // again.
             Some(session) => session.run(request).map_err(|error| match error {
                 Error::Gone => NO_DRIVER_LEFT,
                 error => error,

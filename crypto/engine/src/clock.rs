@@ -1,5 +1,5 @@
-//! The one clock of this crate: nanoseconds since it was first read. Code that decides takes the time
-//! as an argument; only the entry points read the clock.
+//! The one clock of this crate: nanoseconds since it was first read. Code that decides takes the
+//! time as an argument; only the entry points read the clock.
 
 use std::sync::OnceLock;
 use std::time::Instant;

@@ -4,9 +4,9 @@
 //! nanoseconds(bytes) = (fixed + per_byte · bytes) · correction[size class]
 //! ```
 //!
-//! There are two such lines. *Single*: the time until the result of a lone request is there, with the
-//! way to the driver and the wake-up. *Batched*: the time that one of many requests occupies the
-//! driver.
+//! There are two such lines. *Single*: the time until the result of a lone request is there, with
+//! the way to the driver and the wake-up. *Batched*: the time that one of many requests occupies
+//! the driver.
 //!
 //! [`finish`] is all the arithmetic of the scheduler: costs in, a time out.
 
@@ -104,8 +104,8 @@ pub(crate) struct Load {
 /// Nanoseconds from now until a driver of these costs has finished a request.
 ///
 /// A driver that works beside the caller first does what it has accepted. One that works in the
-/// caller's own time waits for `ahead`, what the caller has to do first; in a batch it takes what one
-/// of many takes.
+/// caller's own time waits for `ahead`, what the caller has to do first; in a batch it takes what
+/// one of many takes.
 #[inline]
 pub(crate) fn finish(load: Load, single: f64, batched: f64, mode: Mode, ahead: f64) -> f64 {
     if !load.on_caller {

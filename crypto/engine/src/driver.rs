@@ -1,15 +1,15 @@
 //! The contract of drivers.
 //!
 //! A driver that computes on the caller's stack is two small traits: [`Driver`] says what it can do
-//! and opens sessions, [`DriverSession`] runs a request. One that works beside the caller (a device,
-//! a pool of threads) adds a third, [`DriverQueue`], one of which is made for each consumer's
-//! [`Queue`](crate::Queue): it takes tasks as long as it has room and hands them back when they are
-//! done.
+//! and opens sessions, [`DriverSession`] runs a request. One that works beside the caller (a
+//! device, a pool of threads) adds a third, [`DriverQueue`], one of which is made for each
+//! consumer's [`Queue`](crate::Queue): it takes tasks as long as it has room and hands them back
+//! when they are done.
 //!
 //! A driver takes tasks, a task names its session, and a session keeps its drivers. This circle of
 //! types is the contract itself, and the only one between files of this crate.
 
-use crate::{Algorithm, Error, Request, Step, Task, Waker};
+use crate::{Algorithm, Error, NONCE_BYTES, Request, Step, Task, Waker};
 use std::any::Any;
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use std::time::Duration;
 pub enum Selection {
     /// Yes.
     Any,
-    /// Only when the consumer names it (the null driver, a driver under test), or names a key, which
-    /// none but its holder has: a daemon that holds keys and is to do nothing else.
+    /// Only when the consumer names it (the null driver, a driver under test), or names a key,
+    /// which none but its holder has: a daemon that holds keys and is to do nothing else.
     Named,
 }
 
@@ -37,11 +37,11 @@ pub enum Place {
 /// Executes requests.
 ///
 /// One driver serves all threads at once. It says what it can do, opens sessions that hold a key
-/// in whatever form suits it, and forgets them when they are dropped. Before each call, the engine has
-/// checked that the request's kind and its buffer lengths fit the algorithm, and that costs are within
-/// [`limits`](crate::limits). What only the driver can find (a malformed key, a point that is not on
-/// the curve) it answers with an [`Error`]. It must not panic on any input. In the slow class a panic
-/// is caught and answered as [`Error::Driver`].
+/// in whatever form suits it, and forgets them when they are dropped. Before each call, the engine
+/// has checked that the request's kind and its buffer lengths fit the algorithm, and that costs are
+/// within [`limits`](crate::limits). What only the driver can find (a malformed key, a point that
+/// is not on the curve) it answers with an [`Error`]. It must not panic on any input. In the slow
+/// class a panic is caught and answered as [`Error::Driver`].
 pub trait Driver: Send + Sync {
     /// A short name for metrics and flags: lower-case letters, digits and dashes.
     fn name(&self) -> &str;
@@ -88,11 +88,26 @@ pub trait DriverSession: Any + Send + Sync {
     /// Executes one request before it returns, and returns the bytes it put out: for
     /// [`Request::Seal`] and [`Request::Open`] the length of the text without the tag, for
     /// [`Request::Encapsulate`] that of the ciphertext, for [`Request::Chain`] that of the message,
-    /// for [`Request::Verify`] 0, for [`Request::VerifyPassword`] 1 or 0 as it says, for ciphers the text's, else what was written to `out`.
+    /// for [`Request::Verify`] 0, for [`Request::VerifyPassword`] 1 or 0 as it says, for ciphers
+    /// the text's, else what was written to `out`.
     ///
     /// A driver whose work is done elsewhere waits for it. One that has died answers
     /// [`Error::Gone`] if it left the request's buffers as they were.
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error>;
+
+    /// Executes [`Request::Seal`] under a nonce that whoever holds the key makes, and says which:
+    /// for drivers with keys that consumers only name. What the request has for a nonce means
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] where nobody makes nonces; else those of [`DriverSession::run`].
+    fn seal_next(
+        &self,
+        _request: &mut Request<'_>,
+        _nonce: &mut [u8; NONCE_BYTES],
+    ) -> Result<usize, Error> {
+        Err(Error::invalid_request("who holds this session's key is told its nonces"))
+    }
 
     /// Longest signature [`Request::Sign`] can put out, in bytes; 0 where the key cannot sign.
     fn signature_bytes_max(&self) -> usize {
@@ -132,10 +147,10 @@ pub trait DriverQueue: Send {
         None
     }
 
-    /// Sleeps until the next poll may find something, or the time is over, and returns `true`. It is
-    /// asked where the consumer has tasks in this queue under way and waits for nothing else. `false`
-    /// says that it cannot: then the consumer sleeps until the waker is called, or the queue is
-    /// [due](DriverQueue::due).
+    /// Sleeps until the next poll may find something, or the time is over, and returns `true`. It
+    /// is asked where the consumer has tasks in this queue under way and waits for nothing else.
+    /// `false` says that it cannot: then the consumer sleeps until the waker is called, or the
+    /// queue is [due](DriverQueue::due).
     fn sleep(&mut self, most: Duration) -> bool {
         let _ = most;
         false

@@ -169,8 +169,8 @@ impl Engine {
         self.queue_with(depth, Waker::new())
     }
 
-    /// The same for a thread that waits for other things too, and so sleeps elsewhere: `call` wakes it
-    /// there, from any thread. [`Queue::arm`] asks for a call.
+    /// The same for a thread that waits for other things too, and so sleeps elsewhere: `call` wakes
+    /// it there, from any thread. [`Queue::arm`] asks for a call.
     pub fn queue_calling(&self, depth: usize, call: impl Fn() + Send + Sync + 'static) -> Queue {
         self.queue_with(depth, Waker::calling(call))
     }
@@ -206,8 +206,8 @@ impl Engine {
         self.run(Algorithm::Random, &mut Request::Random { out }).map(drop)
     }
 
-    /// How many requests the slow class works on at a time. A consumer that submits no more than that
-    /// decides the order of its requests itself.
+    /// How many requests the slow class works on at a time. A consumer that submits no more than
+    /// that decides the order of its requests itself.
     pub fn slow_threads(&self) -> usize {
         self.inner.slow.threads()
     }
@@ -236,8 +236,8 @@ impl Engine {
     }
 
     /// Submits any task of the slow class. If this returns `Ok`, `done` is called exactly once, on
-    /// another thread (or on the one that drops the engine), with the task and its result; it should
-    /// return at once.
+    /// another thread (or on the one that drops the engine), with the task and its result; it
+    /// should return at once.
     ///
     /// # Errors
     /// [`Error::Busy`] if the bounded queue is full; task and `done` are then dropped.
@@ -254,8 +254,8 @@ impl Engine {
         })
     }
 
-    /// Starts a task and returns a future for any async executor. Work that the scheduler puts on the
-    /// caller's processor is done before this returns. It waits for nothing else.
+    /// Starts a task and returns a future for any async executor. Work that the scheduler puts on
+    /// the caller's processor is done before this returns. It waits for nothing else.
     ///
     /// ```
     /// # async fn run(engine: &keyway_engine::Engine) -> Result<(), keyway_engine::Error> {
@@ -270,7 +270,8 @@ impl Engine {
     ///
     /// # Errors
     /// The task with [`Error::Busy`] if as many as
-    /// [`EXECUTOR_IN_FLIGHT_MAX`](limits::EXECUTOR_IN_FLIGHT_MAX) are under way or the slow pool is full.
+    /// [`EXECUTOR_IN_FLIGHT_MAX`](limits::EXECUTOR_IN_FLIGHT_MAX) are under way or the slow pool is
+    /// full.
     pub fn start(&self, mut task: Box<Task>) -> Result<Pending, Refused> {
         let (pending, slot) = Pending::new();
         let algorithm = task.session.algorithm();

@@ -1,7 +1,8 @@
 //! Data in pieces, or with a result that goes elsewhere: scatter and gather.
 //!
-//! Drivers see one contiguous buffer and work in place. Here the pieces are gathered into one buffer,
-//! and the result is scattered again. Where one piece can serve as the buffer, nothing is copied twice.
+//! Drivers see one contiguous buffer and work in place. Here the pieces are gathered into one
+//! buffer, and the result is scattered again. Where one piece can serve as the buffer, nothing is
+//! copied twice.
 
 use crate::{Error, Request, Session, TAG_BYTES};
 use zeroize::Zeroizing;
@@ -22,9 +23,9 @@ pub enum Iovec<'a, 'b> {
 impl Session {
     /// Runs a request over data in pieces: a [`Request::Seal`], [`Request::Open`],
     /// [`Request::Encrypt`], [`Request::Decrypt`] or [`Request::Chain`] with an empty `data`, which
-    /// is taken from `iovec`. What the request puts out fills the pieces from the front. Bytes behind it
-    /// stay as they were. A request that fails leaves `to` undefined. Data in place it leaves as it was,
-    /// or, if that is one piece, as [`Session::run`] leaves it.
+    /// is taken from `iovec`. What the request puts out fills the pieces from the front. Bytes
+    /// behind it stay as they were. A request that fails leaves `to` undefined. Data in place it
+    /// leaves as it was, or, if that is one piece, as [`Session::run`] leaves it.
     ///
     /// ```
     /// # fn run(engine: &keyway_engine::Engine) -> Result<(), keyway_engine::Error> {

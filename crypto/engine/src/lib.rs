@@ -1,9 +1,10 @@
 //! The framework: one API for consumers of cryptography, one for its drivers.
 //!
-//! A consumer opens a [`Session`]: keys go in, a handle comes out. It has requests done on it in one of
-//! three ways. [`Session::run`] works before it returns. A [`Queue`] takes many tasks and hands them back
-//! when they are done. [`Engine::start`] gives a future. The scheduler puts each request on the
-//! [`Driver`] that is expected to finish it first. Drivers come, go and die at any time; a session stays.
+//! A consumer opens a [`Session`]: keys go in, a handle comes out. It has requests done on it in
+//! one of three ways. [`Session::run`] works before it returns. A [`Queue`] takes many tasks and
+//! hands them back when they are done. [`Engine::start`] gives a future. The scheduler puts each
+//! request on the [`Driver`] that is expected to finish it first. Drivers come, go and die at any
+//! time; a session stays.
 //!
 //! ```text
 //! consumer ── Parameters ──▶ Engine::session ─▶ Session (steps, keys) ── bindings ─▶ DriverSession
@@ -48,37 +49,41 @@
 //!
 //! What [`Session::run`] does, in order. The names in brackets are files of this crate.
 //!
-//! 1. **Does it fit?** The request must be of a kind that the session's algorithm does, and its buffers
-//!    must have lengths that the algorithm takes (`request`, `lengths`). If not, it ends with
-//!    [`Error::InvalidRequest`], and no driver sees it.
-//! 2. **Is the fast path open?** A session that counts nothing, and whose first driver is the only one or
-//!    the best one, skips steps 3, 4 and 6 (`placement`). To know this takes a few loads and
+//! 1. **Does it fit?** The request must be of a kind that the session's algorithm does, and its
+//!    buffers must have lengths that the algorithm takes (`request`, `lengths`). If not, it ends
+//!    with [`Error::InvalidRequest`], and no driver sees it.
+//! 2. **Is the fast path open?** A session that counts nothing, and whose first driver is the only
+//!    one or the best one, skips steps 3, 4 and 6 (`placement`). To know this takes a few loads and
 //!    comparisons: drivers that come or go change the registry's *epoch*, and an epoch that changed
 //!    closes the path. Packets take their number here too.
 //! 3. **May the key be used?** A session with limited keys counts the seal, or refuses it with
-//!    [`Error::Exhausted`]. Nonces that the session makes, and packet numbers, are taken now (`usage`).
-//!    What is taken is not given back, even if the request fails: no nonce is ever used twice.
-//! 4. **On which driver?** Each candidate has a *binding* below the session: the driver's own form of the
-//!    key, and what its work has cost until now. The scheduler predicts for each when it would be
-//!    finished, and picks the earliest (`placement`, over `costs`). A driver that is picked for the
-//!    first time opens the key now. Costs are measured when a session has a choice for the first time
-//!    (`calibrate`).
-//! 5. **The work.** [`DriverSession::run`] works on the request's buffers in place and returns the bytes
-//!    it put out. A driver that has died answers [`Error::Gone`] before it touches the buffers. It is
-//!    then marked as dead, and step 4 begins again with those that are left (`session`, `registry`).
-//! 6. **What is remembered?** One request in 1,024 is timed, unless [`Builder::sample`] says otherwise. Its time corrects the costs, and
-//!    may open or close the fast path. A tag that does not check counts as a forgery.
-//! 7. **Counting.** The meters of this driver and algorithm take the request, its bytes and its error
-//!    (`metrics`); so do those of the session's client.
+//!    [`Error::Exhausted`]. Nonces that the session makes, and packet numbers, are taken now
+//!    (`usage`). What is taken is not given back, even if the request fails: no nonce is ever used
+//!    twice.
+//! 4. **On which driver?** Each candidate has a *binding* below the session: the driver's own form
+//!    of the key, and what its work has cost until now. The scheduler predicts for each when it
+//!    would be finished, and picks the earliest (`placement`, over `costs`). A driver that is
+//!    picked for the first time opens the key now. Costs are measured when a session has a choice
+//!    for the first time (`calibrate`).
+//! 5. **The work.** [`DriverSession::run`] works on the request's buffers in place and returns the
+//!    bytes it put out. A driver that has died answers [`Error::Gone`] before it touches the
+//!    buffers. It is then marked as dead, and step 4 begins again with those that are left
+//!    (`session`, `registry`).
+//! 6. **What is remembered?** One request in 1,024 is timed, unless [`Builder::sample`] says
+//!    otherwise. Its time corrects the costs, and may open or close the fast path. A tag that does
+//!    not check counts as a forgery.
+//! 7. **Counting.** The meters of this driver and algorithm take the request, its bytes and its
+//!    error (`metrics`); so do those of the session's client.
 //!
-//! A [`Queue`] does the same for many tasks at a time. For tasks of one session that go where the last
-//! one went, steps 1 and 4 are a comparison each. Work of some milliseconds (RSA, password hashing)
-//! leaves a queue for a bounded pool of its own (`slow`), so that it holds up nothing else.
+//! A [`Queue`] does the same for many tasks at a time. For tasks of one session that go where the
+//! last one went, steps 1 and 4 are a comparison each. Work of some milliseconds (RSA, password
+//! hashing) leaves a queue for a bounded pool of its own (`slow`), so that it holds up nothing
+//! else.
 //!
 //! # For drivers
 //!
-//! Two small traits make a driver that computes on the caller's stack. A third, [`DriverQueue`], makes
-//! one that works beside it.
+//! Two small traits make a driver that computes on the caller's stack. A third, [`DriverQueue`],
+//! makes one that works beside it.
 //!
 //! ```
 //! use keyway_engine::*;
@@ -121,8 +126,8 @@
 //!
 //! `keyway-conformance` tests a driver against everything that is promised here.
 //!
-//! What may not enter: any primitive (that is a driver's), any I/O, any clock but the one that times
-//! samples and waits.
+//! What may not enter: any primitive (that is a driver's), any I/O, any clock but the one that
+//! times samples and waits.
 #![forbid(unsafe_code)]
 
 mod algorithm;

@@ -26,7 +26,8 @@ pub const ARGON2_LANES_MAX: u32 = 64;
 pub const SHA_CRYPT_ROUNDS_MIN: u32 = 1_000;
 /// See [`SHA_CRYPT_ROUNDS_MIN`].
 pub const SHA_CRYPT_ROUNDS_MAX: u32 = 9_999_999;
-/// Fewest and most rounds of bcrypt, as binary logarithms; the upper one is about a minute of one core.
+/// Fewest and most rounds of bcrypt, as binary logarithms; the upper one is about a minute of one
+/// core.
 pub const BCRYPT_LOG_ROUNDS_MIN: u32 = 4;
 /// See [`BCRYPT_LOG_ROUNDS_MIN`].
 pub const BCRYPT_LOG_ROUNDS_MAX: u32 = 20;
@@ -47,17 +48,19 @@ pub const CHAIN_STEPS_MAX: usize = 4;
 pub const CHAIN_TAG_BYTES_MIN: usize = 4;
 /// Most requests one queue may have accepted and not yet handed back.
 pub const QUEUE_DEPTH_MAX: usize = 65_536;
+/// Sessions of which a queue remembers where their tasks go; a power of two.
+pub const ROUTES: usize = 64;
 /// How long a waiting queue polls before it sleeps; about what a wake-up costs.
 pub const SPIN: Duration = Duration::from_micros(20);
 /// How long a queue that is dropped waits for what drivers have begun.
 pub const CLOSE: Duration = Duration::from_secs(5);
 /// Most requests that the executor thread has in flight: awaited, and not of the slow class.
 pub const EXECUTOR_IN_FLIGHT_MAX: usize = 4_096;
-/// How deep the stack is overwritten on which a key was opened or used, in bytes: half as much again
-/// as any driver's way with a key takes. What is not optimised has larger frames.
+/// How deep the stack is overwritten on which a key was opened or used, in bytes: half as much
+/// again as any driver's way with a key takes. What is not optimised has larger frames.
 pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 96 << 10 } else { 48 << 10 };
-/// The same where drivers are known to stay far above. Handshakes open such keys by the dozen, and to
-/// overwrite more would empty the processor's nearest cache each time.
+/// The same where drivers are known to stay far above. Handshakes open such keys by the dozen, and
+/// to overwrite more would empty the processor's nearest cache each time.
 pub const STACK_SHALLOW_BYTES: usize = if cfg!(debug_assertions) { STACK_BYTES } else { 16 << 10 };
 /// Longest public key of a signature algorithm, in bytes: ML-DSA-87, in its encoding.
 pub const PUBLIC_KEY_BYTES_MAX: usize = 2_600;

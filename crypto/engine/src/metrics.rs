@@ -31,8 +31,8 @@ pub(crate) struct Work {
     pub errors: Counter,
     by_error: ByError,
     pub busy: Counter,
-    /// Passwords that were asked for without a derivation, and those of them that the driver knew to be
-    /// right; made with the first of them.
+    /// Passwords that were asked for without a derivation, and those of them that the driver knew
+    /// to be right; made with the first of them.
     recalls: OnceLock<[Counter; 2]>,
     pub costs: Costs,
     /// One for each stage, made when something is first recorded there.
@@ -67,8 +67,8 @@ impl Work {
         }
     }
 
-    /// Counts one finished request that only asked what the driver remembers. It is no operation: those
-    /// of a password algorithm are derivations.
+    /// Counts one finished request that only asked what the driver remembers. It is no operation:
+    /// those of a password algorithm are derivations.
     pub fn count_recall(&self, result: &Result<usize, Error>) {
         let counter = |what| counter(&format!("engine.{}.{}.{what}", self.driver, self.label));
         let [asked, known] = self.recalls.get_or_init(|| ["recalls", "recalled"].map(counter));

@@ -10,8 +10,8 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 /// One operation with its buffers; each variant is [`Request`]'s of the same name, which says what
-/// the fields mean. The buffers come back with the result, to be used again. What streams through may
-/// lie in lent memory.
+/// the fields mean. The buffers come back with the result, to be used again. What streams through
+/// may lie in lent memory.
 // Its tag is a byte of its own: a queue asks for it often, and would have to work it out otherwise.
 #[derive(Clone)]
 #[repr(u8)]
@@ -189,8 +189,8 @@ impl Operation {
         Operation::Decompress { data: data.into(), out: vec![0; capacity].into() }
     }
 
-    /// The message is all of `data`, to which `capacity` bytes are added for steps that make it longer.
-    /// Lent memory does not grow: put it into the variant.
+    /// The message is all of `data`, to which `capacity` bytes are added for steps that make it
+    /// longer. Lent memory does not grow: put it into the variant.
     pub fn chain(
         direction: Direction,
         data: impl Into<Vec<u8>>,
@@ -287,7 +287,8 @@ impl Operation {
 
     /// The buffer that the result is in: where it works in place, what it works on, without the
     /// tag of [`Operation::Seal`]; of [`Operation::Encapsulate`] the ciphertext. Empty for
-    /// [`Operation::Verify`] and [`Operation::VerifyPassword`]. How much of it counts, the task's result says.
+    /// [`Operation::Verify`] and [`Operation::VerifyPassword`]. How much of it counts, the task's
+    /// result says.
     pub fn output(&self) -> &[u8] {
         match self {
             Operation::Seal { data, .. }

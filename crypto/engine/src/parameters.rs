@@ -193,19 +193,20 @@ pub enum Demand<'a> {
 /// Who makes the nonces of a session for an AEAD or for packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Nonces {
-    /// The consumer. It must never give the same one twice under one key: not in this session, not in
-    /// another, not in a later process. Nothing checks this. With AES-GCM or ChaCha20-Poly1305, two
-    /// texts under one key and nonce reveal where they differ, and reveal the key of the tags, so that
-    /// anybody can forge. A consumer that cannot keep count takes [`Nonces::Salted`].
+    /// The consumer. It must never give the same one twice under one key: not in this session, not
+    /// in another, not in a later process. Nothing checks this. With AES-GCM or ChaCha20-Poly1305,
+    /// two texts under one key and nonce reveal where they differ, and reveal the key of the tags,
+    /// so that anybody can forge. A consumer that cannot keep count takes [`Nonces::Salted`].
     Given,
     /// The session. It draws a start at random when it is opened, and counts from there on. So it
-    /// repeats none. Two sessions under one key meet only if their starts, of 96 bits each, happen to
-    /// lie that close together. All clones share one counter. [`Session::seal_next`](crate::Session::seal_next) says which nonce it was.
+    /// repeats none. Two sessions under one key meet only if their starts, of 96 bits each, happen
+    /// to lie that close together. All clones share one counter.
+    /// [`Session::seal_next`](crate::Session::seal_next) says which nonce it was.
     Salted,
-    /// The session. A nonce is the twelve bytes of `iv`, the last eight of them xored with a counter
-    /// that starts at `from` (as in RFC 8446 § 5.3). It repeats none, and all clones share one counter.
-    /// Another session under the same key and IV has a counter of its own: it must begin where this
-    /// one ended ([`Session::sealed`](crate::Session::sealed)).
+    /// The session. A nonce is the twelve bytes of `iv`, the last eight of them xored with a
+    /// counter that starts at `from` (as in RFC 8446 § 5.3). It repeats none, and all clones share
+    /// one counter. Another session under the same key and IV has a counter of its own: it must
+    /// begin where this one ended ([`Session::sealed`](crate::Session::sealed)).
     Counter {
         /// Comes with the key.
         iv: [u8; NONCE_BYTES],
@@ -213,10 +214,10 @@ pub enum Nonces {
         /// [`Usage::seals_max`].
         from: u64,
     },
-    /// The consumer: they are the numbers of the packets that it protects. A number that is not higher
-    /// than all before it is refused, so none comes twice. All clones share the count, and it goes on
-    /// after a key update ([`Session::update`](crate::Session::update)). Another session that is opened
-    /// with the same keys has a count of its own.
+    /// The consumer: they are the numbers of the packets that it protects. A number that is not
+    /// higher than all before it is refused, so none comes twice. All clones share the count, and
+    /// it goes on after a key update ([`Session::update`](crate::Session::update)). Another session
+    /// that is opened with the same keys has a count of its own.
     Ascending,
 }
 
@@ -260,8 +261,8 @@ pub enum Key<'a> {
     /// No key: hashes, random bytes, verification, encapsulation, password hashing, compression.
     None,
     /// The key itself: AEAD, cipher, MAC, or an HKDF pseudo-random key. Of password hashing, the
-    /// pepper: what is hashed is HMAC-SHA-256 of the password under it, so that what is stored is worth
-    /// nothing to whoever has not got it.
+    /// pepper: what is hashed is HMAC-SHA-256 of the password under it, so that what is stored is
+    /// worth nothing to whoever has not got it.
     Secret(&'a [u8]),
     /// HKDF-Extract of these (RFC 5869 § 2.2).
     Extract {
@@ -272,8 +273,8 @@ pub enum Key<'a> {
     },
     /// The keys of one direction of a QUIC connection, for packets and nothing else.
     Packet(PacketKeys<'a>),
-    /// A fresh key pair. Its private half never leaves the driver. When that driver goes, the key goes
-    /// with it.
+    /// A fresh key pair. Its private half never leaves the driver. When that driver goes, the key
+    /// goes with it.
     Generate,
     /// A private key as PKCS#8 (RFC 5208, RFC 5958), DER.
     Pkcs8(&'a [u8]),
@@ -288,8 +289,8 @@ pub enum Key<'a> {
 }
 
 /// What protects the packets of one direction of a QUIC connection (RFC 9001 § 5.1): a key for
-/// headers, which stays, and keys for payloads, which are updated (§ 6). After an update, and when the
-/// next key is there, [`Session::update`](crate::Session::update) gives them to the session.
+/// headers, which stays, and keys for payloads, which are updated (§ 6). After an update, and when
+/// the next key is there, [`Session::update`](crate::Session::update) gives them to the session.
 #[derive(Clone, Copy)]
 pub struct PacketKeys<'a> {
     /// For headers; as long as the others.

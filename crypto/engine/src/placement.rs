@@ -1,13 +1,13 @@
 //! Which driver a request of a session runs on: the scheduler.
 //!
 //! Below each session hang *bindings*, one for each driver that it was ever placed on: what that
-//! driver made of the key, and the costs and counters of its work. A *table* names the bindings that
-//! may be chosen now. When drivers come or go, the registry's epoch changes, and the next request
-//! makes a new table. Bindings and tables never move and are freed with the session, so a request
-//! finds its binding without a lock and without a reference count.
+//! driver made of the key, and the costs and counters of its work. A *table* names the bindings
+//! that may be chosen now. When drivers come or go, the registry's epoch changes, and the next
+//! request makes a new table. Bindings and tables never move and are freed with the session, so a
+//! request finds its binding without a lock and without a reference count.
 //!
-//! [`Placement::pick`] chooses the candidate that is expected to finish first. Where the choice would
-//! always be the same, the [`FastPath`] is open and nothing is asked.
+//! [`Placement::pick`] chooses the candidate that is expected to finish first. Where the choice
+//! would always be the same, the [`FastPath`] is open and nothing is asked.
 
 use crate::append::Append;
 use crate::costs::{Load, Mode, finish};
@@ -106,14 +106,15 @@ pub(crate) enum OwnedDemand {
     Exactly(Arc<RegisteredDriver>),
 }
 
-/// Choices that may fall on drivers that are gone. After so many, only open bindings are candidates.
+/// Choices that may fall on drivers that are gone. After so many, only open bindings are
+/// candidates.
 const ATTEMPTS: usize = 4;
 /// One in so many timed requests goes to a candidate that may not be the best.
 const TRY_EVERY: usize = 8;
 /// A candidate that is expected to take so many times as long as the best is not tried.
 const TRY_FACTOR_MAX: f64 = 16.0;
-/// Sizes at which candidates are compared, in bytes. At the last one, the cost of a byte outweighs all
-/// others.
+/// Sizes at which candidates are compared, in bytes. At the last one, the cost of a byte outweighs
+/// all others.
 const SIZES: [usize; 4] = [0, 1 << 10, 1 << 12, 1 << 20];
 /// Two measurements that differ by less than this factor count as equal.
 const MARGIN: f64 = 1.2;
@@ -183,7 +184,8 @@ impl Placement {
         self.binding(self.table().map_or(0, |table| table.first))
     }
 
-    /// One that was opened, be its driver there or not: what it says of the key holds for every one.
+    /// One that was opened, be its driver there or not: what it says of the key holds for every
+    /// one.
     pub fn opened(&self) -> Option<&dyn DriverSession> {
         self.bindings.iter().find_map(Binding::state)
     }
@@ -195,8 +197,8 @@ impl Placement {
     /// Chooses the candidate with the earliest predicted finish. `ahead` is the nanoseconds of work
     /// that the caller's own processor has to do first.
     ///
-    /// Now and then a `timed` request goes to another candidate that is not much slower. So a driver
-    /// that was measured at a bad moment is measured again.
+    /// Now and then a `timed` request goes to another candidate that is not much slower. So a
+    /// driver that was measured at a bad moment is measured again.
     pub fn pick(&self, bytes: usize, mode: Mode, ahead: f64, timed: bool) -> Result<Choice, Error> {
         let mut opened_only = false;
         for attempt in 0.. {
@@ -318,7 +320,7 @@ impl Placement {
         (drivers, known)
     }
 
-    fn has_named_key(&self) -> bool {
+    pub fn has_named_key(&self) -> bool {
         self.keys.iter().any(|key| matches!(key, OwnedKey::Named(_)))
     }
 
@@ -419,8 +421,8 @@ impl Placement {
         }
     }
 
-    /// Goes by what was measured until now, so that one bad measurement neither closes the fast path
-    /// for good nor keeps it open.
+    /// Goes by what was measured until now, so that one bad measurement neither closes the fast
+    /// path for good nor keeps it open.
     fn set_fast_path(&self, table: &Table) {
         let allowed = self.fast_path.allowed;
         let bytes_max = if allowed { self.first_is_best(&table.candidates) } else { None };
@@ -494,8 +496,8 @@ impl Binding {
         }
     }
 
-    /// Whether its driver is there and was not found unable to open the session. With `opened_only`,
-    /// it must have opened it.
+    /// Whether its driver is there and was not found unable to open the session. With
+    /// `opened_only`, it must have opened it.
     fn may_run(&self, opened_only: bool) -> bool {
         self.driver.is_alive()
             && match self.state.get() {

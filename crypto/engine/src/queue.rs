@@ -1,14 +1,15 @@
 //! A queue: one thread submits many requests and collects them as they are done.
 //!
-//! A task takes no lock and touches no counter of another thread, until it goes to a driver that works
-//! beside the caller. A task is *accepted* while fewer than `depth` are in flight. An accepted task
-//! comes back exactly once, whatever becomes of its driver. If its driver is full, it stays here, in
-//! order, and is offered again. If its driver dies before it began, it is placed anew.
+//! A task takes no lock and touches no counter of another thread, until it goes to a driver that
+//! works beside the caller. A task is *accepted* while fewer than `depth` are in flight. An
+//! accepted task comes back exactly once, whatever becomes of its driver. If its driver is full, it
+//! stays here, in order, and is offered again. If its driver dies before it began, it is placed
+//! anew.
 //!
-//! [`Queue::submit`] admits tasks, places each in the batch of a [`DriverEnd`], and pushes the batches
-//! to their drivers. [`Queue::poll`] gathers what the drivers have done, settles it, and hands it back.
-//! Tasks of one session that go where the last one went take the [`CachedRoute`], and skip most of
-//! this.
+//! [`Queue::submit`] admits tasks, places each in the batch of a [`DriverEnd`], and pushes the
+//! batches to their drivers. [`Queue::poll`] gathers what the drivers have done, settles it, and
+//! hands it back. Tasks that go where the last one of their session went take its
+//! [`CachedRoute`], and skip most of this.
 
 use crate::costs::{self, Mode};
 use crate::metrics::Stage;
@@ -16,7 +17,7 @@ use crate::order::Orders;
 use crate::placement::Binding;
 use crate::registered::RegisteredDriver;
 use crate::registry::Registry;
-use crate::route::CachedRoute;
+use crate::route::{CachedRoute, Routes};
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
 use crate::{Class, DriverQueue, Error, Flow, Operation, Task, Waker, clock, limits, sampling};
@@ -54,7 +55,7 @@ pub struct Queue {
     /// Nanoseconds of work placed on this thread and not yet done.
     ahead: f64,
     waker: Waker,
-    route: CachedRoute,
+    routes: Routes,
     /// The epoch at which the drivers of all ends were last seen to be alive.
     epoch: u64,
 }
@@ -125,7 +126,7 @@ impl Queue {
             each: None,
             ahead: 0.0,
             waker,
-            route: CachedRoute::NONE,
+            routes: Routes::none(),
             epoch: 0,
         }
     }
@@ -154,9 +155,9 @@ impl Queue {
         let mode = if more || accepted >= BATCH_MIN { Mode::Batched } else { Mode::Single };
         if sampled == 0
             && accepted == tasks.len()
-            && self.route.admit(tasks, mode, self.registry.epoch())
+            && let Some(end) = self.routes.last().admit(tasks, mode, self.registry.epoch())
         {
-            if self.push_all(tasks, more) {
+            if self.push_all(end, tasks, more) {
                 return accepted;
             }
         } else {
@@ -166,10 +167,11 @@ impl Queue {
         accepted
     }
 
-    /// Hands tasks that take the cached route to its driver. Returns whether the driver took them all.
+    /// Hands tasks that take the cached route to its driver. Returns whether the driver took them
+    /// all.
     #[inline]
-    fn push_all(&mut self, tasks: &mut Vec<Box<Task>>, more: bool) -> bool {
-        let end = &mut self.ends[self.route.end];
+    fn push_all(&mut self, end: usize, tasks: &mut Vec<Box<Task>>, more: bool) -> bool {
+        let end = &mut self.ends[end];
         if let Some(queue) = &mut end.queue
             && end.batch.is_empty()
         {
@@ -191,10 +193,12 @@ impl Queue {
         mut sampled: usize,
     ) {
         for mut task in tasks {
+            let route = self.routes.of(task.session.inner().id);
             if sampled == 0
-                && self.route.admit(slice::from_mut(&mut task), mode, self.registry.epoch())
+                && let Some(end) =
+                    route.admit(slice::from_mut(&mut task), mode, self.registry.epoch())
             {
-                self.ends[self.route.end].batch.push(task);
+                self.ends[end].batch.push(task);
                 continue;
             }
             if task.session.inner().ordered {
@@ -244,8 +248,8 @@ impl Queue {
         found
     }
 
-    /// Like [`Queue::poll`], but waits until something is finished or the time is over. It polls for
-    /// [`SPIN`](limits::SPIN) and then sleeps. Returns how many were handed back, by
+    /// Like [`Queue::poll`], but waits until something is finished or the time is over. It polls
+    /// for [`SPIN`](limits::SPIN) and then sleeps. Returns how many were handed back, by
     /// [`Queue::on_completion`] too.
     pub fn wait(&mut self, done: &mut Vec<Box<Task>>, most: Duration) -> usize {
         self.wait_while_idle(done, most, None)
@@ -307,8 +311,8 @@ impl Queue {
         }
     }
 
-    /// Sleeps where the driver of all that is under way can wake this thread. `false` if it cannot, or
-    /// there are several.
+    /// Sleeps where the driver of all that is under way can wake this thread. `false` if it cannot,
+    /// or there are several.
     fn sleep_in_driver(&mut self, most: u64) -> bool {
         let slow = self.slow_in_flight > 0 || !self.slow_waiting.is_empty();
         let awaited = |end: &&mut DriverEnd| end.in_flight > 0 || !end.batch.is_empty();
@@ -321,9 +325,9 @@ impl Queue {
         }
     }
 
-    /// Says that the owner of a queue with a [wake-up call](crate::Engine::queue_calling) is about to
-    /// sleep: from now on one call will come when there may be something to poll. Returns whether
-    /// there is something already, so that it must not sleep.
+    /// Says that the owner of a queue with a [wake-up call](crate::Engine::queue_calling) is about
+    /// to sleep: from now on one call will come when there may be something to poll. Returns
+    /// whether there is something already, so that it must not sleep.
     pub fn arm(&mut self) -> bool {
         self.waker.arm();
         self.gather();
@@ -375,7 +379,8 @@ impl Queue {
                 true => (limits, None),
                 false => (limits.within(sizes), Some(mode)),
             };
-            self.route = CachedRoute { session, epoch, end, limits, binding, work, mode, numbered };
+            let route = CachedRoute { session, epoch, end, limits, binding, work, mode, numbered };
+            self.routes.put(route);
         } else if driver.on_caller {
             self.ahead += f64::from(picked.service);
         } else {
@@ -395,8 +400,8 @@ impl Queue {
         self.ends.len() - 1
     }
 
-    /// Hands what was placed to the drivers. Those that work beside this thread come first, so that they
-    /// work while it does.
+    /// Hands what was placed to the drivers. Those that work beside this thread come first, so that
+    /// they work while it does.
     fn push(&mut self, more: bool) {
         self.ahead = 0.0;
         for beside in [true, false] {
@@ -518,12 +523,13 @@ impl Queue {
         }
     }
 
-    /// Takes tasks out of the ends of drivers that were unregistered, and drops the ends that are empty.
+    /// Takes tasks out of the ends of drivers that were unregistered, and drops the ends that are
+    /// empty.
     #[cold]
     fn forget_the_dead(&mut self) {
         self.epoch = self.registry.epoch();
-        // The epoch changes under the registry's lock, and so does what is alive. To take the lock is to
-        // wait for both.
+        // The epoch changes under the registry's lock, and so does what is alive. To take the lock
+        // is to wait for both.
         self.registry.drivers();
         for index in (0..self.ends.len()).rev() {
             if self.ends[index].driver.is_alive() {
@@ -532,7 +538,7 @@ impl Queue {
             let mut batch = mem::take(&mut self.ends[index].batch);
             if self.ends[index].in_flight == 0 {
                 self.ends.swap_remove(index);
-                self.route = CachedRoute::NONE;
+                self.routes = Routes::none();
             } else {
                 // It is looked at again when its driver has finished what it has.
                 self.epoch = 0;
@@ -646,9 +652,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Drop for Queue {
-    /// With [`Queue::on_completion`], every accepted task is still handed over: those that no driver
-    /// has begun with [`Error::Closed`], the others when they are done or
-    /// [`CLOSE`](limits::CLOSE) is over. Without, they are dropped: nothing can collect them any more.
+    /// With [`Queue::on_completion`], every accepted task is still handed over: those that no
+    /// driver has begun with [`Error::Closed`], the others when they are done or
+    /// [`CLOSE`](limits::CLOSE) is over. Without, they are dropped: nothing can collect them any
+    /// more.
     fn drop(&mut self) {
         if self.each.is_none() {
             return;

@@ -137,8 +137,8 @@ impl Registry {
         self.drivers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The drivers that may do these steps, and whether there is a driver that meets the demand. Where
-    /// a key has a name, any driver may be the one that holds it.
+    /// The drivers that may do these steps, and whether there is a driver that meets the demand.
+    /// Where a key has a name, any driver may be the one that holds it.
     pub fn fitting(
         &self,
         steps: &[Algorithm],
@@ -159,8 +159,8 @@ impl Registry {
         (fitting, known)
     }
 
-    /// Called with the drivers locked, and before a driver ends. So a thread that sees a dead driver sees
-    /// a new epoch too.
+    /// Called with the drivers locked, and before a driver ends. So a thread that sees a dead
+    /// driver sees a new epoch too.
     fn changed(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }

@@ -30,9 +30,9 @@ pub enum Direction {
 
 /// What one step of a chain works on. Positions count in the request's `data`.
 ///
-/// Compression changes the length of its text. What lies behind the text moves with its end, and the
-/// engine moves the positions of the other parts too. So positions are always those of the data as it
-/// is when the request begins: not yet compressed when protecting, not yet decompressed when
+/// Compression changes the length of its text. What lies behind the text moves with its end, and
+/// the engine moves the positions of the other parts too. So positions are always those of the data
+/// as it is when the request begins: not yet compressed when protecting, not yet decompressed when
 /// unprotecting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -111,8 +111,9 @@ pub enum Cost {
 /// How far [`Request::VerifyPassword`] goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Only as far as a driver remembers: whether it has found this password right for this entry and
-    /// this stored value lately. Of the fast class. That it does not know says nothing of the password.
+    /// Only as far as a driver remembers: whether it has found this password right for this entry
+    /// and this stored value lately. Of the fast class. That it does not know says nothing of the
+    /// password.
     Recall,
     /// Until it is known. Of the slow class.
     Full,
@@ -123,8 +124,8 @@ pub enum Effort {
 pub struct Opened {
     /// Its whole number.
     pub number: u64,
-    /// Length of its header with the number, in bytes. The payload lies behind it, and `run` returns
-    /// the payload's length.
+    /// Length of its header with the number, in bytes. The payload lies behind it, and `run`
+    /// returns the payload's length.
     pub header_bytes: usize,
     /// Under which of the session's keys it was.
     pub phase: Phase,
@@ -208,7 +209,8 @@ pub enum Request<'a> {
         /// together, at least (RFC 9001 § 5.4.2).
         packet: &'a mut [u8],
     },
-    /// Take the protection off a QUIC packet in place; on failure nothing of the plaintext is there.
+    /// Take the protection off a QUIC packet in place; on failure nothing of the plaintext is
+    /// there.
     Unprotect {
         /// The highest number received so far in the packet's number space.
         largest: Option<u64>,
@@ -413,8 +415,8 @@ impl Request<'_> {
         }
     }
 
-    /// The class that it runs in where the engine chooses. A request that the caller runs on its own
-    /// stack takes the caller's time, whatever its class.
+    /// The class that it runs in where the engine chooses. A request that the caller runs on its
+    /// own stack takes the caller's time, whatever its class.
     pub fn class(&self, algorithm: Algorithm) -> Class {
         use Algorithm::*;
         let slow = match self {
@@ -435,8 +437,8 @@ impl Request<'_> {
         matches!(self, Request::VerifyPassword { effort: Effort::Recall, .. })
     }
 
-    /// [`Request::bytes`] if it fits the algorithm. This is for the fast path, which needs no reason for
-    /// a refusal. Rare kinds return `None`, and [`Request::check`] decides.
+    /// [`Request::bytes`] if it fits the algorithm. This is for the fast path, which needs no
+    /// reason for a refusal. Rare kinds return `None`, and [`Request::check`] decides.
     #[inline(always)]
     pub(crate) fn bytes_if_fit(
         &self,

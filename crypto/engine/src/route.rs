@@ -1,14 +1,46 @@
-//! Where the last task of a queue went.
+//! Where the last tasks of a queue went.
 //!
-//! Tasks mostly come in bursts of one session. The next one of the same session, and of lengths for
-//! which the scheduler would choose the same driver, goes where the last one went. To admit it takes a
-//! few comparisons.
+//! Tasks mostly come in bursts of one session, or of a few by turns. The next one of the same
+//! session, and of lengths for which the scheduler would choose the same driver, goes where the
+//! last one went. To admit it takes a few comparisons.
 
 use crate::costs::Mode;
 use crate::lengths::LengthLimits;
+use crate::limits::ROUTES;
 use crate::metrics::Work;
 use crate::{Algorithm, Kind, Operation, TAG_BYTES, Task};
 use std::sync::Arc;
+
+/// The routes of some sessions, each in the place that its session's number has.
+pub(crate) struct Routes {
+    routes: Box<[CachedRoute; ROUTES]>,
+    /// The place of the session that was looked at last.
+    last: usize,
+}
+
+impl Routes {
+    pub fn none() -> Self {
+        Routes { routes: Box::new([CachedRoute::NONE; ROUTES]), last: 0 }
+    }
+
+    /// That of the session that was looked at last.
+    #[inline]
+    pub fn last(&self) -> &CachedRoute {
+        &self.routes[self.last % ROUTES]
+    }
+
+    /// That of this session, or another's.
+    #[inline]
+    pub fn of(&mut self, session: u64) -> &CachedRoute {
+        self.last = session as usize % ROUTES;
+        self.last()
+    }
+
+    pub fn put(&mut self, route: CachedRoute) {
+        self.last = route.session as usize % ROUTES;
+        self.routes[self.last] = route;
+    }
+}
 
 /// Where the next task of the same session goes without a choice.
 pub(crate) struct CachedRoute {
@@ -40,12 +72,13 @@ impl CachedRoute {
         numbered: false,
     };
 
-    /// Whether all of these tasks take this route. If so, they are admitted and counted.
+    /// The end that all of these tasks go to, if they take this route. Then they are admitted and
+    /// counted.
     #[inline]
-    pub fn admit(&self, tasks: &mut [Box<Task>], mode: Mode, epoch: u64) -> bool {
-        let Some(work) = &self.work else { return false };
+    pub fn admit(&self, tasks: &mut [Box<Task>], mode: Mode, epoch: u64) -> Option<usize> {
+        let work = self.work.as_ref()?;
         if self.epoch != epoch || self.mode.is_some_and(|chosen| chosen != mode) {
-            return false;
+            return None;
         }
         // The commonest kinds are checked without making a request of them.
         let bytes = match self.limits.kind() {
@@ -62,13 +95,13 @@ impl CachedRoute {
             }),
             _ => self.admit_each(tasks, Task::fits),
         };
-        let Some(bytes) = bytes else { return false };
+        let bytes = bytes?;
         if self.numbered && !take_numbers(tasks) {
-            return false;
+            return None;
         }
         work.operations.add(tasks.len() as u64);
         work.bytes.add(bytes as u64);
-        true
+        Some(self.end)
     }
 
     /// The bytes of them all, if every one takes this route.

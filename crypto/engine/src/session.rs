@@ -1,7 +1,7 @@
 //! What a consumer holds: a session.
 //!
-//! A session keeps its keys, and three parts do the rest. [`KeyUsage`] says whether the key may be used
-//! again. [`Placement`] says on which driver a request runs. The request itself
+//! A session keeps its keys, and three parts do the rest. [`KeyUsage`] says whether the key may be
+//! used again. [`Placement`] says on which driver a request runs. The request itself
 //! ([`Request::check`]) says whether it fits the algorithm. Here they are put together: see
 //! [`Session::run`].
 
@@ -21,11 +21,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A key, ready for requests on whichever driver suits them best. Cheap to clone. All threads may use
-/// it at once.
+/// A key, ready for requests on whichever driver suits them best. Cheap to clone. All threads may
+/// use it at once.
 ///
-/// The handle gives no way back to the key. When the last clone is dropped, the engine and all drivers
-/// forget the key.
+/// The handle gives no way back to the key. When the last clone is dropped, the engine and all
+/// drivers forget the key.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -38,8 +38,8 @@ pub(crate) struct Inner {
     pub usage: KeyUsage,
     /// For sessions that do one thing.
     algorithm: Option<Algorithm>,
-    /// Whether every request is counted: the key is limited, the session makes the nonces, or it has
-    /// a client.
+    /// Whether every request is counted: the key is limited, the session makes the nonces, or it
+    /// has a client.
     counted: bool,
     pub ordered: bool,
     pub client: Option<Box<Client>>,
@@ -129,8 +129,8 @@ impl Session {
     }
 
     /// Runs one request before it returns, and returns the bytes it put out (see
-    /// [`DriverSession::run`]). It runs on this stack, unless the scheduler expects another driver to
-    /// finish it earlier. [How a request runs](crate#how-a-request-runs) tells its way.
+    /// [`DriverSession::run`]). It runs on this stack, unless the scheduler expects another driver
+    /// to finish it earlier. [How a request runs](crate#how-a-request-runs) tells its way.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] if the request does not fit the algorithm,
@@ -183,16 +183,20 @@ impl Session {
         Ok(tag)
     }
 
-    /// Encrypts `data` in place under a nonce that the session makes, and returns nonce and tag.
+    /// Encrypts `data` in place under a nonce that the session makes, or whoever holds its
+    /// [named](Key::Named) key, and returns nonce and tag.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] if the session was not opened with [`Nonces::Salted`] or
-    /// [`Nonces::Counter`], [`Error::Exhausted`] if there is no nonce left.
+    /// [`Error::InvalidRequest`] if the session was not opened with [`Nonces::Salted`],
+    /// [`Nonces::Counter`] or a named key, [`Error::Exhausted`] if there is no nonce left.
     pub fn seal_next(
         &self,
         aad: &[u8],
         data: &mut [u8],
     ) -> Result<([u8; NONCE_BYTES], [u8; TAG_BYTES]), Error> {
+        if self.inner.nonces_are_elsewhere() {
+            return self.inner.seal_next(aad, data);
+        }
         let (bytes, mut tag) = (data.len(), [0; TAG_BYTES]);
         let fits =
             self.inner.check(&Request::Seal { nonce: &[0; NONCE_BYTES], aad, data, tag: &mut tag });
@@ -222,10 +226,10 @@ impl Session {
     }
 
     /// Gives a session for QUIC's packets its next keys: one place on after a key update (RFC 9001
-    /// § 6), or the same ones and the one after them. Everything else it was opened with stays, and so
-    /// does what it has counted: a packet number that was used is refused under the new keys too.
-    /// Limits on how often a key seals begin anew only with another current key. Forgeries are counted
-    /// for all keys together (§ 6.6).
+    /// § 6), or the same ones and the one after them. Everything else it was opened with stays, and
+    /// so does what it has counted: a packet number that was used is refused under the new keys
+    /// too. Limits on how often a key seals begin anew only with another current key. Forgeries are
+    /// counted for all keys together (§ 6.6).
     ///
     /// Clones that were made before, and tasks with them, keep the keys they had. They take the
     /// protection off packets as before. Where packets are numbered upwards, they protect no more.
@@ -330,8 +334,41 @@ impl Inner {
         }
     }
 
+    /// Whether neither the session makes its nonces nor its consumer, but whoever holds the key.
+    fn nonces_are_elsewhere(&self) -> bool {
+        self.placement.has_named_key() && !self.usage.makes_nonces()
+    }
+
+    /// Has the driver that holds the key seal under a nonce of its own.
+    fn seal_next(
+        &self,
+        aad: &[u8],
+        data: &mut [u8],
+    ) -> Result<([u8; NONCE_BYTES], [u8; TAG_BYTES]), Error> {
+        let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);
+        let request = &mut Request::Seal { nonce: &[0; NONCE_BYTES], aad, data, tag: &mut tag };
+        let bytes = request.bytes();
+        let admitted = self.check(request).and_then(|()| self.usage.admit(request));
+        admitted.inspect_err(|error| self.count_refusal(bytes, *error))?;
+        let run = |state: &dyn DriverSession, request: &mut Request<'_>| {
+            state.seal_next(request, &mut nonce)
+        };
+        self.run_admitted_by(request, false, run)?;
+        Ok((nonce, tag))
+    }
+
     /// Runs a request that was checked and counted, on one driver after another until one is alive.
     pub fn run_admitted(&self, request: &mut Request<'_>, timed: bool) -> Result<usize, Error> {
+        self.run_admitted_by(request, timed, |state, request| state.run(request))
+    }
+
+    #[inline]
+    fn run_admitted_by(
+        &self,
+        request: &mut Request<'_>,
+        timed: bool,
+        mut run: impl FnMut(&dyn DriverSession, &mut Request<'_>) -> Result<usize, Error>,
+    ) -> Result<usize, Error> {
         let bytes = request.bytes();
         loop {
             let choice = self.placement.pick(bytes, Mode::Single, 0.0, timed);
@@ -344,7 +381,7 @@ impl Inner {
                 binding.driver.load(u64::from(service));
             }
             let begun = if timed { clock::now() } else { 0 };
-            let result = state.run(request);
+            let result = run(state, request);
             let ended = if timed { clock::now() } else { 0 };
             if shared {
                 binding.driver.unload(u64::from(service));

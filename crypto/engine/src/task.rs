@@ -8,9 +8,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// An operation on a session, with its buffers, its result and a number of the consumer's. A box of it
-/// goes into a [`Queue`](crate::Queue), comes out again, and may go in again. Nothing is allocated on
-/// the way.
+/// An operation on a session, with its buffers, its result and a number of the consumer's. A box of
+/// it goes into a [`Queue`](crate::Queue), comes out again, and may go in again. Nothing is
+/// allocated on the way.
 #[repr(C, align(64))]
 pub struct Task {
     // In this order, what every task touches on its way lies in two lines of the cache.
@@ -48,12 +48,12 @@ pub(crate) mod mark {
     pub const FAILED: u8 = 16;
 }
 
-/// The binding of a task that was not admitted, where uses of the key are counted. No driver can run
-/// it.
+/// The binding of a task that was not admitted, where uses of the key are counted. No driver can
+/// run it.
 const NOT_ADMITTED: u32 = u32::MAX;
 
-/// When a timed task passed each stage, in nanoseconds of the engine's clock. 0 where its driver did not
-/// say.
+/// When a timed task passed each stage, in nanoseconds of the engine's clock. 0 where its driver
+/// did not say.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Stamps {
     pub submitted: u64,
@@ -122,7 +122,8 @@ impl Task {
         self.result
     }
 
-    /// What it put out, where that is in its operation: [`Operation::output`], as much of it as counts.
+    /// What it put out, where that is in its operation: [`Operation::output`], as much of it as
+    /// counts.
     ///
     /// # Errors
     /// As [`Task::result`].

@@ -1,9 +1,9 @@
 //! What work with keys leaves on the stack.
 //!
 //! To open a session is to copy its key: out of an encoding, into round keys, from where a library
-//! made them to where they stay. A request puts round keys on the stack when registers are few. Rust
-//! does not wipe what a move leaves behind, and a library wipes only its own buffers. So the stack is
-//! overwritten after a key was opened, and when it is dropped.
+//! made them to where they stay. A request puts round keys on the stack when registers are few.
+//! Rust does not wipe what a move leaves behind, and a library wipes only its own buffers. So the
+//! stack is overwritten after a key was opened, and when it is dropped.
 
 use crate::algorithm::{Algorithm, Kind};
 use crate::limits::{STACK_BYTES, STACK_SHALLOW_BYTES};

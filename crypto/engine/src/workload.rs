@@ -1,5 +1,5 @@
-//! A synthetic workload: for each algorithm a key, an operation and what undoes it, to measure and to
-//! test with.
+//! A synthetic workload: for each algorithm a key, an operation and what undoes it, to measure and
+//! to test with.
 
 use crate::{
     Algorithm, Cost, Direction, IV_BYTES_MAX, Iv, Key, Kind, NONCE_BYTES, Opened, Operation,
@@ -18,7 +18,8 @@ const DERIVED_BYTES: usize = 32;
 /// Space behind a message for what compression adds to what it cannot compress, in bytes.
 const COMPRESSION_SLACK_BYTES: usize = 1_024;
 
-/// Length of the secret that [`key`] takes, in bytes. `None` for what takes no secret, or generates it.
+/// Length of the secret that [`key`] takes, in bytes. `None` for what takes no secret, or generates
+/// it.
 pub fn secret_bytes(algorithm: Algorithm) -> Option<usize> {
     match algorithm.kind() {
         Kind::Aead | Kind::Packet | Kind::Mask | Kind::Cipher => algorithm.key_bytes(),
@@ -27,8 +28,8 @@ pub fn secret_bytes(algorithm: Algorithm) -> Option<usize> {
     }
 }
 
-/// A key that fits. `secret` has [`secret_bytes`]. A packet's header and text have the same key. What
-/// has a private key generates it, as far as that is possible: RSA has to be given one.
+/// A key that fits. `secret` has [`secret_bytes`]. A packet's header and text have the same key.
+/// What has a private key generates it, as far as that is possible: RSA has to be given one.
 pub fn key(algorithm: Algorithm, secret: &[u8]) -> Key<'_> {
     match algorithm.kind() {
         Kind::Aead | Kind::Mask | Kind::Cipher | Kind::Mac | Kind::Hkdf => Key::Secret(secret),
@@ -43,8 +44,8 @@ pub fn key(algorithm: Algorithm, secret: &[u8]) -> Key<'_> {
 
 /// What an algorithm is for, asked once; of the steps of a chain, to protect.
 ///
-/// It works on all of `text`, or puts out as many bytes. `input` goes in beside the text: the peer's
-/// public key, or a ciphertext for the session's. A signature has `signature_bytes` of room.
+/// It works on all of `text`, or puts out as many bytes. `input` goes in beside the text: the
+/// peer's public key, or a ciphertext for the session's. A signature has `signature_bytes` of room.
 pub fn operation(
     steps: &[Algorithm],
     text: Vec<u8>,
@@ -105,8 +106,8 @@ fn chain(steps: &[Algorithm], mut data: Vec<u8>) -> Operation {
     Operation::chain(Direction::Protect, data, capacity, parts)
 }
 
-/// What undoes an operation of [`operation`] that was done with this result. `None` where nothing does
-/// that takes no other key. Of one that was not done it is as long, and not authentic.
+/// What undoes an operation of [`operation`] that was done with this result. `None` where nothing
+/// does that takes no other key. Of one that was not done it is as long, and not authentic.
 pub fn inverse(operation: &Operation, result: usize) -> Option<Operation> {
     Some(match operation {
         Operation::Seal { nonce, aad, data, tag } => {

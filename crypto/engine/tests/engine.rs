@@ -373,8 +373,8 @@ impl DriverSession for Holder {
     }
 }
 
-/// A named key is its driver's: no other takes its place while that one is gone, and the session goes
-/// on when it is back.
+/// A named key is its driver's: no other takes its place while that one is gone, and the session
+/// goes on when it is back.
 #[test]
 fn a_named_key_is_where_it_is_held_and_nowhere_else() {
     let builder = Engine::builder().driver(keyway_drivers::software());

@@ -1,6 +1,7 @@
 //! What a queue promises, shown with a device made for the purpose: it has a ring of some slots,
 //! finishes requests when it is told to, in whatever order, and can die.
 
+use keyway_engine::limits::ROUTES;
 use keyway_engine::{
     Algorithm, Cost, Demand, Driver, DriverQueue, DriverSession, Engine, Error, Flow, Key, Linear,
     Nonces, Operation, Parameters, Place, Queue, Request, Step, TAG_BYTES, Task, Usage, Waker,
@@ -515,6 +516,10 @@ proptest! {
         set_cost();
         let ordered = engine.session(GCM.ordered()).unwrap();
         let demanding = engine.session(GCM.on(Demand::Hardware)).unwrap();
+        // More than a queue remembers the ways of.
+        let plain = GCM.on(Demand::Named("queue-model-direct"));
+        let plain: Vec<_> =
+            (0..ROUTES + 30).map(|_| engine.session(plain).unwrap()).collect();
         let mut queue = engine.queue(depth);
         let (mut next, mut back, mut accepted) = (0, Vec::new(), Vec::new());
         for step in steps {
@@ -522,7 +527,11 @@ proptest! {
                 Event::Submit(count, more) => {
                     let mut offered: Vec<_> = (next..next + count as u64)
                         .map(|user| {
-                            let session = if user % 2 == 0 { &ordered } else { &demanding };
+                            let session = match user % 3 {
+                                0 => &ordered,
+                                1 => &demanding,
+                                _ => &plain[user as usize * 7 % plain.len()],
+                            };
                             Task::tagged(session, seal(&[user as u8]), user)
                         })
                         .collect();
@@ -559,8 +568,8 @@ proptest! {
         }
         prop_assert_eq!(queue.in_flight(), 0);
         prop_assert!(engine.drivers().iter().all(|driver| driver.backlog == 0));
-        let even: Vec<_> = users(&back).into_iter().filter(|user| user % 2 == 0).collect();
-        prop_assert!(even.is_sorted(), "{:?}", even);
+        let in_order: Vec<_> = users(&back).into_iter().filter(|user| user % 3 == 0).collect();
+        prop_assert!(in_order.is_sorted(), "{:?}", in_order);
         let mut all = users(&back);
         all.sort();
         prop_assert_eq!(all, accepted);
@@ -569,7 +578,7 @@ proptest! {
                 Ok(1) => prop_assert_eq!(data(task), [(task.user as u8).wrapping_add(1)]),
                 Err(Error::Gone) => {
                     prop_assert_eq!(data(task), [task.user as u8]);
-                    prop_assert!(task.user % 2 == 1);
+                    prop_assert!(task.user % 3 == 1);
                 }
                 other => prop_assert!(false, "{:?}", other),
             }
@@ -597,7 +606,8 @@ fn a_queue_calls_an_owner_that_sleeps_elsewhere() {
     assert!(done.iter().all(|task| task.result() == Ok(32)));
 }
 
-/// Where one driver has all that is awaited, it is what wakes the thread; where two have some, neither.
+/// Where one driver has all that is awaited, it is what wakes the thread; where two have some,
+/// neither.
 #[test]
 fn a_queue_sleeps_at_the_driver_that_has_all_its_tasks() {
     let device = Device::new("queue-sleeps", 8);

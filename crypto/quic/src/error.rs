@@ -17,8 +17,8 @@ pub const NO_SUCH_FILE: VarInt = VarInt::from_u32(2);
 /// The file is there and cannot be read.
 pub const UNREADABLE: VarInt = VarInt::from_u32(3);
 
-/// Why something could not be done. [`fmt::Display`] says it in words; what to do about it depends on
-/// how the caller was asked.
+/// Why something could not be done. [`fmt::Display`] says it in words; what to do about it depends
+/// on how the caller was asked.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -29,8 +29,8 @@ enum Place {
 }
 
 impl Wanted {
-    /// Into a file: written beside its place under a name that ends in `.part`, and moved there when it
-    /// is whole. Into something else than a file (a device, a pipe) it is written at once.
+    /// Into a file: written beside its place under a name that ends in `.part`, and moved there
+    /// when it is whole. Into something else than a file (a device, a pipe) it is written at once.
     ///
     /// # Errors
     /// [`Error::File`], if it cannot be made.
@@ -89,11 +89,11 @@ pub struct Fetched {
     pub result: Result<(u64, f64), Error>,
 }
 
-/// Fetches files, those of one server over one connection and at the same time. `progress` hears how
-/// many bytes have come so far, and which file the last of them belong to.
+/// Fetches files, those of one server over one connection and at the same time. `progress` hears
+/// how many bytes have come so far, and which file the last of them belong to.
 ///
-/// A file that could not be had says so in its [`Fetched::result`]. If the future is dropped, what is
-/// not whole is removed.
+/// A file that could not be had says so in its [`Fetched::result`]. If the future is dropped, what
+/// is not whole is removed.
 pub async fn fetch(
     endpoint: &quinn::Endpoint,
     config: &quinn::ClientConfig,

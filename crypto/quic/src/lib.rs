@@ -1,11 +1,12 @@
-//! Files and measurements over QUIC (RFC 9000): what `keyway quic` does, without its flags and output.
+//! Files and measurements over QUIC (RFC 9000): what `keyway quic` does, without its flags and
+//! output.
 //!
 //! QUIC itself is quinn's and TLS is rustls'. A [`Host`] gives them cryptography (any rustls
-//! `CryptoProvider`; `keyway-tls` makes one of an engine) and sockets. [`Server`] serves the files of a
-//! folder, [`fetch`] gets them, [`Side`] measures.
+//! `CryptoProvider`; `keyway-tls` makes one of an engine) and sockets. [`Server`] serves the files
+//! of a folder, [`fetch`] gets them, [`Side`] measures.
 //!
-//! Nothing here prints, and nothing listens to signals. Everything runs on the caller's tokio runtime.
-//! A future that is dropped leaves no unfinished file behind.
+//! Nothing here prints, and nothing listens to signals. Everything runs on the caller's tokio
+//! runtime. A future that is dropped leaves no unfinished file behind.
 #![forbid(unsafe_code)]
 
 mod endpoint;

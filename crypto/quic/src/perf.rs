@@ -134,7 +134,8 @@ pub struct Side {
 }
 
 impl Side {
-    /// Measures with a server elsewhere. `authorities` say who it is; without any, it may be anybody.
+    /// Measures with a server elsewhere. `authorities` say who it is; without any, it may be
+    /// anybody.
     ///
     /// # Errors
     /// If the system gives no socket, or the cryptography cannot do TLS 1.3.
@@ -148,8 +149,8 @@ impl Side {
         Ok(Side { client, config, target, server: None, stages: host.stages.clone() })
     }
 
-    /// Measures with a server of its own, on loopback, whose self-signed certificate this is. It has to
-    /// name 127.0.0.1.
+    /// Measures with a server of its own, on loopback, whose self-signed certificate this is. It
+    /// has to name 127.0.0.1.
     ///
     /// # Errors
     /// If the certificate does not do, and as [`Side::with`].
@@ -196,8 +197,8 @@ impl Side {
         endpoint::connect(&self.client, &self.config, &self.target).await
     }
 
-    /// Makes one test. `progress` hears about ten times a second how far it is. When `stop` is set and
-    /// [`Side::interrupt`] is called it ends early, with what was done until then.
+    /// Makes one test. `progress` hears about ten times a second how far it is. When `stop` is set
+    /// and [`Side::interrupt`] is called it ends early, with what was done until then.
     ///
     /// # Errors
     /// If there is nobody to measure with, or the connection is lost.

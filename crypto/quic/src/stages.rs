@@ -1,8 +1,8 @@
 //! Where processor time goes: keys and sockets that time what goes through them.
 //!
-//! A call of the system is timed each time, by the thread's own clock, so that what others do on the
-//! processor meanwhile does not count. A packet takes less than that clock itself: of those, one in
-//! [`EVERY`] is timed, by the clock that costs least.
+//! A call of the system is timed each time, by the thread's own clock, so that what others do on
+//! the processor meanwhile does not count. A packet takes less than that clock itself: of those,
+//! one in [`EVERY`] is timed, by the clock that costs least.
 
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};

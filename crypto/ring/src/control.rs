@@ -1,8 +1,8 @@
 //! The messages with which a client sets things up: what the fast path must not have to do.
 //!
-//! Each message is a value of [`Ask`] or [`Answer`] in postcard's encoding. Every ask has one answer,
-//! in order, except those that say otherwise. Names of algorithms travel as text, so that two versions
-//! with different lists understand each other or say what they do not know.
+//! Each message is a value of [`Ask`] or [`Answer`] in postcard's encoding. Every ask has one
+//! answer, in order, except those that say otherwise. Names of algorithms travel as text, so that
+//! two versions with different lists understand each other or say what they do not know.
 
 use crate::descriptor::{RegionHandle, SessionHandle, Status};
 use crate::limits::{KEY_BYTES_MAX, MESSAGE_BYTES_MAX, STEPS_MAX};
@@ -11,7 +11,7 @@ use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The version of these messages and of the rings' bytes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes that are wiped when they are dropped, and not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -147,8 +147,10 @@ pub enum Ask {
     Keys(KeyAsk),
     /// How the daemon is. Only for its administrators.
     Status,
-    /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What follows
-    /// is between the two.
+    /// Nothing but a sign of life: [`Answer::Done`].
+    Ping,
+    /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What
+    /// follows is between the two.
     TakeOver,
 }
 

@@ -1,8 +1,8 @@
 //! The bytes of a request and of its completion.
 //!
-//! A descriptor has 64 bytes, a line of the cache, and no pointers. It names a session and a region by
-//! handles, and up to three segments of that region by offset and length. [`Opcode`] says what each
-//! kind of request puts where. Numbers are in the processor's own order: both sides run on it.
+//! A descriptor has 64 bytes, a line of the cache, and no pointers. It names a session and a region
+//! by handles, and up to three segments of that region by offset and length. [`Opcode`] says what
+//! each kind of request puts where. Numbers are in the processor's own order: both sides run on it.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,8 @@ pub const PARAMETER_BYTES: usize = 16;
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $id:ident = $value:literal,)*) => {
         /// What is asked for. A, B and C are the descriptor's segments, `p` its parameters, `x` its
-        /// `extra`, `r` the completion's result. *in place* means that the segment is read and written.
+        /// `extra`, `r` the completion's result. *in place* means that the segment is read and
+        /// written.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Opcode { $($(#[$doc])* $id = $value,)* }
@@ -36,16 +37,16 @@ macro_rules! opcodes {
 opcodes! {
     /// Nothing: it is answered at once. For whoever measures the ring itself.
     Null = 0,
-    /// `p` nonce, A additional data, B text in place; `r` tag. Where the session makes the nonce, it is
-    /// written over the nonce's place: the first 12 bytes of C.
+    /// `p` nonce, A additional data, B text in place; `r` tag. Where the session makes the nonce,
+    /// it is written over the nonce's place: the first 12 bytes of C.
     Seal = 1,
     /// `p` nonce, A additional data, B ciphertext and tag in place.
     Open = 2,
     /// `p` number (8 bytes), `x` bytes of the header, B packet in place.
     Protect = 3,
-    /// `p` highest number so far (8 bytes) and whether there is one (1 byte), `x` where the number starts,
-    /// B packet in place; `r` number (8 bytes), bytes of the header (4), phase (4: 0 current, 1
-    /// previous, 2 next).
+    /// `p` highest number so far (8 bytes) and whether there is one (1 byte), `x` where the number
+    /// starts, B packet in place; `r` number (8 bytes), bytes of the header (4), phase (4: 0
+    /// current, 1 previous, 2 next).
     Unprotect = 4,
     /// `p` sample; `r` mask.
     Mask = 5,
@@ -57,8 +58,8 @@ opcodes! {
     Compress = 8,
     /// A what was compressed; B out.
     Decompress = 9,
-    /// `p` length of the message (8 bytes), `x` 0 to protect and 1 to unprotect, A parts (each [`PART_BYTES`]
-    /// bytes), B data in place.
+    /// `p` length of the message (8 bytes), `x` 0 to protect and 1 to unprotect, A parts (each
+    /// [`PART_BYTES`] bytes), B data in place.
     Chain = 10,
     /// A message; B out.
     Digest = 11,
@@ -86,20 +87,20 @@ opcodes! {
     Random = 22,
     /// `p` cost ([`cost`]), A password, C salt; B out.
     Derive = 23,
-    /// `p` cost and effort, `x` bytes of the salt, A password, B name of the entry, C salt and then what
-    /// is expected.
+    /// `p` cost and effort, `x` bytes of the salt, A password, B name of the entry, C salt and then
+    /// what is expected.
     VerifyPassword = 24,
 }
 
 /// Bytes of one part of a chain, as it lies in a segment: 1 of its kind (0 cipher, 1 MAC, 2
-/// compression), 1 of its kind of initialisation vector (0 given, 1 in the data), 6 unused, 16 of the
-/// vector or, in the first 8, its place, and two ranges of 16 bytes each: text, or what is
+/// compression), 1 of its kind of initialisation vector (0 given, 1 in the data), 6 unused, 16 of
+/// the vector or, in the first 8, its place, and two ranges of 16 bytes each: text, or what is
 /// authenticated and the tag. A range is its start and its end.
 pub const PART_BYTES: usize = 56;
 
 /// How a password's cost lies in the parameters: byte 0 has its kind, byte 1 the effort of
-/// [`Opcode::VerifyPassword`] (0 recall, 1 full), and three numbers of 4 bytes each follow from byte 4
-/// on, in the order in which the kinds have them here.
+/// [`Opcode::VerifyPassword`] (0 recall, 1 full), and three numbers of 4 bytes each follow from
+/// byte 4 on, in the order in which the kinds have them here.
 pub mod cost {
     /// Iterations.
     pub const PBKDF2: u8 = 0;
@@ -228,7 +229,8 @@ impl Descriptor {
         ]
     }
 
-    /// What these words say. Any words are a descriptor; whether it means something is another question.
+    /// What these words say. Any words are a descriptor; whether it means something is another
+    /// question.
     #[inline]
     pub fn from_words(words: [u64; DESCRIPTOR_WORDS]) -> Self {
         let [first, generations, p, q, a, b, c, last] = words;

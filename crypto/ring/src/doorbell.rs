@@ -1,11 +1,12 @@
 //! How a side that has nothing to poll sleeps, and is woken.
 //!
 //! The rule for both: who wants to sleep sets *armed*, looks once more, and then sleeps. Who has
-//! published something tests *armed* behind a fence, and rings if it is set. So while both are awake,
-//! nobody makes a system call.
+//! published something tests *armed* behind a fence, and rings if it is set. So while both are
+//! awake, nobody makes a system call.
 //!
-//! The client rings the daemon by an event counter, since the daemon waits for many clients at once. The
-//! daemon wakes a client by a futex in their shared memory, where only that client can wait.
+//! The client rings the daemon by an event counter, since the daemon waits for many clients at
+//! once. The daemon wakes a client by a futex in their shared memory, where only that client can
+//! wait.
 
 use rustix::event::EventfdFlags;
 use rustix::thread::futex;

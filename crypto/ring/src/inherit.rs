@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Takes a file that whoever started this process left open for it under that number, as systemd does
-/// with sockets. It is closed in programs that this process starts.
+/// Takes a file that whoever started this process left open for it under that number, as systemd
+/// does with sockets. It is closed in programs that this process starts.
 ///
 /// Call it once for a number, before anything else in this process opens a file.
 ///

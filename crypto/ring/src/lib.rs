@@ -11,14 +11,14 @@
 //!
 //! The daemon does not trust the client, and the client's memory may change at any moment. So this
 //! crate makes no reference to shared bytes. A ring's entry is read once, by atomic loads, into a
-//! copy. A region's bytes are copied in and out, with their bounds checked ([`SharedMemory`]). Neither
-//! side reads an index of its own back from shared memory, and none is there: each entry carries a
-//! stamp that says whose turn it is ([`Producer`]).
+//! copy. A region's bytes are copied in and out, with their bounds checked ([`SharedMemory`]).
+//! Neither side reads an index of its own back from shared memory, and none is there: each entry
+//! carries a stamp that says whose turn it is ([`Producer`]).
 //!
 //! To read it, begin with [`descriptor`], then `queue`, `memory`, `doorbell`, and [`control`] last.
 //!
-//! What may not enter: what an operation means, who may do it, keys beyond their way through a message,
-//! threads.
+//! What may not enter: what an operation means, who may do it, keys beyond their way through a
+//! message, threads.
 #![deny(unsafe_code)]
 
 pub mod control;

@@ -1,5 +1,7 @@
 //! Every bound of this crate, named, with its unit.
 
+use std::time::Duration;
+
 /// Fewest entries of a ring; a power of two.
 pub const ENTRIES_MIN: u32 = 2;
 /// Most entries of a ring; a power of two. Cookies and slots count in 16 bits.
@@ -10,6 +12,8 @@ pub const REGION_BYTES_MAX: usize = 1 << 31;
 pub const REGIONS_MAX: usize = 256;
 /// Most sessions of one client that a handle can name.
 pub const SESSIONS_MAX: usize = 1 << 16;
+/// How long a daemon that listens may take to have room for a connection.
+pub const CONNECT: Duration = Duration::from_secs(10);
 /// Longest message on the socket, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 32 << 10;
 /// Most file descriptors that come with a message.

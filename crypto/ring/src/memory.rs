@@ -1,8 +1,8 @@
 //! Memory that another process has mapped too, and may write to at any moment.
 //!
-//! No reference to bytes that a peer may change leaves this file, but for atomics. What is read is a
-//! copy. Only a client lends slices of its own memory, whose other end is the daemon that it trusts
-//! ([`Piece`]).
+//! No reference to bytes that a peer may change leaves this file, but for atomics. What is read is
+//! a copy. Only a client lends slices of its own memory, whose other end is the daemon that it
+//! trusts ([`Piece`]).
 
 use crate::descriptor::Segment;
 use crate::limits::REGION_BYTES_MAX;
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io, slice};
 
-/// A sealed memory file, mapped. It keeps its length: neither side can cut it, so no access to it can
-/// fail. Used by all threads at once; unmapped when it is dropped.
+/// A sealed memory file, mapped. It keeps its length: neither side can cut it, so no access to it
+/// can fail. Used by all threads at once; unmapped when it is dropped.
 pub struct SharedMemory {
     start: NonNull<u8>,
     bytes: usize,
@@ -54,8 +54,8 @@ const HUGE_PAGE: usize = 2 << 20;
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 impl SharedMemory {
-    /// Makes new memory of at least so many bytes, all zero, and seals it. It takes huge pages if it
-    /// is large enough for one and the system has some to spare.
+    /// Makes new memory of at least so many bytes, all zero, and seals it. It takes huge pages if
+    /// it is large enough for one and the system has some to spare.
     ///
     /// # Errors
     /// The system's; `InvalidInput` for no bytes or more than [`REGION_BYTES_MAX`].
@@ -86,8 +86,8 @@ impl SharedMemory {
     /// Takes memory that a peer has made, if its length can change no more.
     ///
     /// # Errors
-    /// `InvalidInput` if it is not a memory file, is not sealed against being cut or grown, or has not
-    /// between 1 and `bytes_max` bytes; else the system's.
+    /// `InvalidInput` if it is not a memory file, is not sealed against being cut or grown, or has
+    /// not between 1 and `bytes_max` bytes; else the system's.
     pub fn adopt(file: OwnedFd, bytes_max: usize) -> io::Result<Self> {
         let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         let seals = rustix::fs::fcntl_get_seals(&file);
@@ -137,8 +137,8 @@ impl SharedMemory {
         self.check(offset, into.len())?;
         // SAFETY: `check` has seen that the offset is within the mapping.
         let from = unsafe { self.start.as_ptr().add(offset) };
-        // SAFETY: so many bytes are readable there, `into` is as long and nobody else's, and the two
-        // cannot overlap.
+        // SAFETY: so many bytes are readable there, `into` is as long and nobody else's, and the
+        // two cannot overlap.
         unsafe { copy(from, into.as_mut_ptr(), into.len()) };
         Ok(())
     }
@@ -173,7 +173,8 @@ impl SharedMemory {
         }
         // SAFETY: `check` has seen that the offset is within the mapping.
         let flag = unsafe { self.start.as_ptr().add(offset) };
-        // SAFETY: it is mapped as long as `self` is, aligned, and an atomic may change at any moment.
+        // SAFETY: it is mapped as long as `self` is, aligned, and an atomic may change at any
+        // moment.
         Some(unsafe { AtomicU32::from_ptr(flag.cast()) })
     }
 }
@@ -188,8 +189,8 @@ impl Words for Arc<SharedMemory> {
     #[inline]
     fn words(&self) -> &[AtomicU64] {
         let words = self.bytes / size_of::<AtomicU64>();
-        // SAFETY: a mapping begins at a page, so it is aligned; it lives as long as `self`, and atomics
-        // may change at any moment.
+        // SAFETY: a mapping begins at a page, so it is aligned; it lives as long as `self`, and
+        // atomics may change at any moment.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), words) }
     }
 }
@@ -202,9 +203,9 @@ impl Drop for SharedMemory {
     }
 }
 
-/// A client's own memory, in pieces of one length that a thread has to itself, until the piece goes back
-/// or is named in a request. The process at the other end is the daemon, which this one trusts not to
-/// touch a piece that no request under way names.
+/// A client's own memory, in pieces of one length that a thread has to itself, until the piece goes
+/// back or is named in a request. The process at the other end is the daemon, which this one trusts
+/// not to touch a piece that no request under way names.
 #[derive(Debug)]
 pub struct Pieces {
     memory: SharedMemory,
@@ -273,8 +274,9 @@ impl Piece {
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: a piece lies within the mapping, which its `Arc` keeps.
         let start = unsafe { self.pieces.memory.start.as_ptr().add(self.offset()) };
-        // SAFETY: an index is in the free list or in one piece, and pieces do not overlap. Nobody else
-        // in this process reaches these bytes, and the daemon is trusted not to write to them now.
+        // SAFETY: an index is in the free list or in one piece, and pieces do not overlap. Nobody
+        // else in this process reaches these bytes, and the daemon is trusted not to write to them
+        // now.
         unsafe { slice::from_raw_parts(start, self.bytes) }
     }
 
@@ -294,9 +296,9 @@ impl Drop for Piece {
     }
 }
 
-/// Copies bytes of which one side may change meanwhile. What comes out of such a race is some mixture
-/// of what was there; the compiler must not think that it knows more, so that it is instructions and
-/// not a call.
+/// Copies bytes of which one side may change meanwhile. What comes out of such a race is some
+/// mixture of what was there; the compiler must not think that it knows more, so that it is
+/// instructions and not a call.
 ///
 /// # Safety
 /// `from` is readable and `into` writable for so many bytes, and they do not overlap.
@@ -305,8 +307,8 @@ impl Drop for Piece {
 unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
     use std::arch::asm;
     if (16..=256).contains(&bytes) {
-        // Steps of 16 bytes, the last of them ending where the bytes end. `rep movsb` takes longer to
-        // begin than such a copy takes.
+        // Steps of 16 bytes, the last of them ending where the bytes end. `rep movsb` takes longer
+        // to begin than such a copy takes.
         // SAFETY: each step lies within the bytes, since there are 16 at least.
         unsafe {
             asm!(

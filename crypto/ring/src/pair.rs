@@ -1,4 +1,5 @@
-//! A queue pair: a submission ring and a completion ring in one memory, and each side's ends of them.
+//! A queue pair: a submission ring and a completion ring in one memory, and each side's ends of
+//! them.
 
 use crate::descriptor::{COMPLETION_WORDS, Completion, DESCRIPTOR_WORDS, Descriptor};
 use crate::limits::{ENTRIES_MAX, ENTRIES_MIN};
@@ -142,8 +143,8 @@ impl ClientEnd {
 
 /// Takes requests and publishes completions. One thread's at a time.
 ///
-/// Its owner takes no more requests than the pair has entries before it answers some. It never waits
-/// for room: a client that takes no completions loses its own.
+/// Its owner takes no more requests than the pair has entries before it answers some. It never
+/// waits for room: a client that takes no completions loses its own.
 #[derive(Debug)]
 pub struct DaemonEnd {
     submissions: Consumer<Arc<SharedMemory>, DESCRIPTOR_WORDS>,

@@ -1,17 +1,17 @@
 //! A ring of fixed entries from one producer to one consumer, without shared indices.
 //!
-//! The last word of an entry has the stamp of its lap in its upper half: how often the ring has gone
-//! round, from 1. The producer writes the other words and then, releasing, the last one. The consumer
-//! knows which stamp comes next, and takes the entry when it is there. So an entry crosses from one
-//! processor to the other in the one cache line that it lies in, and there is no index that the other
-//! side could lie about.
+//! The last word of an entry has the stamp of its lap in its upper half: how often the ring has
+//! gone round, from 1. The producer writes the other words and then, releasing, the last one. The
+//! consumer knows which stamp comes next, and takes the entry when it is there. So an entry crosses
+//! from one processor to the other in the one cache line that it lies in, and there is no index
+//! that the other side could lie about.
 //!
-//! The producer may overwrite an entry only after it was taken. A ring does not know when that is: its
-//! two owners do, since no more requests are under way than the ring has entries. The consumer takes
-//! entries in order, and each completion is of a request that was taken before. So of the last `n`
-//! entries that were pushed, at least one for each completion was taken, and a client that has fewer
-//! than `n` requests under way overwrites none that was not. The same holds for completions. A client
-//! that does not keep to this spoils its own rings and nothing else.
+//! The producer may overwrite an entry only after it was taken. A ring does not know when that is:
+//! its two owners do, since no more requests are under way than the ring has entries. The consumer
+//! takes entries in order, and each completion is of a request that was taken before. So of the
+//! last `n` entries that were pushed, at least one for each completion was taken, and a client that
+//! has fewer than `n` requests under way overwrites none that was not. The same holds for
+//! completions. A client that does not keep to this spoils its own rings and nothing else.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -112,8 +112,8 @@ impl<W: Words, const WORDS: usize> Consumer<W, WORDS> {
         Some(Consumer { words, place, next: place.begin().wrapping_add(position) })
     }
 
-    /// Takes the next entry, if it is there. It is a copy, made by one load of each word. The upper half
-    /// of its last word is the ring's.
+    /// Takes the next entry, if it is there. It is a copy, made by one load of each word. The upper
+    /// half of its last word is the ring's.
     #[inline]
     pub fn pop(&mut self) -> Option<[u64; WORDS]> {
         let place = self.place.entry::<WORDS>(self.words.words(), self.next)?;

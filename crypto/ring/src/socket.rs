@@ -1,6 +1,7 @@
 //! Messages with file descriptors over a Unix socket that keeps their bounds (`SOCK_SEQPACKET`).
 
-use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use crate::limits::{CONNECT, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
@@ -30,11 +31,13 @@ impl Socket {
     /// Connects to a daemon that listens there.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; `WouldBlock` if as many wait to be let in as may, for all of [`CONNECT`].
     pub fn connect(path: &Path) -> io::Result<Self> {
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
+        set_socket_timeout(&socket, Timeout::Send, Some(CONNECT))?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        set_socket_timeout(&socket, Timeout::Send, None)?;
         Ok(Socket(socket))
     }
 

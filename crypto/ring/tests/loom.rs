@@ -61,8 +61,8 @@ fn requests_and_completions_cross_whole_and_once() {
     });
 }
 
-/// Arm, look again, sleep; publish, fence, look whether armed: a sleeper is never left asleep with an
-/// entry in its ring.
+/// Arm, look again, sleep; publish, fence, look whether armed: a sleeper is never left asleep with
+/// an entry in its ring.
 #[test]
 fn nobody_sleeps_over_an_entry() {
     loom::model(|| {

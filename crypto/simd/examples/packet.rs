@@ -1,5 +1,6 @@
-//! Measures packets and bulk data under AES-128-GCM with every backend there is, next to aws-lc doing one
-//! packet after another: `cargo run --release -p keyway-simd --example packet [BACKEND...]`.
+//! Measures packets and bulk data under AES-128-GCM with every backend there is, next to aws-lc
+//! doing one packet after another:
+//! `cargo run --release -p keyway-simd --example packet [BACKEND...]`.
 
 use aws_lc_rs::aead::quic::{self, HeaderProtectionKey};
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};

@@ -76,8 +76,8 @@ impl Schedule {
         Self::expand::<2>(key, Rounds::Fourteen, substitute)
     }
 
-    /// A key of `BLOCKS` blocks. What comes next is made from registers: words in memory, each made from
-    /// the one before, would be waited for.
+    /// A key of `BLOCKS` blocks. What comes next is made from registers: words in memory, each made
+    /// from the one before, would be waited for.
     fn expand<const BLOCKS: usize>(key: &[u8], rounds: Rounds, substitute: Substitute<'_>) -> Self {
         let substitute = |word: u32| u32::from_le_bytes(substitute(word.to_le_bytes()));
         let mut round_keys = [[0; 16]; ROUND_KEYS_MAX];
@@ -98,8 +98,8 @@ impl Schedule {
             } else {
                 substitute(last)
             };
-            // A word is the one before it, xored with the one a key's length back: the four of a block
-            // take up, one after the other, all of the block that was there.
+            // A word is the one before it, xored with the one a key's length back: the four of a
+            // block take up, one after the other, all of the block that was there.
             let block = &mut before[at % BLOCKS];
             *block ^= *block << 32;
             *block ^= *block << 64;

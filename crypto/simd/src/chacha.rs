@@ -1,5 +1,5 @@
-//! ChaCha20 (RFC 8439 § 2.3) for header masks (RFC 9001 § 5.4.4): a block for each packet, each under
-//! a key of its own, several at once in SIMD lanes. Only five bytes of a block are wanted.
+//! ChaCha20 (RFC 8439 § 2.3) for header masks (RFC 9001 § 5.4.4): a block for each packet, each
+//! under a key of its own, several at once in SIMD lanes. Only five bytes of a block are wanted.
 
 use crate::packet::{HeaderForm, HeaderKey, SAMPLE_BYTES};
 use zeroize::{Zeroize, ZeroizeOnDrop, optimization_barrier};
@@ -37,7 +37,8 @@ pub(crate) trait Lanes: Copy {
 const COLUMNS: [[usize; 4]; 4] = [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]];
 const DIAGONALS: [[usize; 4]; 4] = [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]];
 
-/// Replaces each sample that has a ChaCha20 key by its mask. To be inlined where the registers may be used.
+/// Replaces each sample that has a ChaCha20 key by its mask. To be inlined where the registers may
+/// be used.
 #[inline(always)]
 pub(crate) fn masks<L: Lanes>(lanes: L, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut state = [[0; SAMPLES]; 16];

@@ -70,7 +70,8 @@ pub enum Why {
     Number,
     /// A packet's header is shorter than its packet number and one byte.
     HeaderLength,
-    /// A packet has no space for its tag, or its number and payload have less than 4 bytes together.
+    /// A packet has no space for its tag, or its number and payload have less than 4 bytes
+    /// together.
     TooShort,
 }
 

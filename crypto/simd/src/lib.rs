@@ -1,11 +1,11 @@
 //! Arithmetic on bytes: no I/O, no clock, and no allocation but for keys.
 //!
-//! The first of two parts, [`CbcBackend`], seals *several requests at once*: AES-128/256-CBC encryption with
-//! HMAC-SHA1 or HMAC-SHA256 over the result (the encrypt-then-MAC of IPsec, RFC 4303, and of TLS,
-//! RFC 7366), or either of them alone. CBC encryption and a hash are chains: each step waits for the
-//! one before, so that a single request leaves most of the processor idle. Here every request gets a
-//! *lane* of the widest registers there are, and a lane whose request has ended takes the next one.
-//! Batches may mix lengths, keys, ciphers and hashes.
+//! The first of two parts, [`CbcBackend`], seals *several requests at once*: AES-128/256-CBC
+//! encryption with HMAC-SHA1 or HMAC-SHA256 over the result (the encrypt-then-MAC of IPsec, RFC
+//! 4303, and of TLS, RFC 7366), or either of them alone. CBC encryption and a hash are chains: each
+//! step waits for the one before, so that a single request leaves most of the processor idle. Here
+//! every request gets a *lane* of the widest registers there are, and a lane whose request has
+//! ended takes the next one. Batches may mix lengths, keys, ciphers and hashes.
 //!
 //! ```
 //! use keyway_simd::{CbcKey, Cipher, Hash, HmacKey, Job, CbcBackend, Mac};
@@ -24,33 +24,35 @@
 //! backend.seal(&mut jobs).expect("the ranges fit");
 //! ```
 //!
-//! The second, [`packet`], protects whole QUIC packets and other messages under AEADs, a batch at a time.
+//! The second, [`packet`], protects whole QUIC packets and other messages under AEADs, a batch at a
+//! time.
 //!
-//! All of it is constant-time in keys and data: no table, no index and no branch depends on them. Lengths
-//! and the number of requests are public. Keys and lanes are wiped when they are done with. Unsafe code is in
-//! `x86`, `arm` and `gcm256` only.
+//! All of it is constant-time in keys and data: no table, no index and no branch depends on them.
+//! Lengths and the number of requests are public. Keys and lanes are wiped when they are done with.
+//! Unsafe code is in `x86`, `arm` and `gcm256` only.
 //!
 //! # In which order to read it
 //!
-//! 1. `packet/quic.rs` and `packet/aead.rs`: what a packet and a message are; `packet/message.rs`: what both
-//!    have in common for a backend.
-//! 2. `packet/mod.rs`: the trait that a backend implements, and the choice of one; `packet/gcm.rs`: what a key
-//!    consists of.
+//! 1. `packet/quic.rs` and `packet/aead.rs`: what a packet and a message are; `packet/message.rs`:
+//!    what both have in common for a backend.
+//! 2. `packet/mod.rs`: the trait that a backend implements, and the choice of one; `packet/gcm.rs`:
+//!    what a key consists of.
 //! 3. `portable/library.rs`: the plainest backend, aws-lc.
-//! 4. `gcm256/`: AES-GCM in registers of one block or two. `width.rs` is what a register can do, `hash.rs`
-//!    GHASH, `message.rs` a message, `mod.rs` packets. `x86/width.rs`, `x86/strides.rs` and `arm/` are the
-//!    instructions for it.
-//! 5. `x86/gcm512/`: AES-GCM with AVX-512. `register.rs` and `hash.rs` first, then `single.rs` (one message),
-//!    `sequential.rs` (a long one), `uniform.rs` with `interleaved.rs` (a batch under one key), `headers.rs`
-//!    and `masks.rs`.
+//! 4. `gcm256/`: AES-GCM in registers of one block or two. `width.rs` is what a register can do,
+//!    `hash.rs` GHASH, `message.rs` a message, `mod.rs` packets. `x86/width.rs`, `x86/strides.rs`
+//!    and `arm/` are the instructions for it.
+//! 5. `x86/gcm512/`: AES-GCM with AVX-512. `register.rs` and `hash.rs` first, then `single.rs` (one
+//!    message), `sequential.rs` (a long one), `uniform.rs` with `interleaved.rs` (a batch under one
+//!    key), `headers.rs` and `masks.rs`.
 //! 6. `chacha.rs`: ChaCha20's header masks, with `x86/chacha.rs` and `arm/chacha.rs`.
 //! 7. `cbc/mod.rs`: CBC with HMAC; `cbc/chains.rs` and `cbc/mac.rs` for requests of any mixture,
-//!    `cbc/uniform.rs` for those of one shape; `portable/` and `x86/{cbc,sha,stitched}.rs` compute it.
+//!    `cbc/uniform.rs` for those of one shape; `portable/` and `x86/{cbc,sha,stitched}.rs` compute
+//!    it.
 //!
 //! `docs/design/003-packets.md` has the arithmetic behind 4 and 5.
 //!
-//! What does not belong here: key management, policy (who waits for whom), I/O, and anything else of this
-//! repository.
+//! What does not belong here: key management, policy (who waits for whom), I/O, and anything else
+//! of this repository.
 #![deny(unsafe_code)]
 
 mod aes;

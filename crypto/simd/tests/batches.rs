@@ -200,8 +200,9 @@ fn one_shape() -> impl Strategy<Value = Vec<Case>> {
     })
 }
 
-/// Requests of one kind, but now and then for the length of a key or a hash: these go through cipher and hash together. Headers
-/// of all lengths, MACs that begin within the ciphertext or end before it does.
+/// Requests of one kind, but now and then for the length of a key or a hash: these go through
+/// cipher and hash together. Headers of all lengths, MACs that begin within the ciphertext or end
+/// before it does.
 fn uniform() -> impl Strategy<Value = Vec<Case>> {
     let one = (any::<u64>(), 0..90_usize, 20..=90_usize, 0..60_usize, 0..200_usize, 0..40_usize);
     (0..6_u64, 0..150_usize, vec(one, 1..=40)).prop_map(|(kinds, inside, packets)| {

@@ -1,5 +1,5 @@
-//! Batches of anything, in every backend, against a library that does one message after another: all
-//! lie in one piece of memory, and every byte of it is compared.
+//! Batches of anything, in every backend, against a library that does one message after another:
+//! all lie in one piece of memory, and every byte of it is compared.
 
 use aws_lc_rs::aead::quic::{self, HeaderProtectionKey};
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -66,7 +66,8 @@ fn cut<'a>(mut memory: &'a mut [u8], ranges: &[Range<usize>]) -> Vec<&'a mut [u8
     ranges.iter().map(piece).collect()
 }
 
-/// Runs something on a copy of the memory that starts where a cache line does, and returns the copy.
+/// Runs something on a copy of the memory that starts where a cache line does, and returns the
+/// copy.
 fn on_a_copy(memory: &[u8], run: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut copy = vec![0; memory.len() + 64];
     let start = copy.as_ptr().align_offset(64);
@@ -205,7 +206,8 @@ fn messages_of_every_length_are_sealed_and_opened_as_the_library_does() {
     }
 }
 
-/// Where each of a counter's lower bytes goes round, at every place in the registers that are worked on together.
+/// Where each of a counter's lower bytes goes round, at every place in the registers that are
+/// worked on together.
 #[test]
 fn long_messages_are_sealed_and_opened_as_the_library_does() {
     for aead in AEADS {

@@ -1,5 +1,5 @@
-//! The standards' own packets and messages, and Wycheproof's, in every backend: alone, and in batches
-//! in which every key is another's neighbour.
+//! The standards' own packets and messages, and Wycheproof's, in every backend: alone, and in
+//! batches in which every key is another's neighbour.
 
 use keyway_simd::packet::{
     Aead, AeadKey, HeaderKey, Open, Opened, PacketBackend, PacketKey, Phases, Protect, Refusal,

@@ -1,5 +1,5 @@
-//! Every packet backend against aws-lc: every length, additional data of every length up to 64 bytes,
-//! keys mixed and the same, batches of any size; whole packets there and back.
+//! Every packet backend against aws-lc: every length, additional data of every length up to 64
+//! bytes, keys mixed and the same, batches of any size; whole packets there and back.
 
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use keyway_simd::packet::{
@@ -168,7 +168,8 @@ fn messages_of_every_length_are_sealed_as_by_a_library() {
             }
             // Past the places where a counter of 8 and of 16 bits ends.
             let ends = [4031, 4032, 4033, 8191, 16384, 65537, 1 << 20 | 13, 1 << 21];
-            // Longer ones, and bulk, all powers of the key in use, and each place among them the last.
+            // Longer ones, and bulk, all powers of the key in use, and each place among them the
+            // last.
             for length in ends.into_iter().chain((2000..6176).step_by(15)) {
                 let mut messages = [Message::new(&key, length, &mut numbers)];
                 there_and_back(backend, &mut messages, &mut numbers);
@@ -208,7 +209,8 @@ fn batches_are_sealed_as_by_a_library_whatever_is_in_them() {
     }
 }
 
-/// Packets of random shape, protected in one batch, are what the library makes of them, and come back.
+/// Packets of random shape, protected in one batch, are what the library makes of them, and come
+/// back.
 #[test]
 fn packets_are_protected_as_by_a_library_and_come_back() {
     let reference = PacketBackend::named("portable").unwrap();
@@ -311,8 +313,8 @@ fn packets_are_protected_as_by_a_library_and_come_back() {
     }
 }
 
-/// Packets of one connection, in one batch: whatever came before, the number is found that is nearest to the
-/// one expected, and the key that its phase stands for.
+/// Packets of one connection, in one batch: whatever came before, the number is found that is
+/// nearest to the one expected, and the key that its phase stands for.
 #[test]
 fn the_numbers_and_keys_of_batches_are_found() {
     const NUMBER_END: u64 = 1 << 62;
@@ -327,7 +329,8 @@ fn the_numbers_and_keys_of_batches_are_found() {
         for largest in
             [None, Some(0), Some(200), Some(1 << 31), Some(NUMBER_END - 300), Some(NUMBER_END - 2)]
         {
-            // Numbers begin so far from the packet's start; all packets are of one phase, or of both.
+            // Numbers begin so far from the packet's start; all packets are of one phase, or of
+            // both.
             for (places, phases) in [(12, 1), (12, 2), (40, 1), (40, 2)] {
                 let since = largest.map_or(0, |largest| largest + 1);
                 let mut packets = Vec::new();

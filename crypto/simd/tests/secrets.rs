@@ -1,14 +1,14 @@
 //! That neither a branch nor an address depends on a secret, in two ways.
 //!
 //! *Step by step*: a child does an operation twice in the same memory, with other keys and other
-//! plaintext, and its parent runs it instruction by instruction (ptrace). Every instruction's address,
-//! and every address that it reads or writes, must be the same both times. That is exact for these
-//! two secrets, and works with every register there is; it says nothing of secrets that were not
-//! tried.
+//! plaintext, and its parent runs it instruction by instruction (ptrace). Every instruction's
+//! address, and every address that it reads or writes, must be the same both times. That is exact
+//! for these two secrets, and works with every register there is; it says nothing of secrets that
+//! were not tried.
 //!
 //! *Marked*: valgrind's memcheck is told that secrets are undefined, follows them through all
-//! arithmetic, and complains about each branch and each address that depends on them. That is for all
-//! secrets, but valgrind has neither VAES nor AVX-512, so that it is for one backend only.
+//! arithmetic, and complains about each branch and each address that depends on them. That is for
+//! all secrets, but valgrind has neither VAES nor AVX-512, so that it is for one backend only.
 //!
 //! Without a test harness, since a child is this program again, and has one thread.
 
@@ -74,8 +74,8 @@ mod linux {
     static PLACES: Places =
         Places([const { (UnsafeCell::new(Place([0; 4096])), AtomicBool::new(false)) }; 4]);
 
-    // SAFETY: a place is as large and as aligned as what it is given for, and given to one at a time; all
-    // else is the system's.
+    // SAFETY: a place is as large and as aligned as what it is given for, and given to one at a
+    // time; all else is the system's.
     #[allow(unsafe_code)]
     unsafe impl GlobalAlloc for Places {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -153,7 +153,8 @@ mod linux {
         *verdict = byte[0] == 1;
     }
 
-    /// Does an operation with secrets that this number stands for. Called again, it has the same memory.
+    /// Does an operation with secrets that this number stands for. Called again, it has the same
+    /// memory.
     #[inline(never)]
     fn operate<const N: usize>(
         backend: PacketBackend,

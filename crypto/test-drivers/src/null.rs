@@ -13,8 +13,8 @@ const SIGNATURE_BYTES: usize = 64;
 /// A driver, `null`, that takes every request and every key, leaves data as it is, fills outputs
 /// with zeros, and accepts every tag and signature.
 ///
-/// The scheduler never chooses it; only sessions that name it use it. It has queues of its own, which
-/// finish whatever they take at once, so that the cost of a queue can be measured too.
+/// The scheduler never chooses it; only sessions that name it use it. It has queues of its own,
+/// which finish whatever they take at once, so that the cost of a queue can be measured too.
 pub fn null() -> Arc<dyn Driver> {
     Arc::new(Null)
 }

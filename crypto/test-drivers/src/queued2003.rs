@@ -15,9 +15,9 @@ use std::time::Duration;
 const NAME: &str = "queued2003";
 
 /// A driver, `queued2003`, that has `inner`'s requests run by one dispatch thread and delivered by
-/// one return thread, in the order in which they came. The return thread wakes the caller of a single
-/// request and the owner of a queue. A thread that is woken takes what waits. A hash that is fed in
-/// pieces is `inner`'s.
+/// one return thread, in the order in which they came. The return thread wakes the caller of a
+/// single request and the owner of a queue. A thread that is woken takes what waits. A hash that is
+/// fed in pieces is `inner`'s.
 ///
 /// The scheduler never chooses it; only sessions that name it use it.
 ///

@@ -145,8 +145,8 @@ fn worker(
     assert!(back.iter().all(|times| *times == 1), "each exactly once");
 }
 
-/// Registers, unregisters and kills until it is told to end, once in some hundred requests: a driver
-/// has to be measured before it is used.
+/// Registers, unregisters and kills until it is told to end, once in some hundred requests: a
+/// driver has to be measured before it is used.
 fn chaos(engine: &Engine, seed: u64, over: &AtomicBool, progress: &AtomicU64) {
     let mut dice = Dice(seed);
     let mut next = 0;

@@ -1,4 +1,5 @@
-//! The null driver: only for those who name it, and nothing but zeros, directly and through a queue.
+//! The null driver: only for those who name it, and nothing but zeros, directly and through a
+//! queue.
 
 use keyway_engine::{
     Algorithm, Demand, Direction, Effort, Engine, Error, Iv, Key, Kind, Operation, Parameters,

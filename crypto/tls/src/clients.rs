@@ -38,8 +38,8 @@ pub struct ClientVerifier {
 }
 
 impl ClientVerifier {
-    /// Takes what `roots` have issued and `lists` do not revoke. If a certificate is not `required`,
-    /// clients may have none.
+    /// Takes what `roots` have issued and `lists` do not revoke. If a certificate is not
+    /// `required`, clients may have none.
     ///
     /// # Errors
     /// [`ConfigError::ClientAuthorities`] if there are no roots; [`ConfigError::RevocationList`].

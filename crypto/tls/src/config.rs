@@ -95,8 +95,8 @@ pub fn server_config(
     with_key(options, chain, |_| options.provider.key_provider.load_private_key(key))
 }
 
-/// The same with a private key that a driver of the engine holds under this name, and nobody sees here.
-/// It signs in those schemes that it may be used for there.
+/// The same with a private key that a driver of the engine holds under this name, and nobody sees
+/// here. It signs in those schemes that it may be used for there.
 ///
 /// # Errors
 /// [`ConfigError::Engine`] and [`ConfigError::Certificate`].

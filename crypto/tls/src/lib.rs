@@ -3,8 +3,9 @@
 //! [`provider`] makes rustls' `CryptoProvider` out of an [`Engine`]: every record sealed or opened,
 //! every hash, MAC and key derivation, every key exchange, every signature made or checked and
 //! every random byte is a request to that engine, so it is counted, scheduled and observed like all
-//! other cryptography of the process. [`server_config`] and [`client_config`] put it to use, as often
-//! as somebody likes: what they share ([`ServerOptions`]) is made once, and nothing is leaked twice.
+//! other cryptography of the process. [`server_config`] and [`client_config`] put it to use, as
+//! often as somebody likes: what they share ([`ServerOptions`]) is made once, and nothing is leaked
+//! twice.
 //!
 //! The suites of TLS 1.3 have QUIC's keys, so the same two configurations put QUIC on the engine:
 //! with quinn, `quinn::crypto::rustls::QuicServerConfig::try_from(server_config)` and its client's

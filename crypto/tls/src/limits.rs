@@ -10,7 +10,8 @@ pub const GCM_PACKETS_MAX: u64 = 1 << 23;
 /// Most QUIC packets that may fail to open under one AES-GCM key before the connection closes (RFC
 /// 9001 § 6.6).
 pub const GCM_PACKETS_FORGED_MAX: u64 = 1 << 52;
-/// With ChaCha20-Poly1305 more QUIC packets than there are packet numbers stay safe (RFC 9001 § 6.6).
+/// With ChaCha20-Poly1305 more QUIC packets than there are packet numbers stay safe (RFC 9001 §
+/// 6.6).
 pub const CHACHA20_PACKETS_MAX: u64 = u64::MAX;
 /// [`GCM_PACKETS_FORGED_MAX`] for ChaCha20-Poly1305.
 pub const CHACHA20_PACKETS_FORGED_MAX: u64 = 1 << 36;

@@ -68,7 +68,8 @@ impl Prf for Tls12Prf {
 mod tests {
     use super::*;
 
-    /// Known answers for the PRF, from <https://mailarchive.ietf.org/arch/msg/tls/fzVCzk-z3FShgGJ6DOXqM1ydxms/>.
+    /// Known answers for the PRF, from
+    /// <https://mailarchive.ietf.org/arch/msg/tls/fzVCzk-z3FShgGJ6DOXqM1ydxms/>.
     #[test]
     fn known_answers() {
         let engine = crate::leak(keyway_drivers::engine());

@@ -3,8 +3,8 @@
 //!
 //! Who uses these keys takes a failure to seal or to mask for impossible, and panics (quinn does).
 //! So a packet that the engine did not seal leaves as noise, and a header that it has no mask for
-//! gets one that nobody can predict (see [`random_fallback`]): at either end the packet then fails to open,
-//! and is dropped like one that the network damaged.
+//! gets one that nobody can predict (see [`random_fallback`]): at either end the packet then fails
+//! to open, and is dropped like one that the network damaged.
 
 use crate::aead::Cipher;
 use crate::limits::{

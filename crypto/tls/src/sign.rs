@@ -59,8 +59,8 @@ const TYPES: &[Type] = &[
 ];
 
 impl Type {
-    /// Whether it is that of a SubjectPublicKeyInfo, which begins with its AlgorithmIdentifier: before
-    /// the latter's content are two tags and their lengths, 4 bytes or up to 3 more.
+    /// Whether it is that of a SubjectPublicKeyInfo, which begins with its AlgorithmIdentifier:
+    /// before the latter's content are two tags and their lengths, 4 bytes or up to 3 more.
     fn is_of(&self, public_key: &[u8]) -> bool {
         let identifier = self.public_key.as_ref();
         public_key.windows(identifier.len()).take(8).any(|it| it == identifier)
@@ -101,8 +101,8 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The key that a driver of the engine holds under this name, for those schemes that it may be used for
-/// there. Its type is that of the certificate's.
+/// The key that a driver of the engine holds under this name, for those schemes that it may be used
+/// for there. Its type is that of the certificate's.
 pub(crate) fn held(
     engine: &Engine,
     name: &str,

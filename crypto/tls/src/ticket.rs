@@ -3,8 +3,8 @@
 //!
 //! A ticket is the key's name (16 bytes), a counter (8 bytes), then ciphertext and tag under
 //! AES-256-GCM. The key is made when the server starts and after that every
-//! [`TICKET_KEY_SECONDS`]; it is never written anywhere. A key's nonces are its own counter, so none
-//! repeats.
+//! [`TICKET_KEY_SECONDS`]; it is never written anywhere. A key's nonces are its own counter, so
+//! none repeats.
 
 use crate::limits::TICKET_KEY_SECONDS;
 use keyway_engine::{Algorithm, Engine, Error, Key, NONCE_BYTES, Parameters, Session};

@@ -1,5 +1,5 @@
-//! What a certificate and a revocation list say (RFC 5280). `x509-parser` reads them; here is what the
-//! directory and its server want to know of them. Nothing is verified here.
+//! What a certificate and a revocation list say (RFC 5280). `x509-parser` reads them; here is what
+//! the directory and its server want to know of them. Nothing is verified here.
 
 use crate::error::DecodeError;
 use std::fmt::{self, Write};
@@ -85,8 +85,8 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// The subject of a certificate in DER as an RFC 4514 string with attribute types as OIDs; empty if it
-/// has none.
+/// The subject of a certificate in DER as an RFC 4514 string with attribute types as OIDs; empty if
+/// it has none.
 ///
 /// # Errors
 /// If it is no certificate, or a name in it is no text.

@@ -65,7 +65,7 @@ fn ensure(core: &Core, write: &mut Write<'_>, add: &Add) -> Result<()> {
 impl Core {
     /// Whom the server's own changes are made by.
     pub fn own_subject() -> Subject {
-        Subject::Administrator { dn: ADMINISTRATOR_DN.into(), id: EntryId::ROOT }
+        Subject::administrator(ADMINISTRATOR_DN, EntryId::ROOT)
     }
 
     fn own_add(&self, dn: &str, attributes: &[(&str, &[&str])]) -> Result<Add> {

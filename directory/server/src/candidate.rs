@@ -1,7 +1,11 @@
 //! An entry that is looked at: one from the store, or one made up (root DSE, subschema, an entry
 //! while it is changed).
 
+use crate::access::Memo;
+use crate::directory::Core;
 use crate::failure::Result;
+use crate::integrity::{Groups, MemberOf, Membership};
+use crate::names::Name;
 use crate::operational::{Computed, SUBSCHEMA_DN};
 use crate::schema::Attributes;
 use keyway_store::{EntryId, EntryRef, Names, Values, View};
@@ -16,28 +20,71 @@ enum Body<'t> {
 
 /// An entry with all that can be asked of it.
 pub struct Candidate<'t, 'n> {
+    core: &'n Core,
     id: EntryId,
     body: Body<'t>,
     /// The tree it is in; made up entries have no place in it.
     tree: Option<(View<'t>, &'n RefCell<Names>)>,
     dn: OnceCell<String>,
+    /// The groups that `memberOf` shows.
+    groups: OnceCell<Groups>,
+    memo: Memo,
 }
 
 impl<'t, 'n> Candidate<'t, 'n> {
     /// An entry of the store.
-    pub fn stored(
+    pub(crate) fn stored(
+        core: &'n Core,
         id: EntryId,
         entry: EntryRef<'t>,
         view: View<'t>,
         names: &'n RefCell<Names>,
     ) -> Self {
-        Candidate { id, body: Body::Stored(entry), tree: Some((view, names)), dn: OnceCell::new() }
+        Candidate {
+            core,
+            id,
+            body: Body::Stored(entry),
+            tree: Some((view, names)),
+            dn: OnceCell::new(),
+            groups: OnceCell::new(),
+            memo: Memo::default(),
+        }
     }
 
     /// An entry that is in no tree and has nothing that is worked out.
-    pub fn made(dn: &str, attributes: &'t Attributes) -> Self {
-        let dn = OnceCell::from(dn.to_owned());
-        Candidate { id: EntryId::ROOT, body: Body::Made(attributes), tree: None, dn }
+    pub(crate) fn made(core: &'n Core, dn: &str, attributes: &'t Attributes) -> Self {
+        Candidate {
+            core,
+            id: EntryId::ROOT,
+            body: Body::Made(attributes),
+            tree: None,
+            dn: OnceCell::from(dn.to_owned()),
+            groups: OnceCell::new(),
+            memo: Memo::default(),
+        }
+    }
+
+    /// The directory that it is looked at in.
+    pub(crate) fn core(&self) -> &'n Core {
+        self.core
+    }
+
+    /// The state of the tree that it is in.
+    pub(crate) fn tree(&self) -> Option<View<'t>> {
+        self.tree.map(|(view, _)| view)
+    }
+
+    /// Which access rules hold for it, as far as that was asked.
+    pub(crate) fn memo(&self) -> &Memo {
+        &self.memo
+    }
+
+    /// The entry above, if it is in the tree.
+    pub(crate) fn parent(&self) -> Option<EntryId> {
+        match self.body {
+            Body::Stored(entry) => Some(entry.parent()),
+            Body::Made(_) => None,
+        }
     }
 
     /// Its number; [`EntryId::ROOT`] if it is made up.
@@ -70,13 +117,84 @@ impl<'t, 'n> Candidate<'t, 'n> {
         Ok(self.dn.get_or_init(|| dn))
     }
 
-    /// The value of an attribute that is worked out; made up entries have none.
+    /// Whether it is in a group, or in a group that is in it; `None` where that cannot be told, as
+    /// of a group that is not there.
     ///
     /// # Errors
     /// The store's.
-    pub fn computed(&self, which: Computed) -> Result<Option<Vec<u8>>> {
-        let Some((view, _)) = self.tree else { return Ok(None) };
+    pub(crate) fn is_in_group(&self, group: &Name) -> Result<Option<bool>> {
+        let Some(membership) = self.membership(true) else { return Ok(None) };
+        match self.core.entry_named(membership.view, group)? {
+            Some(group) => membership.is_in(self.dn()?, group),
+            None => Ok(None),
+        }
+    }
+
+    fn membership(&self, nested: bool) -> Option<Membership<'_>> {
+        let (view, names) = self.tree?;
+        Some(Membership { core: self.core, view, names, nested })
+    }
+
+    /// The groups that `memberOf` shows.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn groups(&self) -> Result<&Groups> {
+        if let Some(groups) = self.groups.get() {
+            return Ok(groups);
+        }
+        let shown = self.core.integrity.member_of;
+        let membership = self.membership(shown == MemberOf::Nested);
+        let groups = match (&self.body, membership) {
+            (Body::Stored(entry), Some(membership)) if shown != MemberOf::Off => {
+                membership.groups_of_entry(self.dn()?, entry)?
+            }
+            _ => Groups::default(),
+        };
+        Ok(self.groups.get_or_init(|| groups))
+    }
+
+    /// Whether `memberOf` shows this group.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn shows_group(&self, group: EntryId) -> Result<bool> {
+        let shown = self.core.integrity.member_of;
+        if shown == MemberOf::Off {
+            return Ok(false);
+        }
+        // That it is named by the group is found at once; the groups of its groups take longer.
+        if self.groups.get().is_none()
+            && let (Body::Stored(entry), Some(membership)) = (&self.body, self.membership(false))
+            && membership.is_named_by(group, self.dn()?, Some(entry))?
+        {
+            return Ok(true);
+        }
+        Ok(self.groups()?.contain(group))
+    }
+
+    /// How many groups were looked up to answer for it.
+    pub(crate) fn groups_looked_up(&self) -> usize {
+        self.groups.get().map_or(0, |groups| groups.ids.len())
+    }
+
+    fn member_of(&self, view: View<'t>, names: &RefCell<Names>) -> Result<Vec<Vec<u8>>> {
+        let mut values = Vec::new();
+        for group in &self.groups()?.ids {
+            let dn = view.dn(*group, &mut names.borrow_mut())?;
+            values.extend(dn.map(String::into_bytes));
+        }
+        Ok(values)
+    }
+
+    /// The values of an attribute that is worked out; made up entries have none.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn computed(&self, which: Computed) -> Result<Vec<Vec<u8>>> {
+        let Some((view, names)) = self.tree else { return Ok(Vec::new()) };
         let value = match which {
+            Computed::MemberOf => return self.member_of(view, names),
             Computed::EntryDn => self.dn()?.to_owned(),
             Computed::HasSubordinates => {
                 let has = view.child_count(self.id)? > 0;
@@ -85,7 +203,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
             Computed::NumSubordinates => view.child_count(self.id)?.to_string(),
             Computed::SubschemaSubentry => SUBSCHEMA_DN.to_owned(),
         };
-        Ok(Some(value.into_bytes()))
+        Ok(vec![value.into_bytes()])
     }
 }
 

@@ -28,17 +28,19 @@ impl Directory {
         announced: Announced,
     ) -> Result<bool> {
         let core = &*self.core;
+        self.refresh(subject)?;
         let compare = Compare { core, subject, request, controls };
         let name = Name::parse(&core.schema, request.dn)?;
         let contexts = core.contexts();
         match names::place(&contexts, &name) {
             Place::Root => {
                 let attributes = core.root_dse(&contexts, announced);
-                compare.with(access::Place::RootDse, &Candidate::made("", &attributes))
+                compare.with(access::Place::RootDse, &Candidate::made(core, "", &attributes))
             }
             Place::Subschema => {
                 let attributes = core.subschema();
-                let candidate = Candidate::made(crate::operational::SUBSCHEMA_DN, &attributes);
+                let candidate =
+                    Candidate::made(core, crate::operational::SUBSCHEMA_DN, &attributes);
                 compare.with(access::Place::Subschema, &candidate)
             }
             Place::Outside => {
@@ -55,7 +57,7 @@ impl Directory {
                 let id = locate(&core.schema, &contexts, view, &name, how)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
                 core.with_names(|names| {
-                    let candidate = Candidate::stored(id, entry, view, names);
+                    let candidate = Candidate::stored(core, id, entry, view, names);
                     compare.with(context.place(), &candidate)
                 })
             }
@@ -73,7 +75,7 @@ struct Compare<'a> {
 impl Compare<'_> {
     /// Refuses a subject that may not compare anything there, before he learns what is there.
     fn may_anywhere(&self, place: access::Place) -> Result<()> {
-        if self.core.access.view(self.subject, place).may_anywhere(Rights::COMPARE) {
+        if self.core.permissions(self.subject, place).may_anywhere(Rights::COMPARE) {
             return Ok(());
         }
         Err(Failure::denied("compare here"))
@@ -83,12 +85,12 @@ impl Compare<'_> {
         let CompareRequest { attribute, value, .. } = *self.request;
         let schema = &self.core.schema;
         let description = write::describe(schema, attribute)?;
-        let rights = self.core.access.view(self.subject, place);
+        let rights = self.core.permissions(self.subject, place);
         if let Some(assertion) = &self.controls.assertion {
             let evaluator = Evaluator::search(schema, &rights);
             write::asserted(evaluator.matches(&Matcher::new(schema, assertion), entry)?)?;
         }
-        if !rights.may(Rights::COMPARE, description.attribute.name(), entry.id()) {
+        if !rights.may(Rights::COMPARE, description.attribute.name(), entry)? {
             return Err(Failure::denied(format_args!("compare attribute {attribute}")));
         }
         if description.attribute.equality().is_none() {

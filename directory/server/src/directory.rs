@@ -1,8 +1,10 @@
 //! The directory: a store, and what its entries mean.
 
-use crate::access::{self, Access, Rights, Subject, View};
+use crate::access::{self, Access, Rights, Subject};
+use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
 use crate::index::Indexes;
+use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::locate::Standing;
 use crate::log::Log;
@@ -44,6 +46,7 @@ pub struct Directory {
 pub(crate) struct Core {
     pub schema: Schema,
     pub access: Access,
+    pub integrity: Integrity,
     pub indexes: Indexes,
     pub passwords: Passwords,
     pub upgrade_passwords: AtomicBool,
@@ -130,9 +133,39 @@ impl Directory {
     /// # Errors
     /// Who is at fault and why.
     pub fn open(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
+        let directory = Directory::make(store, settings, engine)?;
+        directory.reindex()?;
+        Ok(directory)
+    }
+
+    /// The same for a store that is only read: somebody else may have it open.
+    ///
+    /// # Errors
+    /// As [`Directory::open`], and [`OpenError::Settings`] if the store would have to be indexed
+    /// anew.
+    pub fn open_to_read(
+        store: Store,
+        settings: &Settings,
+        engine: Engine,
+    ) -> Result<Self, OpenError> {
+        let directory = Directory::make(store, settings, engine)?;
+        match directory.is_indexed()? {
+            true => Ok(directory),
+            false => Err(OpenError::Settings(
+                "[indexes], [groups] or [integrity] want other indexes than the store has; they \
+                 are made at the server's next start"
+                    .into(),
+            )),
+        }
+    }
+
+    fn make(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
         let schema = Schema::standard().map_err(OpenError::Schema)?;
-        let access = Access::new(&settings.rules, &schema).map_err(unknown_attribute)?;
-        let indexes = Indexes::new(&settings.indexes, &schema).map_err(OpenError::Settings)?;
+        let access = Access::new(&settings.rules, &schema).map_err(OpenError::Settings)?;
+        let integrity =
+            Integrity::new(&settings.integrity, &schema).map_err(OpenError::Settings)?;
+        let indexed = integrity.indexed(&schema, &settings.indexes);
+        let indexes = Indexes::new(&indexed, &schema).map_err(OpenError::Settings)?;
         let contexts = load_contexts(&store, &schema)?;
         let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
         let passwords = Passwords::new(engine.clone(), settings.password_cost);
@@ -158,23 +191,22 @@ impl Directory {
             administrator,
             schema,
             access,
+            integrity,
             indexes,
             engine,
         };
-        let directory = Directory { store, core: Arc::new(core) };
-        directory.reindex()?;
-        Ok(directory)
+        Ok(Directory { store, core: Arc::new(core) })
     }
 
-    /// Takes what can change while it is open from other settings: access rules, limits of searches,
-    /// and how passwords are stored. Indexes stay as they are.
+    /// Takes what can change while it is open from other settings: access rules, limits of
+    /// searches, and how passwords are stored. Indexes stay as they are.
     ///
     /// # Errors
     /// [`OpenError::Settings`]; then nothing changes.
     pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
         let core = &*self.core;
         self.check_pepper(settings)?;
-        core.access.replace(&settings.rules, &core.schema).map_err(unknown_attribute)?;
+        core.access.replace(&settings.rules, &core.schema).map_err(OpenError::Settings)?;
         set_policy(&core.passwords, settings);
         core.policies.set(settings.password_policy.as_deref(), settings.password_min_length);
         core.upgrade_passwords.store(settings.password_upgrade, Ordering::Relaxed);
@@ -183,8 +215,9 @@ impl Directory {
         Ok(())
     }
 
-    /// Whether the engine holds the key that new passwords are to be peppered with, if there is one.
-    /// What needs no such password can be done without it, so that [`Directory::open`] does not ask.
+    /// Whether the engine holds the key that new passwords are to be peppered with, if there is
+    /// one. What needs no such password can be done without it, so that [`Directory::open`] does
+    /// not ask.
     ///
     /// # Errors
     /// [`OpenError::Settings`] if it does not.
@@ -293,7 +326,7 @@ impl Directory {
         loop {
             let written = pending.written();
             let found = self.stored_credentials(name)?.map(|mut found| {
-                if let Subject::User { id, .. } = found.subject {
+                if let (false, Some(id)) = (found.subject.is_administrator(), found.subject.id()) {
                     found.account = pending.apply(&found.policy, id, found.account);
                 }
                 found
@@ -338,8 +371,8 @@ impl Directory {
         let dn = core.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
         let passwords = entry.values(USER_PASSWORD).map(<[u8]>::to_vec).collect();
         let subject = match name.canonical() == core.administrator {
-            true => Subject::Administrator { dn: dn.as_str().into(), id },
-            false => Subject::User { dn: dn.as_str().into(), id },
+            true => Subject::administrator(&dn, id),
+            false => Subject::user(&dn, id),
         };
         // No policy is the server's own entries': whoever mends things has to get in.
         let (policy, account) = match context.is_system {
@@ -365,13 +398,29 @@ impl Directory {
         let Place::Inside { context, below } = names::place(&contexts, &name) else {
             return Err(denied());
         };
-        let view = core.access.view(subject, context.place());
-        if !view.may_anywhere(Rights::WRITE) {
+        self.refresh(subject)?;
+        let rights = core.permissions(subject, context.place());
+        if !rights.may_anywhere(Rights::WRITE | Rights::RESET) {
             return Err(denied());
         }
         let read = self.store.read()?;
-        let id = names::resolve(read.view(), context, &name, below)?;
-        if view.may(Rights::WRITE, USER_PASSWORD, id) { Ok(()) } else { Err(denied()) }
+        let view = read.view();
+        let id = names::resolve(view, context, &name, below)?;
+        let entry = view.entry(id)?.ok_or_else(denied)?;
+        core.with_names(|names| {
+            let candidate = Candidate::stored(core, id, entry, view, names);
+            let may = rights.may(Rights::WRITE, USER_PASSWORD, &candidate)?
+                || rights.may(Rights::RESET, USER_PASSWORD, &candidate)?;
+            if may { Ok(()) } else { Err(denied()) }
+        })
+    }
+
+    /// Looks up again what access rules say of a subject, if they or a group have changed.
+    pub(crate) fn refresh(&self, subject: &Subject) -> Result<()> {
+        if self.core.access.is_fresh(subject) {
+            return Ok(());
+        }
+        self.core.look_up(subject, self.store.read()?.view())
     }
 }
 
@@ -412,11 +461,6 @@ impl Core {
         result
     }
 
-    /// What a subject may do in a context.
-    pub fn view(&self, subject: &Subject, context: &NamingContext) -> View {
-        self.access.view(subject, context.place())
-    }
-
     /// Whether a name is one of those that the server itself needs.
     pub fn is_own(&self, name: &Name) -> bool {
         let canonical = name.canonical();
@@ -429,10 +473,6 @@ impl NamingContext {
     pub fn place(&self) -> access::Place {
         if self.is_system { access::Place::System } else { access::Place::Data }
     }
-}
-
-fn unknown_attribute(name: String) -> OpenError {
-    OpenError::Settings(format!("an access rule names attribute {name}, which is not known"))
 }
 
 /// The contexts that a store holds; the server's own is always the first.

@@ -1,13 +1,17 @@
 //! Whether an entry matches a filter: three-valued, as X.511 and RFC 4511 § 4.5.1.7 have it.
 
-use crate::access::{Rights, View};
+use crate::access::{Rights, View as Permissions};
 use crate::candidate::Candidate;
+use crate::directory::Core;
 use crate::failure::Result;
 use crate::filter::{Item, ItemScope, Matcher, Test};
+use crate::names::Name;
+use crate::operational::Computed;
 use crate::schema::{Schema, base, fits, has_options};
 use keyway_codec::dn::Dn;
+use keyway_store::{EntryId, View};
 use memchr::memmem;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// What a filter says of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,24 +48,29 @@ pub struct Evaluator<'a> {
     /// The schema.
     pub schema: &'a Schema,
     /// The subject's rights.
-    pub view: &'a View,
+    pub view: &'a Permissions,
     /// Which of them is needed.
     pub right: Rights,
     work: Cell<usize>,
+    /// The group that was asked for last.
+    group: RefCell<Option<(Vec<u8>, Option<EntryId>)>>,
 }
+
+/// What it counts to ask for an entry's groups.
+const MEMBER_OF_WORK: usize = 8;
 
 /// Bytes of a value that count as one more piece of work.
 const WORK_BYTES: usize = 64;
 
 impl<'a> Evaluator<'a> {
     /// For filters, which need the right to search.
-    pub fn search(schema: &'a Schema, view: &'a View) -> Self {
+    pub fn search(schema: &'a Schema, view: &'a Permissions) -> Self {
         Evaluator::new(schema, view, Rights::SEARCH)
     }
 
     /// For what needs this right.
-    pub fn new(schema: &'a Schema, view: &'a View, right: Rights) -> Self {
-        Evaluator { schema, view, right, work: Cell::new(0) }
+    pub fn new(schema: &'a Schema, view: &'a Permissions, right: Rights) -> Self {
+        Evaluator { schema, view, right, work: Cell::new(0), group: RefCell::default() }
     }
 
     /// Work done so far: tests put to entries and to their values, long values counting as more.
@@ -107,7 +116,7 @@ impl<'a> Evaluator<'a> {
     fn item(&self, item: &Item, entry: &Candidate<'_, '_>) -> Result<Truth> {
         self.worked(1);
         let mut found = match &item.scope {
-            ItemScope::Type { name, .. } if !self.may(name, entry) => return Ok(Truth::Undefined),
+            ItemScope::Type { name, .. } if !self.may(name, entry)? => return Ok(Truth::Undefined),
             _ => Truth::False,
         };
         for (stored, values) in entry.attributes() {
@@ -115,7 +124,7 @@ impl<'a> Evaluator<'a> {
             if !item.looks_at(self.schema, name) || !has_options(stored, &item.options) {
                 continue;
             }
-            found = found.or(match self.may(name, entry) {
+            found = found.or(match self.may(name, entry)? {
                 true => self.test(&item.test, values),
                 false => Truth::Undefined,
             });
@@ -125,8 +134,7 @@ impl<'a> Evaluator<'a> {
         }
         if let ItemScope::Type { computed, .. } = &item.scope {
             for which in computed {
-                let value = entry.computed(*which)?;
-                found = found.or(self.test(&item.test, value.iter().map(Vec::as_slice)));
+                found = found.or(self.computed(*which, &item.test, entry)?);
             }
         }
         if item.dn_attributes {
@@ -135,8 +143,40 @@ impl<'a> Evaluator<'a> {
         Ok(found)
     }
 
-    fn may(&self, name: &str, entry: &Candidate<'_, '_>) -> bool {
-        self.view.may(self.right, name, entry.id())
+    fn may(&self, name: &str, entry: &Candidate<'_, '_>) -> Result<bool> {
+        self.view.may(self.right, name, entry)
+    }
+
+    fn computed(&self, which: Computed, test: &Test, entry: &Candidate<'_, '_>) -> Result<Truth> {
+        if let (Computed::MemberOf, Test::Equal { given, .. }, Some(tree)) =
+            (which, test, entry.tree())
+        {
+            let is_in = match self.group(given, entry.core(), tree)? {
+                Some(group) => entry.shows_group(group)?,
+                None => false,
+            };
+            self.worked(MEMBER_OF_WORK + entry.groups_looked_up());
+            return Ok(if is_in { Truth::True } else { Truth::False });
+        }
+        let values = entry.computed(which)?;
+        self.worked(values.len());
+        Ok(self.test(test, values.iter().map(Vec::as_slice)))
+    }
+
+    /// The entry of a group's name, looked up once.
+    fn group(&self, dn: &[u8], core: &Core, tree: View<'_>) -> Result<Option<EntryId>> {
+        if let Some((known, id)) = &*self.group.borrow()
+            && known == dn
+        {
+            return Ok(*id);
+        }
+        let name = std::str::from_utf8(dn).ok().and_then(|dn| Name::parse(&core.schema, dn).ok());
+        let id = match name {
+            Some(name) => core.entry_named(tree, &name)?,
+            None => None,
+        };
+        *self.group.borrow_mut() = Some((dn.to_vec(), id));
+        Ok(id)
     }
 
     /// Whether one of these values passes.
@@ -189,7 +229,7 @@ impl<'a> Evaluator<'a> {
             if !item.looks_at(self.schema, attribute.name()) || !item.options.is_empty() {
                 continue;
             }
-            found = found.or(match self.may(attribute.name(), entry) {
+            found = found.or(match self.may(attribute.name(), entry)? {
                 true => self.value(&item.test, &ava.value),
                 false => Truth::Undefined,
             });

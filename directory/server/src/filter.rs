@@ -118,6 +118,18 @@ impl Matcher {
     }
 }
 
+impl Matcher {
+    /// Whether a part of it could not be understood.
+    pub fn has_undefined(&self) -> bool {
+        match self {
+            Matcher::And(terms) | Matcher::Or(terms) => terms.iter().any(Matcher::has_undefined),
+            Matcher::Not(term) => term.has_undefined(),
+            Matcher::Item(_) => false,
+            Matcher::Undefined => true,
+        }
+    }
+}
+
 /// A test of one attribute, or `None` if it is undefined.
 fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
     let (description, test) = match filter {

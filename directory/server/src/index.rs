@@ -238,6 +238,12 @@ impl Indexes {
         Some(KeyRange::prefix(EQUALITY, &[attribute.as_bytes(), initial]))
     }
 
+    /// The lists of all entries that have a value of the attribute.
+    pub fn all(&self, attribute: &str) -> Option<KeyRange> {
+        self.indexes.get(attribute)?.equality?;
+        Some(KeyRange::all(EQUALITY, &[attribute.as_bytes()]))
+    }
+
     /// The list of entries that have the attribute.
     pub fn presence(&self, attribute: &str) -> Option<Key> {
         self.indexes.get(attribute)?.presence.then(|| presence_key(attribute))
@@ -263,13 +269,26 @@ impl Indexes {
 fn without(these: &Attributes, those: &Attributes) -> Attributes {
     let rest = these.iter().filter_map(|(name, values)| {
         let other = those.iter().find(|(other, _)| other == name);
-        let other: HashSet<&[u8]> =
-            other.into_iter().flat_map(|(_, values)| values).map(Vec::as_slice).collect();
-        let mut rest = values.clone();
-        rest.retain(|value| !other.contains(value.as_slice()));
+        let other = other.map_or(&[][..], |(_, values)| values);
+        let (values, other) = middles(values, other);
+        let other: HashSet<&[u8]> = other.iter().map(Vec::as_slice).collect();
+        let rest = values.iter().filter(|value| !other.contains(value.as_slice()));
+        let rest: Vec<Vec<u8>> = rest.cloned().collect();
         (!rest.is_empty()).then(|| (name.clone(), rest))
     });
     rest.collect()
+}
+
+/// What is left of two lists without what both begin and end with: of thousands of values mostly one
+/// changes, and the others need not be hashed.
+fn middles<'v>(one: &'v [Vec<u8>], other: &'v [Vec<u8>]) -> (&'v [Vec<u8>], &'v [Vec<u8>]) {
+    let alike = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let (one, other) = (one.get(alike..), other.get(alike..));
+    let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    let alike = pairs.take_while(|(a, b)| a == b).count();
+    let middle = |all: &'v [Vec<u8>]| all.get(..all.len() - alike).unwrap_or_default();
+    (middle(one), middle(other))
 }
 
 fn index(setting: &IndexSetting, attribute: &AttributeType) -> Result<Index, String> {

@@ -26,6 +26,7 @@ mod evaluate;
 mod failure;
 mod filter;
 mod index;
+mod integrity;
 pub mod limits;
 mod locate;
 pub mod log;
@@ -47,12 +48,13 @@ mod tests;
 pub use access::Subject;
 pub use admission::{Attempt, Standing};
 pub use bulk::{
-    ExportError, ImportError, ImportOptions, ImportReport, Lost, Progress, RecordError, Salvaged,
-    Unfinished, salvage,
+    ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Progress,
+    RecordError, Salvaged, Unfinished, salvage,
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;
 pub use index::IndexSetting;
+pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use search::{Search, Step};
 pub use settings::{Announced, Settings};
 pub use write::WriteDone;

@@ -42,7 +42,7 @@ pub const ALIAS_STEPS_MAX: usize = 16;
 pub const ALIASES_MAX: usize = 256;
 
 /// Search continuation references that one search returns.
-pub const REFERENCES_MAX: usize = 1_000;
+pub const CONTINUATIONS_MAX: usize = 1_000;
 
 /// Candidates between two looks at the clock.
 pub const CLOCK_CANDIDATES: usize = 64;
@@ -65,6 +65,28 @@ pub const IMPORT_GROUP_RECORDS_MAX: usize = 1_000;
 /// Passwords that are hashed for one commit of an import: some seconds of work, so that it is seen
 /// how far it is.
 pub const IMPORT_GROUP_PASSWORDS_MAX: u64 = 256;
+
+/// Rules of access control.
+pub const ACCESS_RULES_MAX: usize = 512;
+
+/// Groups that one entry is found to be in, those in which its groups are included.
+pub const MEMBERSHIPS_MAX: usize = 1_024;
+
+/// Members of a group that a filter on `memberOf` turns into candidates; of a larger one the scope
+/// is walked.
+pub const MEMBER_IDS_MAX: usize = 128 << 10;
+
+/// Values that name an entry which is deleted or renamed, or one below it, and follow it.
+pub const REFERENCES_MAX: usize = 256 << 10;
+
+/// Numbers that are looked at to find one that is free.
+pub const NUMBERS_TRIED_MAX: usize = 1 << 20;
+
+/// Values of `memberOf` in an import that are compared with the groups; the rest are counted.
+pub const CLAIMS_MAX: usize = 1 << 20;
+
+/// Of those, the ones without such a group that are told one by one.
+pub const DISAGREEMENTS_KEPT_MAX: usize = 100;
 
 /// Schemes of passwords that an import tells one by one.
 pub const IMPORT_SCHEMES_MAX: usize = 32;

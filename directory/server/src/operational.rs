@@ -22,11 +22,13 @@ pub const HAS_SUBORDINATES: &str = "hasSubordinates";
 pub const NUM_SUBORDINATES: &str = "numSubordinates";
 /// Where the schema is. Worked out.
 pub const SUBSCHEMA_SUBENTRY: &str = "subschemaSubentry";
+/// The groups that the entry is in. Worked out.
+pub const MEMBER_OF: &str = "memberOf";
 
 /// The name of the one subschema entry.
 pub const SUBSCHEMA_DN: &str = "cn=schema";
 
-/// An attribute that is worked out from where an entry is.
+/// An attribute that is worked out from where an entry is, or from others that name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Computed {
     /// [`ENTRY_DN`].
@@ -37,15 +39,18 @@ pub enum Computed {
     NumSubordinates,
     /// [`SUBSCHEMA_SUBENTRY`].
     SubschemaSubentry,
+    /// [`MEMBER_OF`].
+    MemberOf,
 }
 
 impl Computed {
     /// All of them.
-    pub const ALL: [Computed; 4] = [
+    pub const ALL: [Computed; 5] = [
         Computed::EntryDn,
         Computed::HasSubordinates,
         Computed::NumSubordinates,
         Computed::SubschemaSubentry,
+        Computed::MemberOf,
     ];
 
     /// Its canonical name.
@@ -55,6 +60,7 @@ impl Computed {
             Computed::HasSubordinates => HAS_SUBORDINATES,
             Computed::NumSubordinates => NUM_SUBORDINATES,
             Computed::SubschemaSubentry => SUBSCHEMA_SUBENTRY,
+            Computed::MemberOf => MEMBER_OF,
         }
     }
 

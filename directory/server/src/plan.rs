@@ -4,13 +4,19 @@
 //! to the filter itself. Lists are counted only as far as it takes to find a short one, and none
 //! is copied: a list that is long is walked a step at a time.
 
+use crate::directory::Core;
 use crate::failure::Result;
 use crate::filter::{Item, ItemScope, Matcher, Test};
 use crate::index::Indexes;
-use crate::limits::{ALTERNATIVES_MAX, COUNT_MAX, COUNT_MIN, RANGE_IDS_MAX, UNION_LISTS_MAX};
+use crate::integrity::MemberOf;
+use crate::limits::{
+    ALTERNATIVES_MAX, COUNT_MAX, COUNT_MIN, MEMBER_IDS_MAX, RANGE_IDS_MAX, UNION_LISTS_MAX,
+};
+use crate::names::Name;
+use crate::operational::Computed;
 use keyway_codec::syntax::MatchingRule;
 use keyway_store::{EntryId, Key, KeyRange, Postings, View};
-use std::iter::Peekable;
+use std::iter::{Copied, Peekable};
 
 /// How many candidates are few: a list this short is taken without looking further.
 const FEW: usize = 8;
@@ -20,6 +26,8 @@ const FEW: usize = 8;
 struct Lookup {
     lists: Vec<Key>,
     ranges: Vec<KeyRange>,
+    /// Groups whose members they are; these are not looked up before all else.
+    groups: Vec<EntryId>,
 }
 
 /// Where candidates come from.
@@ -49,22 +57,22 @@ impl Source {
     ///
     /// # Errors
     /// The store's.
-    pub fn candidates<'t>(&self, view: View<'t>, after: EntryId) -> Result<Candidates<'t>> {
+    pub fn candidates<'t>(&'t self, view: View<'t>, after: EntryId) -> Result<Candidates<'t>> {
         let at = self.ids.partition_point(|id| *id <= after);
-        let ids = self.ids.get(at..).unwrap_or_default().to_vec();
+        let ids = self.ids.get(at..).unwrap_or_default();
         let lists = self
             .lists
             .iter()
             .map(|key| Ok(view.postings(key, after)?.peekable()))
             .collect::<Result<_>>()?;
-        Ok(Candidates { lists, ids: ids.into_iter().peekable() })
+        Ok(Candidates { lists, ids: ids.iter().copied().peekable() })
     }
 }
 
 /// Iterator over candidates, ascending.
 pub struct Candidates<'t> {
     lists: Vec<Peekable<Postings<'t>>>,
-    ids: Peekable<std::vec::IntoIter<EntryId>>,
+    ids: Peekable<Copied<std::slice::Iter<'t, EntryId>>>,
 }
 
 impl Iterator for Candidates<'_> {
@@ -100,14 +108,14 @@ impl Iterator for Candidates<'_> {
 /// # Errors
 /// The store's.
 pub fn plan(
+    core: &Core,
     view: View<'_>,
-    indexes: &Indexes,
     matcher: &Matcher,
     scope_lists: Vec<Key>,
     count_max: usize,
 ) -> Result<Source> {
-    let planner = Planner { view, indexes, count_max };
-    let scope = Lookup { lists: scope_lists, ranges: Vec::new() };
+    let planner = Planner { core, view, indexes: &core.indexes, count_max };
+    let scope = Lookup { lists: scope_lists, ..Lookup::default() };
     let mut alternatives = planner.alternatives(matcher)?;
     let chosen = match alternatives.is_empty() {
         true => None,
@@ -117,7 +125,7 @@ pub fn plan(
         }
     };
     if let Some(chosen) = chosen
-        && let Some(ids) = planner.collect(&chosen.ranges, RANGE_IDS_MAX)?
+        && let Some(ids) = planner.collect(&chosen)?
     {
         return Ok(Source { lists: chosen.lists, ids, is_scope: false });
     }
@@ -136,6 +144,7 @@ pub fn count_max(entries_max: u32) -> usize {
 const COUNT_ENTRY: usize = 64;
 
 struct Planner<'a> {
+    core: &'a Core,
     view: View<'a>,
     indexes: &'a Indexes,
     count_max: usize,
@@ -166,7 +175,9 @@ impl Planner<'_> {
                         return Ok(Vec::new());
                     };
                     united.add(best);
-                    if united.lists.len() + united.ranges.len() > UNION_LISTS_MAX {
+                    if united.lists.len() + united.ranges.len() + united.groups.len()
+                        > UNION_LISTS_MAX
+                    {
                         return Ok(Vec::new());
                     }
                 }
@@ -179,7 +190,14 @@ impl Planner<'_> {
         let ItemScope::Type { name, computed, equality, substrings, .. } = &item.scope else {
             return Vec::new();
         };
-        if item.dn_attributes || !computed.is_empty() {
+        if item.dn_attributes {
+            return Vec::new();
+        }
+        if let ([Computed::MemberOf], Test::Equal { given, .. }) = (computed.as_slice(), &item.test)
+        {
+            return self.members(given).into_iter().collect();
+        }
+        if !computed.is_empty() {
             return Vec::new();
         }
         // Keys are in the form of the type's own rules; that of the test may have another.
@@ -211,13 +229,27 @@ impl Planner<'_> {
                     let keys = self.indexes.containing(name, part, GRAMS_MAX);
                     lookups.extend(keys.into_iter().map(|key| Lookup {
                         lists: std::iter::once(key).chain(overlong.clone()).collect(),
-                        ranges: Vec::new(),
+                        ..Lookup::default()
                     }));
                 }
                 lookups
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The members of a group; nothing if there is no such group.
+    fn members(&self, group: &[u8]) -> Option<Lookup> {
+        if self.core.integrity.member_of == MemberOf::Off {
+            return Some(Lookup::default());
+        }
+        if !self.core.finds_members() {
+            return None;
+        }
+        let name = std::str::from_utf8(group).ok()?;
+        let name = Name::parse(&self.core.schema, name).ok()?;
+        let group = self.core.entry_named(self.view, &name).ok()?;
+        Some(Lookup { groups: group.into_iter().collect(), ..Lookup::default() })
     }
 
     /// The one with the fewest candidates, as far as counting to a bound can tell.
@@ -227,6 +259,8 @@ impl Planner<'_> {
         }
         let mut bound = FEW;
         let mut left = lookups;
+        // A group of thousands takes long to read, and another term may make that needless.
+        left.sort_by_key(|lookup| !lookup.groups.is_empty());
         loop {
             let mut best: Option<(usize, usize)> = None;
             for (position, lookup) in left.iter().enumerate() {
@@ -264,19 +298,32 @@ impl Planner<'_> {
                 None => return Ok(limit),
             }
         }
+        for group in &lookup.groups {
+            if count >= limit {
+                return Ok(limit);
+            }
+            count += self.core.member_count(self.view, *group)?;
+        }
         Ok(count.min(limit))
     }
 
-    /// The ids of all ranges, ascending; `None` if they are more than `max`.
-    fn collect(&self, ranges: &[KeyRange], max: usize) -> Result<Option<Vec<EntryId>>> {
+    /// The ids of all ranges and groups, ascending; `None` if they are too many.
+    fn collect(&self, lookup: &Lookup) -> Result<Option<Vec<EntryId>>> {
         let mut all = Vec::new();
-        for range in ranges {
-            match self.view.collect_range(range, max.saturating_sub(all.len()))? {
+        for range in &lookup.ranges {
+            match self.view.collect_range(range, RANGE_IDS_MAX.saturating_sub(all.len()))? {
                 Some(ids) => all.extend(ids),
                 None => return Ok(None),
             }
         }
-        if ranges.len() > 1 {
+        for group in &lookup.groups {
+            let max = MEMBER_IDS_MAX.saturating_sub(all.len());
+            match self.core.members(self.view, *group, max)? {
+                Some(ids) => all.extend(ids),
+                None => return Ok(None),
+            }
+        }
+        if lookup.ranges.len() > 1 || !lookup.groups.is_empty() {
             all.sort_unstable();
             all.dedup();
         }
@@ -289,15 +336,16 @@ const GRAMS_MAX: usize = 16;
 
 impl Lookup {
     fn list(key: Key) -> Lookup {
-        Lookup { lists: vec![key], ranges: Vec::new() }
+        Lookup { lists: vec![key], ..Lookup::default() }
     }
 
     fn range(range: KeyRange) -> Lookup {
-        Lookup { lists: Vec::new(), ranges: vec![range] }
+        Lookup { ranges: vec![range], ..Lookup::default() }
     }
 
     fn add(&mut self, other: Lookup) {
         self.lists.extend(other.lists);
         self.ranges.extend(other.ranges);
+        self.groups.extend(other.groups);
     }
 }

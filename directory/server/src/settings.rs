@@ -2,6 +2,7 @@
 
 use crate::access::Rule;
 use crate::index::IndexSetting;
+use crate::integrity::IntegritySetting;
 use crate::log::Log;
 use crate::password::{Argon2Cost, Scheme};
 use std::time::SystemTime;
@@ -13,6 +14,8 @@ pub struct Settings {
     pub rules: Vec<Rule>,
     /// Which attributes are indexed, and how.
     pub indexes: Vec<IndexSetting>,
+    /// How entries that speak of each other are kept in agreement.
+    pub integrity: IntegritySetting,
     /// Entries that one search returns to anybody but the administrator; 0 for no limit.
     pub search_entries_max: u32,
     /// Seconds that one search may take for anybody but the administrator; 0 for no limit.
@@ -50,6 +53,7 @@ impl Default for Settings {
         Settings {
             rules: Rule::defaults(),
             indexes: IndexSetting::defaults(),
+            integrity: IntegritySetting::default(),
             search_entries_max: 0,
             search_time_max_s: 3_600,
             password_cost: Argon2Cost::default(),

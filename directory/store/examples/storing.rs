@@ -1,8 +1,8 @@
 //! What the store does in a second: `cargo run --release -p keyway-store --example storing`.
 //!
-//! One line a figure. People in a two-level tree, each in 57 posting lists: 4 of the store's own, 10
-//! for equality, 6 for presence, the rest for substrings. The data lies below the folder given, or the present one: a file system in
-//! memory would make syncs free.
+//! One line a figure. People in a two-level tree, each in 57 posting lists: 4 of the store's own,
+//! 10 for equality, 6 for presence, the rest for substrings. The data lies below the folder given,
+//! or the present one: a file system in memory would make syncs free.
 
 use std::error::Error as StdError;
 use std::hint::black_box;

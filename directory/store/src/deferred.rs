@@ -1,8 +1,9 @@
-//! Postings of entries that were added in this change, put aside to be written in the order of their keys.
+//! Postings of entries that were added in this change, put aside to be written in the order of
+//! their keys.
 //!
-//! The entries of a change have many keys in common, parts of values above all: together they are one
-//! write for each key and not one for each entry, and those of neighbouring keys find their pages
-//! changed already.
+//! The entries of a change have many keys in common, parts of values above all: together they are
+//! one write for each key and not one for each entry, and those of neighbouring keys find their
+//! pages changed already.
 
 use std::collections::HashMap;
 

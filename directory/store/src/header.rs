@@ -95,8 +95,8 @@ pub(crate) fn check(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The names of the tables in the data file, in order: to tell whose it is before LMDB is let at it.
-/// `None` if it is no file of LMDB's, or has more tables than fit on a page.
+/// The names of the tables in the data file, in order: to tell whose it is before LMDB is let at
+/// it. `None` if it is no file of LMDB's, or has more tables than fit on a page.
 pub(crate) fn tables(path: &Path) -> io::Result<Option<Vec<Vec<u8>>>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

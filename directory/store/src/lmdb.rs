@@ -36,32 +36,48 @@ pub(crate) struct Tables {
 /// The table that says what the file is.
 pub(crate) const META: &str = "meta";
 
-/// Length of LMDB's lock file: a header of two cache lines and one for each reader. Where a system's
-/// mutexes are larger, LMDB makes the file longer within its last block.
+/// Length of LMDB's lock file: a header of two cache lines and one for each reader. Where a
+/// system's mutexes are larger, LMDB makes the file longer within its last block.
 pub(crate) const LOCK_BYTES: u64 = (2 + READERS_MAX as u64) * 64;
 
 /// All tables.
 pub(crate) const TABLES: [&str; 5] = [META, "entry", "tree", "posting", "children"];
 
+/// What an environment is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Commits that reach the disk before they are acknowledged.
+    Durable,
+    /// Commits that reach it some time.
+    Loading,
+    /// None.
+    Reading,
+}
+
 /// Opens the environment in `dir`, creating its files when there are none.
 ///
-/// The caller holds the store's lock file: no other process has these files open.
+/// The caller holds the store's lock file, so that no other process has these files open, or only
+/// reads.
 #[allow(unsafe_code)]
 pub(crate) fn open_environment(
     dir: &Path,
     map_bytes: usize,
-    sync: bool,
+    access: Access,
 ) -> Result<Environment, heed::Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(map_bytes).max_dbs(TABLES.len() as u32).max_readers(READERS_MAX);
-    if !sync {
-        // SAFETY: NO_SYNC weakens durability only. A store opened so carries a mark that refuses
-        // it until it was closed in good order.
-        unsafe { options.flags(heed::EnvFlags::NO_SYNC) };
-    }
+    let flags = match access {
+        Access::Durable => heed::EnvFlags::empty(),
+        Access::Loading => heed::EnvFlags::NO_SYNC,
+        Access::Reading => heed::EnvFlags::READ_ONLY,
+    };
+    // SAFETY: NO_SYNC weakens durability only. A store opened so carries a mark that refuses it
+    // until it was closed in good order. READ_ONLY lets nothing be written.
+    unsafe { options.flags(flags) };
     // SAFETY: the files are mapped, so nobody else may change them: the store's lock file keeps
     // other stores out, heed refuses a second environment in this process, and the folder's
-    // files are created for their owner alone. The heads and the tree of pages were checked (all
+    // files are created for their owner alone. Whoever only reads is beside the one store that
+    // writes, which through LMDB's own lock file leaves alone the pages that a reader sees. The heads and the tree of pages were checked (all
     // but the leaves of a large store), and the file is as long as they say, so that no page lies
     // beyond its end.
     unsafe { options.open(dir) }
@@ -94,6 +110,29 @@ pub(crate) fn open_tables(env: &Environment) -> Result<Tables, heed::Error> {
         })?;
     let [meta, entry, tree, posting, children] = tables.unwrap_commit();
     Ok(Tables { meta, entry, tree, posting, children })
+}
+
+/// Opens the tables of an environment that is only read; `None` if one is not there.
+pub(crate) fn find_tables(env: &Environment) -> Result<Option<Tables>, heed::Error> {
+    let txn = env.read_txn()?;
+    let tables: CommitOrAbort<[Option<Table<'static>>; 5], ()> =
+        env.open_databases_and_commit(txn, |opener, txn| {
+            let [a, b, c, d, e] = TABLES;
+            let open = |name, txn: &_| opener.open_database::<Bytes, Bytes>(txn, Some(name));
+            Ok::<_, heed::Error>(CommitOrAbort::Commit([
+                open(a, txn)?,
+                open(b, txn)?,
+                open(c, txn)?,
+                open(d, txn)?,
+                open(e, txn)?,
+            ]))
+        })?;
+    let [Some(meta), Some(entry), Some(tree), Some(posting), Some(children)] =
+        tables.unwrap_commit()
+    else {
+        return Ok(None);
+    };
+    Ok(Some(Tables { meta, entry, tree, posting, children }))
 }
 
 /// What an error of LMDB means for the caller; `what` says what was attempted.

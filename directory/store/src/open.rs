@@ -10,7 +10,7 @@ use heed::{CommitOrAbort, MdbError};
 
 use crate::disk::{self, DATA, LMDB_LOCK, LOCK, Mark, NAMES};
 use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
-use crate::lmdb::{self, Environment, Tables};
+use crate::lmdb::{self, Access, Environment, Tables};
 use crate::lock::Lock;
 use crate::shared::Shared;
 use crate::write::{META_FORMAT, META_INCARNATION};
@@ -31,7 +31,8 @@ pub struct Options {
     pub sync: bool,
     /// Jobs that may wait for the committer.
     pub queue_jobs_max: usize,
-    /// Whether this process locks all memory that it will use (`mlockall`): the map is left out then.
+    /// Whether this process locks all memory that it will use (`mlockall`): the map is left out
+    /// then.
     pub locked_memory: bool,
 }
 
@@ -63,7 +64,8 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     // fcntl), and the next tool that looks at the store would make its mutexes anew.
     disk::allocate(&dir.join(LMDB_LOCK), lmdb::LOCK_BYTES)
         .map_err(|e| OpenError::system("making room for the lock file", e))?;
-    let map = || open_environment(dir, options);
+    let access = if options.sync { Access::Durable } else { Access::Loading };
+    let map = || map_environment(dir, options, access);
     let (env, map_bytes) =
         if options.locked_memory { lmdb::beside_locked_memory(map)? } else { map()? };
     if !fresh {
@@ -77,11 +79,27 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     // Slots of readers that were killed would keep free pages from being used.
     env.clear_stale_readers().map_err(|e| refused("opening the store", e))?;
     let incarnation = incarnation(&env, &tables)?;
-    let shared = Shared::new(env, tables, map_bytes, incarnation, !options.sync, lock);
+    let shared = Shared::new(env, tables, map_bytes, incarnation, !options.sync, Some(lock));
     if !options.sync {
         disk::mark(dir, Mark::Loading)?;
     }
     Ok(shared)
+}
+
+/// Opens a store to read it only, whoever else has it open.
+///
+/// The data file is not looked at first: where somebody has it open he has done that.
+pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
+    survey(dir)?;
+    if disk::marked(dir)?.is_some() {
+        return Err(OpenError::Unfinished);
+    }
+    let (env, map_bytes) = map_environment(dir, options, Access::Reading)?;
+    check_format(&env)?;
+    let tables = lmdb::find_tables(&env).map_err(|e| refused("opening the tables", e))?;
+    let tables = tables.ok_or_else(|| OpenError::Damaged { what: "a table is missing".into() })?;
+    let incarnation = incarnation(&env, &tables)?;
+    Ok(Shared::new(env, tables, map_bytes, incarnation, false, None))
 }
 
 /// Creates the folder if it is missing, for its owner alone; its parent has to exist.
@@ -155,11 +173,15 @@ fn is_fresh(dir: &Path) -> Result<bool, OpenError> {
 }
 
 /// Maps as much as is wanted, or the largest half, quarter, … of it that the system grants.
-fn open_environment(dir: &Path, options: &Options) -> Result<(Environment, usize), OpenError> {
+fn map_environment(
+    dir: &Path,
+    options: &Options,
+    access: Access,
+) -> Result<(Environment, usize), OpenError> {
     const ALIGNMENT: usize = 1 << 20;
     let mut map_bytes = options.map_bytes_max.max(ALIGNMENT) / ALIGNMENT * ALIGNMENT;
     loop {
-        match lmdb::open_environment(dir, map_bytes, options.sync) {
+        match lmdb::open_environment(dir, map_bytes, access) {
             Ok(env) => return Ok((env, map_bytes)),
             Err(heed::Error::Io(error))
                 if error.kind() == io::ErrorKind::OutOfMemory && map_bytes / 2 >= MAP_BYTES_MIN =>

@@ -1,9 +1,9 @@
 //! The data file page by page, read without LMDB and without believing any of it.
 //!
 //! LMDB follows page numbers, counts and offsets without a look at them, and one that is spoilt can
-//! kill the process. Here they are compared with what they have to be: a page has its own number and
-//! is of the kind its place in the tree says, its rows lie within it and ascend, and no page is used
-//! twice. Values are not looked at; entries have checksums of their own.
+//! kill the process. Here they are compared with what they have to be: a page has its own number
+//! and is of the kind its place in the tree says, its rows lie within it and ascend, and no page is
+//! used twice. Values are not looked at; entries have checksums of their own.
 
 use std::fmt;
 use std::fs::File;

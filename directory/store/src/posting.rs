@@ -179,8 +179,8 @@ impl Lists {
         Ok(false)
     }
 
-    /// The identifiers of all keys in `range` and those of `aside`, ascending and each once; `None` if
-    /// the lists together hold more than `ids_max`.
+    /// The identifiers of all keys in `range` and those of `aside`, ascending and each once; `None`
+    /// if the lists together hold more than `ids_max`.
     pub(crate) fn collect_range(
         self,
         txn: &Txn<'_>,

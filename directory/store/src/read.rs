@@ -51,8 +51,8 @@ pub struct View<'t> {
     pub(crate) txn: &'t Txn<'t>,
     pub(crate) tables: &'t Tables,
     pub(crate) shared: &'t Shared,
-    /// In a change: the number of its present naming, which no other state has, and the postings that
-    /// it has put aside.
+    /// In a change: the number of its present naming, which no other state has, and the postings
+    /// that it has put aside.
     pending: Option<(u64, &'t Deferred)>,
 }
 

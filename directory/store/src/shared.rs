@@ -19,7 +19,8 @@ pub(crate) struct Shared {
     /// Commits do not sync; the folder carries the mark of a bulk load.
     loading: bool,
     failed: Mutex<Option<String>>,
-    _lock: Lock,
+    /// None where it is only read.
+    _lock: Option<Lock>,
 }
 
 impl Shared {
@@ -29,7 +30,7 @@ impl Shared {
         map_bytes: usize,
         incarnation: [u8; 16],
         loading: bool,
-        lock: Lock,
+        lock: Option<Lock>,
     ) -> Shared {
         let dir = env.path().to_owned();
         let failed = Mutex::new(None);

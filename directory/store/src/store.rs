@@ -43,6 +43,21 @@ impl Store {
         Ok(Store { inner: Arc::new(Inner { shared, queue, committer }) })
     }
 
+    /// Opens the store in `dir` to look at it, also while another process has it open. Changes are
+    /// refused with [`Error::Failed`].
+    ///
+    /// What is damaged can end this process, as LMDB believes what it reads: a store that nobody
+    /// has open is better opened with [`Store::open`], which looks first.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and if there is none.
+    pub fn open_to_read(dir: &Path, options: &Options) -> Result<Store, OpenError> {
+        let shared = Arc::new(open::open_to_read(dir, options)?);
+        // Nobody takes what is put into it.
+        let (queue, _) = sync_channel(1);
+        Ok(Store { inner: Arc::new(Inner { shared, queue, committer: Mutex::new(None) }) })
+    }
+
     /// Whether there is a store in `dir`, whatever state it is in. Changes nothing.
     pub fn is_at(dir: &Path) -> bool {
         open::is_ours(dir)

@@ -188,8 +188,9 @@ fn a_full_disk_loses_nothing_and_still_deletes() {
     assert_holds(&store, &expected);
 }
 
-/// Writing to a mapped page takes new blocks where a file system copies on write: with none left, the
-/// first reader would die by SIGBUS. To fill one takes up to a minute: `cargo xtask nightly` does.
+/// Writing to a mapped page takes new blocks where a file system copies on write: with none left,
+/// the first reader would die by SIGBUS. To fill one takes up to a minute: `cargo xtask nightly`
+/// does.
 #[test]
 fn a_full_btrfs_kills_nobody() {
     if env::var_os("KEYWAY_NIGHTLY").is_none() {

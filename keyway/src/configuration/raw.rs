@@ -23,7 +23,12 @@ pub struct Raw {
     pub limits: Limits,
     pub log: Log,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
-    pub access: Vec<Rule>,
+    pub groups: Groups,
+    pub integrity: Integrity,
+    pub access: Vec<Spanned<Rule>>,
+    /// The rules are the file's own, so that their places are places in it.
+    #[serde(skip)]
+    pub has_rules: bool,
 }
 
 /// `[cryptod]`
@@ -113,11 +118,63 @@ pub struct Log {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    pub who: Spanned<String>,
-    pub what: Spanned<String>,
+    pub who: Option<Spanned<String>>,
+    #[serde(default)]
+    pub dn: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub group: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub named_by: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub from: Vec<Spanned<String>>,
+    pub over: Option<Spanned<String>>,
+    pub what: Option<Spanned<String>>,
+    pub below: Option<Spanned<String>>,
+    pub scope: Option<Spanned<String>>,
+    pub filter: Option<Spanned<String>>,
+    #[serde(default)]
+    pub no_member_of: Vec<Spanned<String>>,
     pub rights: Vec<Spanned<String>>,
     pub attributes: Option<Vec<Spanned<String>>>,
     pub except: Option<Vec<Spanned<String>>>,
+}
+
+/// `[groups]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Groups {
+    pub members: Vec<Spanned<String>>,
+    pub member_of: Spanned<String>,
+}
+
+/// `[integrity]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Integrity {
+    pub references: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub unique: Vec<Unique>,
+    #[serde(default)]
+    pub allocate: Vec<Allocate>,
+}
+
+/// `[[integrity.unique]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unique {
+    pub attributes: Vec<Spanned<String>>,
+    pub below: Option<Spanned<String>>,
+}
+
+/// `[[integrity.allocate]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allocate {
+    pub attribute: Spanned<String>,
+    pub class: Spanned<String>,
+    pub from: Spanned<u64>,
+    pub to: Spanned<u64>,
+    pub magic: Option<Spanned<String>>,
 }
 
 impl Raw {
@@ -128,8 +185,9 @@ impl Raw {
     /// What is not TOML, of another type, or not known, with its place in the text.
     pub fn read(text: &str) -> Result<Raw, Error> {
         let mut file = DeTable::parse(text)?;
+        let has_rules = file.get_ref().contains_key("access");
         complete(file.get_mut(), DeTable::parse(DEFAULT)?.into_inner());
-        Raw::deserialize(Deserializer::from(file))
+        Ok(Raw { has_rules, ..Raw::deserialize(Deserializer::from(file))? })
     }
 }
 

@@ -148,8 +148,8 @@ pub struct Test {
 /// Compare drivers over sizes, as a table and as a picture
 ///
 /// Each cell is warmed up and then measured in seven short runs: their median, and by how much they
-/// lie apart without the fastest and the slowest, in percent of the median. Results are not checked;
-/// that is what keyway crypto test is for.
+/// lie apart without the fastest and the slowest, in percent of the median. Results are not
+/// checked; that is what keyway crypto test is for.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,5 +1,6 @@
 //! `keyway crypto`: the engine and its drivers, looked at from outside: what there is, whether it
-//! is right, how fast it is. The work is that of `keyway-cryptotest`; here are its flags and its words.
+//! is right, how fast it is. The work is that of `keyway-cryptotest`; here are its flags and its
+//! words.
 //!
 //! Each command makes an engine of its own. Results go to standard output; that nobody reads them
 //! any more is no failure. The first Ctrl-C ends the measuring and shows what there is by then.

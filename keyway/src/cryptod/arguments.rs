@@ -6,9 +6,10 @@ use std::path::PathBuf;
 /// Start the daemon that does cryptography for other processes, past the kernel
 ///
 /// A client connects to a Unix socket and is let in by the user, groups and program of its process.
-/// Then it shares memory with the daemon: requests and their answers go through rings in it, without a
-/// system call while both are awake. Requests of many clients that wait at the same time are done
-/// together. Each client gets its share of the time, and no more than its share of anything else.
+/// Then it shares memory with the daemon: requests and their answers go through rings in it,
+/// without a system call while both are awake. Requests of many clients that wait at the same time
+/// are done together. Each client gets its share of the time, and no more than its share of
+/// anything else.
 ///
 /// It needs no root and no network, and takes from itself what it does not need.
 #[derive(Debug, Args)]
@@ -37,6 +38,8 @@ ListenSequentialPacket=/run/keyway/cryptod.socket, SocketMode=0660):
   [Service]
   Type=notify
   ExecStart=/usr/bin/keyway cryptod --data /var/lib/keyway --allow-group keyway
+  ExecReload=/bin/sh -c 'exec /usr/bin/keyway cryptod --data /var/lib/keyway \
+      --allow-group keyway --socket /run/keyway/cryptod.socket --take-over &'
   User=keyway
   LimitMEMLOCK=infinity           LimitCORE=0
   PrivateNetwork=yes              RestrictAddressFamilies=AF_UNIX
@@ -57,15 +60,15 @@ pub struct Cryptod {
     /// Let the members of a group in, by name or number (repeatable)
     #[arg(long = "allow-group", value_name = "GROUP")]
     pub groups: Vec<String>,
-    /// Let others in only if they run one of these programs (repeatable); to see what other users run,
-    /// the daemon has to be root or to have CAP_SYS_PTRACE
+    /// Let others in only if they run one of these programs (repeatable); to see what other users
+    /// run, the daemon has to be root or to have CAP_SYS_PTRACE
     #[arg(long = "allow-program", value_name = "PATH")]
     pub programs: Vec<PathBuf>,
     /// Let every user in
     #[arg(long, conflicts_with_all = ["users", "groups"])]
     pub allow_everybody: bool,
-    /// Where the master key comes from, under which the daemon's keys are sealed: file:PATH (made if
-    /// there is none), passphrase:PATH (the first line of a file, '-': standard input),
+    /// Where the master key comes from, under which the daemon's keys are sealed: file:PATH (made
+    /// if there is none), passphrase:PATH (the first line of a file, '-': standard input),
     /// credential:NAME (of systemd), or tpm:PATH (sealed by the TPM; made if there is none)
     /// [default: file:DIR/cryptod/master.key]
     #[arg(long, value_name = "SOURCE", value_parser = super::master::source)]

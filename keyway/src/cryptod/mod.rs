@@ -25,7 +25,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 
 /// Where it listens, in that folder.
 const SOCKET: &str = "socket";
@@ -69,25 +69,31 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let keys = || master.open(&folder.join(KEYS), &engine);
-    let options = |keys| Options {
+    let options = |keys, socket| Options {
         admission,
         limits: ClientLimits::default(),
         keys: Some(Arc::new(keys)),
+        socket,
         pumps,
         spin,
     };
-    let handed_over = Arc::new(Notify::new());
-    let tell = handed_over.clone();
-    let tell = Box::new(move || tell.notify_one());
+    let (tell, handed_over) = oneshot::channel();
+    let tell = Box::new(move |process| {
+        // If nobody hears it, this process is ending anyway.
+        let _ = tell.send(process);
+    });
     let (daemon, socket) = match place {
         Place::Taken(path) => {
             // The other daemon has the key store until it hands over.
-            let options = || keys().map(options).map_err(|why| io::Error::other(why.to_string()));
+            let options = || match keys() {
+                Ok(keys) => Ok(options(keys, Some(path.clone()))),
+                Err(why) => Err(io::Error::other(why.to_string())),
+            };
             let daemon = Daemon::take_over(&engine, &path, options, tell);
             (daemon.map_err(|why| not_taken(&path, &why))?, Some(path))
         }
         Place::Made(listener, path) => {
-            let options = options(keys()?);
+            let options = options(keys()?, path.clone());
             let daemon = Daemon::start(&engine, listener, options, tell);
             let cannot = |why| Failure::new(format!("cannot serve: {}", plain(&why)));
             (daemon.map_err(cannot)?, path)
@@ -98,25 +104,20 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     let ended = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         say_ready(arguments, socket.as_deref(), pumps, spin)?;
-        notify::ready();
-        let taken = tokio::select! {
-            () = signals.end() => false,
-            () = handed_over.notified() => true,
+        notify::ready(arguments.take_over);
+        let successor = tokio::select! {
+            () = signals.end() => None,
+            Ok(process) = handed_over => Some(process),
         };
         tokio::spawn(signals.end_at_next());
-        Ok::<_, Failure>(taken)
+        Ok::<_, Failure>(successor)
     });
-    let is_taken = matches!(ended, Ok(true));
-    if !is_taken {
-        notify::stopping();
+    match ended {
+        Ok(Some(process)) => notify::succeeded_by(process),
+        _ => notify::stopping(),
     }
     drop(daemon);
-    if let Some(socket) = socket.filter(|_| !is_taken) {
-        // The next start would remove it too.
-        let _ = fs::remove_file(socket);
-    }
-    ended?;
-    let event = if is_taken { "handed over" } else { "stopped" };
+    let event = if ended?.is_some() { "handed over" } else { "stopped" };
     // Whoever read the output may have gone long ago; it was a good end all the same.
     let _ = match arguments.json {
         true => output::json(&json!({ "event": event })),
@@ -251,8 +252,8 @@ fn lets_other_users_in(admission: &Admission) -> bool {
     admission.everybody || admission.users.iter().any(|user| *user != own && *user != 0)
 }
 
-/// The system lets a socket's user and group connect. Where others than those are let in it has to let
-/// everybody, and the daemon alone looks at who comes.
+/// The system lets a socket's user and group connect. Where others than those are let in it has to
+/// let everybody, and the daemon alone looks at who comes.
 fn open_to_the_listed(admission: &Admission, path: &Path) -> Result<(), Failure> {
     let own = getgid().as_raw();
     if !lets_other_users_in(admission) && admission.groups.iter().all(|group| *group == own) {

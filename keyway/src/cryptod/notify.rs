@@ -12,9 +12,18 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// The number of the first file that is handed over.
 const FIRST: i32 = 3;
 
-/// Says that it serves.
-pub fn ready() {
-    say("READY=1");
+/// Says that it serves, and if it has taken over, that it is now the service's main process.
+pub fn ready(has_taken_over: bool) {
+    match has_taken_over {
+        true => say(&format!("READY=1\nMAINPID={}", std::process::id())),
+        false => say("READY=1"),
+    }
+}
+
+/// Says that another process is the service's main one from now on. A service manager takes that
+/// from the one that was, wherever the other was started.
+pub fn succeeded_by(process: u32) {
+    say(&format!("MAINPID={process}"));
 }
 
 /// Says that it will end soon.

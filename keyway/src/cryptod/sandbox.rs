@@ -1,5 +1,5 @@
-//! What the daemon takes from itself before it lets anybody in: the file system but for its own folder
-//! (Landlock), and system calls that it never makes (seccomp).
+//! What the daemon takes from itself before it lets anybody in: the file system but for its own
+//! folder (Landlock), and system calls that it never makes (seccomp).
 
 use crate::failure::Failure;
 use crate::output;
@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::env::consts::ARCH;
 use std::path::Path;
 
-/// Takes it all, from this thread and those that it will start, but for its own folder and the right to
-/// remove its socket. Whether files are closed off too is a choice, since a process that gives them up
-/// cannot see which program its clients run.
+/// Takes it all, from this thread and those that it will start, but for its own folder and the
+/// right to remove its socket. Whether files are closed off too is a choice, since a process that
+/// gives them up cannot see which program its clients run.
 ///
 /// # Errors
 /// If the system has these means and refuses them. A system that lacks them is warned of.

@@ -15,12 +15,44 @@ pub enum Key {
     Generate(Generate),
     Import(Import),
     List(List),
-    Public(Public),
-    Rotate(Rotate),
-    Allow(Allow),
-    Forbid(Forbid),
-    Revoke(Revoke),
-    Delete(Delete),
+    /// Show the public half of a key, in base64
+    #[command(after_help = "\
+Examples:
+  keyway key public web")]
+    Public(Named),
+    /// Give a key a new version; older ones still decrypt what they encrypted
+    #[command(after_help = "\
+Examples:
+  keyway key rotate vault
+
+Sessions that are open with the key end; their clients open new ones by themselves.")]
+    Rotate(Named),
+    /// Let others use a key, too
+    #[command(after_help = "\
+Examples:
+  keyway key allow web --for user:haproxy+program:/usr/sbin/haproxy")]
+    Allow(Callers),
+    /// Take a key from somebody who was allowed to use it
+    #[command(after_help = "\
+Examples:
+  keyway key forbid web --for user:haproxy
+
+Each of them is written as when it was allowed.")]
+    Forbid(Callers),
+    /// End the use of a key, at once and by everybody
+    #[command(after_help = "\
+Examples:
+  keyway key revoke web
+
+There is no way back. What is revoked can be deleted.")]
+    Revoke(Named),
+    /// Delete a key that was revoked
+    #[command(after_help = "\
+Examples:
+  keyway key delete web
+
+What was encrypted under it is lost.")]
+    Delete(Named),
 }
 
 /// Where the daemon is.
@@ -43,8 +75,8 @@ pub struct Policy {
     /// An algorithm that it is for (keyway crypto list); repeatable for RSA keys
     #[arg(long = "algorithm", value_name = "NAME", required = true)]
     pub algorithms: Vec<String>,
-    /// A purpose: sign, decrypt, encrypt, mac, derive, agree or wrap (repeatable) [default: all that the
-    /// algorithm has, but to wrap]
+    /// A purpose: sign, decrypt, encrypt, mac, derive, agree or wrap (repeatable)
+    /// [default: all that the algorithm has, but to wrap]
     #[arg(long = "purpose", value_name = "PURPOSE")]
     pub purposes: Vec<String>,
     /// Who may use it (repeatable)
@@ -101,86 +133,21 @@ pub struct List {
     pub at: At,
 }
 
-/// Show the public half of a key, in base64
+/// A key.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  keyway key public web")]
-pub struct Public {
+pub struct Named {
     /// Which
     pub name: String,
     #[command(flatten)]
     pub at: At,
 }
 
-/// Give a key a new version; older ones still decrypt what they encrypted
+/// A key, and who may use it or may not.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  keyway key rotate vault
-
-Sessions that are open with the key end; their clients open new ones by themselves.")]
-pub struct Rotate {
-    /// Which
-    pub name: String,
+pub struct Callers {
     #[command(flatten)]
-    pub at: At,
-}
-
-/// Let others use a key, too
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  keyway key allow web --for user:haproxy+program:/usr/sbin/haproxy")]
-pub struct Allow {
-    /// Which
-    pub name: String,
-    /// Who may use it (repeatable)
+    pub key: Named,
+    /// Who (repeatable)
     #[arg(long = "for", value_name = "WHO", required = true)]
     pub callers: Vec<String>,
-    #[command(flatten)]
-    pub at: At,
-}
-
-/// Take a key from somebody who was allowed to use it
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  keyway key forbid web --for user:haproxy")]
-pub struct Forbid {
-    /// Which
-    pub name: String,
-    /// Who, as it was allowed (repeatable)
-    #[arg(long = "for", value_name = "WHO", required = true)]
-    pub callers: Vec<String>,
-    #[command(flatten)]
-    pub at: At,
-}
-
-/// End the use of a key, at once and by everybody
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  keyway key revoke web
-
-There is no way back. What is revoked can be deleted.")]
-pub struct Revoke {
-    /// Which
-    pub name: String,
-    #[command(flatten)]
-    pub at: At,
-}
-
-/// Delete a key that was revoked
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  keyway key delete web
-
-What was encrypted under it is lost.")]
-pub struct Delete {
-    /// Which
-    pub name: String,
-    #[command(flatten)]
-    pub at: At,
 }

@@ -7,7 +7,7 @@ use crate::cryptod::{socket_at, who};
 use crate::failure::Failure;
 use crate::output;
 pub use arguments::Key;
-use arguments::{At, Policy};
+use arguments::{At, Callers, Named, Policy};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use keyway_ring::limits::KEY_BYTES_MAX;
@@ -44,24 +44,23 @@ pub fn run(command: &Key) -> Result<(), Failure> {
                 false => output::text(key),
             }
         }
-        Key::Rotate(it) => {
-            done(&it.at, KeyAsk::Rotate { name: it.name.clone() }, &it.name, "rotated")
+        Key::Rotate(it) => change(it, "rotated", |name| KeyAsk::Rotate { name }),
+        Key::Revoke(it) => change(it, "revoked", |name| KeyAsk::Revoke { name }),
+        Key::Delete(it) => change(it, "deleted", |name| KeyAsk::Delete { name }),
+        Key::Allow(Callers { key, callers }) => {
+            let callers = numbered(callers)?;
+            change(key, "allowed", |name| KeyAsk::Allow { name, callers })
         }
-        Key::Allow(it) => {
-            let ask = KeyAsk::Allow { name: it.name.clone(), callers: callers(&it.callers)? };
-            done(&it.at, ask, &it.name, "allowed")
-        }
-        Key::Forbid(it) => {
-            let ask = KeyAsk::Forbid { name: it.name.clone(), callers: callers(&it.callers)? };
-            done(&it.at, ask, &it.name, "forbidden")
-        }
-        Key::Revoke(it) => {
-            done(&it.at, KeyAsk::Revoke { name: it.name.clone() }, &it.name, "revoked")
-        }
-        Key::Delete(it) => {
-            done(&it.at, KeyAsk::Delete { name: it.name.clone() }, &it.name, "deleted")
+        Key::Forbid(Callers { key, callers }) => {
+            let callers = numbered(callers)?;
+            change(key, "forbidden", |name| KeyAsk::Forbid { name, callers })
         }
     }
+}
+
+/// Has the daemon change a key.
+fn change(key: &Named, event: &str, ask: impl FnOnce(String) -> KeyAsk) -> Result<(), Failure> {
+    done(&key.at, ask(key.name.clone()), &key.name, event)
 }
 
 fn done(at: &At, ask: KeyAsk, name: &str, event: &str) -> Result<(), Failure> {
@@ -121,12 +120,12 @@ fn policy(policy: &Policy) -> Result<KeyPolicy, Failure> {
     Ok(KeyPolicy {
         algorithms: policy.algorithms.clone(),
         purposes: policy.purposes.clone(),
-        callers: callers(&policy.callers)?,
+        callers: numbered(&policy.callers)?,
     })
 }
 
 /// Names become numbers here, since the daemon may read no files.
-fn callers(callers: &[String]) -> Result<Vec<String>, Failure> {
+fn numbered(callers: &[String]) -> Result<Vec<String>, Failure> {
     let condition = |condition: &str| match condition.split_once(':') {
         Some(("user", name)) => Ok(format!("user:{}", who::user(name)?)),
         Some(("group", name)) => Ok(format!("group:{}", who::group(name)?)),

@@ -56,8 +56,8 @@ impl Writer {
         Ok(Writer { target, lost: Counts::default() })
     }
 
-    /// Writes lines, and tells of those that were lost where it has to be told now: if some were just
-    /// lost, or these are the last.
+    /// Writes lines, and tells of those that were lost where it has to be told now: if some were
+    /// just lost, or these are the last.
     pub fn write(&mut self, lines: &Lines, lost: &Counts, form: Form, last: bool) {
         for (book, lines) in lines.iter().enumerate() {
             self.put(book, lines, form);

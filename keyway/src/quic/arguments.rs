@@ -74,10 +74,10 @@ pub enum Group {
 
 /// Serve the files of a folder (HTTP/0.9 over QUIC, "hq-interop"), and keyway quic perf
 ///
-/// Nothing outside the folder is served, also not through links. The first start makes a certificate
-/// authority and a certificate for this host in the data folder, as keyway up does; with a
-/// certificate of your own, put it there as server.pem and server.key. Ctrl-C stops it: who is
-/// connected is told so.
+/// Nothing outside the folder is served, also not through links. The first start makes a
+/// certificate authority and a certificate for this host in the data folder, as keyway up does;
+/// with a certificate of your own, put it there as server.pem and server.key. Ctrl-C stops it: who
+/// is connected is told so.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -149,16 +149,16 @@ pub struct Get {
 
 /// Measure throughput, requests and connections, and where processor time goes
 ///
-/// Without an address it starts a server of its own on loopback, and both ends count. With one, that
-/// is measured which is on this side. The protocol is that of quinn's and msquic's perf
+/// Without an address it starts a server of its own on loopback, and both ends count. With one,
+/// that is measured which is on this side. The protocol is that of quinn's and msquic's perf
 /// (draft-banks-quic-performance), which keyway quic serve speaks too.
 ///
 /// UDP-SEND and UDP-RECV are the calls of the system that move datagrams, PACKET is sealing and
 /// opening, HEADER is header protection, OTHER is all else: QUIC's frames, streams and timers, TLS
 /// handshakes, copying, and scheduling. The calls of the system are timed each; of the packets, one
 /// in thirteen. Handshakes with the engine's cryptography exchange keys with ML-KEM as well
-/// (X25519MLKEM768), those with ring's and AWS-LC's do not: to compare connections, demand the same of
-/// both with --group x25519.
+/// (X25519MLKEM768), those with ring's and AWS-LC's do not: to compare connections, demand the same
+/// of both with --group x25519.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -17,8 +17,8 @@ use tokio::runtime::Runtime;
 const SYSTEM_AUTHORITIES: [&str; 2] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// What all endpoints of a command have in common; with this engine, unless they are to have another's
-/// cryptography.
+/// What all endpoints of a command have in common; with this engine, unless they are to have
+/// another's cryptography.
 ///
 /// # Errors
 /// If the cryptography cannot do QUIC, or not what is demanded.

@@ -230,7 +230,8 @@ fn another_user_gets_what_he_may() {
     finished(&["--data", own, "--socket", path]).refused(1, &["listen at", path, "no permission"]);
     let take_over = ["--data", own, "--socket", path, "--take-over"];
     let data = place.path().join("data");
-    // Not listed, he does not even get to the daemon. Listed, he is a client, and not its successor.
+    // Not listed, he does not even get to the daemon. Listed, he is a client, and not its
+    // successor.
     let running = start(&data, &["--socket", path]);
     finished(&take_over).refused(1, &[path, "run as its user"]);
     running.stop();
@@ -243,7 +244,8 @@ fn another_user_gets_what_he_may() {
     let running = start(&data, &["--socket", path, "--allow-group", "12345"]);
     assert!(!is_admitted(&socket));
     running.stop();
-    // As root's program is not the listed one, he is turned away; the daemon has to see his program.
+    // As root's program is not the listed one, he is turned away; the daemon has to see his
+    // program.
     let program = program.to_str().unwrap();
     let running =
         start(&data, &["--socket", path, "--allow-everybody", "--allow-program", program]);
@@ -290,7 +292,8 @@ print(s.recv(32768).hex())
     }
 }
 
-/// What systemd does before it starts a service of a socket: it listens, at 3 and upwards, and says so.
+/// What systemd does before it starts a service of a socket: it listens, at 3 and upwards, and says
+/// so.
 const LAUNCH: &str = "
 import os, socket, sys
 kind, count, path = getattr(socket, sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -343,6 +346,22 @@ fn it_takes_a_socket_from_whoever_starts_it_and_says_how_it_is() {
     assert!(status.success(), "{status}");
     // It is whose it was.
     assert!(socket.exists() && !data.join("cryptod/socket").exists());
+    fs::remove_file(&socket).unwrap();
+    // One that takes over is the main process from then on, and the socket is not its either.
+    let mut running = Running::spawn(launcher.env("NOTIFY_SOCKET", &notified));
+    assert_eq!(said(), "READY=1");
+    for _ in 0..2 {
+        let mut taking = command(&data, &["--take-over", "--socket", socket.to_str().unwrap()]);
+        let next = Running::spawn(taking.env("NOTIFY_SOCKET", &notified));
+        let (both, main) = ([said(), said()], format!("MAINPID={}", next.pid()));
+        assert!(both.contains(&main) && both.contains(&format!("READY=1\n{main}")), "{both:?}");
+        let (status, _) = std::mem::replace(&mut running, next).end();
+        assert!(status.success(), "{status}");
+        is_served(&socket);
+    }
+    running.signal(Signal::TERM);
+    assert_eq!(said(), "STOPPING=1");
+    assert!(running.end().0.success() && socket.exists());
     // What is no socket for messages, and more than one of them.
     let refused = |kind, count, parts: &[&str]| {
         let path = place.path().join(format!("{kind}{count}-"));

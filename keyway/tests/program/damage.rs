@@ -148,15 +148,17 @@ fn whatever_is_spoilt_at_hundreds_of_places() {
 #[test]
 fn a_spoilt_page_is_named_and_what_to_do() {
     let sample = Sample::new("100");
-    // A leaf of the entries: nothing else has the people's attributes by name.
-    let page = sample
-        .sound
-        .chunks(PAGE_BYTES as usize)
-        .rposition(|page| {
-            page[10] == 2 && page.windows(11).any(|bytes| bytes == b"entryUUID\x01\x24")
-        })
-        .unwrap() as u64;
-    sample.spoil(page * PAGE_BYTES + 10, &[1]);
+    // A leaf of the entries: nothing else has the people's attributes by name. Some are of an earlier
+    // state, and free.
+    let is_leaf =
+        |page: &[u8]| page[10] == 2 && page.windows(11).any(|bytes| bytes == b"entryUUID\x01\x24");
+    let pages = (0..).zip(sample.sound.chunks(PAGE_BYTES as usize));
+    let leaves: Vec<u64> = pages.filter(|(_, page)| is_leaf(page)).map(|(at, _)| at).collect();
+    let is_used = |page: &&u64| {
+        sample.spoil(**page * PAGE_BYTES + 10, &[1]);
+        directory(&sample.data, &["check"]).code != Some(0)
+    };
+    let page = *leaves.iter().rev().find(is_used).unwrap();
     let named = format!("page {page} (byte {} of the data file) of table \"entry\"", page * 4096);
     let data = sample.data.to_str().unwrap().to_owned();
     let todo = ["`keyway directory check --data", "export --continue FILE --data", &data];

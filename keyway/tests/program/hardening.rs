@@ -62,8 +62,8 @@ fn a_server_leaves_no_core_and_gains_no_rights() {
     running.stop();
 }
 
-/// Keys lie wherever libraries allocate: that is locked. The store, which may be larger than memory,
-/// is not.
+/// Keys lie wherever libraries allocate: that is locked. The store, which may be larger than
+/// memory, is not.
 #[test]
 fn a_servers_key_is_in_locked_memory_only() {
     if !rustix::process::geteuid().is_root() {

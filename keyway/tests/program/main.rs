@@ -6,6 +6,7 @@ mod exchange;
 mod flags;
 mod hardening;
 mod held_keys;
+mod metrics;
 mod passwords;
 mod quic;
 mod refusals;

@@ -90,7 +90,8 @@ impl Finished {
     }
 }
 
-/// A running `keyway up --json` on ports that the system chose, or another server. Killed when dropped.
+/// A running `keyway up --json` on ports that the system chose, or another server. Killed when
+/// dropped.
 pub struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -246,8 +247,8 @@ pub fn mappings(running: &Running) -> Vec<(Range<u64>, String, bool)> {
     found
 }
 
-/// How often each of these is in the memory of a server; `None`, said on standard error, if we are no root
-/// who could look. In CI that is a failure.
+/// How often each of these is in the memory of a server; `None`, said on standard error, if we are
+/// no root who could look. In CI that is a failure.
 pub fn hold_of_memory<const N: usize>(
     running: &Running,
     secrets: &[[u8; 32]; N],

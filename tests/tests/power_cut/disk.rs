@@ -16,7 +16,8 @@ const BLOCK_BYTES: usize = 4096;
 pub enum Loss {
     /// The system had written all of it.
     Nothing,
-    /// Every second block of what was not synced is lost; there are zeros, or what was there before.
+    /// Every second block of what was not synced is lost; there are zeros, or what was there
+    /// before.
     HalfOfTheData,
     /// Names are there, and nothing of what was not synced.
     Data,

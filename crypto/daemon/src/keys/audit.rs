@@ -1,12 +1,12 @@
-//! The audit log: a line of JSON for each change that somebody asked for and for each refusal. It has
-//! no secrets.
+//! The audit log: a line of JSON for each change that somebody asked for and for each refusal. It
+//! has no secrets.
 //!
-//! The file is opened anew for each line, so that it may be moved away at any time. A change is on the
-//! disk with its line before the caller hears of it; a crash between the two loses the line.
+//! The file is opened anew for each line, so that it may be moved away at any time. A change is on
+//! the disk with its line before the caller hears of it; a crash between the two loses the line.
 
-use super::Error;
 use super::access::Caller;
 use super::disk::FILE_MODE;
+use super::error::Error;
 use crate::limits::AUDIT_REFUSALS_BYTES_MAX;
 use serde::Serialize;
 use std::borrow::Cow;

@@ -53,7 +53,8 @@ pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
     for again in (0..LOCK_TRIES).rev() {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            // A child that is just being started has the lock of its parent until it runs its program.
+            // A child that is just being started has the lock of its parent until it runs its
+            // program.
             Err(TryLockError::WouldBlock) if again > 0 => thread::sleep(LOCK_PAUSE),
             Err(TryLockError::WouldBlock) => break,
             Err(TryLockError::Error(why)) => return Err(Error::system("lock", &path)(why)),

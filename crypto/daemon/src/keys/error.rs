@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// To one who wants to use a key: there is none of that name, or it is not for him. Which of the
-    /// two, only the audit log says.
+    /// To one who wants to use a key: there is none of that name, or it is not for him. Which of
+    /// the two, only the audit log says.
     Refused,
     /// There is a store in the folder.
     StoreExists(PathBuf),

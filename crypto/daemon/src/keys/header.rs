@@ -1,13 +1,13 @@
 //! The file `store`: whose the folder is, and what its master key is made from. Nothing in it is
 //! secret.
 //!
-//! `KWYSTORE`, version of the format (2 bytes, little-endian), what [`Saved`] has in postcard's form,
-//! CRC-32 of all that (4 bytes, little-endian). The checksum tells a spoilt file from a wrong master
-//! key; who changes the file on purpose only makes the master key wrong.
+//! `KWYSTORE`, version of the format (2 bytes, little-endian), what [`Saved`] has in postcard's
+//! form, CRC-32 of all that (4 bytes, little-endian). The checksum tells a spoilt file from a wrong
+//! master key; who changes the file on purpose only makes the master key wrong.
 
 use super::error::Error;
 use crate::limits;
-use keyway_engine::Cost;
+use keyway_engine::{Cost, Engine};
 use serde::{Deserialize, Serialize};
 
 /// What every header begins with.
@@ -56,6 +56,26 @@ struct Saved {
 }
 
 impl Header {
+    /// That of a new store, with what is random in it; what its master key gives is still missing.
+    ///
+    /// # Errors
+    /// [`Error::Engine`].
+    pub(crate) fn new(engine: &Engine, has_passphrase: bool) -> Result<Self, Error> {
+        let mut header = Header { id: [0; _], passphrase: None, check: [0; _] };
+        engine.random(&mut header.id)?;
+        if has_passphrase {
+            let mut salt = [0; _];
+            engine.random(&mut salt)?;
+            header.passphrase = Some(PassphraseHeader {
+                salt,
+                memory_kib: limits::PASSPHRASE_MEMORY_KIB,
+                passes: limits::PASSPHRASE_PASSES,
+                lanes: limits::PASSPHRASE_LANES,
+            });
+        }
+        Ok(header)
+    }
+
     /// Reads the bytes of the file.
     ///
     /// # Errors

@@ -43,11 +43,12 @@ impl fmt::Debug for MasterKey {
 }
 
 impl MasterKey {
-    /// Reads it from a file of exactly 32 bytes, which only its owner, this user, may be able to read.
+    /// Reads it from a file of exactly 32 bytes, which only its owner, this user, may be able to
+    /// read.
     ///
     /// # Errors
-    /// [`Error::System`] if there is none, [`Error::Exposed`], or [`Error::Damaged`] if it is longer or
-    /// shorter.
+    /// [`Error::System`] if there is none, [`Error::Exposed`], or [`Error::Damaged`] if it is
+    /// longer or shorter.
     pub fn from_file(path: &Path) -> Result<Self, Error> {
         Self::read(path, disk::read(path, MASTER_KEY_BYTES)?)
     }
@@ -62,8 +63,8 @@ impl MasterKey {
         Ok(key)
     }
 
-    /// Reads it from a credential of systemd (`LoadCredentialEncrypted=`): a file of exactly 32 bytes
-    /// in the folder that `$CREDENTIALS_DIRECTORY` names. systemd sees to who may read it.
+    /// Reads it from a credential of systemd (`LoadCredentialEncrypted=`): a file of exactly 32
+    /// bytes in the folder that `$CREDENTIALS_DIRECTORY` names. systemd sees to who may read it.
     ///
     /// # Errors
     /// As [`MasterKey::from_file`], but for its rights.
@@ -75,23 +76,24 @@ impl MasterKey {
     ///
     /// # Errors
     /// [`Error::System`] if there is no such file, [`Error::Damaged`] if it is another one,
-    /// [`Error::Tpm`] if a tool is not there or refuses: it was another TPM, or this one was cleared.
+    /// [`Error::Tpm`] if a tool is not there or refuses: it was another TPM, or this one was
+    /// cleared.
     pub fn from_tpm(blob: &Path) -> Result<Self, Error> {
         let secret = tpm::unseal(blob)?;
         Self::of(&secret).ok_or_else(|| Error::damaged(blob, WRONG_LENGTH))
     }
 
-    /// Makes one at random, has the TPM seal it under its storage hierarchy, and puts the sealed blob
-    /// into a new file. Only this TPM can unseal it, for any process that may talk to it and read the
-    /// file; no state of the machine (PCR) is asked for.
+    /// Makes one at random, has the TPM seal it under its storage hierarchy, and puts the sealed
+    /// blob into a new file. Only this TPM can unseal it, for any process that may talk to it and
+    /// read the file; no state of the machine (PCR) is asked for.
     ///
-    /// It runs tpm2-tools (Debian: `tpm2-tools`), which look at `TPM2TOOLS_TCTI` for where the TPM is.
-    /// They are waited for without a limit of time. The file's name with `.work` behind it is a
+    /// It runs tpm2-tools (Debian: `tpm2-tools`), which look at `TPM2TOOLS_TCTI` for where the TPM
+    /// is. They are waited for without a limit of time. The file's name with `.work` behind it is a
     /// folder that is there meanwhile.
     ///
     /// # Errors
-    /// [`Error::Tpm`] if a tool is not there or refuses, [`Error::System`] if there is a file already or
-    /// none can be written, [`Error::Engine`].
+    /// [`Error::Tpm`] if a tool is not there or refuses, [`Error::System`] if there is a file
+    /// already or none can be written, [`Error::Engine`].
     pub fn create_in_tpm(blob: &Path, engine: &Engine) -> Result<Self, Error> {
         let key = Self::random(engine)?;
         tpm::seal(blob, key.bytes())?;

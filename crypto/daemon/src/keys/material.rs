@@ -16,8 +16,8 @@ pub enum Material<'a> {
         /// The size of an RSA key: 2,048, 3,072, 4,096 or 8,192. Other keys do not look at it.
         rsa_bits: u32,
     },
-    /// A private key as PEM (RFC 7468), not encrypted: `PRIVATE KEY`, `RSA PRIVATE KEY` or `EC PRIVATE
-    /// KEY`, the first one that is there.
+    /// A private key as PEM (RFC 7468), not encrypted: `PRIVATE KEY`, `RSA PRIVATE KEY` or
+    /// `EC PRIVATE KEY`, the first one that is there.
     Pem(&'a [u8]),
     /// A private key as PKCS#8, DER.
     Pkcs8(&'a [u8]),
@@ -153,8 +153,8 @@ fn decode(material: Material<'_>) -> Result<(Encoding, Zeroizing<Vec<u8>>), Erro
     Ok((encoding, Zeroizing::new(bytes.to_vec())))
 }
 
-/// The first private key of a text of PEM (RFC 7468), with its encoding. The usual readers leave their
-/// copies unwiped. At most [`PEM_BYTES_MAX`] bytes are read.
+/// The first private key of a text of PEM (RFC 7468), with its encoding. The usual readers leave
+/// their copies unwiped. At most [`PEM_BYTES_MAX`] bytes are read.
 ///
 /// # Errors
 /// Why there is none.

@@ -1,7 +1,7 @@
 //! A key, as it lives and as it is saved.
 //!
-//! Saved it is [`Saved`] in postcard's form, sealed by [`super::sealed`]. Its name is not among what is
-//! saved: it is that of the file, and the seal is bound to it.
+//! Saved it is [`Saved`] in postcard's form, sealed by [`super::sealed`]. Its name is not among
+//! what is saved: it is that of the file, and the seal is bound to it.
 
 use super::access::{Grant, Purpose, Purposes, Who};
 use super::error::Error;
@@ -38,7 +38,8 @@ pub(crate) struct Version {
     pub created_s: u64,
     pub encoding: Encoding,
     pub material: Zeroizing<Vec<u8>>,
-    /// As [`Session::public_key`](keyway_engine::Session::public_key) gives it; empty if there is none.
+    /// As [`Session::public_key`](keyway_engine::Session::public_key) gives it; empty if there is
+    /// none.
     pub public: Vec<u8>,
     /// Requests that were done under it.
     pub uses: Arc<AtomicU64>,
@@ -253,7 +254,8 @@ pub(crate) fn check_use(algorithms: &[Algorithm], purposes: Purposes) -> Result<
     if possible.clone().any(Purposes::is_empty) {
         return Err("it is for an algorithm that has no key to keep");
     }
-    // Who signs and encrypts with one secret under two algorithms may break both; RSA's are meant so.
+    // Who signs and encrypts with one secret under two algorithms may break both; RSA's are meant
+    // so.
     if algorithms.len() > 1 && !algorithms.iter().all(|algorithm| is_rsa(*algorithm)) {
         return Err("only a key of RSA is for more than one algorithm");
     }

@@ -2,13 +2,13 @@
 //!
 //! The file of a key: `KWYKEY` and two zeros, version of the format (2 bytes), the store's identity
 //! (16), how often the key was written (8), nonce (12), ciphertext, tag (16); numbers are
-//! little-endian. It is sealed with AES-256-GCM under a key of its own, HKDF-SHA-256 of the master key
-//! (salted with the store's identity) and of the key's name. Everything before the nonce, and the name,
-//! are authenticated with it. The nonce is random each time: SP 800-38D § 8.3 allows that for 2^32
-//! writes of one name, a thousand years of one in ten seconds.
+//! little-endian. It is sealed with AES-256-GCM under a key of its own, HKDF-SHA-256 of the master
+//! key (salted with the store's identity) and of the key's name. Everything before the nonce, and
+//! the name, are authenticated with it. The nonce is random each time: SP 800-38D § 8.3 allows that
+//! for 2^32 writes of one name, a thousand years of one in ten seconds.
 //!
-//! So a file that is spoilt, renamed, or of another store is noticed. One is not: who can write into the
-//! folder can put an older file of the same key back.
+//! So a file that is spoilt, renamed, or of another store is noticed. One is not: who can write
+//! into the folder can put an older file of the same key back.
 
 use super::error::Error;
 use super::header::{CHECK_BYTES, ID_BYTES};

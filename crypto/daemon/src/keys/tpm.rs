@@ -1,8 +1,9 @@
 //! The TPM, by tpm2-tools: what it seals, only it can unseal.
 //!
-//! The blob's file: `KWYTPM2` and a zero, length of the public part (2 bytes, little-endian), public
-//! part, private part. The parent of what is sealed is the primary key of the owner hierarchy that
-//! the TPM makes from its seed and the template of `tpm2_createprimary`, the same each time.
+//! The blob's file: `KWYTPM2` and a zero, length of the public part (2 bytes, little-endian),
+//! public part, private part. The parent of what is sealed is the primary key of the owner
+//! hierarchy that the TPM makes from its seed and the template of `tpm2_createprimary`, the same
+//! each time.
 
 use super::disk;
 use super::error::Error;
@@ -75,8 +76,9 @@ impl Work {
         self.run("tpm2_createprimary", &arguments, None).map(drop)
     }
 
-    /// Runs a tool and returns what it puts out. Afterwards nothing is left in the TPM: one that has no
-    /// resource manager before it has room for three objects only, and all that it has are ours.
+    /// Runs a tool and returns what it puts out. Afterwards nothing is left in the TPM: one that
+    /// has no resource manager before it has room for three objects only, and all that it has are
+    /// ours.
     fn run(
         &self,
         tool: &'static str,

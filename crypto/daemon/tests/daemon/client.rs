@@ -1,9 +1,9 @@
-//! A client by hand.
-#![allow(dead_code, reason = "each test program uses a part of it")]
+//! A client by hand, which has nothing of the engine's. The fuzz targets use it too.
+#![allow(dead_code, reason = "each program uses a part of it")]
 
 use keyway_ring::control::{self, Answer, Ask, Key, Secret, Step, VERSION};
 use keyway_ring::descriptor::{
-    Completion, Descriptor, Opcode, RegionHandle, Segment, SessionHandle, Status,
+    Completion, Descriptor, Opcode, RegionHandle, Segment, SessionHandle,
 };
 use keyway_ring::{ClientEnd, Doorbell, Received, RingMemory, SharedMemory, Socket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Client {
     pub socket: Socket,
+    /// What the daemon does.
+    pub algorithms: Vec<String>,
 }
 
 pub struct Pair {
@@ -32,10 +34,18 @@ pub struct Region {
 impl Client {
     /// One that has said who it is.
     pub fn new(socket: &Path) -> Self {
-        let client = Client { socket: Socket::connect(socket).unwrap() };
+        let mut client = Client::stranger(socket);
         let hello = Ask::Hello { version: VERSION, name: "test".to_owned() };
-        assert!(matches!(client.ask(&hello), Answer::Hello { version: VERSION, .. }));
+        match client.ask(&hello) {
+            Answer::Hello { version: VERSION, algorithms, .. } => client.algorithms = algorithms,
+            answer => panic!("{answer:?}"),
+        }
         client
+    }
+
+    /// One that has not.
+    pub fn stranger(socket: &Path) -> Self {
+        Client { socket: Socket::connect(socket).unwrap(), algorithms: Vec::new() }
     }
 
     pub fn say(&self, ask: &Ask, fds: &[BorrowedFd<'_>]) {
@@ -83,9 +93,13 @@ impl Client {
     }
 
     pub fn open(&self, algorithm: &str, key: Key) -> SessionHandle {
-        match self.ask(&Ask::Open { steps: vec![Step { algorithm: algorithm.to_owned(), key }] }) {
-            Answer::Session { session, .. } => session,
-            answer => panic!("{answer:?}"),
+        self.try_open(vec![Step { algorithm: algorithm.to_owned(), key }]).unwrap()
+    }
+
+    pub fn try_open(&self, steps: Vec<Step>) -> Result<SessionHandle, Answer> {
+        match self.ask(&Ask::Open { steps }) {
+            Answer::Session { session, .. } => Ok(session),
+            answer => Err(answer),
         }
     }
 
@@ -114,7 +128,8 @@ impl Pair {
             if let Some(completion) = self.end.poll() {
                 return completion;
             }
-            assert!(begun.elapsed() < PATIENCE, "no answer");
+            assert!(!self.end.is_closed(), "the daemon serves the pair no more");
+            assert!(begun.elapsed() < PATIENCE, "a request has no answer");
             let armed = self.end.armed().unwrap();
             armed.set();
             if !self.end.is_ready() {
@@ -151,24 +166,4 @@ impl Region {
         self.memory.read(offset, &mut out).unwrap();
         out
     }
-}
-
-/// Seals a text and looks at it: what an honest client does, to see whether it is still served.
-pub fn is_served(socket: &Path) {
-    let client = Client::new(socket);
-    let (mut pair, region, session) = (client.pair(8), client.region(4096), client.aes());
-    let completion = pair.run(&region.seal(session, b"text"));
-    assert_eq!((completion.status, completion.used, completion.cookie), (Status::Done, 4, 5));
-    let (text, tag) = sealed(b"text");
-    assert_eq!((region.bytes(0, 4), completion.result), (text, tag));
-}
-
-/// The same by the engine itself.
-pub fn sealed(text: &[u8]) -> (Vec<u8>, [u8; 16]) {
-    use keyway_engine::{Algorithm, Key, Parameters};
-    let engine = keyway_drivers::engine();
-    let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16])));
-    let mut text = text.to_vec();
-    let tag = session.unwrap().seal(&[0; 12], &[], &mut text).unwrap();
-    (text, tag)
 }

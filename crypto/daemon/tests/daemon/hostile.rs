@@ -1,10 +1,11 @@
-//! A client that keeps to nothing. Whatever it does, the daemon goes on, others are served, nothing of
-//! another client is seen, and what the client had is given back when it is gone.
+//! A client that keeps to nothing. Whatever it does, the daemon goes on, others are served, nothing
+//! of another client is seen, and what the client had is given back when it is gone.
 
 use crate::Served;
-use crate::client::{Client, is_served};
+use crate::client::Client;
+use crate::served::is_served;
 use keyway_daemon::limits::ClientLimits;
-use keyway_ring::control::{Answer, Ask, Key, Step};
+use keyway_ring::control::{Answer, Ask, Key, Step, VERSION};
 use keyway_ring::descriptor::{Descriptor, Opcode, RegionHandle, Segment, SessionHandle, Status};
 use keyway_ring::{SharedMemory, Socket};
 use proptest::prelude::*;
@@ -39,8 +40,8 @@ fn regions_that_can_be_cut_are_refused() {
     is_served(&served.socket());
 }
 
-/// Point 2: a descriptor and the data that change while they are read. Every answer is right for some
-/// moment's data, or a refusal; nothing else is written.
+/// Point 2: a descriptor and the data that change while they are read. Every answer is right for
+/// some moment's data, or a refusal; nothing else is written.
 #[test]
 fn what_changes_while_it_is_read_harms_nobody() {
     let served = Served::start();
@@ -261,25 +262,26 @@ fn what_grows_is_bounded() {
 fn the_socket_takes_no_nonsense() {
     let served = Served::start();
     for nonsense in [&b""[..], b"\xff\xff\xff", b"GET / HTTP/1.1\r\n\r\n", &[0; 100]] {
-        let client = Client { socket: Socket::connect(&served.socket()).unwrap() };
+        let client = Client::stranger(&served.socket());
         if !nonsense.is_empty() {
             client.socket.send(nonsense, &[]).unwrap();
             assert!(client.is_sent_away());
         }
     }
     // What comes before a hello, and a second one.
-    let rude = Client { socket: Socket::connect(&served.socket()).unwrap() };
+    let rude = Client::stranger(&served.socket());
     rude.say(&Ask::Status, &[]);
     assert!(rude.is_sent_away());
     let twice = Client::new(&served.socket());
-    twice.say(&Ask::Hello { version: 1, name: "again".to_owned() }, &[]);
+    twice.say(&Ask::Hello { version: VERSION, name: "again".to_owned() }, &[]);
     assert!(twice.is_sent_away());
     let flood: Vec<_> = (0..200).filter_map(|_| Socket::connect(&served.socket()).ok()).collect();
     drop(flood);
     is_served(&served.socket());
 }
 
-/// Point 10: who rings without end is listened to once a second, and has its requests done all the same.
+/// Point 10: who rings without end is listened to once a second, and has its requests done all the
+/// same.
 #[test]
 fn a_flood_of_doorbells_is_bounded() {
     let served = Served::with(ClientLimits { doorbells: 50, ..ClientLimits::default() });

@@ -1,7 +1,8 @@
 //! What an honest client gets.
 
 use crate::Served;
-use crate::client::{Client, is_served, sealed};
+use crate::client::Client;
+use crate::served::{is_served, sealed};
 use keyway_ring::control::{Answer, Ask, Key};
 use keyway_ring::descriptor::{Descriptor, Opcode, Segment, Status};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +23,8 @@ fn a_request_is_done_and_answered() {
     assert_eq!((own.requests, own.name.as_str(), own.process), (100, "test", std::process::id()));
 }
 
-/// Requests of many clients that wait at the same time go to the engine together, and each gets its own
-/// answer.
+/// Requests of many clients that wait at the same time go to the engine together, and each gets its
+/// own answer.
 #[test]
 fn many_clients_are_served_at_the_same_time() {
     let served = Served::start();
@@ -112,8 +113,8 @@ fn is_armed(memory: &keyway_ring::RingMemory) -> bool {
     flag != [0; 4]
 }
 
-/// A new daemon takes the place of the old one under load, again and again: every request is answered
-/// once and right, and what was set up before goes on.
+/// A new daemon takes the place of the old one under load, again and again: every request is
+/// answered once and right, and what was set up before goes on.
 #[test]
 fn a_daemon_is_replaced_without_a_request_lost() {
     let mut served = Served::start();

@@ -1,10 +1,13 @@
 //! A daemon of its own for a test.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, HandedOver, Options, listen};
-use std::path::PathBuf;
+use keyway_engine::{Algorithm, Key, Parameters};
+use keyway_ring::descriptor::Status;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +16,7 @@ use tempfile::TempDir;
 pub struct Served {
     daemon: Daemon,
     options: Options,
-    handed_over: Arc<Mutex<Option<Sender<()>>>>,
+    handed_over: Arc<Mutex<Option<Sender<u32>>>>,
     folder: TempDir,
 }
 
@@ -32,16 +35,12 @@ impl Served {
             admission: Admission::default(),
             keys: Some(Arc::new(keys.unwrap())),
             limits,
+            socket: None,
             pumps: 1,
             spin: Duration::from_micros(20),
         };
-        let handed_over = Arc::new(Mutex::new(None::<Sender<()>>));
-        let tell = handed_over.clone();
-        let call: HandedOver = Box::new(move || {
-            if let Some(tell) = tell.lock().unwrap().take() {
-                tell.send(()).unwrap();
-            }
-        });
+        let handed_over = Arc::new(Mutex::new(None::<Sender<u32>>));
+        let call = telling(&handed_over);
         let daemon = Daemon::start(&engine, listener, options.clone(), call).unwrap();
         Served { daemon, options, handed_over, folder }
     }
@@ -52,7 +51,7 @@ impl Served {
         // The one that is there tells the test that it has handed everything over.
         *self.handed_over.lock().unwrap() = Some(tell);
         let engine = keyway_drivers::engine();
-        let handed_over = self.handed_over();
+        let handed_over = telling(&self.handed_over);
         let options = || {
             let master = MasterKey::from_file(&self.folder.path().join("master")).unwrap();
             let keys = keys_of(&self.folder);
@@ -60,17 +59,8 @@ impl Served {
             Ok(Options { keys: Some(Arc::new(keys)), ..self.options.clone() })
         };
         let daemon = Daemon::take_over(&engine, &self.socket(), options, handed_over).unwrap();
-        told.recv().unwrap();
+        assert_eq!(told.recv().unwrap(), std::process::id());
         self.daemon = daemon;
-    }
-
-    fn handed_over(&self) -> HandedOver {
-        let tell = self.handed_over.clone();
-        Box::new(move || {
-            if let Some(tell) = tell.lock().unwrap().take() {
-                tell.send(()).unwrap();
-            }
-        })
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -78,8 +68,36 @@ impl Served {
     }
 }
 
+fn telling(whom: &Arc<Mutex<Option<Sender<u32>>>>) -> HandedOver {
+    let whom = whom.clone();
+    Box::new(move |process| {
+        if let Some(tell) = whom.lock().unwrap().take() {
+            tell.send(process).unwrap();
+        }
+    })
+}
+
 fn keys_of(folder: &TempDir) -> PathBuf {
     folder.path().join("keys")
 }
 
 fn drop_report(_: &str) {}
+
+/// Seals a text and looks at it: what an honest client does, to see whether it is still served.
+pub fn is_served(socket: &Path) {
+    let client = Client::new(socket);
+    let (mut pair, region, session) = (client.pair(8), client.region(4096), client.aes());
+    let completion = pair.run(&region.seal(session, b"text"));
+    assert_eq!((completion.status, completion.used, completion.cookie), (Status::Done, 4, 5));
+    let (text, tag) = sealed(b"text");
+    assert_eq!((region.bytes(0, 4), completion.result), (text, tag));
+}
+
+/// The same by the engine itself.
+pub fn sealed(text: &[u8]) -> (Vec<u8>, [u8; 16]) {
+    let engine = keyway_drivers::engine();
+    let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16])));
+    let mut text = text.to_vec();
+    let tag = session.unwrap().seal(&[0; 12], &[], &mut text).unwrap();
+    (text, tag)
+}

@@ -1,13 +1,13 @@
-//! What clients leave behind when they die: nothing. A process of its own, since its open files are counted.
+//! What clients leave behind when they die: nothing. A process of its own, since its open files are
+//! counted.
 
 #[path = "../daemon/client.rs"]
 mod client;
 #[path = "../daemon/served.rs"]
 mod served;
 
-use client::{Client, is_served};
-use keyway_ring::Socket;
-use served::Served;
+use client::Client;
+use served::{Served, is_served};
 use std::time::{Duration, Instant};
 
 /// How long something may take that takes no time.
@@ -22,7 +22,7 @@ fn death_in_every_state_gives_everything_back() {
     let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let before = open_files();
     for round in 0..60 {
-        let client = Client { socket: Socket::connect(socket).unwrap() };
+        let client = Client::stranger(socket);
         if round % 6 == 0 {
             continue;
         }
@@ -43,7 +43,8 @@ fn death_in_every_state_gives_everything_back() {
             pair.next();
         }
     }
-    // The control thread hears of each death in its turn, and the pumps let go when they have theirs.
+    // The control thread hears of each death in its turn, and the pumps let go when they have
+    // theirs.
     let begun = Instant::now();
     let mut after = usize::MAX;
     while after > before + 2 && begun.elapsed() < LONG {

@@ -1,8 +1,8 @@
 //! One queue pair, and a region cut in slots, one for each request that can be under way.
 
 use super::connection::{Connection, Large};
-use super::encoding::{self, Space};
 use super::lent::{self, Lent};
+use super::wire::{self, Space};
 use crate::limits::SLOT_BYTES;
 use keyway_engine::{Error, NONCE_BYTES, Operation, Request};
 use keyway_ring::descriptor::{Completion, RegionHandle, Segment, SessionHandle};
@@ -79,7 +79,7 @@ impl Channel {
         let start = usize::from(slot) * SLOT_BYTES;
         let mut space =
             Space { memory: &self.memory, next: start, end: start + SLOT_BYTES, lent: None };
-        let Some(mut descriptor) = encoding::encode(request, &mut space) else {
+        let Some(mut descriptor) = wire::encode(request, &mut space) else {
             return self.begin_large(connection, slot, session, request);
         };
         descriptor.session = session;
@@ -97,10 +97,10 @@ impl Channel {
         session: SessionHandle,
         request: &Request<'_>,
     ) -> Result<Placed, Error> {
-        let large = connection.large(encoding::bytes(request))?;
+        let large = connection.large(wire::bytes(request))?;
         let end = large.memory.bytes();
         let mut space = Space { memory: &large.memory, next: 0, end, lent: None };
-        let Some(mut descriptor) = encoding::encode(request, &mut space) else {
+        let Some(mut descriptor) = wire::encode(request, &mut space) else {
             connection.return_large(large);
             return Err(Error::invalid_request("a length of it is out of bounds"));
         };
@@ -120,7 +120,7 @@ impl Channel {
         request: &Request<'_>,
         lent: Lent,
     ) -> Option<Placed> {
-        let mut descriptor = encoding::encode(request, &mut lent.space())?;
+        let mut descriptor = wire::encode(request, &mut lent.space())?;
         descriptor.session = session;
         descriptor.region = lent.region;
         descriptor.cookie = slot.into();
@@ -136,8 +136,8 @@ impl Channel {
         }
     }
 
-    /// Takes the result of a request that was done. Where the session makes its own nonces, `nonce` is
-    /// the one that it made.
+    /// Takes the result of a request that was done. Where the session makes its own nonces, `nonce`
+    /// is the one that it made.
     #[inline]
     pub fn take(
         &self,
@@ -146,7 +146,7 @@ impl Channel {
         request: &mut Request<'_>,
     ) -> Result<usize, Error> {
         let (memory, lent) = self.place(placed);
-        encoding::decode(completion, &placed.segments, memory, lent, request)
+        wire::decode(completion, &placed.segments, memory, lent, request)
     }
 
     /// The nonce that the daemon made for a text that it sealed.
@@ -159,7 +159,7 @@ impl Channel {
     /// A request is over: its secrets leave shared memory, and its region is free.
     #[inline]
     pub fn finish(&self, connection: &Connection, placed: Placed, request: &Request<'_>) {
-        encoding::wipe(request, &placed.segments, self.place(&placed).0);
+        wire::wipe(request, &placed.segments, self.place(&placed).0);
         if let Elsewhere::Large(large) = placed.elsewhere {
             connection.return_large(*large);
         }
@@ -191,8 +191,8 @@ impl Placed {
         matches!(self.elsewhere, Elsewhere::Lent(_))
     }
 
-    /// Nobody waits for it any more, but the daemon may still work on it: what it can reach is not used
-    /// again.
+    /// Nobody waits for it any more, but the daemon may still work on it: what it can reach is not
+    /// used again.
     pub fn give_up(self, connection: &Connection, operation: &mut Operation) {
         match self.elsewhere {
             Elsewhere::Not => {}

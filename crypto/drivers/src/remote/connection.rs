@@ -1,8 +1,8 @@
 //! A connection to the daemon: the socket, and what is registered over it.
 //!
-//! It is alive until the daemon hangs up, answers nonsense or does not answer in time. Then it is dead
-//! for good, and whatever is under way on it ends as if the daemon were gone. Used by all threads at
-//! once.
+//! It is alive until the daemon hangs up, answers nonsense or does not answer in time. Then it is
+//! dead for good, and whatever is under way on it ends as if the daemon were gone. Used by all
+//! threads at once.
 
 use super::channel::Channel;
 use super::{RemoteOptions, wire};
@@ -30,6 +30,8 @@ pub(super) struct Connection {
     socket: Mutex<Socket>,
     /// The same socket, to end it and to see its end.
     end: OwnedFd,
+    /// Rung by who waits too long for the daemon.
+    doubts: Doorbell,
     dead: AtomicBool,
     /// Whether it was the daemon that ended it.
     hung_up: AtomicBool,
@@ -100,6 +102,7 @@ impl Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             regions,
             end: socket.as_fd().try_clone_to_owned()?,
+            doubts: Doorbell::new()?,
             socket: Mutex::new(socket),
             dead: AtomicBool::new(false),
             hung_up: AtomicBool::new(false),
@@ -132,12 +135,24 @@ impl Connection {
         lock(&self.large).clear();
     }
 
-    /// Waits until the daemon hangs up, or somebody ends it here.
+    /// Somebody waits for the daemon, and it says nothing: it is asked whether it is alive.
+    pub fn doubt(&self) {
+        self.doubts.ring();
+    }
+
+    /// Waits until the daemon hangs up, does not say that it is alive when somebody doubts it, or
+    /// is left here.
     pub fn wait_for_end(&self) {
-        let mut ends = [PollFd::new(&self.end, PollFlags::RDHUP)];
+        let mut events =
+            [PollFd::new(&self.end, PollFlags::RDHUP), PollFd::new(&self.doubts, PollFlags::IN)];
         while !self.is_dead() {
-            match rustix::event::poll(&mut ends, None) {
+            match rustix::event::poll(&mut events, None) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) if events[0].revents().is_empty() => {
+                    self.doubts.take();
+                    // If there is no answer, the connection is dead.
+                    let _ = self.ask(&Ask::Ping, &[]);
+                }
                 Ok(_) | Err(_) => {
                     // The other way round, it may have been ended here between the two.
                     self.hung_up.store(!self.is_dead(), Ordering::Release);
@@ -188,7 +203,7 @@ impl Connection {
     /// What an answer that was not expected means.
     fn unexpected(&self, answer: Answer, algorithm: Algorithm) -> Error {
         let error = match answer {
-            Answer::Refused { status, .. } => refusal(Status::new(status), algorithm),
+            Answer::Refused { status, .. } => wire::error(Status::new(status), algorithm),
             _ => Error::Gone,
         };
         if error == Error::Gone {
@@ -239,7 +254,8 @@ impl Connection {
         self.tell(&Ask::Forget { region });
     }
 
-    /// A channel of one's own, for as long as one likes; `None` if there are as many as there may be.
+    /// A channel of one's own, for as long as one likes; `None` if there are as many as there may
+    /// be.
     pub fn channel(&self) -> Result<Option<Channel>, Error> {
         let mut channels = lock(&self.channels);
         if self.is_dead() {
@@ -377,27 +393,6 @@ fn is_too_long(step: &control::Step) -> bool {
 
 fn invalid(why: control::Malformed) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
-}
-
-/// What the daemon's refusal means here.
-#[cold]
-pub(super) fn refusal(status: Status, algorithm: Algorithm) -> Error {
-    match status {
-        Status::Unsupported => Error::Unsupported(algorithm),
-        Status::InvalidRequest => Error::invalid_request(
-            "the daemon refused it: it does not fit the session, or breaks a limit there",
-        ),
-        Status::Authentication => Error::Authentication,
-        Status::Busy => Error::Busy,
-        Status::Exhausted => Error::Exhausted("the daemon counts its uses, and none is left"),
-        Status::NoSession => {
-            Error::InvalidKey("the daemon has it no more, or this client may not use it any more")
-        }
-        Status::InvalidKey => Error::InvalidKey("the daemon finds it malformed"),
-        Status::Gone => Error::Gone,
-        Status::BadSegment => super::failed("the daemon did not find the request's bytes"),
-        Status::Driver | Status::Done => super::failed("the daemon's driver failed"),
-    }
 }
 
 const TOO_LONG: Error = Error::InvalidKey("it is longer than a message to the daemon may be");

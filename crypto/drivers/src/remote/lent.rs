@@ -1,7 +1,7 @@
 //! Buffers in shared memory: what lies in one is worked on where it lies.
 
 use super::connection::{Connection, lock};
-use super::encoding::Space;
+use super::wire::Space;
 use crate::limits::{LENT_REGION_BYTES, LENT_REGIONS_MAX};
 use keyway_engine::{Buffer, Error, Memory, Operation};
 use keyway_ring::descriptor::{RegionHandle, Segment};
@@ -141,8 +141,8 @@ fn data(operation: &mut Operation) -> Option<&mut Buffer> {
     }
 }
 
-/// The daemon may go on writing to the data for a while: the operation gets zeros instead, and nobody
-/// gets that memory again.
+/// The daemon may go on writing to the data for a while: the operation gets zeros instead, and
+/// nobody gets that memory again.
 pub(super) fn give_up(operation: &mut Operation) {
     if let Some(data) = data(operation) {
         let zeros = vec![0; data.len()].into();

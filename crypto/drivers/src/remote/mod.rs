@@ -10,20 +10,22 @@
 //!                                                                └ completion
 //! ```
 //!
-//! When the daemon goes, what it has not answered goes back to the engine as it was, for another driver.
-//! When it comes back, a new driver is registered. The engine's sessions keep their keys, and open
-//! themselves anew there. Only a key that the daemon made or holds is not to be had meanwhile.
+//! When the daemon goes, what it has not answered goes back to the engine as it was, for another
+//! driver. When it comes back, a new driver is registered. The engine's sessions keep their keys,
+//! and open themselves anew there. Only a key that the daemon made or holds is not to be had
+//! meanwhile. One that is there and does nothing (stopped, or hung) counts as gone when it neither
+//! answers a request for a while nor says over the socket that it lives.
 //!
-//! A single request waits for its answer: it polls about as long as a wake-up takes, and then sleeps. A
-//! queue sleeps on its ring, if it waits for nothing else.
+//! A single request waits for its answer: it polls about as long as a wake-up takes, and then
+//! sleeps. A queue sleeps on its ring, if it waits for nothing else.
 
 mod channel;
 mod connection;
-mod encoding;
 mod lent;
 mod queue;
 mod session;
-mod wire;
+mod silence;
+pub mod wire;
 
 use crate::limits::{RECONNECT_MAX, RECONNECT_MIN};
 use connection::{Connection, lock};
@@ -57,8 +59,8 @@ pub struct RemoteOptions {
 }
 
 impl RemoteOptions {
-    /// The daemon of this socket as driver `remote`, which the engine may choose, and which has to be
-    /// there.
+    /// The daemon of this socket as driver `remote`, which the engine may choose, and which has to
+    /// be there.
     pub fn new(path: impl Into<PathBuf>, client: impl Into<String>) -> Self {
         RemoteOptions {
             path: path.into(),
@@ -70,8 +72,8 @@ impl RemoteOptions {
     }
 }
 
-/// Keeps an engine connected to a daemon. When it is dropped the driver is unregistered, and requests
-/// that are under way go back to the engine.
+/// Keeps an engine connected to a daemon. When it is dropped the driver is unregistered, and
+/// requests that are under way go back to the engine.
 pub struct Remote {
     name: String,
     shared: Arc<Shared>,
@@ -95,8 +97,8 @@ struct State {
 }
 
 impl Remote {
-    /// Connects to the daemon, registers a driver for it, and starts a thread that does the same again
-    /// whenever the daemon has gone.
+    /// Connects to the daemon, registers a driver for it, and starts a thread that does the same
+    /// again whenever the daemon has gone.
     ///
     /// # Errors
     /// The system's; `ConnectionRefused` if the daemon does not admit this client or speaks another
@@ -105,8 +107,8 @@ impl Remote {
         Remote::connect_and_tell(engine, options, |_| {})
     }
 
-    /// The same. That thread calls `tell` with `false` when the daemon has gone, and with `true` when it
-    /// is back.
+    /// The same. That thread calls `tell` with `false` when the daemon has gone, and with `true`
+    /// when it is back.
     ///
     /// # Errors
     /// As [`Remote::connect`]'s.
@@ -166,13 +168,13 @@ impl Remote {
     /// A buffer of so many bytes that the daemon reaches. A task whose data lies in it is worked on
     /// there by the daemon, without a copy; by another driver as any other.
     ///
-    /// What is in it at first is not known. If the daemon goes while it works there, the task ends with
-    /// [`Error::Driver`], since its data may be half done. A queue that is dropped while such tasks are
-    /// under way gives their buffers up for good: collect them first.
+    /// What is in it at first is not known. If the daemon goes while it works there, the task ends
+    /// with [`Error::Driver`], since its data may be half done. A queue that is dropped while such
+    /// tasks are under way gives their buffers up for good: collect them first.
     ///
     /// # Errors
-    /// The system's; `InvalidInput` for more than 1 GiB, `QuotaExceeded` if there are as many buffers
-    /// as there may be ([`LENT_REGIONS_MAX`](crate::limits::LENT_REGIONS_MAX)).
+    /// The system's; `InvalidInput` for more than 1 GiB, `QuotaExceeded` if there are as many
+    /// buffers as there may be ([`LENT_REGIONS_MAX`](crate::limits::LENT_REGIONS_MAX)).
     pub fn buffer(&self, bytes: usize) -> io::Result<Buffer> {
         self.regions.buffer(bytes)
     }
@@ -186,9 +188,10 @@ impl Drop for Remote {
             state.connection.take()
         };
         self.shared.changed.notify_all();
-        if let Some(connection) = connection {
-            connection.die();
-        }
+        // Without a connection no driver is registered, and who greets a daemon that does not
+        // answer hears only later that it is over.
+        let Some(connection) = connection else { return };
+        connection.die();
         if let Some(watcher) = self.watcher.take()
             && watcher.thread().id() != thread::current().id()
         {
@@ -250,7 +253,9 @@ impl Watcher {
             }
             pause = match self.connect() {
                 Ok(()) => {
-                    (self.tell)(true);
+                    if !lock(&self.shared.state).stopped {
+                        (self.tell)(true);
+                    }
                     RECONNECT_MIN
                 }
                 Err(_) => (2 * pause).min(RECONNECT_MAX),

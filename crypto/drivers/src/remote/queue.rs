@@ -1,9 +1,11 @@
 //! A consumer's queue at the daemon: a channel of its own.
 
 use super::channel::{Channel, Placed};
-use super::connection::{Connection, refusal};
+use super::connection::Connection;
 use super::lent::Lent;
 use super::session::RemoteSession;
+use super::silence::Silence;
+use super::wire;
 use crate::limits::BUSY;
 use keyway_engine::{DriverQueue, Error, Flow, Operation, Task};
 use keyway_ring::descriptor::{Completion, Status};
@@ -11,9 +13,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds after which a poll may find something, while somebody waits for other things too: the
-/// daemon wakes only who sleeps on the ring.
+/// Nanoseconds after which a poll may find something, while somebody waits for other things too:
+/// the daemon wakes only who sleeps on the ring.
 const DUE_NS: u64 = 50_000;
+/// Polls without an answer after which the clock is looked at, which takes longer than a poll.
+const POLLS: u32 = 256;
 /// How long a daemon that is busy is left alone.
 const PAUSE: Duration = Duration::from_micros(100);
 
@@ -32,6 +36,9 @@ pub(super) struct RemoteQueue {
     stuck: Option<Instant>,
     /// Over without having been under way, and not yet polled.
     finished: Vec<Box<Task>>,
+    silence: Silence,
+    /// Polls since something was answered.
+    idle_polls: u32,
 }
 
 const NOT_OURS: Error = Error::invalid_request("its session is another driver's");
@@ -51,6 +58,8 @@ impl RemoteQueue {
             refused: Instant::now(),
             stuck: None,
             finished: Vec::new(),
+            silence: Silence::default(),
+            idle_polls: 0,
         })
     }
 
@@ -123,7 +132,7 @@ impl RemoteQueue {
         let makes_nonces = session.makes_nonces;
         let mut result = match completion.status {
             Status::Done => operation.with(|request| channel.take(&placed, completion, request)),
-            status => Err(refusal(status, algorithm)),
+            status => Err(wire::error(status, algorithm)),
         };
         if makes_nonces
             && result.is_ok()
@@ -237,6 +246,15 @@ impl DriverQueue for RemoteQueue {
         while let Some(completion) = self.channel.as_mut().and_then(|channel| channel.end.poll()) {
             self.settle(&completion, done);
         }
+        if done.len() > before {
+            self.idle_polls = 0;
+            self.silence.is_broken();
+        } else {
+            self.idle_polls = self.idle_polls.wrapping_add(1);
+            if self.idle_polls.is_multiple_of(POLLS) && self.in_flight() > 0 {
+                self.silence.look(&self.connection);
+            }
+        }
         if gone {
             self.abandon(done);
         } else if !self.waiting.is_empty() {
@@ -253,6 +271,7 @@ impl DriverQueue for RemoteQueue {
             && let Some(channel) = &self.channel
         {
             channel.sleep(if self.waiting.is_empty() { most } else { most.min(PAUSE) });
+            self.silence.look(&self.connection);
         }
         true
     }

@@ -1,9 +1,11 @@
 //! A session at the daemon, and single requests on it.
 
 use super::channel::Channel;
-use super::connection::{Connection, Opened, refusal};
+use super::connection::{Connection, Opened};
+use super::silence::Silence;
+use super::wire;
 use crate::limits::BUSY;
-use keyway_engine::{Algorithm, DriverSession, Error, Request};
+use keyway_engine::{Algorithm, DriverSession, Error, NONCE_BYTES, Request};
 use keyway_ring::descriptor::{Completion, SessionHandle, Status};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -42,16 +44,47 @@ impl Drop for RemoteSession {
 
 /// Why a single request is not sealed where the daemon makes the nonce: there is nowhere to put it.
 const NONCE_IS_MADE: Error = Error::invalid_request(
-    "the daemon makes this key's nonces, and a single request has no place for one: seal through a queue or with `Engine::start`",
+    "the daemon makes this key's nonces: seal with `Session::seal_next`, through a queue, or with \
+     `Engine::start`, which say which one it was",
 );
+
+const NONCE_IS_TOLD: Error =
+    Error::invalid_request("the daemon is told this key's nonces: seal with `Session::seal`");
+const NO_NONCE: Error = super::failed("the daemon's nonce cannot be read");
 
 impl DriverSession for RemoteSession {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         if self.makes_nonces && matches!(request, Request::Seal { .. }) {
             return Err(NONCE_IS_MADE);
         }
+        self.run_alone(request, None)
+    }
+
+    fn seal_next(
+        &self,
+        request: &mut Request<'_>,
+        nonce: &mut [u8; NONCE_BYTES],
+    ) -> Result<usize, Error> {
+        match self.makes_nonces {
+            true => self.run_alone(request, Some(nonce)),
+            false => Err(NONCE_IS_TOLD),
+        }
+    }
+
+    fn signature_bytes_max(&self) -> usize {
+        self.signature_bytes_max
+    }
+}
+
+impl RemoteSession {
+    /// On a channel that it has to itself. Where the daemon makes the nonce, it goes into `nonce`.
+    fn run_alone(
+        &self,
+        request: &mut Request<'_>,
+        nonce: Option<&mut [u8; NONCE_BYTES]>,
+    ) -> Result<usize, Error> {
         let mut channel = self.connection.wait_for_channel()?;
-        let result = self.run_on(&mut channel, request);
+        let result = self.run_on(&mut channel, request, nonce);
         if result == Err(Error::Gone) {
             // What was under way on it may still come.
             self.connection.die();
@@ -61,18 +94,17 @@ impl DriverSession for RemoteSession {
         result
     }
 
-    fn signature_bytes_max(&self) -> usize {
-        self.signature_bytes_max
-    }
-}
-
-impl RemoteSession {
     /// Until it is done or refused, or the daemon was busy for too long.
-    fn run_on(&self, channel: &mut Channel, request: &mut Request<'_>) -> Result<usize, Error> {
+    fn run_on(
+        &self,
+        channel: &mut Channel,
+        request: &mut Request<'_>,
+        mut nonce: Option<&mut [u8; NONCE_BYTES]>,
+    ) -> Result<usize, Error> {
         let mut busy_since = None;
         let mut pause = PAUSE_MIN;
         loop {
-            let result = self.run_once(channel, request);
+            let result = self.run_once(channel, request, nonce.as_deref_mut());
             // That a password is not looked at now is for its consumer to know.
             if result != Err(Error::Busy) || matches!(request, Request::VerifyPassword { .. }) {
                 return result;
@@ -85,15 +117,26 @@ impl RemoteSession {
         }
     }
 
-    fn run_once(&self, channel: &mut Channel, request: &mut Request<'_>) -> Result<usize, Error> {
+    fn run_once(
+        &self,
+        channel: &mut Channel,
+        request: &mut Request<'_>,
+        nonce: Option<&mut [u8; NONCE_BYTES]>,
+    ) -> Result<usize, Error> {
         let connection = &*self.connection;
         let placed = channel.begin(connection, 0, self.handle, request, None)?;
         channel.ring();
         let completion = wait(connection, channel)?;
-        let result = match completion.status {
+        let mut result = match completion.status {
             Status::Done => channel.take(&placed, &completion, request),
-            status => Err(refusal(status, self.algorithm)),
+            status => Err(wire::error(status, self.algorithm)),
         };
+        if let (Ok(_), Some(nonce)) = (result, nonce) {
+            match channel.nonce(&placed) {
+                Some(made) => *nonce = made,
+                None => result = Err(NO_NONCE),
+            }
+        }
         channel.finish(connection, placed, request);
         result
     }
@@ -116,6 +159,7 @@ fn wait(connection: &Connection, channel: &mut Channel) -> Result<Completion, Er
             break;
         }
     }
+    let mut silence = Silence::default();
     loop {
         let dead = connection.is_dead() || channel.end.is_closed();
         if let Some(completion) = channel.end.poll() {
@@ -124,6 +168,7 @@ fn wait(connection: &Connection, channel: &mut Channel) -> Result<Completion, Er
         if dead {
             return Err(Error::Gone);
         }
+        silence.look(connection);
         channel.sleep(Duration::MAX);
     }
 }

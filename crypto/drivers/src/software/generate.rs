@@ -1,5 +1,5 @@
-//! Private keys for one who keeps them. [`Key::Generate`](keyway_engine::Key::Generate) is for those
-//! that end with their session: they cannot be had from it.
+//! Private keys for one who keeps them. [`Key::Generate`](keyway_engine::Key::Generate) is for
+//! those that end with their session: they cannot be had from it.
 
 use super::signature::{self, Signing};
 use super::{failed, kem};
@@ -12,17 +12,17 @@ use keyway_engine::limits::STACK_BYTES;
 use keyway_engine::{Algorithm, Error, Kind};
 use zeroize::{Zeroizing, zeroize_stack};
 
-/// Makes a private key that an engine can be given again. For signatures and encryption it is PKCS#8
-/// version 1, which [`Key::Pkcs8`](keyway_engine::Key::Pkcs8) takes; of ML-DSA the seed is in it (RFC
-/// 9881 § 6). For encapsulation it is raw (FIPS 203 § 7.1), for
+/// Makes a private key that an engine can be given again. For signatures and encryption it is
+/// PKCS#8 version 1, which [`Key::Pkcs8`](keyway_engine::Key::Pkcs8) takes; of ML-DSA the seed is
+/// in it (RFC 9881 § 6). For encapsulation it is raw (FIPS 203 § 7.1), for
 /// [`Key::Secret`](keyway_engine::Key::Secret). `rsa_bits` is 2,048, 3,072, 4,096 or 8,192; other
 /// algorithms do not look at it. RSA takes a second or, with 8,192 bits, up to a minute.
 ///
 /// All other keys are random bytes, which [`Algorithm::Random`] makes.
 ///
 /// # Errors
-/// [`Error::InvalidKey`] for another size of RSA, [`Error::Unsupported`] if the algorithm has no such
-/// key, [`Error::Driver`] if none could be made.
+/// [`Error::InvalidKey`] for another size of RSA, [`Error::Unsupported`] if the algorithm has no
+/// such key, [`Error::Driver`] if none could be made.
 pub fn generate_private_key(
     algorithm: Algorithm,
     rsa_bits: u32,

@@ -34,8 +34,8 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
     opened(Session { named, pair })
 }
 
-/// The encapsulation key within a decapsulation key: before a digest of it and a seed, of 32 bytes each
-/// (FIPS 203, algorithm 16). The library does not give it out.
+/// The encapsulation key within a decapsulation key: before a digest of it and a seed, of 32 bytes
+/// each (FIPS 203, algorithm 16). The library does not give it out.
 fn public_half(algorithm: Algorithm, raw: &[u8]) -> Option<&[u8]> {
     let end = raw.len().checked_sub(64)?;
     raw.get(end.checked_sub(algorithm.public_key_bytes()?)?..end)

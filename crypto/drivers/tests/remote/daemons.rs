@@ -1,5 +1,5 @@
-//! Daemons to be a client of: a good one in this process, one of its own process that can be killed,
-//! and one that is none.
+//! Daemons to be a client of: a good one in this process, one of its own process that can be
+//! killed, and one that is none.
 
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -46,8 +46,8 @@ impl Place {
     }
 
     /// What is no good daemon.
-    pub fn stub(&self, hangs_up: Option<At>) -> Stub {
-        Stub::start(&self.socket(), hangs_up)
+    pub fn stub(&self, habit: Habit) -> Stub {
+        Stub::start(&self.socket(), habit)
     }
 }
 
@@ -55,8 +55,8 @@ fn serve(socket: &Path, limits: ClientLimits) -> Daemon {
     let engine = Engine::builder().legacy(true).driver(software()).build();
     let admission = Admission::default();
     let spin = Duration::from_micros(20);
-    let options = Options { admission, limits, keys: None, pumps: 1, spin };
-    Daemon::start(&engine, listen(socket).unwrap(), options, Box::new(|| {})).unwrap()
+    let options = Options { admission, limits, keys: None, socket: None, pumps: 1, spin };
+    Daemon::start(&engine, listen(socket).unwrap(), options, Box::new(|_| {})).unwrap()
 }
 
 /// A daemon of its own process, which is killed when this is dropped.
@@ -80,6 +80,11 @@ impl Process {
         kill_process(process, Signal::STOP).unwrap();
         waitpid(Some(process), WaitOptions::UNTRACED).unwrap().unwrap();
     }
+
+    /// And goes on.
+    pub fn go_on(&self) {
+        kill_process(Pid::from_child(&self.0), Signal::CONT).unwrap();
+    }
 }
 
 impl Drop for Process {
@@ -96,6 +101,17 @@ fn is_a_daemon() {
         let _daemon = serve(Path::new(&socket), ClientLimits::default());
         let _ = std::io::stdin().read(&mut [0]);
     }
+}
+
+/// What a stub does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Habit {
+    /// Answers.
+    Good,
+    /// Hangs up.
+    HangsUp(At),
+    /// Answers no request before it was asked twice whether it is alive.
+    Slow,
 }
 
 /// At which message it hangs up instead of answering.
@@ -118,7 +134,7 @@ pub struct Stub {
 pub const HELD: &str = "held.key";
 
 impl Stub {
-    fn start(socket: &Path, hangs_up: Option<At>) -> Stub {
+    fn start(socket: &Path, habit: Habit) -> Stub {
         let listener = listen(socket).unwrap();
         rustix::io::ioctl_fionbio(&listener, false).unwrap();
         let ended = Arc::new(AtomicBool::new(false));
@@ -127,7 +143,7 @@ impl Stub {
             while !of_thread.load(Ordering::Relaxed) {
                 let client = Socket::from_fd(rustix::net::accept(&listener).unwrap());
                 let ended = of_thread.clone();
-                thread::spawn(move || pretend(&client, hangs_up, &ended));
+                thread::spawn(move || pretend(&client, habit, &ended));
             }
         });
         Stub { ended, listener, socket: socket.to_owned() }
@@ -140,7 +156,8 @@ impl Stub {
     }
 }
 
-fn pretend(socket: &Socket, hangs_up: Option<At>, ended: &Arc<AtomicBool>) {
+fn pretend(socket: &Socket, habit: Habit, ended: &Arc<AtomicBool>) {
+    let pings = Arc::new(AtomicU32::new(if habit == Habit::Slow { 0 } else { PINGS }));
     let mut regions = Vec::new();
     let mut pumps = Vec::new();
     let (region, session) = (RegionHandle::default(), SessionHandle::default());
@@ -182,9 +199,14 @@ fn pretend(socket: &Socket, hangs_up: Option<At>, ended: &Arc<AtomicBool>) {
                 regions.push(SharedMemory::adopt(file, usize::MAX).unwrap());
                 (At::Region, Answer::Region { region })
             }
+            Ask::Ping => {
+                pings.fetch_add(1, Ordering::Relaxed);
+                socket.send(&control::encode(&Answer::Done).unwrap(), &[]).unwrap();
+                continue;
+            }
             _ => continue,
         };
-        if hangs_up == Some(at) {
+        if habit == Habit::HangsUp(at) {
             break;
         }
         let borrowed: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
@@ -193,16 +215,23 @@ fn pretend(socket: &Socket, hangs_up: Option<At>, ended: &Arc<AtomicBool>) {
         if at == At::Region
             && let (Some(end), Some(memory)) = (pumps.pop(), regions.pop())
         {
-            let ended = ended.clone();
-            thread::spawn(move || pump(end, &memory, &ended));
+            let (ended, pings) = (ended.clone(), pings.clone());
+            thread::spawn(move || pump(end, &memory, &ended, &pings));
         }
     }
 }
 
+/// After so many it answers, if it is slow.
+const PINGS: u32 = 2;
+
 /// Each nonce is another.
-fn pump(mut end: DaemonEnd, memory: &SharedMemory, ended: &AtomicBool) {
+fn pump(mut end: DaemonEnd, memory: &SharedMemory, ended: &AtomicBool, pings: &AtomicU32) {
     let mut count = 0_u64;
     while !ended.load(Ordering::Relaxed) {
+        if pings.load(Ordering::Relaxed) < PINGS {
+            thread::yield_now();
+            continue;
+        }
         let Some(descriptor) = end.take() else {
             thread::yield_now();
             continue;

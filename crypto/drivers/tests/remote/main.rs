@@ -2,7 +2,7 @@
 
 mod daemons;
 
-use daemons::{At, HELD, Place};
+use daemons::{At, HELD, Habit, Place};
 use keyway_conformance::{Outcome, Plan, run};
 use keyway_daemon::limits::ClientLimits;
 use keyway_drivers::remote::{Remote, RemoteOptions};
@@ -231,6 +231,62 @@ fn a_daemon_that_is_killed_at_work_loses_nothing() {
     }
 }
 
+/// It is there, and does nothing for so long that it counts as gone. When it goes on, what was done
+/// elsewhere meanwhile does not come a second time.
+#[test]
+fn a_daemon_that_hangs_is_left_and_comes_back() {
+    let place = Place::new();
+    let process = place.process();
+    let engine = engine();
+    let remote = connect(&engine, &place);
+    let session = gcm(&engine);
+    let parameters = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&SECRET));
+    let only_there = engine.session(parameters.on(Demand::Named("remote"))).unwrap();
+    only_there.seal(&nonce(1), b"", &mut [0; 10]).unwrap();
+    process.stop();
+    let mut queue = engine.queue(100);
+    assert_eq!(queue.submit(&mut seals(&session, 100, 1_000), false), 100);
+    thread::scope(|scope| {
+        let elsewhere = scope.spawn(|| session.seal(&nonce(1), b"", &mut [0; 10]));
+        let nowhere = scope.spawn(|| only_there.seal(&nonce(1), b"", &mut [0; 10]));
+        are_sealed(&collect(&mut queue), 100, 1_000);
+        assert!(elsewhere.join().unwrap().is_ok());
+        assert_eq!(nowhere.join().unwrap(), Err(Error::Gone));
+    });
+    process.go_on();
+    assert!(remote.wait(LONG));
+    prefer_remote(&engine);
+    let before = done_by("remote");
+    queue.submit(&mut seals(&session, 100, 1_000), false);
+    are_sealed(&collect(&mut queue), 100, 1_000);
+    assert!(done_by("remote") >= before + 100);
+    assert!(only_there.seal(&nonce(1), b"", &mut [0; 10]).is_ok());
+    // Nobody waits for one that hangs when its client ends.
+    process.stop();
+    drop(remote);
+}
+
+/// Slow requests, or a machine that does much else: it says that it is alive, and is waited for.
+#[test]
+fn a_daemon_that_takes_its_time_is_waited_for() {
+    let place = Place::new();
+    let stub = place.stub(Habit::Slow);
+    let engine = engine();
+    let _remote = connect(&engine, &place);
+    let held = Parameters::new(Algorithm::Aes128Gcm, Key::Named(HELD));
+    let session = engine.session(held).unwrap();
+    let mut queue = engine.queue(10);
+    queue.submit(&mut seals(&session, 10, 50), false);
+    assert!(collect(&mut queue).iter().all(|task| task.result() == Ok(50)));
+    stub.end();
+    let stub = place.stub(Habit::Slow);
+    let engine = self::engine();
+    let _remote = connect(&engine, &place);
+    let session = engine.session(held).unwrap();
+    assert_eq!(session.open_in_place(&[0; 12], b"", &mut [0; 20]), Ok(20));
+    stub.end();
+}
+
 #[test]
 fn a_daemon_that_shuts_down_loses_nothing() {
     let place = Place::new();
@@ -271,7 +327,7 @@ fn a_made_key_is_gone_with_its_daemon() {
 #[test]
 fn a_held_key_is_gone_with_its_daemon_and_back_with_it() {
     let place = Place::new();
-    let mut stub = place.stub(None);
+    let mut stub = place.stub(Habit::Good);
     let engine = engine();
     let remote = connect(&engine, &place);
     let open = |key| engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Named(key)));
@@ -286,6 +342,9 @@ fn a_held_key_is_gone_with_its_daemon_and_back_with_it() {
         assert!(made.len() == 10 && done.iter().all(|task| task.result() == Ok(50)));
         let open = session.open_in_place(&[0; 12], b"", &mut [0; 20]);
         assert_eq!(open, Ok(20));
+        let (one, _) = session.seal_next(b"", &mut [0; 10]).unwrap();
+        let (other, _) = session.seal_next(b"", &mut [0; 10]).unwrap();
+        assert!(one != other && one != [0; 12]);
         let refused = session.seal(&nonce(1), b"", &mut [0; 10]);
         assert!(matches!(refused, Err(Error::InvalidRequest(_))), "{refused:?}");
         stub.end();
@@ -293,7 +352,8 @@ fn a_held_key_is_gone_with_its_daemon_and_back_with_it() {
         let done = collect(&mut queue);
         assert!(done.len() == 5 && done.iter().all(|task| task.result() == Err(Error::Gone)));
         assert_eq!(session.open_in_place(&[0; 12], b"", &mut [0; 20]), Err(Error::Gone));
-        stub = place.stub(None);
+        assert_eq!(session.seal_next(b"", &mut [0; 10]), Err(Error::Gone));
+        stub = place.stub(Habit::Good);
         assert!(remote.wait(LONG));
     }
     stub.end();
@@ -303,7 +363,7 @@ fn a_held_key_is_gone_with_its_daemon_and_back_with_it() {
 fn a_daemon_that_hangs_up_instead_of_answering_costs_nothing_but_itself() {
     for at in [At::Hello, At::Open, At::Queue, At::Region] {
         let place = Place::new();
-        let stub = place.stub(Some(at));
+        let stub = place.stub(Habit::HangsUp(at));
         let engine = engine();
         let remote = Remote::connect(&engine, options(&place));
         assert_eq!(remote.is_err(), at == At::Hello, "{at:?}");

@@ -567,8 +567,8 @@ proptest! {
     }
 }
 
-/// With the nonces that a session makes by default, the second session of a key does not begin where
-/// the first one did: by direct calls, and through a queue.
+/// With the nonces that a session makes by default, the second session of a key does not begin
+/// where the first one did: by direct calls, and through a queue.
 #[test]
 fn two_sessions_under_one_key_repeat_no_nonce() {
     const EACH: usize = 200;

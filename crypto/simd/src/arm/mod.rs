@@ -1,6 +1,6 @@
-//! The backend of 64-bit ARM with the crypto extensions: registers of one block. All that is unsafe here is calling code
-//! that needs features, which only those can do who have seen that they are there, and loads and stores, which take
-//! references.
+//! The backend of 64-bit ARM with the crypto extensions: registers of one block. All that is unsafe
+//! here is calling code that needs features, which only those can do who have seen that they are
+//! there, and loads and stores, which take references.
 
 mod chacha;
 
@@ -76,12 +76,14 @@ impl Neon {
     }
 
     instructions! {
-        /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
+        /// How many bytes of a header of so many, up to a block, come behind each place. Behind the
+        /// header, it is negative.
         pub(crate) fn places(bytes: usize) -> Vector = places(bytes);
-        /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
-        /// first byte says: no address and no branch depends on these.
+        /// The header that a block begins with, and zeros behind it. It ends with this number, in
+        /// as many bytes as its first byte says: no address and no branch depends on these.
         pub(crate) fn header(start: Vector, places: Vector, number: u64) -> Vector = header(start, places, number);
-        /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
+        /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any
+        /// more.
         pub(crate) fn masked(header: Vector, mask: Vector, places: Vector) -> Vector = masked(header, mask, places);
         /// A header with its mask taken off, its first byte without it being known.
         pub(crate) fn unmasked(header: Vector, mask: Vector, first: u8, number_at: usize) -> Vector = unmasked(header, mask, first, number_at);
@@ -191,8 +193,8 @@ impl Width for Neon {
         value
     }
 
-    /// There is a register for each value, whatever the order; and where a round follows another, the compiler gives the
-    /// key of the one to the instruction of the other.
+    /// There is a register for each value, whatever the order; and where a round follows another,
+    /// the compiler gives the key of the one to the instruction of the other.
     #[inline(always)]
     fn ordered(self, value: Vector) -> Vector {
         value
@@ -260,13 +262,15 @@ fn places(bytes: usize) -> Vector {
 #[inline]
 #[target_feature(enable = "neon")]
 fn header(start: Vector, places: Vector, number: u64) -> Vector {
-    // From the header's end on, a number's bytes are counted, the lowest first; negative ones make zeros.
+    // From the header's end on, a number's bytes are counted, the lowest first; negative ones make
+    // zeros.
     let number = vqtbl1q_u8(pair(number, 0), places);
     let last = vreinterpretq_s8_u8(last_of_number(start));
     vbslq_u8(vcgtq_s8(vreinterpretq_s8_u8(places), last), start, number)
 }
 
-/// How many bytes a number has, less one, in each place: the lowest bits of an unprotected header's first byte.
+/// How many bytes a number has, less one, in each place: the lowest bits of an unprotected header's
+/// first byte.
 #[inline]
 #[target_feature(enable = "neon")]
 fn last_of_number(header: Vector) -> Vector {
@@ -303,8 +307,8 @@ fn unmasked(header: Vector, mask: Vector, first: u8, number_at: usize) -> Vector
     vsetq_lane_u8::<0>(first, veorq_u8(header, number_mask(mask, order)))
 }
 
-/// What a number is masked with: the mask's second byte is for its first. The order is how many bytes behind that each
-/// place is; before it they are negative, which makes zeros.
+/// What a number is masked with: the mask's second byte is for its first. The order is how many
+/// bytes behind that each place is; before it they are negative, which makes zeros.
 #[inline]
 #[target_feature(enable = "neon")]
 fn number_mask(mask: Vector, order: Vector) -> Vector {

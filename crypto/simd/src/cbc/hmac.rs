@@ -59,8 +59,8 @@ pub struct HmacKey {
 }
 
 impl HmacKey {
-    /// A key of any length; one longer than the hash's block of 64 bytes is hashed first, as the RFC
-    /// has it.
+    /// A key of any length; one longer than the hash's block of 64 bytes is hashed first, as the
+    /// RFC has it.
     pub fn new(hash: Hash, key: &[u8]) -> Self {
         let mut block = Zeroizing::new([0; BLOCK_BYTES]);
         if let Some(start) = block.get_mut(..key.len()) {
@@ -115,8 +115,8 @@ fn digest(hash: Hash, message: &[u8], out: &mut [u8; BLOCK_BYTES]) {
 }
 
 /// Pads `filled` bytes at the start of `end`, the last of a message of `bytes` bytes (FIPS 180-4
-/// § 5.1.1); the rest is zero and at least [`PADDING_BYTES_MIN`]. Returns the padded length in bytes,
-/// whole blocks.
+/// § 5.1.1); the rest is zero and at least [`PADDING_BYTES_MIN`]. Returns the padded length in
+/// bytes, whole blocks.
 pub(crate) fn pad(end: &mut [u8], filled: usize, bytes: u64) -> usize {
     let padded = (filled + PADDING_BYTES_MIN).next_multiple_of(BLOCK_BYTES);
     end[filled] = 0x80;

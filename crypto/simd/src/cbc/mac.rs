@@ -1,5 +1,5 @@
-//! HMACs in lanes: a message is cut into runs of whole blocks, most of them hashed where they lie. The
-//! outer hashes, a block each, wait until there is one for every lane.
+//! HMACs in lanes: a message is cut into runs of whole blocks, most of them hashed where they lie.
+//! The outer hashes, a block each, wait until there is one for every lane.
 
 use crate::cbc::hmac::{BLOCK_BYTES, Hash, HmacKey, PADDING_BYTES_MIN, pad};
 use crate::cbc::{Backend, LANES, States};
@@ -93,8 +93,8 @@ fn finish(backend: impl Backend, hash: Hash, work: &mut Work, tags: &mut [&mut [
     }
 }
 
-/// Brings a lane to its next run: of its message, or of the next one that waits. Returns the message
-/// whose inner hash has ended; the lane is then free.
+/// Brings a lane to its next run: of its message, or of the next one that waits. Returns the
+/// message whose inner hash has ended; the lane is then free.
 #[inline]
 fn settle<'j>(
     lane: &mut Option<Lane<'j>>,

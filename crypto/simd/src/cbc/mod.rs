@@ -42,8 +42,8 @@ pub(crate) trait Backend: Copy {
     );
     /// Takes the first `blocks` blocks of 64 bytes of each lane's input into the lane's state.
     fn compress(self, hash: Hash, states: &mut States, inputs: &[&[u8]; LANES], blocks: usize);
-    /// The outer hash of HMAC: takes each lane's inner digest, padded, into the state that the outer
-    /// key block left.
+    /// The outer hash of HMAC: takes each lane's inner digest, padded, into the state that the
+    /// outer key block left.
     fn finish(self, hash: Hash, digests: &States, outer: &mut States);
 }
 
@@ -59,8 +59,8 @@ enum Which {
 }
 
 impl CbcBackend {
-    /// The fastest backend of this processor that beats sealing one request after another with a good
-    /// library, or `None`: then that is what to do. Asks the processor only.
+    /// The fastest backend of this processor that beats sealing one request after another with a
+    /// good library, or `None`: then that is what to do. Asks the processor only.
     pub fn detect() -> Option<Self> {
         Self::avx512()
     }
@@ -92,8 +92,8 @@ impl CbcBackend {
         }
     }
 
-    /// Encrypts and authenticates every request of the batch; any number of them, best a multiple of
-    /// [`LANES`]. Runs in the caller's thread until all are done, without allocation.
+    /// Encrypts and authenticates every request of the batch; any number of them, best a multiple
+    /// of [`LANES`]. Runs in the caller's thread until all are done, without allocation.
     ///
     /// # Errors
     /// The first request whose ranges do not fit; then nothing was touched.
@@ -110,8 +110,8 @@ impl CbcBackend {
     }
 }
 
-/// Requests that differ in keys and bytes only go from end to end together. Where the next are not like
-/// that, up to [`MIXED_JOBS_MAX`] of them go through cipher and hash one pass after the other.
+/// Requests that differ in keys and bytes only go from end to end together. Where the next are not
+/// like that, up to [`MIXED_JOBS_MAX`] of them go through cipher and hash one pass after the other.
 fn seal_all<R: Backend>(backend: R, mut jobs: &mut [Job<'_>]) {
     let mut lanes = uniform::Lanes::EMPTY;
     while !jobs.is_empty() {

@@ -58,7 +58,8 @@ impl<const EIGHTS: usize> Powers<EIGHTS> {
     /// All of H⁽¹⁾'s that there is space for.
     #[inline(always)]
     fn fill(&mut self, w128: Width128, first: Vector) {
-        // Four products at a time do not wait for each other: H⁽²⁾ to H⁽⁵⁾, and then each times H⁽⁴⁾.
+        // Four products at a time do not wait for each other: H⁽²⁾ to H⁽⁵⁾, and then each times
+        // H⁽⁴⁾.
         let mut four = [first; 4];
         let mut step = first;
         for power in &mut four {

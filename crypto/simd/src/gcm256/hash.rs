@@ -66,8 +66,8 @@ impl<W: Width> Sums<W> {
         }
     }
 
-    /// Adds a register of an eight, and the one that comes half of the eight later, as they are sent: both low
-    /// halves go in one register, both high halves in another.
+    /// Adds a register of an eight, and the one that comes half of the eight later, as they are
+    /// sent: both low halves go in one register, both high halves in another.
     #[inline(always)]
     pub(crate) fn add_pair(
         self,
@@ -79,7 +79,8 @@ impl<W: Width> Sums<W> {
         let half = W::REGISTERS / 2;
         let (power_a, power_b) = (width.powers(powers, at), width.powers(powers, at + half));
         let cross_terms = width.cross_terms(cross_terms, at);
-        // In this order, in which few values wait in registers; the compiler's has all products side by side.
+        // In this order, in which few values wait in registers; the compiler's has all products
+        // side by side.
         let (a, b) = (width.ordered(width.reverse(a)), width.ordered(width.reverse(b)));
         let low = width.ordered(width.low_halves(a, b));
         let low_a = width.ordered(width.multiply::<0x00>(low, power_a));

@@ -1,5 +1,6 @@
-//! A message: its data goes in strides of registers, counted from its end, so that a block's place in them says
-//! which power of H it meets, whatever the length. Only the first stride may have less.
+//! A message: its data goes in strides of registers, counted from its end, so that a block's place
+//! in them says which power of H it meets, whatever the length. Only the first stride may have
+//! less.
 
 use super::hash::{Eight, Sums};
 use super::partial::{load_last, padded, store_last};
@@ -7,7 +8,8 @@ use super::stride::{Most, Stride, Strides, align_stack};
 use super::width::{Block, EIGHT, STRIDE, Vector, Width, Width128};
 use crate::packet::{GcmKey, Powers};
 
-/// Counters below 256, in a block's last byte: a counter block, with the first round key, is one xor with one of these.
+/// Counters below 256, in a block's last byte: a counter block, with the first round key, is one
+/// xor with one of these.
 static COUNTERS: Counters = {
     let mut blocks = [[0; 16]; 256];
     let mut counter = 0;
@@ -155,8 +157,8 @@ const fn counter_block(counter: u32) -> Block {
     (counter as u128).to_be_bytes()
 }
 
-/// The counters of a stride from this one on, among which the last byte goes round: what differs from its block
-/// with zero in that byte.
+/// The counters of a stride from this one on, among which the last byte goes round: what differs
+/// from its block with zero in that byte.
 #[cold]
 fn counters_from(counter: u32) -> [Block; 2 * STRIDE] {
     let mut blocks = [[0; 16]; 2 * STRIDE];
@@ -181,8 +183,8 @@ impl<'k, W: Strides, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS
         blocks: usize,
     ) -> Self {
         let w128 = width.w128();
-        // Of the block before the data. Where it would be one more than there are, it meets H⁽²⁾, and is
-        // reduced before the data comes.
+        // Of the block before the data. Where it would be one more than there are, it meets H⁽²⁾,
+        // and is reduced before the data comes.
         let before = w128.load(&powers.all()[EIGHT * EIGHTS - 1 - blocks % (EIGHT * EIGHTS)]);
         let sums = if blocks < EIGHT * EIGHTS {
             aad_and_lengths(width, [context.aad, lengths], [before, w128.load(&key.first)])
@@ -230,7 +232,8 @@ impl<'k, W: Strides, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS
         let (width, w128) = (self.width, self.width.w128());
         let stride_bytes = 16 * STRIDE * W::BLOCKS;
         let (whole, short) = data.split_at_mut(data.len() - data.len() % stride_bytes);
-        // What was sealed is taken into the hash beside the next stride; what is opened, beside itself.
+        // What was sealed is taken into the hash beside the next stride; what is opened, beside
+        // itself.
         let mut sealed = None;
         for stride in whole.chunks_exact_mut(stride_bytes) {
             let (registers, _) = W::split(stride);
@@ -358,8 +361,8 @@ impl<'k, W: Strides, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS
         w128.xor(self.width.low_block(self.base), w128.load(&COUNTERS.0[1]))
     }
 
-    /// The first `K` blocks, the last of which may be short. Returns the tag's key stream, which is made beside
-    /// them.
+    /// The first `K` blocks, the last of which may be short. Returns the tag's key stream, which is
+    /// made beside them.
     #[inline(always)]
     fn first<const SEAL: bool, const K: usize>(&mut self, bytes: &mut [u8]) -> Vector {
         if K == 0 {
@@ -401,7 +404,8 @@ impl<'k, W: Strides, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS
         tag
     }
 
-    /// The last round of `K` blocks, and the data. Leaves what belongs into the hash, as it is sent.
+    /// The last round of `K` blocks, and the data. Leaves what belongs into the hash, as it is
+    /// sent.
     #[inline(always)]
     fn apply<const SEAL: bool, const K: usize>(
         &self,
@@ -505,8 +509,8 @@ impl<'k, W: Strides, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS
         (&powers[at], &cross_terms[at])
     }
 
-    /// Where a whole stride meets the first of all powers, what came before is reduced and belongs to its second
-    /// block.
+    /// Where a whole stride meets the first of all powers, what came before is reduced and belongs
+    /// to its second block.
     #[inline(always)]
     fn start_stride(&mut self, registers: &mut Registers<W>) {
         let (width, w128) = (self.width, self.width.w128());

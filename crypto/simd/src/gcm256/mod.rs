@@ -1,6 +1,6 @@
-//! AES-GCM and header masks in registers of one or two blocks, message by message: the processor takes up the next
-//! while it waits for the end of one. What is unsafe here is to call code that needs features, by who has seen that they
-//! are there.
+//! AES-GCM and header masks in registers of one or two blocks, message by message: the processor
+//! takes up the next while it waits for the end of one. What is unsafe here is to call code that
+//! needs features, by who has seen that they are there.
 
 pub(crate) mod gcm;
 pub(crate) mod hash;
@@ -29,11 +29,12 @@ use std::{ptr, slice};
 use stride::Strides;
 use width::{STRIDE, Vector, Width};
 
-/// Packets whose payloads are sealed, and then whose headers are completed: so many that no step waits for what
-/// the one before it has just stored in other pieces, so few that they are still in the cache.
+/// Packets whose payloads are sealed, and then whose headers are completed: so many that no step
+/// waits for what the one before it has just stored in other pieces, so few that they are still in
+/// the cache.
 const PACKETS: usize = 16;
-/// Messages as long as this that have neighbours under their key, in bytes, are worth more powers of H than lie
-/// beside it.
+/// Messages as long as this that have neighbours under their key, in bytes, are worth more powers
+/// of H than lie beside it.
 const NEIGHBOUR_BYTES: usize = 16 * POWERS;
 /// So are lone messages as long as this, in bytes.
 const LONE_BYTES: usize = 4096;
@@ -239,8 +240,8 @@ fn follows(key: &AeadKey, next: &AeadKey, header_key: Option<&HeaderKey>) -> boo
     again
 }
 
-/// Seals or opens a message. Its additional data is in `header` if that is at most a block. Whether a neighbour has
-/// the key as well is `again`.
+/// Seals or opens a message. Its additional data is in `header` if that is at most a block. Whether
+/// a neighbour has the key as well is `again`.
 #[inline(always)]
 fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
     width: W,
@@ -275,8 +276,8 @@ fn one<'k, W: Messages, M: Message<'k>, const SEAL: bool>(
     message.finish(&w128.bytes(tag));
 }
 
-/// Seals packets, and masks their headers. A header of at most a block is put together in a register, and written when
-/// it is masked.
+/// Seals packets, and masks their headers. A header of at most a block is put together in a
+/// register, and written when it is masked.
 #[inline(always)]
 fn protect<W: Messages + Backend>(width: W, packets: &mut [Protect<'_>]) {
     let w128 = width.w128();
@@ -386,8 +387,8 @@ fn masks_of<W: Messages>(width: W, packets: &[Unprotect<'_>]) -> Masks {
     samples.map(|(_, mask)| mask)
 }
 
-/// Takes a mask off a header, and opens the payload if that is not refused. A short header is unmasked in a register:
-/// in memory it would be written in parts, and its load would wait.
+/// Takes a mask off a header, and opens the payload if that is not refused. A short header is
+/// unmasked in a register: in memory it would be written in parts, and its load would wait.
 #[inline(always)]
 fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BYTES], again: bool) {
     let w128 = width.w128();
@@ -401,7 +402,8 @@ fn open<W: Messages>(width: W, packet: &mut Unprotect<'_>, mask: &[u8; SAMPLE_BY
     let ShortHeader { start, first, phase, number, bytes } = header;
     let (start, places) = (w128.load(start), w128.places(bytes));
     let unmasked = w128.unmasked(start, w128.load(mask), first, packet.number_at);
-    // Where there is space, nothing is written behind the header: what lies there is loaded next, and would wait.
+    // Where there is space, nothing is written behind the header: what lies there is loaded next,
+    // and would wait.
     if packet.number_at > 3
         && let Some(([place, ..], four)) = packet.packet[..bytes].split_last_chunk_mut()
     {
@@ -425,8 +427,9 @@ fn common_key<'k, T>(all: &[T], key: fn(&T) -> &'k HeaderKey) -> Option<&'k Mask
     all.iter().all(|one| ptr::eq(key(one), first)).then_some(common)
 }
 
-/// Samples of one connection together, others one after the other: the processor takes up the next while it
-/// waits for a round. Those of ChaCha20 come last, so that others do not wait for what it needs.
+/// Samples of one connection together, others one after the other: the processor takes up the next
+/// while it waits for a round. Those of ChaCha20 come last, so that others do not wait for what it
+/// needs.
 #[inline(always)]
 fn masks<W: Messages>(width: W, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]) {
     let mut chacha = false;

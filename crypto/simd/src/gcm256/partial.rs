@@ -2,7 +2,8 @@
 
 use super::width::{Block, Vector, Width, Width128};
 
-/// Orders that move a block's bytes: from its middle on, as they are; from further on, down; from before, up.
+/// Orders that move a block's bytes: from its middle on, as they are; from further on, down; from
+/// before, up.
 const MOVED: [u8; 48] = {
     let mut order = [0x80; 48];
     let mut at = 0;
@@ -29,8 +30,8 @@ fn window<const N: usize>(table: &[u8; N], at: usize) -> &Block {
     table[at..].first_chunk().expect("a table is longer")
 }
 
-/// The last register of data, of whose blocks the last has 1 to 16 bytes when all before it is whole, and the first
-/// is at `at` if it has `two`.
+/// The last register of data, of whose blocks the last has 1 to 16 bytes when all before it is
+/// whole, and the first is at `at` if it has `two`.
 #[inline(always)]
 pub(super) fn load_last<W: Width>(width: W, data: &[u8], at: usize, two: bool) -> W::Register {
     let w128 = width.w128();
@@ -41,7 +42,8 @@ pub(super) fn load_last<W: Width>(width: W, data: &[u8], at: usize, two: bool) -
     }
 }
 
-/// Puts it in its place, `before` being the block before it. Returns it with zeros where it has no bytes.
+/// Puts it in its place, `before` being the block before it. Returns it with zeros where it has no
+/// bytes.
 #[inline(always)]
 pub(super) fn store_last<W: Width>(
     width: W,
@@ -87,8 +89,9 @@ fn put_last(w128: Width128, data: &mut [u8], before: Vector, block: Vector) -> V
     w128.and(block, window(&KEPT, 16 - bytes))
 }
 
-/// What begins so many bytes behind a block's start, of up to 4, and ends behind the block. Loaded at once, it would
-/// wait where the block and what is behind it were just written one after the other.
+/// What begins so many bytes behind a block's start, of up to 4, and ends behind the block. Loaded
+/// at once, it would wait where the block and what is behind it were just written one after the
+/// other.
 #[inline(always)]
 pub(super) fn across(w128: Width128, block: &Block, behind: &[u8; 4], at: usize) -> Vector {
     let behind = w128.number(u32::from_le_bytes(*behind).into());
@@ -103,8 +106,8 @@ pub(super) fn four(w128: Width128, block: Vector, at: usize) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Less than a block. As two numbers that may overlap, since copies of odd lengths cost more than the
-/// cipher.
+/// Less than a block. As two numbers that may overlap, since copies of odd lengths cost more than
+/// the cipher.
 #[inline(always)]
 pub(super) fn padded(bytes: &[u8]) -> u128 {
     let end = bytes.len().wrapping_sub(8);
@@ -143,8 +146,8 @@ fn put(block: &Block, bytes: &mut [u8]) {
         }
         return;
     }
-    // The first, the middle and the last are all. A loop would become a call, for which registers are saved on the way
-    // of every message.
+    // The first, the middle and the last are all. A loop would become a call, for which registers
+    // are saved on the way of every message.
     for at in [0, bytes.len() / 2, bytes.len().wrapping_sub(1)] {
         if let Some(byte) = bytes.get_mut(at) {
             *byte = (front >> (8 * at)) as u8;

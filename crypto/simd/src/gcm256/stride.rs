@@ -12,7 +12,8 @@ pub(crate) type Most<W> = [<W as Width>::Bytes; STRIDE - 1];
 /// What is done with a stride.
 pub(crate) struct Stride<'l, W: Width> {
     pub(crate) round_keys: &'l [Block; ROUND_KEYS_MAX],
-    /// The counter blocks and the first round key, xored: what they have in common, and what each has.
+    /// The counter blocks and the first round key, xored: what they have in common, and what each
+    /// has.
     pub(crate) base: W::Register,
     pub(crate) counters: &'l [Block],
     /// What is encrypted or decrypted in place.
@@ -32,8 +33,8 @@ pub(crate) trait Strides: Width {
     fn stride<const ROUNDS: usize>(self, stride: Stride<'_, Self>, sums: Sums<Self>) -> Sums<Self>;
 }
 
-/// A register in memory, seen by somebody else. A function that has one keeps its stack aligned for all it moves there:
-/// else each call of two has them across two lines of the cache.
+/// A register in memory, seen by somebody else. A function that has one keeps its stack aligned for
+/// all it moves there: else each call of two has them across two lines of the cache.
 #[inline(always)]
 pub(crate) fn align_stack() {
     #[repr(align(32))]

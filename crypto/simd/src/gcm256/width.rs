@@ -1,4 +1,5 @@
-//! Registers of one block and of more, so that what is done with them is written once for all processors.
+//! Registers of one block and of more, so that what is done with them is written once for all
+//! processors.
 //!
 //! All of it is inlined, `always`, into functions that have the features: a call in between would
 //! pass registers through memory, instruction by instruction. So there are no closures here.
@@ -24,7 +25,8 @@ macro_rules! instructions {
         $(#[$doc])*
         #[inline(always)]
         $vis fn $name(self, $($arg: $type),*) -> $result {
-            // SAFETY: `detect` has seen the features; references are good for a register, aligned or not.
+            // SAFETY: `detect` has seen the features; references are good for a register, aligned
+            // or not.
             unsafe { $do }
         }
     )*};
@@ -54,8 +56,8 @@ pub(crate) trait Width: Copy {
     fn blocks(self, blocks: &[Block]) -> Self::Register;
     /// A register of eight powers of H.
     fn powers(self, powers: &[Block; EIGHT], at: usize) -> Self::Register;
-    /// The cross_terms of a register of powers in the low halves, and those of the one that comes half of the
-    /// eight later in the high halves.
+    /// The cross_terms of a register of powers in the low halves, and those of the one that comes
+    /// half of the eight later in the high halves.
     fn cross_terms(self, cross_terms: &[[u64; 2]; EIGHT / 2], at: usize) -> Self::Register;
     /// A block in the lowest place, zeros elsewhere.
     fn lowest(self, block: Vector) -> Self::Register;
@@ -78,13 +80,13 @@ pub(crate) trait Width: Copy {
     fn round(self, state: Self::Register, key: Self::Register) -> Self::Register;
     /// The last round of AES.
     fn last_round(self, state: Self::Register, key: Self::Register) -> Self::Register;
-    /// The carry-less products of halves of the blocks: those of `a` are high if `HALVES` is odd, those of
-    /// `b` if it is 0x10 or more.
+    /// The carry-less products of halves of the blocks: those of `a` are high if `HALVES` is odd,
+    /// those of `b` if it is 0x10 or more.
     fn multiply<const HALVES: i32>(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// The block in the highest place, zeros elsewhere.
     fn high_only(self, value: Self::Register) -> Self::Register;
-    /// The value, computed after all such before it and before all such behind it: the compiler keeps
-    /// their order.
+    /// The value, computed after all such before it and before all such behind it: the compiler
+    /// keeps their order.
     fn ordered(self, value: Self::Register) -> Self::Register;
     /// The sum of the blocks.
     fn sum(self, value: Self::Register) -> Vector;

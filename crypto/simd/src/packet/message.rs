@@ -1,5 +1,5 @@
-//! What messages and packets have in common once a key and a nonce have been found: a backend that works on
-//! several at once takes them as they are.
+//! What messages and packets have in common once a key and a nonce have been found: a backend that
+//! works on several at once takes them as they are.
 
 use super::{AeadKey, HeaderKey, NONCE_BYTES, Open, Protect, Seal, TAG_BYTES, Unprotect};
 use crate::packet::Backend;
@@ -184,8 +184,9 @@ pub(super) const fn number(&[a, b, c, d, e, f, g, h, i, j, k, l]: &[u8; NONCE_BY
     u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0])
 }
 
-/// Gets each verdict before it decides anything. A test that follows secrets through memory says here that a
-/// verdict is public; in programs built without debug assertions there is no such place.
+/// Gets each verdict before it decides anything. A test that follows secrets through memory says
+/// here that a verdict is public; in programs built without debug assertions there is no such
+/// place.
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub static ON_VERDICT: std::sync::OnceLock<fn(&mut bool)> = std::sync::OnceLock::new();

@@ -42,8 +42,8 @@ pub const SAMPLE_BYTES: usize = 16;
 /// Bytes of a header mask that count (RFC 9001 § 5.4.1).
 pub const MASK_BYTES: usize = 5;
 
-/// What a backend must offer. All messages have been checked. Keys are of any form: a backend hands what
-/// it has no use for to the [`Library`].
+/// What a backend must offer. All messages have been checked. Keys are of any form: a backend hands
+/// what it has no use for to the [`Library`].
 pub(crate) trait Backend: Copy {
     /// Encrypts each message in place and writes its tag.
     fn seal(self, messages: &mut [Seal<'_>]);
@@ -68,8 +68,8 @@ pub(crate) trait Backend: Copy {
     fn unmask(self, packets: &mut [Unprotect<'_>]) {
         quic::unmask(self, packets);
     }
-    /// Opens the payload of each packet, of which none is refused: its verdict says how, and afterwards
-    /// whether it was authentic.
+    /// Opens the payload of each packet, of which none is refused: its verdict says how, and
+    /// afterwards whether it was authentic.
     fn open_packets(self, packets: &mut [Unprotect<'_>]) {
         for packet in packets {
             let mut open = packet.open();
@@ -118,8 +118,8 @@ macro_rules! dispatch {
 }
 
 impl PacketBackend {
-    /// The fastest backend that was measured on processors like this one. Asks the processor only. ARM's is
-    /// chosen by name only, since it was run in an emulator but never measured.
+    /// The fastest backend that was measured on processors like this one. Asks the processor only.
+    /// ARM's is chosen by name only, since it was run in an emulator but never measured.
     pub fn detect() -> Self {
         Self::available()
             .filter(|backend| backend.is_measured())

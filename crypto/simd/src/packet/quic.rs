@@ -63,8 +63,8 @@ pub struct Phases<'a> {
     pub current: &'a PacketKey,
     /// The phase that the key in use has.
     pub phase: bool,
-    /// The lowest number that came under the key in use; lower ones of the other phase are under the
-    /// key before it.
+    /// The lowest number that came under the key in use; lower ones of the other phase are under
+    /// the key before it.
     pub since: u64,
     /// The key before it, as long as it is kept.
     pub previous: Option<&'a PacketKey>,
@@ -179,8 +179,8 @@ impl Protect<'_> {
         split(self.packet, self.header_bytes)
     }
 
-    /// As a message. Inlined, it is put together where it is used: a copy of it would wait, since it is read
-    /// in other parts than it was written.
+    /// As a message. Inlined, it is put together where it is used: a copy of it would wait, since
+    /// it is read in other parts than it was written.
     #[inline]
     pub(super) fn seal(&mut self) -> Seal<'_> {
         let (key, nonce) = (self.key.key(), self.key.nonce(self.number));
@@ -205,7 +205,8 @@ impl Protect<'_> {
         self.place().put(self.packet, self.number as u32);
     }
 
-    /// Where that begins which its header's mask is computed from, in bytes from the payload's start.
+    /// Where that begins which its header's mask is computed from, in bytes from the payload's
+    /// start.
     #[inline]
     pub(crate) fn sample_at(&self) -> usize {
         NUMBER_BYTES_MAX - self.number_bytes()
@@ -217,8 +218,8 @@ impl Protect<'_> {
         self.packet[self.header_bytes + self.sample_at()..].first_chunk().expect("checked")
     }
 
-    /// Of a short payload, whose sample lies across what was written one after the other: its first block, and what is
-    /// behind it.
+    /// Of a short payload, whose sample lies across what was written one after the other: its first
+    /// block, and what is behind it.
     #[inline]
     pub(crate) fn sample_in_parts(&self) -> Option<(&[u8; SAMPLE_BYTES], &[u8; NUMBER_BYTES_MAX])> {
         let sealed = &self.packet[self.header_bytes..];
@@ -271,8 +272,8 @@ impl Protect<'_> {
     }
 }
 
-/// See [`PacketBackend::protect`](super::PacketBackend::protect). Never inlined, so that a backend's packets do not wait for
-/// what others put on the stack.
+/// See [`PacketBackend::protect`](super::PacketBackend::protect). Never inlined, so that a
+/// backend's packets do not wait for what others put on the stack.
 #[inline(never)]
 pub(super) fn protect<R: Backend>(backend: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
     if let Some(job) = packets.iter().position(|packet| !packet.is_right()) {
@@ -346,8 +347,8 @@ fn number_bytes(first: u8) -> usize {
     usize::from(first & 3) + 1
 }
 
-/// Where a packet's number is. Whatever its length, four bytes are read and written, which there are
-/// (RFC 9001 § 5.4.2), so that no branch depends on it.
+/// Where a packet's number is. Whatever its length, four bytes are read and written, which there
+/// are (RFC 9001 § 5.4.2), so that no branch depends on it.
 #[derive(Clone, Copy)]
 struct Place {
     at: usize,
@@ -400,8 +401,8 @@ impl Place {
     }
 }
 
-/// See [`PacketBackend::unprotect`](super::PacketBackend::unprotect). Never inlined, so that a backend's packets do not wait for
-/// what others put on the stack.
+/// See [`PacketBackend::unprotect`](super::PacketBackend::unprotect). Never inlined, so that a
+/// backend's packets do not wait for what others put on the stack.
 #[inline(never)]
 pub(super) fn unprotect<R: Backend>(backend: R, packets: &mut [Unprotect<'_>]) {
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
@@ -502,7 +503,8 @@ impl<'k> Unprotect<'k> {
         self.find_key(first & PHASE != 0, number, self.number_at + number_bytes);
     }
 
-    /// What its mask leaves of a header that ends among the packet's first bytes whatever its number's length is.
+    /// What its mask leaves of a header that ends among the packet's first bytes whatever its
+    /// number's length is.
     #[inline]
     pub(crate) fn short_header(&self, mask: Mask) -> Option<ShortHeader<'_>> {
         let (_, start) = self.short()?;
@@ -553,8 +555,8 @@ impl<'k> Unprotect<'k> {
         }
     }
 
-    /// As a message. Inlined, it is put together where it is used: a copy of it would wait, since it is read
-    /// in other parts than it was written.
+    /// As a message. Inlined, it is put together where it is used: a copy of it would wait, since
+    /// it is read in other parts than it was written.
     #[inline]
     pub(super) fn open(&mut self) -> Open<'_> {
         let key = self.found_key();
@@ -600,8 +602,8 @@ fn split(packet: &mut [u8], header_bytes: usize) -> (&mut [u8], &mut [u8], &mut 
     (header, payload, tag)
 }
 
-/// The whole packet number, which is the nearest that ends so to the one after the largest so far (RFC 9000 § A.3): of
-/// two, the higher; of those that there are.
+/// The whole packet number, which is the nearest that ends so to the one after the largest so far
+/// (RFC 9000 § A.3): of two, the higher; of those that there are.
 #[inline]
 fn decode(largest: u64, truncated: u64, number_bytes: usize) -> u64 {
     let expected = largest.wrapping_add(1).min(NUMBER_END - 1);

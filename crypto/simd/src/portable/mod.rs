@@ -1,5 +1,5 @@
-//! The plain backend: what is right, in a form that can be read against the standards. Constant-time,
-//! since it has no tables. The compiler may use what vectors the processor has.
+//! The plain backend: what is right, in a form that can be read against the standards.
+//! Constant-time, since it has no tables. The compiler may use what vectors the processor has.
 
 mod aes;
 mod library;

@@ -18,7 +18,8 @@ macro_rules! lanes {
             #[inline(always)]
             fn load(self, words: &Words, at: usize) -> $register {
                 let words: &[u32; $lanes] = &words.as_chunks().0[at / $lanes];
-                // SAFETY: `detect` has seen the feature; the reference is good for a register, aligned or not.
+                // SAFETY: `detect` has seen the feature; the reference is good for a register,
+                // aligned or not.
                 unsafe { $load(words.as_ptr().cast()) }
             }
 

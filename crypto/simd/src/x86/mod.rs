@@ -1,8 +1,8 @@
 //! The backends of x86-64. What is unsafe here: calling code that needs features, which
-//! only those can do who have seen that they are there; loads and stores, which take references, or the
-//! part of a register that a mask stands for; empty `asm!` that keeps the compiler from reordering sums
-//! and from holding keys in registers, and that of `strides`, which is a loop's whole body; and the cursors of
-//! `stitched`, two into each message.
+//! only those can do who have seen that they are there; loads and stores, which take references, or
+//! the part of a register that a mask stands for; empty `asm!` that keeps the compiler from
+//! reordering sums and from holding keys in registers, and that of `strides`, which is a loop's
+//! whole body; and the cursors of `stitched`, two into each message.
 
 mod cbc;
 mod chacha;
@@ -115,8 +115,8 @@ fn store_words(words: &mut [u32; LANES], value: __m512i) {
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), value) }
 }
 
-/// The same value: computed after all such before it and before all such behind it, and the compiler does not know
-/// where it is from.
+/// The same value: computed after all such before it and before all such behind it, and the
+/// compiler does not know where it is from.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn ordered(mut value: __m512i) -> __m512i {

@@ -197,8 +197,8 @@ fn blocks_at<'a>(inputs: &[&'a [u8]; LANES], block: usize) -> [&'a [u8; BLOCK_BY
 }
 
 /// The first 16 words of the message schedule: a block of every lane, turned from lane by lane to
-/// word by word, and from big-endian. Every caller asks for a copy of its own, which then is part of
-/// it.
+/// word by word, and from big-endian. Every caller asks for a copy of its own, which then is part
+/// of it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn message<const COPY: usize>(blocks: [&[u8; BLOCK_BYTES]; LANES]) -> [__m512i; 16] {
@@ -245,8 +245,8 @@ fn big_endian(words: __m512i) -> __m512i {
     _mm512_shuffle_epi8(ordered(words), _mm512_broadcast_i32x4(order))
 }
 
-/// The sum, in the order that is written: the compiler would gather the terms of a round so that all
-/// wait for the one that is known last, a fifth slower.
+/// The sum, in the order that is written: the compiler would gather the terms of a round so that
+/// all wait for the one that is known last, a fifth slower.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn add(a: __m512i, b: __m512i) -> __m512i {

@@ -1,10 +1,10 @@
 //! CBC and SHA-1 at the same time: beside every round of the hash stand some of the cipher, which
 //! use other parts of the processor and would else wait for each other.
 //!
-//! A step of 16 lanes is some 840 operations on whole registers for the hash and 180 for the cipher. A
-//! processor that does two a cycle (Zen 4) needs at least 510 cycles; it was seen to take 660. What is
-//! lost is lost in its units: rotations and the cipher's rounds, 380 together, have two of the four,
-//! and additions are given to all four without regard to that.
+//! A step of 16 lanes is some 840 operations on whole registers for the hash and 180 for the
+//! cipher. A processor that does two a cycle (Zen 4) needs at least 510 cycles; it was seen to take
+//! 660. What is lost is lost in its units: rotations and the cipher's rounds, 380 together, have
+//! two of the four, and additions are given to all four without regard to that.
 
 use super::sha::{self, CHOOSE, MAJORITY, XOR3, add, sha1_block, xor3};
 use super::{cbc, ordered, store};
@@ -44,8 +44,8 @@ pub(super) fn run<const ROUNDS: usize>(
             *hashed = unsafe { &*place };
         }
         let mut w = sha::message::<1>(hashed);
-        // Twenty rounds of the hash for each block of the cipher, ten for each half of the lanes. In
-        // sixteen of them a lane's next block is fetched, and its last one taken away.
+        // Twenty rounds of the hash for each block of the cipher, ten for each half of the lanes.
+        // In sixteen of them a lane's next block is fetched, and its last one taken away.
         macro_rules! cipher {
             ($t:expr) => {
                 let (block, lane, slot, half) = ($t / 20, $t % 20, $t % 20 / 2, $t % 2);
@@ -129,8 +129,8 @@ impl<'a> Cursors<'a> {
         cursors
     }
 
-    /// A block of what a lane encrypts in this step, or of the next step's the first. After the last
-    /// step that is any.
+    /// A block of what a lane encrypts in this step, or of the next step's the first. After the
+    /// last step that is any.
     #[inline]
     fn text(&self, lane: usize, block: usize) -> [u8; TEXT_BYTES] {
         let next = if block == 4 && self.ahead > 0 { self.stride[lane] } else { 0 };

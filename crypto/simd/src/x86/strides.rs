@@ -1,5 +1,6 @@
-//! A stride in the cipher and another in the hash, instruction by instruction. In assembler: only in such an order is
-//! there a register for each value; the compiler's would move a third of them to the stack and back.
+//! A stride in the cipher and another in the hash, instruction by instruction. In assembler: only
+//! in such an order is there a register for each value; the compiler's would move a third of them
+//! to the stack and back.
 
 use super::width::{Aesni, Avx2};
 use crate::gcm256::hash::Sums;
@@ -11,8 +12,8 @@ use std::ptr;
 /// For a register of either width.
 static BOTH_REVERSED: [Block; 2] = [REVERSED; 2];
 
-// The templates. A value's register is taken for others when it is no longer wanted: that of `base` for cross_terms and
-// data, that of `carry` for data.
+// The templates. A value's register is taken for others when it is no longer wanted: that of `base`
+// for cross_terms and data, that of `carry` for data.
 
 /// The counter blocks, with the first round key.
 macro_rules! start {
@@ -41,8 +42,8 @@ macro_rules! round {
     };
 }
 
-/// Two rounds, and between their instructions the products of registers `$a` and `$b` of the hashed stride, as
-/// `Sums::add_pair` has them.
+/// Two rounds, and between their instructions the products of registers `$a` and `$b` of the hashed
+/// stride, as `Sums::add_pair` has them.
 #[rustfmt::skip]
 macro_rules! pair {
     (
@@ -124,8 +125,8 @@ macro_rules! assemble {
             None => (data.cast_const(), data_end.cast_const()),
         };
         let Sums { mut low, mut cross, mut high } = $sums;
-        // SAFETY: `detect` has seen the features. What is read and written is behind these references; all of
-        // the data is read for the hash before any of it is written.
+        // SAFETY: `detect` has seen the features. What is read and written is behind these
+        // references; all of the data is read for the hash before any of it is written.
         unsafe {
             asm!(
                 $($template,)*
@@ -211,8 +212,8 @@ macro_rules! strides {
     };
 }
 
-// In registers of two blocks, what was stored first is hashed first. In those of one the pair with the second block
-// comes last: what was reduced before is then ready.
+// In registers of two blocks, what was stored first is hashed first. In those of one the pair with
+// the second block comes last: what was reduced before is then ready.
 strides!(
     Aesni, stride_of_8, "avx,aes,pclmulqdq", xmm_reg, 16, "vmovdqu",
     [0: 0 "[{hashed}]", 4 "[{hashed} + 16*4]", ""]

@@ -62,12 +62,14 @@ impl Aesni {
     }
 
     instructions! {
-        /// How many bytes of a header of so many, up to a block, come behind each place. Behind the header, it is negative.
+        /// How many bytes of a header of so many, up to a block, come behind each place. Behind the
+        /// header, it is negative.
         pub(crate) fn places(bytes: usize) -> __m128i = places(bytes);
-        /// The header that a block begins with, and zeros behind it. It ends with this number, in as many bytes as its
-        /// first byte says: no address and no branch depends on these.
+        /// The header that a block begins with, and zeros behind it. It ends with this number, in
+        /// as many bytes as its first byte says: no address and no branch depends on these.
         pub(crate) fn header(start: __m128i, places: __m128i, number: u64) -> __m128i = header(start, places, number);
-        /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any more.
+        /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any
+        /// more.
         pub(crate) fn masked(header: __m128i, mask: __m128i, places: __m128i) -> __m128i = masked(header, mask, places);
         /// A header with its mask taken off, its first byte without it being known.
         pub(crate) fn unmasked(header: __m128i, mask: __m128i, first: u8, number_at: usize) -> __m128i = unmasked(header, mask, first, number_at);
@@ -287,13 +289,15 @@ fn places(bytes: usize) -> __m128i {
 #[inline]
 #[target_feature(enable = "ssse3")]
 fn header(start: __m128i, places: __m128i, number: u64) -> __m128i {
-    // From the header's end on, a number's bytes are counted, the lowest first; negative ones make zeros.
+    // From the header's end on, a number's bytes are counted, the lowest first; negative ones make
+    // zeros.
     let number = _mm_shuffle_epi8(_mm_cvtsi64_si128(number as i64), places);
     let before = _mm_cmpgt_epi8(places, last_of_number(start));
     _mm_or_si128(_mm_and_si128(before, start), _mm_andnot_si128(before, number))
 }
 
-/// How many bytes a number has, less one, in each place: the lowest bits of an unprotected header's first byte.
+/// How many bytes a number has, less one, in each place: the lowest bits of an unprotected header's
+/// first byte.
 #[inline]
 #[target_feature(enable = "ssse3")]
 fn last_of_number(header: __m128i) -> __m128i {
@@ -318,8 +322,8 @@ fn unmasked(header: __m128i, mask: __m128i, first: u8, number_at: usize) -> __m1
     _mm_insert_epi8::<0>(header, first.into())
 }
 
-/// What a number is masked with: the mask's second byte is for its first. The order is how many bytes behind that each
-/// place is; before it they are negative, which makes zeros.
+/// What a number is masked with: the mask's second byte is for its first. The order is how many
+/// bytes behind that each place is; before it they are negative, which makes zeros.
 #[inline]
 #[target_feature(enable = "ssse3")]
 fn number_mask(mask: __m128i, order: __m128i) -> __m128i {

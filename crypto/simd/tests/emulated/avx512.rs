@@ -1,7 +1,8 @@
-//! What this crate uses of AVX-512, in plain Rust and instructions of 128 bits: with this in the place of the
-//! processor's, `cargo xtask emulate` tests the backends that need it where it is not. Names and signatures are those of
-//! `core::arch`, meanings those of Intel's Software Developer's Manual, volume 2. A mask's lowest bit is for the
-//! lowest element; what a mask leaves out of a load or a store is not touched. Nothing here is constant-time.
+//! What this crate uses of AVX-512, in plain Rust and instructions of 128 bits: with this in the
+//! place of the processor's, `cargo xtask emulate` tests the backends that need it where it is not.
+//! Names and signatures are those of `core::arch`, meanings those of Intel's Software Developer's
+//! Manual, volume 2. A mask's lowest bit is for the lowest element; what a mask leaves out of a
+//! load or a store is not touched. Nothing here is constant-time.
 
 pub(crate) use core::arch::x86_64::*;
 

@@ -59,21 +59,23 @@ const RSA: [Algorithm; 6] = [
 ];
 
 impl Card {
-    /// Hifn 7751: by its data sheet 83 Mbit/s of 3DES alone, both ways; with IPsec's 3DES, SHA-1 and
-    /// LZS compression 62 out and 110 in (OpenBSD § 5.1). The 110 count what LZS unpacks; without
-    /// it the 3DES engine's 83 are the bound. It interrupts once for each request (OpenBSD § 3.1).
+    /// Hifn 7751: by its data sheet 83 Mbit/s of 3DES alone, both ways; with IPsec's 3DES, SHA-1
+    /// and LZS compression 62 out and 110 in (OpenBSD § 5.1). The 110 count what LZS unpacks;
+    /// without it the 3DES engine's 83 are the bound. It interrupts once for each request (OpenBSD
+    /// § 3.1).
     pub fn hifn_7751() -> Card {
         Card { protect_mbit: 62, ..Card::hifn(83) }
     }
 
-    /// Hifn 7811, on the XL-Crypt: faster than a 7751. The papers' figures are in drawings that give
-    /// no number; 250 Mbit/s is what was said of it. Costs are the 7751's, since its interface is.
+    /// Hifn 7811, on the XL-Crypt: faster than a 7751. The papers' figures are in drawings that
+    /// give no number; 250 Mbit/s is what was said of it. Costs are the 7751's, since its interface
+    /// is.
     pub fn hifn_7811() -> Card {
         Card::hifn(250)
     }
 
-    /// Hifn 7951, on the Soekris vpn1201: FreeBSD's card with the small ring, which 28 threads found
-    /// full at 51 % of their requests. The papers give no speed in words; it is taken as the
+    /// Hifn 7951, on the Soekris vpn1201: FreeBSD's card with the small ring, which 28 threads
+    /// found full at 51 % of their requests. The papers give no speed in words; it is taken as the
     /// 7751's. Its public-key unit has no driver (OpenBSD § 3.1).
     pub fn hifn_7951() -> Card {
         Card { protect_mbit: 62, ..Card::hifn(83) }

@@ -1,8 +1,8 @@
 //! A card in time. Nothing here asks a clock: nanoseconds come in and never run backwards.
 //!
-//! A request is in the ring from when it is accepted until an interrupt announces it. The unit works
-//! on one at a time, in order of arrival; the next begins when the one before has ended, whether the
-//! host looked or not.
+//! A request is in the ring from when it is accepted until an interrupt announces it. The unit
+//! works on one at a time, in order of arrival; the next begins when the one before has ended,
+//! whether the host looked or not.
 //!
 //! ```text
 //! accepted ── waits ──▶ begin ── occupies the unit ──▶ end ── coalescing, bus, interrupt ──▶ announced
@@ -146,8 +146,8 @@ impl Device {
         slot.begin <= self.now && slot.begin < self.stops_at
     }
 
-    /// When it will be announced as far as is known now, or the card's death; in the past if that is
-    /// over.
+    /// When it will be announced as far as is known now, or the card's death; in the past if that
+    /// is over.
     pub fn announces_at(&self, slot: &Slot) -> u64 {
         let unit = &self.units[slot.half as usize];
         match slot.number.checked_sub(unit.announced) {

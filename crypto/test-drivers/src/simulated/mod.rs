@@ -1,7 +1,8 @@
 //! A hardware accelerator as the two OCF papers had them, in time: what it takes, how long it takes
 //! it, and when the host gets to know. The arithmetic is done by another driver on the host, which
-//! is as fast as it is: [`software`](keyway_drivers::software) for the right bytes, [`null`](crate::null)
-//! where only time counts and the card is faster than the host (four 5820s are, at 3DES).
+//! is as fast as it is: [`software`](keyway_drivers::software) for the right bytes,
+//! [`null`](crate::null) where only time counts and the card is faster than the host (four 5820s
+//! are, at 3DES).
 //!
 //! A queue works the bytes when it is polled, outside the device's lock, and only those of requests
 //! that the device has announced: what it dies with has not been touched. The clock is asked in one

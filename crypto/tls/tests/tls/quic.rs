@@ -243,8 +243,8 @@ fn packets_are_those_of_ring() {
     }
 }
 
-/// All first bytes, with as much of the packet as somebody may hand over for its number: what is not
-/// the number's stays.
+/// All first bytes, with as much of the packet as somebody may hand over for its number: what is
+/// not the number's stays.
 #[test]
 fn header_masks_are_those_of_ring() {
     let (ours, theirs) = (ours(), suites(&ring::default_provider()));

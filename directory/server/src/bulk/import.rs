@@ -3,6 +3,7 @@
 use super::prepare::{Group, Prepared};
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
+use crate::integrity::{Claims, Disagreement};
 use crate::limits::{
     IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
     IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX,
@@ -92,8 +93,23 @@ pub struct ImportReport {
     pub passwords_unverified: BTreeMap<String, u64>,
     /// Values that were left out, because they mean something only to the server that wrote them.
     pub left_out: u64,
+    /// How what entries said of their groups compares with the groups.
+    pub member_of: MemberOfReport,
     /// The first wrong records, up to [`IMPORT_ERRORS_KEPT_MAX`].
     pub first_errors: Vec<RecordError>,
+}
+
+/// Values of `memberOf` that came with entries. None is stored: it is worked out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberOfReport {
+    /// Values that name a group which has the entry.
+    pub agreeing: u64,
+    /// Values that name one which has it not, or none.
+    pub disagreeing: u64,
+    /// Values that were too many to compare.
+    pub unchecked: u64,
+    /// The first of those that disagree.
+    pub first: Vec<Disagreement>,
 }
 
 /// Why an import ended early. What was imported before stays.
@@ -165,11 +181,13 @@ impl Directory {
             seen: 0,
             bytes: 0,
             running: None,
+            claims: Claims::default(),
             report: ImportReport::default(),
         };
         import.all(input)?;
         // Some are noticed when they are read, some when they are done.
         import.report.first_errors.sort_by_key(|error| error.line);
+        import.compare_groups()?;
         let forget = |write: &mut Write<'_>| Ok::<_, Failure>(write.meta_delete(META_IMPORT)?);
         self.store.write_now(forget)?;
         Ok(import.report)
@@ -202,6 +220,8 @@ struct Import<'a> {
     seen: u64,
     bytes: u64,
     running: Option<Running>,
+    /// What entries say of their groups.
+    claims: Claims,
     report: ImportReport,
 }
 
@@ -236,6 +256,20 @@ impl Import<'_> {
         self.settle()
     }
 
+    /// Says where `memberOf` and the groups, which are all in now, disagree.
+    fn compare_groups(&mut self) -> Result<(), Failure> {
+        let read = self.directory.store.read()?;
+        let core = &self.directory.core;
+        let (disagreements, first) = core.disagreements(read.view(), &self.claims)?;
+        self.report.member_of = MemberOfReport {
+            agreeing: (self.claims.len() as u64).saturating_sub(disagreements),
+            disagreeing: disagreements,
+            unchecked: self.claims.unchecked,
+            first,
+        };
+        Ok(())
+    }
+
     fn record(&mut self, record: Result<Record, LdifError>) -> Result<(), ImportError> {
         self.seen += 1;
         if self.seen <= self.options.skip_records {
@@ -245,7 +279,7 @@ impl Import<'_> {
             Err(error) => Err(error.into()),
             Ok(record) => {
                 let (line, dn) = (record.line, record.dn.clone());
-                let taken = self.group.take(self.directory, record);
+                let taken = self.group.take(self.directory, record, &mut self.claims);
                 taken.map_err(|failure| RecordError { line, dn: Some(dn), why: failure.diagnostic })
             }
         };

@@ -9,5 +9,7 @@ mod salvage;
 mod wait;
 
 pub use export::ExportError;
-pub use import::{ImportError, ImportOptions, ImportReport, Progress, RecordError, Unfinished};
+pub use import::{
+    ImportError, ImportOptions, ImportReport, MemberOfReport, Progress, RecordError, Unfinished,
+};
 pub use salvage::{Lost, Salvaged, salvage};

@@ -4,6 +4,7 @@ use super::wait::wait;
 use crate::controls::RequestControls;
 use crate::directory::{Core, Directory};
 use crate::failure::{Failure, Result};
+use crate::integrity::Claims;
 use crate::names::{self, Name, Place};
 use crate::schema::{OBJECT_CLASS, base};
 use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source};
@@ -26,7 +27,6 @@ const LEFT_OUT: &[&str] = &[
     // OpenLDAP
     "contextCSN",
     "entryCSN",
-    "memberOf",
     // 389 Directory Server
     "aci",
     "entryId",
@@ -70,14 +70,20 @@ impl Group {
         self.records.len()
     }
 
-    /// Understands a record and takes it in.
+    /// Understands a record and takes it in; what it says of groups goes to `claims`.
     ///
     /// # Errors
     /// What is wrong with the record.
-    pub fn take(&mut self, directory: &Directory, record: Record) -> Result<()> {
+    pub fn take(
+        &mut self,
+        directory: &Directory,
+        record: Record,
+        claims: &mut Claims,
+    ) -> Result<()> {
         let Record { line, dn, mut kind } = record;
         if let RecordKind::Content(lines) | RecordKind::Add(lines) = &mut kind {
             ensure_context(directory, &dn, lines)?;
+            claims.take(&dn, lines);
             let given = lines.len();
             lines.retain(|(description, _)| !is_left_out(description));
             self.left_out += (given - lines.len()) as u64;

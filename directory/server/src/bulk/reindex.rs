@@ -45,6 +45,13 @@ impl Directory {
         Ok(())
     }
 
+    /// Whether the store's keys are those of the settings.
+    pub(crate) fn is_indexed(&self) -> Result<bool, OpenError> {
+        let read = self.store.read()?;
+        let row = read.view().meta_get(META_INDEXES)?.unwrap_or_default();
+        Ok(row == self.core.indexes.fingerprint().as_bytes())
+    }
+
     fn indexes_of(&self, row: &[u8]) -> Result<Indexes, OpenError> {
         let unknown = || {
             let text = "the store was indexed by another version; export it there, import it here";

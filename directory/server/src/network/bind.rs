@@ -30,6 +30,8 @@ impl Conversation {
     pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: bool) {
         match self.authenticate(request) {
             Ok(Outcome::Known(subject)) => {
+                // Whom no password has shown was shown by his certificate.
+                self.by_certificate = !subject.is_anonymous();
                 self.bound(id, Bound::of(LdapResult::success(), Some(subject)), asks);
             }
             Ok(Outcome::Checking(Check::Known(verdict), claim)) => {
@@ -60,7 +62,8 @@ impl Conversation {
             }
         }
         if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
-            (self.subject, self.must_change) = (subject, must_change);
+            self.must_change = must_change;
+            self.become_subject(subject);
         }
         let controls: Vec<_> = asks.then(|| ResponseControl::policy(policy)).into_iter().collect();
         let op = Op::BindResponse(BindResponse { result, server_sasl_credentials: None });
@@ -95,7 +98,7 @@ impl Conversation {
     /// RFC 4513 § 5.1.
     fn simple(&self, name: &str, password: &[u8]) -> Result<Outcome> {
         match (name.is_empty(), password.is_empty()) {
-            (true, true) => return Ok(Outcome::Known(Subject::Anonymous)),
+            (true, true) => return Ok(Outcome::Known(Subject::anonymous())),
             // § 5.1.2: clients that forget the password would take this for a success.
             (false, true) => {
                 return Err(Failure::new(
@@ -202,7 +205,7 @@ impl Conversation {
             Err(_) => false,
         };
         // It has no entry, and is nobody's owner.
-        let subject = Subject::User { dn: dn.as_str().into(), id: EntryId(u64::MAX) };
+        let subject = Subject::user(&dn, EntryId(u64::MAX));
         if itself { Ok(Outcome::Known(subject)) } else { Err(not_yourself()) }
     }
 
@@ -228,7 +231,8 @@ impl Conversation {
         administrators.any(|one| one.is(fingerprint, subject, schema))
     }
 
-    /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the connection.
+    /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the
+    /// connection.
     pub(super) fn mechanisms(&self) -> &'static [&'static str] {
         let channel = &self.channel;
         let is_known = channel.certificate_subject.is_some() || channel.credentials.is_some();

@@ -1,5 +1,5 @@
-//! Memory for requests that are not finished, those that are still coming in and those that wait for
-//! something: one budget for all connections together.
+//! Memory for requests that are not finished, those that are still coming in and those that wait
+//! for something: one budget for all connections together.
 
 use super::limits::UNFINISHED_FREE_BYTES;
 use std::sync::Arc;

@@ -10,7 +10,6 @@ use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
 use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX};
 use super::stream::{Stream, drain};
-use crate::Subject;
 use crate::log::{Access, Value};
 use crate::network::Mode;
 use keyway_codec::certificate::subject_dn;
@@ -398,8 +397,8 @@ impl Connection {
 
 fn idle_max(conversation: &Conversation) -> Duration {
     let limits = &conversation.settings.limits;
-    match conversation.subject {
-        Subject::Anonymous => limits.idle_before_bind_max,
-        _ => limits.idle_max,
+    match conversation.subject.is_anonymous() {
+        true => limits.idle_before_bind_max,
+        false => limits.idle_max,
     }
 }

@@ -17,11 +17,11 @@ use super::limits::{
 };
 use super::peer::PeerCredentials;
 use super::{Settings, Shared};
+use crate::access::{Over, Strength};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::USER_PASSWORD;
 use crate::log::Change;
 use crate::schema::base;
-use crate::write::Operation;
 use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -93,6 +93,8 @@ pub(super) struct Conversation {
     pub(super) subject: Subject,
     /// The password policy lets it do nothing before it has changed its password.
     pub(super) must_change: bool,
+    /// The subject has shown by a certificate who he is.
+    pub(super) by_certificate: bool,
     pub(super) outbox: Outbox,
     pub(super) journal: Journal,
     pub(super) ending: Option<Ending>,
@@ -149,13 +151,14 @@ impl Conversation {
     pub fn new(shared: Arc<Shared>, channel: Channel, origin: Origin) -> Self {
         let settings = shared.settings();
         let share = Share::of(&shared.unfinished);
-        Conversation {
+        let mut conversation = Conversation {
             shared,
             settings,
             from: origin.peer.ip(),
             channel,
-            subject: Subject::Anonymous,
+            subject: Subject::anonymous(),
             must_change: false,
+            by_certificate: false,
             outbox: Outbox::default(),
             journal: Journal::new(origin),
             ending: None,
@@ -172,7 +175,9 @@ impl Conversation {
             taken: 0,
             share,
             work_left: 0,
-        }
+        };
+        conversation.become_subject(Subject::anonymous());
+        conversation
     }
 
     /// Begins a turn.
@@ -210,9 +215,9 @@ impl Conversation {
     /// Holds memory for so many bytes beside the requests that wait; false if there is none.
     fn hold(&mut self, bytes: usize) -> bool {
         let limits = &self.settings.limits;
-        let max = match self.subject {
-            Subject::Anonymous => limits.unfinished_bytes_max / 4,
-            _ => limits.unfinished_bytes_max,
+        let max = match self.subject.is_anonymous() {
+            true => limits.unfinished_bytes_max / 4,
+            false => limits.unfinished_bytes_max,
         };
         self.share.hold(self.waiting_bytes + bytes, max)
     }
@@ -270,9 +275,9 @@ impl Conversation {
 
     fn message_bytes_max(&self) -> usize {
         let limits = &self.settings.limits;
-        match self.subject {
-            Subject::Anonymous => limits.message_bytes_before_bind_max,
-            _ => limits.message_bytes_max,
+        match self.subject.is_anonymous() {
+            true => limits.message_bytes_before_bind_max,
+            false => limits.message_bytes_max,
         }
     }
 
@@ -339,9 +344,21 @@ impl Conversation {
     /// RFC 4513 § 4: from a bind on the session is anonymous, whatever comes of it.
     fn forget_subject_before(&mut self, request: u8) {
         if request == tag::BIND_REQUEST {
-            self.subject = Subject::Anonymous;
             self.must_change = false;
+            self.by_certificate = false;
+            self.become_subject(Subject::anonymous());
         }
+    }
+
+    /// The session speaks for him from here on, over what it is now.
+    pub(super) fn become_subject(&mut self, subject: Subject) {
+        let strength = match &self.channel {
+            channel if channel.tls && self.by_certificate => Strength::Certificate,
+            channel if channel.tls => Strength::Tls,
+            channel if channel.private => Strength::Private,
+            _ => Strength::Any,
+        };
+        self.subject = subject.over(Over { address: Some(self.from), strength });
     }
 
     fn dispatch(&mut self, message: &Message<'_>) {
@@ -418,7 +435,7 @@ impl Conversation {
                 let controls = policy_control(asks, None);
                 self.answer(id, request, LdapResult::new(code, ""), &controls);
             }
-            _ => match Operation::of(&directory.core, &subject, op, controls) {
+            _ => match directory.prepare(&subject, op, controls) {
                 Some(operation) => {
                     let audit = self.journal.change(id, &subject, || Change::of(op));
                     let write = directory.carry_out(operation, self.from, audit);
@@ -641,6 +658,7 @@ impl Conversation {
     /// Goes on in TLS, as the same subject.
     pub fn tls_started(&mut self, channel: Channel) {
         self.channel = channel;
+        self.become_subject(self.subject.clone());
         self.ending = None;
     }
 }

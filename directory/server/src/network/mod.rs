@@ -157,8 +157,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to accept. Connections are tasks of the tokio runtime this is called in, which must be
-    /// of the kind with several threads: what takes long runs beside the rest.
+    /// Starts to accept. Connections are tasks of the tokio runtime this is called in, which must
+    /// be of the kind with several threads: what takes long runs beside the rest.
     ///
     /// # Errors
     /// If the system does not let a listener be set up.

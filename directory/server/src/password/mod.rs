@@ -2,9 +2,10 @@
 //!
 //! Every primitive is an engine request. Plain digests run on the caller's stack; slow derivations
 //! wait for their turn (`Admission`) and go to the engine's bounded pool, and whoever gets no turn
-//! is told [`Error::Busy`]. A driver of the engine may remember what was right lately; whoever has shown a
-//! right password is answered from there first. What is stored names its scheme and its cost; both are bounded by
-//! [`limits`], so that a hostile value cannot buy minutes or gigabytes of ours.
+//! is told [`Error::Busy`]. A driver of the engine may remember what was right lately; whoever has
+//! shown a right password is answered from there first. What is stored names its scheme and its
+//! cost; both are bounded by [`limits`], so that a hostile value cannot buy minutes or gigabytes of
+//! ours.
 
 pub mod limits;
 mod scheme;
@@ -183,8 +184,8 @@ impl Passwords {
     }
 
     /// New values are of this cost from now on and peppered with the key of this name, and those of
-    /// these schemes are verified. What was stored with another pepper, or without one, is verified as
-    /// it is.
+    /// these schemes are verified. What was stored with another pepper, or without one, is verified
+    /// as it is.
     pub fn set_policy(&self, cost: Argon2Cost, schemes: &[Scheme], pepper: Option<&str>) {
         let policy = Policy { cost, accepted: schemes.into(), pepper: pepper.map(Arc::from) };
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
@@ -301,8 +302,8 @@ impl Passwords {
     /// entry, no password, a fast hash, a scheme that is not known. So time does not tell who
     /// exists. What it can tell, until an upgrade, is that a stored value is slower than ours or
     /// that there are several slow ones. A right password has nothing to hide: one with a fast
-    /// hash is answered at once, and so is one of this `entry` that the engine remembers, where it was
-    /// shown from the same source lately.
+    /// hash is answered at once, and so is one of this `entry` that the engine remembers, where it
+    /// was shown from the same source lately.
     ///
     /// The brake on guessing says when it begins, and nothing is compared before.
     ///
@@ -321,8 +322,8 @@ impl Passwords {
         let (fast, slow) = self.understand(values, &password);
         let checking = Checking { passwords: self.clone(), attempt, entry, password, slow };
         if fast.is_empty() {
-            // Strangers are not told what is remembered before their turn has come, and a guess that
-            // was compared with it has begun.
+            // Strangers are not told what is remembered before their turn has come, and a guess
+            // that was compared with it has begun.
             let begun = match checking.slow.is_empty() {
                 true => None,
                 false => self.admission.begin_proven(attempt),
@@ -606,7 +607,8 @@ struct Fast {
     right: Verdict,
 }
 
-/// Whether a match says that all of the password is right: bcrypt does not look at all of a long one.
+/// Whether a match says that all of the password is right: bcrypt does not look at all of a long
+/// one.
 fn is_whole(stored: &Stored<'_>, password: &[u8]) -> bool {
     let bcrypt = matches!(stored, Stored::Derived { algorithm: Algorithm::Bcrypt, .. });
     !bcrypt || password.len() <= BCRYPT_PASSWORD_BYTES
@@ -631,8 +633,8 @@ impl Slow {
             Cost::ShaCrypt { rounds } => {
                 u64::from(rounds) * password.len() as u64 <= SHA_CRYPT_WORK_BYTES_MAX
             }
-            // HMAC pads its key with zeros: to PBKDF2, and scrypt on it, a password and the same followed by NUL
-            // are one. It is not the same password.
+            // HMAC pads its key with zeros: to PBKDF2, and scrypt on it, a password and the same
+            // followed by NUL are one. It is not the same password.
             Cost::Pbkdf2 { .. } | Cost::Scrypt { .. } => password.last() != Some(&0),
             // crypt(3) takes a password up to its first NUL. It is not the same password either.
             Cost::Bcrypt { .. } | Cost::Md5Crypt => !password.contains(&0),

@@ -318,8 +318,8 @@ fn md5_crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
     derived(Algorithm::Md5Crypt, Cost::Md5Crypt, salt, hash.as_bytes().to_vec())
 }
 
-/// `$5$[rounds=N$]salt$hash` and `$6$...` of crypt(3), and the older ones. What is too short for a hash of any kind
-/// (`x`, `NP`, nothing) locks an account. DES is not done.
+/// `$5$[rounds=N$]salt$hash` and `$6$...` of crypt(3), and the older ones. What is too short for a
+/// hash of any kind (`x`, `NP`, nothing) locks an account. DES is not done.
 fn crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
     let (algorithm, rest) = if let Some(rest) = rest.strip_prefix("$5$") {
         (Algorithm::Sha256Crypt, rest)
@@ -351,8 +351,8 @@ fn crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
     derived(algorithm, Cost::ShaCrypt { rounds }, salt, hash.as_bytes().to_vec())
 }
 
-/// `$argon2id$v=19$m=..,t=..,p=..[,keyid=..]$salt$hash`: the PHC string format. The keyid is the pepper's
-/// name, in base64.
+/// `$argon2id$v=19$m=..,t=..,p=..[,keyid=..]$salt$hash`: the PHC string format. The keyid is the
+/// pepper's name, in base64.
 fn argon2(rest: &str) -> Result<Stored<'static>, StoredError> {
     let wrong = StoredError::Malformed("$argon2id$v=19$m=..,t=..,p=..$salt$hash was expected");
     let mut parts = rest.split('$');

@@ -39,13 +39,13 @@ impl Directory {
         let view = read.view();
         let tops = names::tops(view, &core.contexts())?;
         let subtrees: Vec<Key> = tops.into_iter().map(Key::subtree).collect();
-        let source = plan(view, &core.indexes, &matcher, subtrees.clone(), count_max(2))?;
+        let source = plan(core, view, &matcher, subtrees.clone(), count_max(2))?;
         core.with_names(|names| {
             let mut found = None;
             for id in source.candidates(view, EntryId::ROOT)? {
                 let id = id?;
                 let Some(entry) = view.entry(id)? else { continue };
-                let candidate = Candidate::stored(id, entry, view, names);
+                let candidate = Candidate::stored(core, id, entry, view, names);
                 if evaluator.matches(&matcher, &candidate)? != Truth::True
                     || !is_in_one(view, &subtrees, id)?
                 {

@@ -181,11 +181,12 @@ impl Search {
         budget_bytes: usize,
     ) -> Result<Pause> {
         let core = &*directory.core;
-        let view = core.access.view(&self.subject, self.place);
+        directory.refresh(&self.subject)?;
+        let view = core.permissions(&self.subject, self.place);
         match std::mem::replace(&mut self.target, Target::Empty) {
             Target::Empty => Ok(Pause::End),
             Target::Made { dn, attributes } => {
-                let candidate = Candidate::made(dn, &attributes);
+                let candidate = Candidate::made(core, dn, &attributes);
                 let evaluator = Evaluator::search(&core.schema, &view);
                 if evaluator.matches(&self.matcher, &candidate)? == Truth::True {
                     let mut filtered = Filtered::new(&core.schema, &self.selection, &view);
@@ -241,11 +242,11 @@ impl Search {
                 cursor.after = id;
                 continue;
             };
-            let candidate = Candidate::stored(id, entry, tree, walk.names);
+            let candidate = Candidate::stored(core, id, entry, tree, walk.names);
             if !self.is_passed_over(cursor, id, &entry)
                 && evaluator.matches(&self.matcher, &candidate)? == Truth::True
                 && cursor.holds(tree, id, entry.parent())?
-                && walk.view.may_something(Rights::READ, id)
+                && walk.view.may_something(Rights::READ, &candidate)?
             {
                 if self.entries_max > 0 && self.sent >= self.entries_max {
                     let text = "there are more entries than may be returned";
@@ -258,7 +259,7 @@ impl Search {
                     }
                 }
                 let usability = match self.shows_usability {
-                    true => walk.usability(id, &entry)?,
+                    true => walk.usability(&candidate, &entry)?,
                     false => None,
                 };
                 let control = usability.as_ref().map(ResponseControl::as_control);
@@ -292,11 +293,11 @@ impl Search {
         while out.len() < walk.end {
             let Some(id) = self.references_left.pop_front() else { return Ok(()) };
             let Some(entry) = walk.tree.entry(id)? else { continue };
-            if !walk.view.may(Rights::READ, "ref", id) {
+            let candidate = Candidate::stored(walk.core, id, entry, walk.tree, walk.names);
+            if !walk.view.may(Rights::READ, "ref", &candidate)? {
                 continue;
             }
-            let dn = walk.tree.dn_of(&entry, &mut walk.names.borrow_mut())?;
-            let urls = urls(&entry, "", &dn, Some(scope));
+            let urls = urls(&entry, "", candidate.dn()?, Some(scope));
             let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
             if !urls.is_empty() {
                 Message::new(walk.message_id, Op::SearchResultReference(urls)).encode(out);
@@ -322,14 +323,18 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Whether somebody could bind as an entry that has a password, for those who may read what it
     /// follows from.
-    fn usability(&self, id: EntryId, entry: &EntryRef<'_>) -> Result<Option<ResponseControl>> {
+    fn usability(
+        &self,
+        candidate: &Candidate<'_, '_>,
+        entry: &EntryRef<'_>,
+    ) -> Result<Option<ResponseControl>> {
         let core = self.core;
-        if !entry.has(USER_PASSWORD) || !self.view.may(Rights::READ, LOCKED_TIME, id) {
+        if !entry.has(USER_PASSWORD) || !self.view.may(Rights::READ, LOCKED_TIME, candidate)? {
             return Ok(None);
         }
         let policy = core.policies.of(core, self.tree, Some(self.version), subentry(entry))?;
         let account = Account::read(&core.schema, entry);
-        let account = core.policies.pending.apply(&policy, id, account);
+        let account = core.policies.pending.apply(&policy, candidate.id(), account);
         let now = micros(core.now());
         let usability = account.status(&policy, now).usability(now);
         Ok(Some(ResponseControl::usability(usability)))

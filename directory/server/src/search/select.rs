@@ -1,10 +1,11 @@
 //! Which attributes of an entry a search returns (RFC 4511 § 4.5.1.8).
 
 use crate::access::{Rights, View};
+use crate::candidate::Candidate;
+use crate::failure::Result;
 use crate::limits::VERDICTS_MAX;
 use crate::operational::Computed;
 use crate::schema::{Schema, base, has_options};
-use keyway_store::EntryId;
 
 /// A client's list of attributes, understood once for all entries of a search.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +26,13 @@ struct Named {
     options: Vec<String>,
 }
 
-/// What becomes of one stored description; the same for all entries but for the subject's own.
+/// What becomes of one stored description.
 #[derive(Clone, Debug)]
 struct Verdict {
     stored: Box<str>,
     selected: bool,
+    /// Whether it may be read, where that is the same for all entries.
+    may: Option<bool>,
 }
 
 impl Selection {
@@ -87,29 +90,53 @@ impl<'a> Filtered<'a> {
     ///
     /// Entries of a kind have their attributes in the same order, so the verdict is mostly found
     /// where the attribute is.
-    pub fn returns(&mut self, position: usize, stored: &str, entry: EntryId) -> bool {
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn returns(
+        &mut self,
+        position: usize,
+        stored: &str,
+        entry: &Candidate<'_, '_>,
+    ) -> Result<bool> {
         let known = match self.verdicts.get(position) {
             Some(verdict) if *verdict.stored == *stored => Some(verdict),
             _ => self.verdicts.iter().find(|verdict| *verdict.stored == *stored),
         };
-        let selected = match known {
-            Some(verdict) => verdict.selected,
+        let (selected, may) = match known {
+            Some(verdict) => (verdict.selected, verdict.may),
             None => {
                 let selected = self.selection.selects(self.schema, stored);
+                let may = match selected && self.view.is_settled(Rights::READ) {
+                    true => Some(self.view.may(Rights::READ, base(stored), entry)?),
+                    false => None,
+                };
                 if self.verdicts.len() < VERDICTS_MAX {
-                    self.verdicts.push(Verdict { stored: stored.into(), selected });
+                    self.verdicts.push(Verdict { stored: stored.into(), selected, may });
                 }
-                selected
+                (selected, may)
             }
         };
-        selected && self.view.may(Rights::READ, base(stored), entry)
+        match may {
+            _ if !selected => Ok(false),
+            Some(may) => Ok(may),
+            None => self.view.may(Rights::READ, base(stored), entry),
+        }
     }
 
     /// The attributes to work out for this entry.
-    pub fn computed(&self, entry: EntryId) -> impl Iterator<Item = Computed> {
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn computed(&self, entry: &Candidate<'_, '_>) -> impl Iterator<Item = Result<Computed>> {
         let view = self.view;
-        let computed = self.computed.iter().copied();
-        computed.filter(move |one| view.may(Rights::READ, one.name(), entry))
+        self.computed.iter().filter_map(move |one| {
+            match view.may(Rights::READ, one.name(), entry) {
+                Ok(true) => Some(Ok(*one)),
+                Ok(false) => None,
+                Err(failure) => Some(Err(failure)),
+            }
+        })
     }
 
     /// Whether values are left out.

@@ -29,7 +29,7 @@ struct Planned<'a> {
 
 impl Planned<'_> {
     fn source(&self, core: &Core, view: View<'_>, scope_lists: Vec<Key>) -> Result<Source> {
-        plan(view, &core.indexes, self.matcher, scope_lists, self.count_max)
+        plan(core, view, self.matcher, scope_lists, self.count_max)
     }
 }
 
@@ -48,6 +48,7 @@ impl Directory {
         announced: Announced,
     ) -> Result<Search> {
         let core = &*self.core;
+        self.refresh(subject)?;
         let matcher = Matcher::new(&core.schema, &request.filter);
         let bounds = Bounds::new(core, subject, request, controls);
         let planned = Planned { matcher: &matcher, count_max: count_max(bounds.answer_max) };
@@ -237,18 +238,18 @@ impl Directory {
         matcher: &Matcher,
     ) -> Result<()> {
         let core = &*self.core;
-        let view = core.access.view(subject, place);
+        let view = core.permissions(subject, place);
         let evaluator = Evaluator::search(&core.schema, &view);
         let truth = match target {
             Target::Made { dn, attributes } => {
-                evaluator.matches(matcher, &Candidate::made(dn, attributes))?
+                evaluator.matches(matcher, &Candidate::made(core, dn, attributes))?
             }
             Target::Tree(Cursor { base, .. }) if *base != EntryId::ROOT => {
                 let read = self.store.read()?;
                 let view = read.view();
                 let entry = view.entry(*base)?.ok_or_else(|| Failure::no_such_object(""))?;
                 core.with_names(|names| {
-                    evaluator.matches(matcher, &Candidate::stored(*base, entry, view, names))
+                    evaluator.matches(matcher, &Candidate::stored(core, *base, entry, view, names))
                 })?
             }
             Target::Tree(_) | Target::Empty => Truth::Undefined,
@@ -260,13 +261,12 @@ impl Directory {
 impl Core {
     /// Refuses a subject that may not see anything there, before he learns what is there.
     fn may_look(&self, subject: &Subject, place: access::Place) -> Result<()> {
-        let view = self.access.view(subject, place);
-        if view.may_anywhere(Rights::READ) || view.may_anywhere(Rights::SEARCH) {
+        if self.permissions(subject, place).may_anywhere(Rights::READ | Rights::SEARCH) {
             return Ok(());
         }
-        Err(Failure::denied(match subject {
-            Subject::Anonymous => "search here without a bind",
-            _ => "search here",
+        Err(Failure::denied(match subject.is_anonymous() {
+            true => "search here without a bind",
+            false => "search here",
         }))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
-use crate::limits::{ALIASES_MAX, REFERENCES_MAX};
+use crate::limits::{ALIASES_MAX, CONTINUATIONS_MAX};
 use crate::locate::{Seeking, aliased, locate};
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_store::{EntryId, Key, View};
@@ -125,8 +125,9 @@ impl Vertices {
             if is_within {
                 found.push(id);
             }
-            if found.len() > REFERENCES_MAX {
-                let text = format!("there are more than {REFERENCES_MAX} referral objects there");
+            if found.len() > CONTINUATIONS_MAX {
+                let text =
+                    format!("there are more than {CONTINUATIONS_MAX} referral objects there");
                 return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
             }
         }

@@ -48,7 +48,7 @@ pub(crate) fn encode_entry(
 ) -> Result<()> {
     let types_only = filtered.types_only();
     for (position, (name, values)) in candidate.attributes().enumerate() {
-        if !filtered.returns(position, name, candidate.id()) {
+        if !filtered.returns(position, name, candidate)? {
             continue;
         }
         sink.attribute(name);
@@ -56,11 +56,15 @@ pub(crate) fn encode_entry(
             values.for_each(|value| sink.value(value));
         }
     }
-    for which in filtered.computed(candidate.id()) {
-        let Some(value) = candidate.computed(which)? else { continue };
+    for which in filtered.computed(candidate) {
+        let which = which?;
+        let values = candidate.computed(which)?;
+        if values.is_empty() {
+            continue;
+        }
         sink.attribute(which.name());
         if !types_only {
-            sink.value(&value);
+            values.iter().for_each(|value| sink.value(value));
         }
     }
     Ok(())

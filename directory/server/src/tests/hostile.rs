@@ -128,7 +128,7 @@ proptest! {
             });
             let controls = RequestControls { paged, ..RequestControls::default() };
             let plain = RequestControls::default();
-            for subject in [fixture.administrator(), fixture.user("ada"), Subject::Anonymous] {
+            for subject in [fixture.administrator(), fixture.user("ada"), Subject::anonymous()] {
                 let _ = fixture.run(&subject, &request, &controls);
                 for attribute in &attributes {
                     let request = CompareRequest { dn: &base, attribute, value: &value };

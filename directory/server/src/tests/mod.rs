@@ -1,10 +1,14 @@
 //! The directory from outside, without sockets.
 
+mod access;
+mod access_model;
 mod compare;
 mod controls;
 mod export;
+mod groups;
 mod hostile;
 mod import;
+mod integrity;
 mod model;
 mod open;
 mod plan;

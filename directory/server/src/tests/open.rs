@@ -112,12 +112,8 @@ fn settings_that_name_the_unknown_are_refused() {
     };
     let error = open(&Settings { indexes: vec![photo], ..settings() }).err().unwrap();
     assert!(error.to_string().contains("jpegPhoto"), "{error}");
-    let rule = Rule {
-        who: Who::Users,
-        what: What::Everything,
-        attributes: Attributes::Only(vec!["secret".into()]),
-        rights: Rights::READ,
-    };
+    let secret = Attributes::Only(vec!["secret".into()]);
+    let rule = Rule::new(Who::Users, What::Everything, secret, Rights::READ);
     let error = open(&Settings { rules: vec![rule], ..settings() }).err().unwrap();
     assert!(error.to_string().contains("secret"), "{error}");
 }

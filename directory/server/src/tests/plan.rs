@@ -14,7 +14,7 @@ fn planned(fixture: &Fixture, filter: &str) -> (Source, usize) {
     let tops = crate::names::tops(read.view(), &contexts).unwrap();
     let matcher = Matcher::new(&core.schema, &Filter::parse(filter).unwrap());
     let lists = tops.into_iter().map(Key::subtree).collect();
-    let source = plan(read.view(), &core.indexes, &matcher, lists, COUNT_MAX).unwrap();
+    let source = plan(core, read.view(), &matcher, lists, COUNT_MAX).unwrap();
     let count = source.candidates(read.view(), EntryId::ROOT).unwrap().count();
     (source, count)
 }
@@ -89,7 +89,7 @@ fn a_small_scope_is_walked_rather_than_a_long_list() {
     let base = crate::names::resolve(read.view(), context, &groups, below).unwrap();
     let matcher = Matcher::new(&core.schema, &Filter::parse("(objectClass=top)").unwrap());
     let scope = vec![Key::children(base)];
-    let source = plan(read.view(), &core.indexes, &matcher, scope, COUNT_MAX).unwrap();
+    let source = plan(core, read.view(), &matcher, scope, COUNT_MAX).unwrap();
     assert!(source.is_scope);
 }
 

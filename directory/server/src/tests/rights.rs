@@ -11,7 +11,7 @@ const HASHED: &str = "{SSHA}AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 #[test]
 fn nobody_reads_the_root_dse_and_the_schema_and_no_more() {
     let fixture = filled();
-    let anonymous = &Subject::Anonymous;
+    let anonymous = &Subject::anonymous();
     let controls = &RequestControls::default();
     assert_eq!(fixture.read_as(anonymous, "", &["*"]).entries.len(), 1);
     assert_eq!(fixture.read_as(anonymous, "cn=schema", &["cn"]).values("cn"), ["schema"]);
@@ -88,7 +88,7 @@ fn a_user_reads_all_but_passwords_and_writes_only_his_own() {
 
     assert_eq!(code(fixture.directory.may_set_password(&user, ada)), ResultCode::Success);
     assert_eq!(code(fixture.directory.may_set_password(&user, alan)), denied);
-    assert_eq!(code(fixture.directory.may_set_password(&Subject::Anonymous, ada)), denied);
+    assert_eq!(code(fixture.directory.may_set_password(&Subject::anonymous(), ada)), denied);
     assert_eq!(code(fixture.directory.may_set_password(&user, "cn=schema")), denied);
     let set = fixture.directory.set_password(&user, alan, HASHED.into(), false, None);
     assert_eq!(code(block_on(set)), denied);
@@ -152,12 +152,8 @@ fn only_the_administrator_stores_what_is_hashed_already() {
     fixture.modify_as(&user, ada, vec![replace("userPassword", &["new"])], &controls).unwrap();
 
     // Nor may those who add entries, unless it is the administrator.
-    let rules = vec![Rule {
-        who: Who::Users,
-        what: What::Only(Place::Data),
-        attributes: Attributes::All,
-        rights: Rights::ALL,
-    }];
+    let data = What::Only(Place::Data);
+    let rules = vec![Rule::new(Who::Users, data, Attributes::All, Rights::ALL)];
     let fixture = filled_with(&Settings { rules, ..settings() });
     let user = fixture.user("ada");
     let device: [(&str, &[&str]); 4] =
@@ -210,7 +206,7 @@ fn a_right_password_is_stored_again_unless_it_was_changed_meanwhile() {
 #[test]
 fn other_tables_do_what_they_say() {
     let rule =
-        |who, attributes, rights| Rule { who, what: What::Only(Place::Data), attributes, rights };
+        |who, attributes, rights| Rule::new(who, What::Only(Place::Data), attributes, rights);
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let look = Rights::READ | Rights::SEARCH;
     let rules = vec![

@@ -197,6 +197,7 @@ fn attributes_that_are_returned() {
         "entryDN",
         "entryUUID",
         "hasSubordinates",
+        "memberOf",
         "modifiersName",
         "modifyTimestamp",
         "numSubordinates",
@@ -334,7 +335,7 @@ fn a_search_goes_on_while_the_tree_changes() {
 #[test]
 fn the_root_dse_says_what_there_is() {
     let fixture = filled();
-    let found = fixture.read_as(&Subject::Anonymous, "", &["+", "*"]);
+    let found = fixture.read_as(&Subject::anonymous(), "", &["+", "*"]);
     assert_eq!(found.values("namingContexts"), [BASE]);
     assert_eq!(found.values("supportedLDAPVersion"), ["3"]);
     assert_eq!(found.values("subschemaSubentry"), ["cn=schema"]);
@@ -343,7 +344,7 @@ fn the_root_dse_says_what_there_is() {
     assert_eq!(found.values("supportedExtension"), ["1.2.3"]);
     assert_eq!(found.values("supportedControl").len(), crate::controls::SUPPORTED.len());
     assert!(found.values("supportedFeatures").contains(&"1.3.6.1.1.14".to_owned()));
-    assert_eq!(fixture.read_as(&Subject::Anonymous, "", &[]).descriptions(), ["objectClass"]);
+    assert_eq!(fixture.read_as(&Subject::anonymous(), "", &[]).descriptions(), ["objectClass"]);
     for (filter, count) in
         [("(objectClass=*)", 1), ("(vendorName=keyway)", 0), ("(vendorName=Keyway)", 1)]
     {
@@ -355,7 +356,7 @@ fn the_root_dse_says_what_there_is() {
 #[test]
 fn the_subschema_is_one_that_can_be_read_back() {
     let fixture = filled();
-    let found = fixture.read_as(&Subject::Anonymous, "cn=schema", &["+", "*"]);
+    let found = fixture.read_as(&Subject::anonymous(), "cn=schema", &["+", "*"]);
     let types = found.values("attributeTypes");
     let classes = found.values("objectClasses");
     assert!(types.len() > 100 && classes.len() > 40);

@@ -297,7 +297,8 @@ fn renames() {
     assert_eq!(found.values("uid"), ["countess"]);
     assert_eq!(found.values("cn"), ["Ada Lovelace", "Ada King"]);
     assert_eq!(found.values("entryDN"), [king.as_str()]);
-    // The same name, spelled otherwise: the value is spelled as the name unless the old one is kept.
+    // The same name, spelled otherwise: the value is spelled as the name unless the old one is
+    // kept.
     fixture.rename(king, "cn=Ada KING", false, None).unwrap();
     let found = fixture.read(king, &["cn"]);
     assert_eq!(found.entries[0].0, format!("cn=Ada KING,{GROUPS}"));

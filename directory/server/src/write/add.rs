@@ -2,12 +2,13 @@
 
 use super::edit;
 use super::{Request, Stamp, WriteDone, asserted, check_rdn};
-use crate::access::{Rights, Subject};
+use crate::access::{Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
 use crate::evaluate::Evaluator;
 use crate::failure::{Failure, Result};
+use crate::integrity::Proposed;
 use crate::names::Name;
 use crate::operational::{
     CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
@@ -16,8 +17,9 @@ use crate::policy::CHANGED_TIME;
 use crate::schema::{Attributes, OBJECT_CLASS, check_entry, complete_classes};
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
-use keyway_store::{Entry, EntryId, Key, Write};
+use keyway_store::{Entry, EntryId, Key, Names, View as Tree, Write};
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 /// An add that is ready to be done.
 pub(crate) struct Add {
@@ -25,6 +27,8 @@ pub(crate) struct Add {
     /// The whole entry, operational attributes included.
     pub(super) attributes: Attributes,
     pub(super) keys: Vec<Key>,
+    /// Ranges of which it is to get a number.
+    numbers: Vec<usize>,
 }
 
 /// Who made the entry.
@@ -61,13 +65,14 @@ impl Add {
         source: Source,
         controls: &RequestControls<'_>,
     ) -> Result<Add> {
-        let request = Request::new(core, subject, dn, Rights::MANAGE, controls)?;
+        let request = Request::new(core, subject, dn, Rights::ADD, controls)?;
         let mut attributes = Attributes::new();
         for (description, values) in given {
             take(core, &mut attributes, description, values, source)?;
         }
         name_values(core, &mut attributes, dn)?;
         complete_classes(&core.schema, &mut attributes)?;
+        let numbers = core.wanted_numbers(&mut attributes);
         let structural = check_entry(&core.schema, &attributes)?.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
         stamp(core, &mut attributes, &request.stamp)?;
@@ -76,7 +81,7 @@ impl Add {
             edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
         }
         let keys = core.indexes.keys(&core.schema, &attributes);
-        Ok(Add { request, attributes, keys })
+        Ok(Add { request, attributes, keys, numbers })
     }
 
     /// Who asks for it.
@@ -94,7 +99,7 @@ impl Add {
             _ => request.locate(core, view, &name.parent())?,
         };
         let rights = request.rights(core);
-        if !rights.may_manage(parent) {
+        if !may_add(core, &rights, view, parent)? {
             return Err(Failure::denied("add entries here"));
         }
         let component = request.component()?;
@@ -104,13 +109,35 @@ impl Add {
         }
         if let Some(matcher) = &request.assertion {
             let text = name.text();
-            let candidate = Candidate::made(&text, &self.attributes);
+            let candidate = Candidate::made(core, &text, &self.attributes);
             asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)?;
         }
-        let entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
-        let id = write.insert(parent, component, &entry, &self.keys)?;
+        let (id, attributes, numbers) = (None, &self.attributes, self.numbers.as_slice());
+        let proposed = Proposed { id, name, was: None, attributes, numbers, rights: &rights };
+        core.check_unique(view, &proposed, |_| true)?;
+        let mut entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
+        let id = if self.numbers.is_empty() {
+            write.insert(parent, component, &entry, &self.keys)?
+        } else {
+            core.give_numbers(write, &self.numbers, &mut entry.attributes)?;
+            let keys = core.indexes.keys(&core.schema, &entry.attributes);
+            write.insert(parent, component, &entry, &keys)?
+        };
         let response_controls = request.post_read(core, write, id)?.into_iter().collect();
         Ok(WriteDone { response_controls })
+    }
+}
+
+/// Whether somebody may add entries below this one.
+pub(super) fn may_add(core: &Core, rights: &View, tree: Tree<'_>, parent: EntryId) -> Result<bool> {
+    let (names, nothing) = (RefCell::new(Names::new()), Attributes::new());
+    match tree.entry(parent)? {
+        Some(entry) => {
+            let candidate = Candidate::stored(core, parent, entry, tree, &names);
+            rights.may_something(Rights::ADD, &candidate)
+        }
+        // Above the top of a naming context.
+        None => rights.may_something(Rights::ADD, &Candidate::made(core, "", &nothing)),
     }
 }
 

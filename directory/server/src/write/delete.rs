@@ -2,11 +2,14 @@
 
 use super::{Request, WriteDone, unwilling};
 use crate::access::{Rights, Subject};
+use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
+use crate::integrity::Leaving;
 use keyway_codec::message::ResultCode;
-use keyway_store::Write;
+use keyway_store::{Names, Write};
+use std::cell::RefCell;
 
 /// A delete that is ready to be done.
 pub(crate) struct Delete {
@@ -21,7 +24,7 @@ impl Delete {
         dn: &str,
         controls: &RequestControls<'_>,
     ) -> Result<Delete> {
-        let request = Request::new(core, subject, dn, Rights::MANAGE, controls)?;
+        let request = Request::new(core, subject, dn, Rights::DELETE, controls)?;
         if core.is_own(&request.name) {
             return Err(unwilling("the server needs this entry"));
         }
@@ -32,17 +35,22 @@ impl Delete {
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
         let (id, entry) = request.find(core, write.view())?;
-        if !request.rights(core).may_manage(id) {
+        let names = RefCell::new(Names::new());
+        let candidate = Candidate::stored(core, id, entry, write.view(), &names);
+        if !request.rights(core).may_something(Rights::DELETE, &candidate)? {
             return Err(Failure::denied("delete this entry"));
         }
+        let leaving = Leaving::new(core, candidate.dn()?.to_owned(), None);
         request.assert_entry(core, write, id, entry)?;
         if write.view().child_count(id)? > 0 {
             let text = "the entry has entries below it; delete those first";
             return Err(Failure::new(ResultCode::NotAllowedOnNonLeaf, text));
         }
         let response_controls = request.pre_read(core, write, id)?.into_iter().collect();
+        let referrers = core.referrers(write.view(), [Ok(leaving)].into_iter())?.without(id);
         let keys = core.indexes.keys(&core.schema, &entry.to_entry().attributes);
         write.delete(id, request.component()?, &keys)?;
+        referrers.follow(core, write, &request.stamp)?;
         Ok(WriteDone { response_controls })
     }
 }

@@ -5,7 +5,7 @@
 
 mod add;
 mod delete;
-mod edit;
+pub(crate) mod edit;
 mod modify;
 mod read_entry;
 mod rename;
@@ -19,7 +19,7 @@ pub(crate) use edit::describe;
 pub(crate) use modify::Modify;
 pub(crate) use rename::Rename;
 
-use crate::access::{Rights, Subject, View};
+use crate::access::{Place as AccessPlace, Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::{Core, Directory};
@@ -82,6 +82,17 @@ impl Operation {
         })
     }
 
+    /// Whether anybody could be in other groups when it is done.
+    pub fn changes_groups(&self, core: &Core) -> bool {
+        let is_membership = |name: &str| core.integrity.is_membership(name);
+        match self {
+            Operation::Add(add) => add.attributes.iter().any(|(name, _)| is_membership(name)),
+            Operation::Modify(modify) => modify.edits.iter().any(|edit| is_membership(&edit.name)),
+            // Groups and their members go by their names.
+            Operation::Delete(_) | Operation::Rename(_) => true,
+        }
+    }
+
     /// Does it. May be called again if what it did was undone.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         match self {
@@ -131,20 +142,20 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// Enters it as the last change.
-    fn mark(&self, attributes: &mut Attributes) {
+    pub fn mark(&self, attributes: &mut Attributes) {
         edit::set(attributes, MODIFIERS_NAME, &self.author);
         edit::set(attributes, MODIFY_TIMESTAMP, &self.time);
     }
 }
 
 impl Request {
-    /// Understands name and controls, and refuses a subject without any such right before it
-    /// learns what there is.
+    /// Understands name and controls, and refuses a subject that has none of these rights before
+    /// it learns what there is.
     fn new(
         core: &Core,
         subject: &Subject,
         dn: &str,
-        right: Rights,
+        one_of: Rights,
         controls: &RequestControls<'_>,
     ) -> Result<Request> {
         let name = Name::parse(&core.schema, dn)?;
@@ -152,8 +163,7 @@ impl Request {
         let (context, below) = match names::place(&contexts, &name) {
             Place::Inside { context, below } => (context.clone(), below),
             place => {
-                let data = core.access.view(subject, crate::access::Place::Data);
-                if !data.may_anywhere(right) {
+                if !core.permissions(subject, AccessPlace::Data).may_anywhere(one_of) {
                     return Err(Failure::denied("change this"));
                 }
                 return Err(match place {
@@ -163,7 +173,7 @@ impl Request {
                 });
             }
         };
-        if !core.view(subject, &context).may_anywhere(right) {
+        if !core.permissions(subject, context.place()).may_anywhere(one_of) {
             return Err(Failure::denied("change this"));
         }
         let selection = |wanted: &Option<Vec<&str>>| {
@@ -188,7 +198,7 @@ impl Request {
 
     /// The subject's rights where the entry is.
     fn rights(&self, core: &Core) -> View {
-        core.view(&self.subject, &self.context)
+        core.permissions(&self.subject, self.context.place())
     }
 
     /// The entry that is to be changed.
@@ -221,7 +231,7 @@ impl Request {
     ) -> Result<()> {
         let Some(matcher) = &self.assertion else { return Ok(()) };
         let (rights, names) = (self.rights(core), RefCell::new(Names::new()));
-        let candidate = Candidate::stored(id, entry, write.view(), &names);
+        let candidate = Candidate::stored(core, id, entry, write.view(), &names);
         asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)
     }
 }
@@ -288,6 +298,19 @@ fn check_rdn(schema: &Schema, rdn: &keyway_codec::dn::Rdn) -> Result<()> {
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 impl Directory {
+    /// Understands a client's write; `None` if it is none.
+    pub(crate) fn prepare(
+        &self,
+        subject: &Subject,
+        op: &Op<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Option<Result<Operation>> {
+        match self.refresh(subject) {
+            Ok(()) => Operation::of(&self.core, subject, op, controls),
+            Err(failure) => Some(Err(failure)),
+        }
+    }
+
     /// Adds an entry (RFC 4511 § 4.7). The superclasses of its classes and the values of its RDN
     /// are added if they are not given; passwords are hashed.
     ///
@@ -300,7 +323,8 @@ impl Directory {
         request: &AddRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let prepared = Add::new(&self.core, subject, request, controls);
+        let prepared = self.refresh(subject);
+        let prepared = prepared.and_then(|()| Add::new(&self.core, subject, request, controls));
         self.carry_out(prepared.map(Operation::Add), HERE, None)
     }
 
@@ -311,7 +335,8 @@ impl Directory {
         dn: &str,
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let prepared = Delete::new(&self.core, subject, dn, controls);
+        let prepared = self.refresh(subject);
+        let prepared = prepared.and_then(|()| Delete::new(&self.core, subject, dn, controls));
         self.carry_out(prepared.map(Operation::Delete), HERE, None)
     }
 
@@ -323,7 +348,8 @@ impl Directory {
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let prepared = Modify::new(&self.core, subject, request, controls);
+        let prepared = self.refresh(subject);
+        let prepared = prepared.and_then(|()| Modify::new(&self.core, subject, request, controls));
         self.carry_out(prepared.map(Operation::Modify), HERE, None)
     }
 
@@ -334,7 +360,8 @@ impl Directory {
         request: &ModifyDnRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let prepared = Rename::new(&self.core, subject, request, controls);
+        let prepared = self.refresh(subject);
+        let prepared = prepared.and_then(|()| Rename::new(&self.core, subject, request, controls));
         self.carry_out(prepared.map(Operation::Rename), HERE, None)
     }
 
@@ -347,7 +374,9 @@ impl Directory {
         gave_old: bool,
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
-        let prepared = Modify::password(&self.core, subject, dn, hashed, gave_old);
+        let prepared = self.refresh(subject);
+        let prepared =
+            prepared.and_then(|()| Modify::password(&self.core, subject, dn, hashed, gave_old));
         // It was hashed here, so nothing is left to be taken out of it.
         let submitted = prepared
             .and_then(|modify| submit(&self.store, &self.core, Operation::Modify(modify), audit));
@@ -413,10 +442,14 @@ fn submit(
     audit: Option<Audit>,
 ) -> Result<oneshot::Receiver<Result<WriteDone>>> {
     let (sender, receiver) = oneshot::channel();
-    let core = core.clone();
+    let (core, later) = (core.clone(), core.clone());
+    let changes_groups = operation.changes_groups(&core);
     let job = move |write: &mut Write<'_>| operation.apply(&core, write);
     // Nobody may be waiting any more: the connection is gone.
     store.submit(job, move |result| {
+        if result.is_ok() && changes_groups {
+            later.access.groups_changed();
+        }
         if let (Ok(_), Some(audit)) = (&result, audit) {
             audit.done();
         }

@@ -3,16 +3,19 @@
 use super::edit::{self, describe};
 use super::{MODIFIERS_NAME, MODIFY_TIMESTAMP, Request, WriteDone, rdn_of};
 use crate::access::{Rights, Subject};
+use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
+use crate::integrity::Proposed;
 use crate::operational::STRUCTURAL_OBJECT_CLASS;
 use crate::password::Given;
 use crate::policy::{KEPT, PasswordChange, Upkeep};
 use crate::schema::{AttributeType, Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
-use keyway_store::{Entry, EntryId, EntryRef, View, Write};
+use keyway_store::{Entry, EntryId, EntryRef, Names, View, Write};
+use std::cell::RefCell;
 
 /// A modify that is ready to be done.
 pub(crate) struct Modify {
@@ -31,6 +34,11 @@ pub(crate) struct Edit {
 }
 
 impl Edit {
+    /// Whether it puts new passwords into the place of all old ones.
+    fn is_reset(&self) -> bool {
+        self.name == USER_PASSWORD && self.operation == ChangeOperation::Replace
+    }
+
     /// Whether its values are stored as they are.
     pub fn stores(&self) -> bool {
         matches!(self.operation, ChangeOperation::Add | ChangeOperation::Replace)
@@ -74,7 +82,7 @@ impl Modify {
         changes: impl Iterator<Item = (ChangeOperation, &'a str, Vec<Vec<u8>>)>,
         controls: &RequestControls<'_>,
     ) -> Result<Modify> {
-        let request = Request::new(core, subject, dn, Rights::WRITE, controls)?;
+        let request = Request::new(core, subject, dn, Rights::WRITE | Rights::RESET, controls)?;
         let edits: Vec<Edit> = changes
             .map(|(operation, given, values)| {
                 let description = describe(&core.schema, given)?;
@@ -114,8 +122,13 @@ impl Modify {
     pub fn check_rights<'t>(&self, core: &Core, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
         let (id, entry) = self.request.find(core, view)?;
         let rights = self.request.rights(core);
+        let names = RefCell::new(Names::new());
+        let candidate = Candidate::stored(core, id, entry, view, &names);
         for edit in &self.edits {
-            if !rights.may(Rights::WRITE, base(&edit.name), id) {
+            let name = base(&edit.name);
+            let may = rights.may(Rights::WRITE, name, &candidate)?
+                || (edit.is_reset() && rights.may(Rights::RESET, name, &candidate)?);
+            if !may {
                 let text = format_args!("write attribute {} of this entry", edit.name);
                 return Err(Failure::denied(text));
             }
@@ -136,11 +149,12 @@ impl Modify {
         request.assert_entry(core, write, id, entry)?;
         let rdn = rdn_of(&entry)?;
         let Entry { rdn: rdn_text, attributes: mut new } = entry.to_entry();
-        let old = self.touched(core, &new);
+        let old = self.touched(core, &new, &[]);
         for edit in &self.edits {
             edit.apply(core, write.view(), id, &old, &mut new)?;
         }
-        self.check(core, &rdn, &mut new)?;
+        let numbers = self.check(core, &rdn, &mut new)?;
+        self.check_unique(core, write.view(), id, &new, &numbers)?;
         request.stamp.mark(&mut new);
         if self.changes_account() {
             let edited: Vec<&str> = self.edits.iter().map(|edit| base(&edit.name)).collect();
@@ -151,7 +165,9 @@ impl Modify {
         }
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
-        let touched = self.touched(core, &new);
+        core.give_numbers(write, &numbers, &mut new)?;
+        let numbered: Vec<&str> = core.numbered(&numbers).collect();
+        let touched = self.touched(core, &new, &numbered);
         let (removed, added) = core.indexes.difference(&core.schema, &old, &touched);
         let entry = Entry { rdn: rdn_text, attributes: new };
         write.update(id, &entry, &removed, &added)?;
@@ -161,9 +177,10 @@ impl Modify {
 
     /// The attributes that can get other keys: those that change, and those that share an index
     /// with them, so that a key which both give is not lost.
-    fn touched(&self, core: &Core, attributes: &Attributes) -> Attributes {
+    fn touched(&self, core: &Core, attributes: &Attributes, also: &[&str]) -> Attributes {
         let edited = self.edits.iter().map(|edit| base(&edit.name));
-        let mut changed: Vec<&str> = edited.chain([MODIFIERS_NAME, MODIFY_TIMESTAMP]).collect();
+        let also = also.iter().copied().chain([MODIFIERS_NAME, MODIFY_TIMESTAMP]);
+        let mut changed: Vec<&str> = edited.chain(also).collect();
         if self.changes_account() {
             changed.extend(KEPT);
         }
@@ -171,8 +188,27 @@ impl Modify {
         attributes.iter().filter(|(name, _)| related(name)).cloned().collect()
     }
 
-    /// Checks the entry as it has become.
-    fn check(&self, core: &Core, rdn: &Rdn, attributes: &mut Attributes) -> Result<()> {
+    fn check_unique(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        id: EntryId,
+        attributes: &Attributes,
+        numbers: &[usize],
+    ) -> Result<()> {
+        if !core.has_unique() {
+            return Ok(());
+        }
+        let (name, rights) = (&self.request.name, self.request.rights(core));
+        let was = Some(name);
+        let proposed = Proposed { id: Some(id), name, was, attributes, numbers, rights: &rights };
+        let is_edited =
+            |name: &str| self.edits.iter().any(|edit| core.is_kind_of(base(&edit.name), name));
+        core.check_unique(view, &proposed, is_edited)
+    }
+
+    /// Checks the entry as it has become; of which ranges it is to get a number.
+    fn check(&self, core: &Core, rdn: &Rdn, attributes: &mut Attributes) -> Result<Vec<usize>> {
         let schema = &core.schema;
         for ava in &rdn.avas {
             let Some(attribute) = schema.attribute(&ava.attribute) else { continue };
@@ -188,6 +224,7 @@ impl Modify {
         if self.edits.iter().any(|edit| edit.name == OBJECT_CLASS) {
             complete_classes(schema, attributes)?;
         }
+        let numbers = core.wanted_numbers(attributes);
         let structural = check_entry(schema, attributes)?;
         let before = edit::values(attributes, STRUCTURAL_OBJECT_CLASS);
         let before = before.and_then(|values| values.first()).map(Vec::as_slice);
@@ -195,7 +232,7 @@ impl Modify {
             let text = "the structural object class of an entry cannot be changed";
             return Err(Failure::new(ResultCode::ObjectClassModsProhibited, text));
         }
-        Ok(())
+        Ok(numbers)
     }
 }
 

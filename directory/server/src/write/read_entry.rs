@@ -45,7 +45,7 @@ impl Request {
         let view = write.view();
         let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
         let names = RefCell::new(Names::new());
-        let candidate = Candidate::stored(id, entry, view, &names);
+        let candidate = Candidate::stored(core, id, entry, view, &names);
         let rights = self.rights(core);
         let mut filtered = Filtered::new(&core.schema, selection, &rights);
         let mut attributes: Vec<Attribute<'static>> = Vec::new();

@@ -1,15 +1,19 @@
 //! Modify DN (RFC 4511 § 4.9).
 
+use super::add::may_add;
 use super::{Request, WriteDone, check_rdn, component, edit, rdn_of, unwilling};
 use crate::access::{Rights, Subject};
+use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
+use crate::integrity::{Leaving, Proposed, Referrers};
 use crate::names::{self, Name, NamePart, NamingContext, Place};
 use crate::schema::{Attributes, check_entry};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
-use keyway_store::{Entry, EntryId, EntryRef, Key, View, Write};
+use keyway_store::{Entry, EntryId, EntryRef, Key, Names, View, Write};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A modify DN that is ready to be done.
@@ -32,7 +36,7 @@ impl Rename {
         controls: &RequestControls<'_>,
     ) -> Result<Rename> {
         let ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior } = *request;
-        let request = Request::new(core, subject, dn, Rights::MANAGE, controls)?;
+        let request = Request::new(core, subject, dn, Rights::RENAME, controls)?;
         if core.is_own(&request.name) {
             return Err(unwilling("the server needs this entry"));
         }
@@ -58,12 +62,15 @@ impl Rename {
         let request = &self.request;
         let (id, entry) = request.find(core, write.view())?;
         let rights = request.rights(core);
-        if !rights.may_manage(id) {
+        let names = RefCell::new(Names::new());
+        let candidate = Candidate::stored(core, id, entry, write.view(), &names);
+        if !rights.may_something(Rights::RENAME, &candidate)? {
             return Err(Failure::denied("rename this entry"));
         }
         request.assert_entry(core, write, id, entry)?;
         let new_parent = self.new_parent(core, write.view(), id)?;
-        if !core.view(&request.subject, &self.new_context).may_manage(new_parent) {
+        let there = core.permissions(&request.subject, self.new_context.place());
+        if new_parent != entry.parent() && !may_add(core, &there, write.view(), new_parent)? {
             return Err(Failure::denied("move entries there"));
         }
         let component = component(&self.new_context, &self.new_name, self.new_below)?;
@@ -72,10 +79,13 @@ impl Rename {
             return Err(Failure::new(ResultCode::EntryAlreadyExists, text));
         }
         let (new, removed, added) = self.renamed(core, &entry)?;
+        self.check_unique(core, write.view(), id, &new.attributes)?;
+        let referrers = self.referrers(core, write.view(), id, new_parent, candidate.dn()?)?;
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
         write.rename(id, new_parent, request.component()?, component)?;
         write.update(id, &new, &removed, &added)?;
+        referrers.follow(core, write, &request.stamp)?;
         response_controls.extend(request.post_read(core, write, id)?);
         Ok(WriteDone { response_controls })
     }
@@ -87,6 +97,59 @@ impl Rename {
             return Err(unwilling("an entry cannot be moved below itself"));
         }
         Ok(parent)
+    }
+
+    /// Who refers to the entry or to one below it, and what they are called then.
+    fn referrers(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        id: EntryId,
+        new_parent: EntryId,
+        old: &str,
+    ) -> Result<Referrers> {
+        let mut names = Names::new();
+        let above = view.dn(new_parent, &mut names)?.unwrap_or_default();
+        let rdn = self.new_name.parts.first().map(|part| part.text.as_str()).unwrap_or_default();
+        let new = format!("{rdn},{above}");
+        let moved = view.postings(&Key::subtree(id), EntryId::ROOT)?;
+        let leaving = moved.map(|moved| {
+            let dn = view.dn(moved?, &mut names)?.unwrap_or_default();
+            let renamed = dn.strip_suffix(old).map(|below| format!("{below}{new}"));
+            Ok(renamed.and_then(|renamed| Leaving::new(core, dn, Some(renamed))))
+        });
+        core.referrers(view, leaving)
+    }
+
+    /// Values that are unique must be so at the new place as well, those of the entries below too.
+    fn check_unique(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        id: EntryId,
+        attributes: &Attributes,
+    ) -> Result<()> {
+        if !core.has_unique() {
+            return Ok(());
+        }
+        let rights = self.request.rights(core);
+        let name = &self.new_name;
+        let was = Some(&self.request.name);
+        let proposed =
+            Proposed { id: Some(id), name, was, attributes, numbers: &[], rights: &rights };
+        let is_new = |name: &str| {
+            let mut avas = self.new_rdn.avas.iter();
+            avas.any(|ava| core.is_kind_of(&ava.attribute, name))
+        };
+        core.check_unique(view, &proposed, is_new)?;
+        for below in view.postings(&Key::subtree(id), EntryId::ROOT)? {
+            let below = below?;
+            let Some(entry) = view.entry(below)?.filter(|_| below != id) else { continue };
+            let attributes = &entry.to_entry().attributes;
+            let proposed = Proposed { id: Some(below), attributes, ..proposed };
+            core.check_unique(view, &proposed, |_| false)?;
+        }
+        Ok(())
     }
 
     /// The entry with its new RDN, and the keys that it loses and gets.

@@ -83,7 +83,7 @@ pub async fn person(directory: &Directory, dn: &str, more: &[(&str, &str)]) {
 }
 
 fn administrator() -> Subject {
-    Subject::Administrator { dn: "cn=admin,cn=keyway".into(), id: EntryId(1) }
+    Subject::administrator("cn=admin,cn=keyway", EntryId(1))
 }
 
 /// Replaces an attribute's values as the administrator does.

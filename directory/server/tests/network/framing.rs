@@ -135,8 +135,8 @@ fn search_of([scope, deref, size, time]: [i64; 4], filter: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// RFC 4511 § 4.1.1: where message id and operation are known and all lengths are right, there is an
-/// answer by that id, whatever the values are.
+/// RFC 4511 § 4.1.1: where message id and operation are known and all lengths are right, there is
+/// an answer by that id, whatever the values are.
 #[tokio::test]
 async fn values_that_are_none_are_answered_and_the_session_goes_on() {
     use ResultCode::*;

@@ -39,8 +39,8 @@ pub async fn start_gated(mode: Mode, settings: Settings, open: bool) -> Running 
     serve(mode, settings, gate, driver).await
 }
 
-/// A server in the clear whose engine remembers right passwords for [`REMEMBERED`], by a clock that the
-/// test moves.
+/// A server in the clear whose engine remembers right passwords for [`REMEMBERED`], by a clock that
+/// the test moves.
 pub async fn remembering() -> (Running, Arc<AtomicU64>) {
     let (gate, now_s) = (Gate::new(true), Arc::<AtomicU64>::default());
     let time = now_s.clone();

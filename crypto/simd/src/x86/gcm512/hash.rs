@@ -160,7 +160,8 @@ pub(super) fn cross_term_of(power: __m512i) -> __m512i {
     _mm512_xor_si512(power, _mm512_shuffle_epi32::<0x4e>(power))
 }
 
-/// All blocks of a message so far as one, as it is sent: it belongs where the second of the next blocks is.
+/// All blocks of a message so far as one, as it is sent: it belongs where the second of the next
+/// blocks is.
 #[inline]
 pub(super) fn carry(sums: Sums) -> __m512i {
     let Sums { low, cross, high } = sums;

@@ -1,7 +1,8 @@
 //! What is authenticated beside the data, and packets' headers: their numbers and their masks.
 //!
-//! A header of at most a block is put together in a register, hashed, masked there and stored once. Were
-//! its number written first, the loads behind it would wait for smaller stores, and hold up all others.
+//! A header of at most a block is put together in a register, hashed, masked there and stored once.
+//! Were its number written first, the loads behind it would wait for smaller stores, and hold up
+//! all others.
 
 use super::hash::zero;
 use super::masks::{aes, mask_of_one};
@@ -12,7 +13,8 @@ use std::arch::x86_64::*;
 
 features! {
 
-/// The last block of a message's additional data, a packet's number in it, and all before it taken in.
+/// The last block of a message's additional data, a packet's number in it, and all before it taken
+/// in.
 #[inline]
 pub(super) fn last<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> __m128i {
     let Parts { aad, .. } = message.parts();
@@ -28,17 +30,18 @@ pub(super) fn last<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> __m128i
     _mm_mask_shuffle_epi8(start, in_number, number, places)
 }
 
-/// Headers of at most a block, a lane each, with their numbers and nothing behind them, and how masks' bytes are
-/// moved to these. All bytes of a lane say how long its header is. That numbers are put together in registers, whatever their
-/// lengths, keeps these from showing.
+/// Headers of at most a block, a lane each, with their numbers and nothing behind them, and how
+/// masks' bytes are moved to these. All bytes of a lane say how long its header is. That numbers
+/// are put together in registers, whatever their lengths, keeps these from showing.
 #[inline]
 pub(super) fn numbered(
     starts: __m512i,
     header_bytes: __m512i,
     numbers: __m512i,
 ) -> (__m512i, __m512i) {
-    // Where a byte is from the header's end: so a number's bytes are counted, the lowest first. A place whose highest
-    // bit is set is shuffled to zero: here behind the header, in the mask's order before the number.
+    // Where a byte is from the header's end: so a number's bytes are counted, the lowest first. A
+    // place whose highest bit is set is shuffled to zero: here behind the header, in the mask's
+    // order before the number.
     let one = _mm512_set1_epi8(1);
     let places = _mm512_sub_epi8(header_bytes, _mm512_add_epi8(each_bytes(), one));
     let last = last_of_number(starts);
@@ -90,8 +93,8 @@ fn long<'k, M: Message<'k>>(key: &GcmKey, message: &mut M) -> __m128i {
     reverse_block(hash)
 }
 
-/// Masks the headers of packets and writes them, `G` times four at most: how they were hashed, how masks
-/// are moved to their numbers, and the masks of samples.
+/// Masks the headers of packets and writes them, `G` times four at most: how they were hashed, how
+/// masks are moved to their numbers, and the masks of samples.
 #[inline]
 pub(super) fn finish_uniform<'k, M: Message<'k>, const G: usize>(
     messages: &mut [[M; LANES]],
@@ -136,16 +139,17 @@ pub(super) fn finish_one<'k, M: Message<'k>>(message: &mut M, sample: Option<__m
     packet.mask_first(mask);
 }
 
-/// 16 bytes of what was sealed, from this place on: of the first two registers, of which the first begins with
-/// so many blocks that are not there.
+/// 16 bytes of what was sealed, from this place on: of the first two registers, of which the first
+/// begins with so many blocks that are not there.
 #[inline]
 pub(super) fn sample([a, b]: [__m512i; 2], pad: usize, at: usize) -> __m128i {
     let order = _mm_add_epi8(each_byte(), _mm_set1_epi8((BLOCK * pad + at) as i8));
     _mm512_castsi512_si128(_mm512_permutex2var_epi8(a, _mm512_zextsi128_si512(order), b))
 }
 
-/// The same of a message of one register: if it is so short that some may be the tag's, of that too. Whether
-/// the tag is waited for depends on the size alone: how long the number is, is not to show.
+/// The same of a message of one register: if it is so short that some may be the tag's, of that
+/// too. Whether the tag is waited for depends on the size alone: how long the number is, is not to
+/// show.
 #[inline]
 pub(super) fn sample_of_one(data: __m512i, tag: __m128i, size: usize, at: usize) -> __m128i {
     if size >= BLOCK + 4 {
@@ -159,8 +163,8 @@ pub(super) fn sample_of_one(data: __m512i, tag: __m128i, size: usize, at: usize)
     _mm512_castsi512_si128(_mm512_permutex2var_epi8(data, order, tag))
 }
 
-/// Headers, their first bytes masked: four bits if they are long and five if they are short (RFC 9001
-/// § 5.4.1).
+/// Headers, their first bytes masked: four bits if they are long and five if they are short (RFC
+/// 9001 § 5.4.1).
 #[inline]
 pub(super) fn mask_first(headers: __m512i, masks: __m512i) -> __m512i {
     let lanes = |block| _mm512_broadcast_i32x4(block);

@@ -35,8 +35,8 @@ pub(super) fn interleaved_one<const SEAL: bool, const ROUNDS: usize>(
     sum_messages(&sums)
 }
 
-/// Each lane where the first block of a register is that begins with so many that are not there, as data
-/// is sent.
+/// Each lane where the first block of a register is that begins with so many that are not there, as
+/// data is sent.
 #[inline]
 fn first_blocks(lanes: __m512i, pads: [usize; LANES]) -> [__m512i; LANES] {
     let mut blocks = broadcast_each(reverse(lanes));
@@ -46,8 +46,8 @@ fn first_blocks(lanes: __m512i, pads: [usize; LANES]) -> [__m512i; LANES] {
     blocks
 }
 
-/// The data of four messages under one key that have as many registers, two at least and [`INTERLEAVED_MAX`] at
-/// most: one register of each at a time.
+/// The data of four messages under one key that have as many registers, two at least and
+/// [`INTERLEAVED_MAX`] at most: one register of each at a time.
 #[inline(never)]
 pub(super) fn interleaved<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
@@ -71,8 +71,8 @@ pub(super) fn interleaved<const SEAL: bool, const ROUNDS: usize>(
     let mut tails = [tail_a, tail_b, tail_c, tail_d];
 
     let mut sums = [zero(); LANES];
-    // Registers go in pairs, counted from the end. The last pair is yet to be taken into the hash: that is
-    // done between the rounds of the next.
+    // Registers go in pairs, counted from the end. The last pair is yet to be taken into the hash:
+    // that is done between the rounds of the next.
     let mut waiting = [[_mm512_setzero_si512(); 2]; LANES];
     let mut register = registers % 2;
     if register == 1 {
@@ -148,8 +148,8 @@ pub(super) fn interleaved<const SEAL: bool, const ROUNDS: usize>(
     sum_messages(&sums)
 }
 
-/// All rounds but the last for a register. `SEAL` makes it a function of its callers' own, which the
-/// compiler inlines.
+/// All rounds but the last for a register. `SEAL` makes it a function of its callers' own, which
+/// the compiler inlines.
 #[inline]
 pub(super) fn cipher<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
@@ -179,8 +179,8 @@ pub(super) fn partial_last_round<const SEAL: bool, const ROUNDS: usize>(
     pads: [usize; LANES],
 ) {
     let last_key = broadcast(&key.aes.round_keys[ROUNDS]);
-    // All loads are before all stores: what is around a short part belongs to its neighbour, whose load would
-    // wait for the store.
+    // All loads are before all stores: what is around a short part belongs to its neighbour, whose
+    // load would wait for the store.
     let mut inputs = [(last_key, 0); LANES];
     for lane in 0..LANES {
         inputs[lane] = load_some(parts[lane], pads[lane]);
@@ -193,8 +193,8 @@ pub(super) fn partial_last_round<const SEAL: bool, const ROUNDS: usize>(
     }
 }
 
-/// What goes into the first register, which begins with `pad` blocks that are not there, what goes into
-/// so many whole ones, and what is left for the last.
+/// What goes into the first register, which begins with `pad` blocks that are not there, what goes
+/// into so many whole ones, and what is left for the last.
 #[inline]
 pub(super) fn parts(data: &mut [u8], pad: usize, whole: usize) -> (&mut [u8], &mut [[u8; 64]], &mut [u8]) {
     let (head, rest) = data.split_at_mut((64 - BLOCK * pad).min(data.len()));

@@ -96,17 +96,18 @@ pub(super) fn unmask(backend: Gcm512, packets: &mut [Unprotect<'_>]) {
 
 /// What is known of up to `G` times four messages or packets, a lane each.
 pub(super) struct BatchState<const G: usize> {
-    /// Their nonces; of packets with their masks on, the largest numbers so far, each followed by the place where
-    /// its header's number begins, and then the numbers found, each followed by its header's length.
+    /// Their nonces; of packets with their masks on, the largest numbers so far, each followed by
+    /// the place where its header's number begins, and then the numbers found, each followed by its
+    /// header's length.
     pub(super) nonces: [Words; G],
-    /// Their lengths in bits, of data and of what is authenticated beside it; of packets with their masks on,
-    /// all bytes.
+    /// Their lengths in bits, of data and of what is authenticated beside it; of packets with their
+    /// masks on, all bytes.
     pub(super) lengths: [Words; G],
-    /// Their last blocks of what is authenticated beside the data; of packets with their masks on, their first
-    /// blocks.
+    /// Their last blocks of what is authenticated beside the data; of packets with their masks on,
+    /// their first blocks.
     pub(super) headers: [__m512i; G],
-    /// How masks are moved to numbers; of packets with their masks on, what the masks are computed from, and
-    /// then the masks.
+    /// How masks are moved to numbers; of packets with their masks on, what the masks are computed
+    /// from, and then the masks.
     pub(super) masks: [__m512i; G],
 }
 
@@ -119,8 +120,8 @@ impl<const G: usize> BatchState<G> {
         Self { nonces: [Words::NONE; G], lengths: [Words::NONE; G], headers: none, masks: none }
     }
 
-    /// Packets with their masks on, and what is to be done with what these are computed from. Says whether all
-    /// numbers are within their first blocks.
+    /// Packets with their masks on, and what is to be done with what these are computed from. Says
+    /// whether all numbers are within their first blocks.
     #[inline]
     fn masked<'k, M: Message<'k>>(
         &mut self,
@@ -142,7 +143,8 @@ impl<const G: usize> BatchState<G> {
         true
     }
 
-    /// Takes the masks off headers, and says of which packets, two bits each, the phase is not this one.
+    /// Takes the masks off headers, and says of which packets, two bits each, the phase is not this
+    /// one.
     #[inline]
     fn unmasked(&mut self, at: usize, phase: __m512i) -> u8 {
         let (headers, found) = unmasked(self.headers[at], self.masks[at], self.nonces[at].load());
@@ -152,9 +154,9 @@ impl<const G: usize> BatchState<G> {
         _mm512_test_epi64_mask(other, _mm512_set1_epi64(PHASE.into())) & 0x55
     }
 
-    /// Takes the masks off the headers of packets under one key, and gives these the verdict that they have if
-    /// the rest is authentic. Says whether it did: no packet is touched if one is not of the phase that is
-    /// expected, or its number not within its first block.
+    /// Takes the masks off the headers of packets under one key, and gives these the verdict that
+    /// they have if the rest is authentic. Says whether it did: no packet is touched if one is not
+    /// of the phase that is expected, or its number not within its first block.
     #[inline]
     pub(super) fn unmask<'k, M: Message<'k>, const ROUNDS: usize>(
         &mut self,
@@ -205,8 +207,9 @@ impl<const G: usize> BatchState<G> {
 
 features! {
 
-/// Four headers without their masks, then their whole numbers, each followed by its header's length. `largest`
-/// has the largest numbers so far, each followed by the place where its header's number begins.
+/// Four headers without their masks, then their whole numbers, each followed by its header's
+/// length. `largest` has the largest numbers so far, each followed by the place where its header's
+/// number begins.
 #[inline]
 fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m512i) {
     let headers = mask_first(starts, masks);
@@ -220,8 +223,8 @@ fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m5
     // The number's lowest byte comes first. What is behind its highest falls away below.
     let order = _mm512_sub_epi8(_mm512_add_epi8(number_at, last), each_bytes());
     let truncated = _mm512_shuffle_epi8(headers, order);
-    // RFC 9000 § A.3, as `decode` in packet/quic.rs has it: the only number of a window that ends so. The window
-    // does not go below the first number there is, nor beyond the last.
+    // RFC 9000 § A.3, as `decode` in packet/quic.rs has it: the only number of a window that ends
+    // so. The window does not go below the first number there is, nor beyond the last.
     let ends = _mm512_set_epi64(0, 0, 0, 0, 0xffff_ffff, 0x00ff_ffff, 0xffff, 0xff);
     let ends = _mm512_permutexvar_epi64(last, ends);
     let half = _mm512_srli_epi64::<1>(ends);

@@ -1,12 +1,12 @@
 //! AES-GCM and header masks with AVX-512, VAES and VPCLMULQDQ.
 //!
-//! Four messages go together, a *lane* of 128 bits each in what they have one block of: the tag's key
-//! stream, the block of additional data, the block of lengths, the reduction. Their data goes in rows of
-//! registers of four blocks, flush right: a register's place from the end says which powers of H its
-//! blocks are multiplied by, whatever the length.
+//! Four messages go together, a *lane* of 128 bits each in what they have one block of: the tag's
+//! key stream, the block of additional data, the block of lengths, the reduction. Their data goes
+//! in rows of registers of four blocks, flush right: a register's place from the end says which
+//! powers of H its blocks are multiplied by, whatever the length.
 
-// Functions that take whole messages are never inlined into each other: the compiler would assign registers
-// in one of them as all the others let it.
+// Functions that take whole messages are never inlined into each other: the compiler would assign
+// registers in one of them as all the others let it.
 
 macro_rules! features {
     ($($item:item)*) => {$(
@@ -41,13 +41,13 @@ use uniform::{Scratch, uniform_batch};
 const BLOCK: usize = 16;
 /// Messages that go together, and blocks of a register.
 const LANES: usize = 4;
-/// Four messages under one key so many times go together: then the latency of the cipher and of the hash's
-/// end does not show.
+/// Four messages under one key so many times go together: then the latency of the cipher and of the
+/// hash's end does not show.
 const QUADS: usize = 4;
 /// Registers that go through the cipher together: so many that its latency does not show.
 const STRIDE: usize = 8;
-/// Registers of a lone message that do: no more than the latency asks for, since nothing is hashed beside the first
-/// of them, and nothing encrypted beside the hash of the last.
+/// Registers of a lone message that do: no more than the latency asks for, since nothing is hashed
+/// beside the first of them, and nothing encrypted beside the hash of the last.
 const SHORT_STRIDE: usize = 4;
 
 /// That the features are there: whoever has one may call what needs them.
@@ -111,7 +111,8 @@ impl Backend for Gcm512 {
 
 features! {
 
-/// Seals or opens messages. Says whether all keys were for this backend: the others' headers are not masked.
+/// Seals or opens messages. Says whether all keys were for this backend: the others' headers are
+/// not masked.
 #[inline]
 fn run<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
     if let [message] = messages
@@ -169,8 +170,8 @@ fn several<'k, M: Message<'k>, const SEAL: bool>(messages: &mut [M]) -> bool {
     all
 }
 
-/// Messages under one key, four at a time and more. `otherwise` gets packets whose headers have their masks on
-/// and are not as they have to be.
+/// Messages under one key, four at a time and more. `otherwise` gets packets whose headers have
+/// their masks on and are not as they have to be.
 #[inline]
 fn uniform_batches<'k, M: Message<'k>, const SEAL: bool>(
     rounds: Rounds,
@@ -184,8 +185,8 @@ fn uniform_batches<'k, M: Message<'k>, const SEAL: bool>(
     }
 }
 
-/// The same, `G` times four at a time. `otherwise` is borrowed: were it dropped here, a panic's way through would make
-/// the compiler forget what must not be inlined.
+/// The same, `G` times four at a time. `otherwise` is borrowed: were it dropped here, a panic's way
+/// through would make the compiler forget what must not be inlined.
 #[inline]
 fn batches_of<'k, M: Message<'k>, const SEAL: bool, const G: usize>(
     rounds: Rounds,

@@ -6,8 +6,8 @@ use std::arch::x86_64::*;
 
 features! {
 
-/// A number as a register. In one piece from here on: the compiler would put its halves into memory for a
-/// function that loads the whole, which then waits for both.
+/// A number as a register. In one piece from here on: the compiler would put its halves into memory
+/// for a function that loads the whole, which then waits for both.
 #[inline]
 pub(super) fn block(number: u128) -> __m128i {
     let block = _mm_set_epi64x((number >> 64) as i64, number as i64);
@@ -185,8 +185,8 @@ pub(super) fn counters(from: usize) -> __m512i {
     load_blocks(COUNTERS.0[from..].first_chunk().expect("at most a stride behind 255"))
 }
 
-/// The same key, from memory: the compiler does not know that it is the same. It would keep all of it in
-/// registers, for which there are too few.
+/// The same key, from memory: the compiler does not know that it is the same. It would keep all of
+/// it in registers, for which there are too few.
 #[inline]
 pub(super) fn reload<T>(key: &T) -> &T {
     let mut address: *const T = key;
@@ -198,7 +198,8 @@ pub(super) fn reload<T>(key: &T) -> &T {
 
 }
 
-/// A register in memory, whose words can be written one by one: that takes none of the pipes that compute.
+/// A register in memory, whose words can be written one by one: that takes none of the pipes that
+/// compute.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Words(pub(super) [[u64; 2]; LANES]);
@@ -222,8 +223,8 @@ impl Words {
     }
 }
 
-/// Counter blocks with counters of one byte, before the first of them and behind the last those that
-/// wrapped around: as many behind it as go through the cipher together.
+/// Counter blocks with counters of one byte, before the first of them and behind the last those
+/// that wrapped around: as many behind it as go through the cipher together.
 #[repr(align(64))]
 pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256 + LANES * STRIDE]);
 

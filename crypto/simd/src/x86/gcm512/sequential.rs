@@ -13,9 +13,10 @@ use std::mem;
 
 features! {
 
-/// The data of a message: encrypts or decrypts it, and returns what its blocks and the one before them
-/// times their powers of H sum up to, and the tag's key stream, which goes through the cipher beside the
-/// first of them. `N` registers go through the cipher at a time: [`STRIDE`] or [`SHORT_STRIDE`].
+/// The data of a message: encrypts or decrypts it, and returns what its blocks and the one before
+/// them times their powers of H sum up to, and the tag's key stream, which goes through the cipher
+/// beside the first of them. `N` registers go through the cipher at a time: [`STRIDE`] or
+/// [`SHORT_STRIDE`].
 #[inline(never)]
 pub(super) fn sequential<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
     key: &GcmKey,
@@ -32,8 +33,8 @@ pub(super) fn sequential<const SEAL: bool, const ROUNDS: usize, const EIGHTS: us
     let left = (registers - start) / N;
     let span = 2 * EIGHTS;
     let mut sums = zero();
-    // The block before the data is in the same register, or in the one before. If these are full, its
-    // product is added; if all powers are taken, it is hashed first.
+    // The block before the data is in the same register, or in the one before. If these are full,
+    // its product is added; if all powers are taken, it is hashed first.
     let behind = start + N * left % span;
     let (register_before, first_register) = match (pad, start) {
         (0, all) if all == N && behind < span => {
@@ -68,8 +69,8 @@ pub(super) fn sequential<const SEAL: bool, const ROUNDS: usize, const EIGHTS: us
     (hash::<SEAL, ROUNDS, EIGHTS, N>(powers, sums, waiting), tag)
 }
 
-/// Takes a message's last registers into the hash. `SEAL` and `ROUNDS` make it a function of its callers'
-/// own, which the compiler inlines.
+/// Takes a message's last registers into the hash. `SEAL` and `ROUNDS` make it a function of its
+/// callers' own, which the compiler inlines.
 #[inline]
 fn hash<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
     powers: &Powers<EIGHTS>,
@@ -131,10 +132,10 @@ impl Stream {
         next
     }
 
-    /// Up to a stride of registers, any of them short. Returns what belongs into the hash, after so many zeros
-    /// that it is a stride, and the tag's key stream. What is before the data is in a register
-    /// before them and is added to the first. All parameters make it its caller's own, which the
-    /// compiler inlines.
+    /// Up to a stride of registers, any of them short. Returns what belongs into the hash, after so
+    /// many zeros that it is a stride, and the tag's key stream. What is before the data is in a
+    /// register before them and is added to the first. All parameters make it its caller's own,
+    /// which the compiler inlines.
     #[inline]
     fn start<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
         &mut self,
@@ -190,8 +191,8 @@ impl Stream {
     }
 
     /// A stride, of which only the last may be short, while the ones before them are taken into the
-    /// hash, the first so many from where the powers begin. If all powers begin with these, `before` is
-    /// reduced, else they are added to it.
+    /// hash, the first so many from where the powers begin. If all powers begin with these,
+    /// `before` is reduced, else they are added to it.
     #[inline]
     fn stride<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
         &mut self,
@@ -230,8 +231,8 @@ impl Stream {
     }
 }
 
-/// A message's data in registers, flush right: the first register begins with `pad` blocks that are not
-/// there.
+/// A message's data in registers, flush right: the first register begins with `pad` blocks that are
+/// not there.
 struct Cursor<'m> {
     /// What is left of it.
     data: &'m mut [u8],

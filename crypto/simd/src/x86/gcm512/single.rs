@@ -64,7 +64,8 @@ pub(super) fn run<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(mes
     headers::finish_one(message, sample);
 }
 
-/// The product of what is before the data, in the first lane, and that of the lengths, in the second.
+/// The product of what is before the data, in the first lane, and that of the lengths, in the
+/// second.
 #[inline]
 fn products(key: &GcmKey, header: __m128i, lengths: __m128i, power: &[u8; BLOCK]) -> Sums {
     let none = _mm_setzero_si128();
@@ -72,10 +73,10 @@ fn products(key: &GcmKey, header: __m128i, lengths: __m128i, power: &[u8; BLOCK]
     zero().add(join([reverse_block(header), lengths, none, none]), power, cross_term_of(power))
 }
 
-/// A message of one register or none, the tag's key stream beside it. Its data is at the register's start: it
-/// would wait for what was just written before it, were it loaded with that. What is before the data is
-/// multiplied by `power`. Returns the tag, and 16 bytes of what was sealed from this place on, which no store
-/// was waited for.
+/// A message of one register or none, the tag's key stream beside it. Its data is at the register's
+/// start: it would wait for what was just written before it, were it loaded with that. What is
+/// before the data is multiplied by `power`. Returns the tag, and 16 bytes of what was sealed from
+/// this place on, which no store was waited for.
 fn shortest<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,
     nonce: __m128i,
@@ -98,8 +99,8 @@ fn shortest<const SEAL: bool, const ROUNDS: usize>(
     (tag, Some(headers::sample_of_one(state, tag, data.len(), sample_at)))
 }
 
-/// A message of `N` registers, all of them and the tag's key stream side by side; what comes before the last
-/// eight is reduced. The rest is as for the shortest.
+/// A message of `N` registers, all of them and the tag's key stream side by side; what comes before
+/// the last eight is reduced. The rest is as for the shortest.
 fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     key: &GcmKey,
     nonce: __m128i,
@@ -144,8 +145,9 @@ fn short<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     (tag_of(sums, tag), Some(sample))
 }
 
-/// Takes registers into the hash, of which the last belongs to the lowest powers: first that one, since what
-/// is being reduced belongs into the first. Its parameters make it its caller's own, which the compiler inlines.
+/// Takes registers into the hash, of which the last belongs to the lowest powers: first that one,
+/// since what is being reduced belongs into the first. Its parameters make it its caller's own,
+/// which the compiler inlines.
 #[inline]
 fn last_registers<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     key: &GcmKey,
@@ -164,7 +166,8 @@ fn last_registers<const SEAL: bool, const ROUNDS: usize, const N: usize>(
     sums
 }
 
-/// Messages under keys of one length, one in each lane. The keys of the next come into the cache meanwhile.
+/// Messages under keys of one length, one in each lane. The keys of the next come into the cache
+/// meanwhile.
 #[inline(never)]
 pub(super) fn four<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(
     messages: &mut [M; LANES],

@@ -7,7 +7,8 @@ use crate::packet::{GcmKey, Powers};
 use crate::x86::{load, store};
 use std::arch::x86_64::*;
 
-/// All round keys but the first, each in all lanes: to load them so takes none of the pipes that compute.
+/// All round keys but the first, each in all lanes: to load them so takes none of the pipes that
+/// compute.
 pub(super) struct BroadcastKeys<const ROUNDS: usize>([__m512i; ROUNDS]);
 
 impl<const ROUNDS: usize> BroadcastKeys<ROUNDS> {
@@ -57,8 +58,8 @@ impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
     }
 }
 
-/// Counter blocks on their way through the cipher, `N` registers. `SEAL` makes these functions their callers'
-/// own, which the compiler inlines.
+/// Counter blocks on their way through the cipher, `N` registers. `SEAL` makes these functions
+/// their callers' own, which the compiler inlines.
 pub(super) struct Stride<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>
 {
     pub(super) states: [__m512i; N],
@@ -103,8 +104,9 @@ impl<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>
     }
 }
 
-/// A part of the rounds of a stride of so many registers, and between them two others are taken into the hash, the
-/// first so many from where the powers begin. A function would not be inlined everywhere.
+/// A part of the rounds of a stride of so many registers, and between them two others are taken
+/// into the hash, the first so many from where the powers begin. A function would not be inlined
+/// everywhere.
 macro_rules! rounds_and_products {
     ($stride:ident, $registers:ident, $schedule:expr, $part:expr, $sums:expr, $pair:expr, $at:expr) => {{
         let (schedule, sums, [a, b]) = ($schedule, $sums, $pair);
@@ -161,9 +163,9 @@ macro_rules! rounds_and_products {
 
 pub(super) use rounds_and_products;
 
-/// All rounds but the last of counter blocks, and all of the tag's, whose first is `base`: in step, for the
-/// schedulers would fill with the rounds of one register that wait for each other. Makes the tag's key stream
-/// and the last round key. A function would not be inlined everywhere.
+/// All rounds but the last of counter blocks, and all of the tag's, whose first is `base`: in step,
+/// for the schedulers would fill with the rounds of one register that wait for each other. Makes
+/// the tag's key stream and the last round key. A function would not be inlined everywhere.
 macro_rules! rounds_in_step {
     ($key:expr, $states:expr, $base:expr) => {{
         let mut tag = _mm_xor_si128($base, _mm_set_epi32(1 << 24, 0, 0, 0));
@@ -217,8 +219,8 @@ pub(super) fn short_last_round<const SEAL: bool>(
     *state = if SEAL { _mm512_maskz_mov_epi8(mask, output) } else { input };
 }
 
-/// The powers that two registers are multiplied by, and their cross terms: the first one's in the low halves,
-/// the second one's in the high halves.
+/// The powers that two registers are multiplied by, and their cross terms: the first one's in the
+/// low halves, the second one's in the high halves.
 #[inline]
 pub(super) fn two_powers<const EIGHTS: usize>(
     powers: &Powers<EIGHTS>,

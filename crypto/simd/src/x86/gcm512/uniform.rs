@@ -11,8 +11,8 @@ use super::{BLOCK, LANES, STRIDE};
 use crate::packet::{AeadForm, Message, POWERS, Parts, TAG_BYTES, Unprotect};
 use std::arch::x86_64::*;
 
-/// Where what is known of messages lies, and the sums of their products: made once for many, since it takes
-/// time to clear it.
+/// Where what is known of messages lies, and the sums of their products: made once for many, since
+/// it takes time to clear it.
 pub(super) struct Scratch<const G: usize> {
     state: BatchState<G>,
     sums: [Sums; G],
@@ -33,10 +33,11 @@ impl<const G: usize> Scratch<G> {
 
 features! {
 
-/// Up to `G` times four messages under one key, side by side, one in each lane of as many registers.
+/// Up to `G` times four messages under one key, side by side, one in each lane of as many
+/// registers.
 ///
-/// Says whether it did: packets whose headers have their masks on may not be as they have to be. Then none is
-/// touched.
+/// Says whether it did: packets whose headers have their masks on may not be as they have to be.
+/// Then none is touched.
 ///
 /// Loops over messages go to the slice's end, which the compiler does not know, so that it does not
 /// unroll them: all of it has to stay in the cache of decoded instructions.
@@ -231,9 +232,9 @@ fn are_one_block(lengths: __m512i) -> bool {
     within & 0x55 == 0x55
 }
 
-/// The data of four messages of one block each, a lane each, whose key stream is made but for the last
-/// round. Returns what belongs into the hash. Its parameters make it its caller's own, which the compiler
-/// inlines.
+/// The data of four messages of one block each, a lane each, whose key stream is made but for the
+/// last round. Returns what belongs into the hash. Its parameters make it its caller's own, which
+/// the compiler inlines.
 #[inline]
 fn blocks<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize, const G: usize>(
     [a, b, c, d]: &mut [M; LANES],

@@ -1,19 +1,20 @@
-//! A request into a descriptor and the bytes that it names, and a completion back into the request.
+//! The client's half: a request into a descriptor and the bytes that it names, and a completion
+//! back into the request.
 //!
 //! What goes in is copied into the daemon's sight, and what comes out is copied back only when the
 //! request was done. Until then it is as it was, and can be run elsewhere. Nothing is allocated.
 
-use super::wire;
-use keyway_engine::{Direction, Effort, Error, MASK_BYTES, NONCE_BYTES, Request};
+use super::values;
+use keyway_engine::{Effort, Error, MASK_BYTES, NONCE_BYTES, Request};
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PART_BYTES, Segment};
 
 /// What one segment may need beside its bytes, to lie where it should.
 const ALIGN: usize = 64;
 
-/// Where in shared memory a request's bytes go: a slot, a region of its own, or what lies beside lent
-/// data.
-pub(super) struct Space<'a> {
+/// Where in shared memory a request's bytes go: a slot, a region of its own, or what lies beside
+/// lent data.
+pub struct Space<'a> {
     pub memory: &'a SharedMemory,
     /// What is free of it, in bytes from the memory's start.
     pub next: usize,
@@ -23,7 +24,8 @@ pub(super) struct Space<'a> {
 }
 
 impl Space<'_> {
-    /// Room for so many bytes, at the next line of the cache if they fill one. `None` if there is none.
+    /// Room for so many bytes, at the next line of the cache if they fill one. `None` if there is
+    /// none.
     #[inline]
     fn room(&mut self, bytes: usize) -> Option<Segment> {
         let align = if bytes < ALIGN { size_of::<u64>() } else { ALIGN };
@@ -73,7 +75,7 @@ impl Space<'_> {
 }
 
 /// Bytes that are enough for [`encode`].
-pub(super) fn bytes(request: &Request<'_>) -> usize {
+pub fn bytes(request: &Request<'_>) -> usize {
     let sum =
         |parts: &[&[u8]]| parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()));
     let lengths = match request {
@@ -114,26 +116,26 @@ pub(super) fn bytes(request: &Request<'_>) -> usize {
 /// Writes what goes in to `space`, and says where. Who it is for and in which region that lies, the
 /// caller knows. `None` if it does not fit there.
 #[inline]
-pub(super) fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Descriptor> {
+pub fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Descriptor> {
     let none = Segment::default();
     let mut extra = 0;
     let mut parameters = [0; _];
     let (opcode, segments) = match request {
         Request::Seal { nonce, aad, data, .. } => {
-            parameters = wire::front(nonce);
+            parameters = values::front(nonce);
             (Opcode::Seal, [space.put(aad)?, space.data(data)?, space.room(NONCE_BYTES)?])
         }
         Request::Open { nonce, aad, data } => {
-            parameters = wire::front(nonce);
+            parameters = values::front(nonce);
             (Opcode::Open, [space.put(aad)?, space.data(data)?, none])
         }
         Request::Protect { number, header_bytes, packet } => {
-            parameters = wire::front(&number.to_ne_bytes());
+            parameters = values::front(&number.to_ne_bytes());
             extra = u32::try_from(*header_bytes).ok()?;
             (Opcode::Protect, [none, space.data(packet)?, none])
         }
         Request::Unprotect { largest, number_at, packet, .. } => {
-            parameters = wire::largest(*largest);
+            parameters = values::put_largest(*largest);
             extra = u32::try_from(*number_at).ok()?;
             (Opcode::Unprotect, [none, space.data(packet)?, none])
         }
@@ -156,12 +158,12 @@ pub(super) fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Des
             (Opcode::Decompress, [space.put(data)?, space.room(out.len())?, none])
         }
         Request::Chain { direction, data, length, parts } => {
-            parameters = wire::front(&(*length as u64).to_ne_bytes());
-            extra = (*direction == Direction::Unprotect).into();
+            parameters = values::put_index(*length);
+            extra = values::put_direction(*direction);
             let there = space.room(parts.len().checked_mul(PART_BYTES)?)?;
             for (index, part) in parts.iter().enumerate() {
                 let at = there.offset as usize + index * PART_BYTES;
-                space.memory.write(at, &wire::part(part)).ok()?;
+                space.memory.write(at, &values::put_part(part)).ok()?;
             }
             (Opcode::Chain, [there, space.data(data)?, none])
         }
@@ -201,12 +203,12 @@ pub(super) fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Des
         }
         Request::Random { out } => (Opcode::Random, [none, space.room(out.len())?, none]),
         Request::Derive { cost, password, salt, out } => {
-            parameters = wire::cost(*cost, Effort::Full);
+            parameters = values::put_cost(*cost, Effort::Full);
             let (password, salt) = (space.put(password)?, space.put(salt)?);
             (Opcode::Derive, [password, space.room(out.len())?, salt])
         }
         Request::VerifyPassword { effort, cost, entry, password, salt, expected } => {
-            parameters = wire::cost(*cost, *effort);
+            parameters = values::put_cost(*cost, *effort);
             extra = u32::try_from(salt.len()).ok()?;
             let (password, entry) = (space.put(password)?, space.put(entry)?);
             let stored = space.join([*salt, *expected].into_iter())?;
@@ -223,7 +225,7 @@ pub(super) fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Des
 /// # Errors
 /// [`Error::Driver`] if the daemon says what cannot be.
 #[inline]
-pub(super) fn decode(
+pub fn decode(
     completion: &Completion,
     segments: &[Segment; 3],
     memory: &SharedMemory,
@@ -253,7 +255,7 @@ pub(super) fn decode(
         },
         Request::Protect { packet, .. } => in_place(packet)?,
         Request::Unprotect { packet, opened, .. } => {
-            let found = wire::opened(&completion.result).ok_or(NONSENSE)?;
+            let found = values::opened(&completion.result).ok_or(NONSENSE)?;
             // The payload lies behind the header: who takes it relies on that.
             match found.header_bytes.checked_add(used) {
                 Some(end) if end <= packet.len() => **opened = found,
@@ -261,7 +263,7 @@ pub(super) fn decode(
             }
             in_place(packet)?;
         }
-        Request::Mask { out, .. } => **out = wire::first::<MASK_BYTES>(&completion.result),
+        Request::Mask { out, .. } => **out = values::first::<MASK_BYTES>(&completion.result),
         Request::Encrypt { data, .. } | Request::Decrypt { data, .. } => in_place(data)?,
         Request::Chain { data, .. } => in_place(data)?,
         Request::Compress { out, .. }
@@ -307,13 +309,15 @@ fn room(request: &Request<'_>) -> usize {
     }
 }
 
-const NONSENSE: Error =
-    super::failed("the daemon says that more was put out than there was room for");
+const NONSENSE: Error = Error::Driver {
+    driver: "remote",
+    why: "the daemon says that more was put out than there was room for",
+};
 
-/// Takes passwords and secrets out of shared memory when their request is over. What else lies there,
-/// its consumer has too.
+/// Takes passwords and secrets out of shared memory when their request is over. What else lies
+/// there, its consumer has too.
 #[inline]
-pub(super) fn wipe(request: &Request<'_>, segments: &[Segment; 3], memory: &SharedMemory) {
+pub fn wipe(request: &Request<'_>, segments: &[Segment; 3], memory: &SharedMemory) {
     let [a, b, c] = *segments;
     match request {
         Request::Expand { .. }

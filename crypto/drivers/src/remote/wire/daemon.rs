@@ -1,51 +1,47 @@
-//! Between the bytes of a ring and an operation of the engine.
+//! The daemon's half: between the bytes of a ring and an operation of the engine.
 //!
-//! A request's bytes are copied out of the client's reach before anything looks at them, and what it
-//! put out is copied back when it is done. So a client that changes its memory meanwhile changes nothing
-//! that was checked, and sees nothing that was not.
+//! A request's bytes are copied out of the client's reach before anything looks at them, and what
+//! it put out is copied back when it is done. So a client that changes its memory meanwhile changes
+//! nothing that was checked, and sees nothing that was not.
 
-use keyway_engine::{
-    Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Iv, Opened, Operation, Part, Phase,
-    Zeroizing,
-};
+use super::{status, values};
+use keyway_engine::{Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Operation, Zeroizing};
 use keyway_ring::SharedMemory;
-use keyway_ring::descriptor::{
-    Completion, Descriptor, Opcode, PARAMETER_BYTES, PART_BYTES, Segment, Status, cost,
-};
+use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PARAMETER_BYTES, Segment, Status};
 
-/// Why a request is refused before the engine sees it.
-pub type Refusal = Status;
-
-/// Copies a request of a client that runs as the user `owner` into an operation, whose buffers are used
-/// again if it is of the same kind.
+/// Copies a request of a client that runs as the user `owner` into an operation, whose buffers are
+/// used again if it is of the same kind.
+///
+/// # Errors
+/// What its client is told.
+#[inline]
 pub fn load(
     descriptor: &Descriptor,
     opcode: Opcode,
     memory: &SharedMemory,
     owner: u32,
     operation: &mut Operation,
-) -> Result<(), Refusal> {
+) -> Result<(), Status> {
     check(descriptor, memory)?;
     if opcode_of(operation) != opcode {
-        *operation = empty(opcode).ok_or(Status::InvalidRequest)?;
+        *operation = empty(opcode).ok_or(NONSENSE)?;
     }
     let [a, b, c] = descriptor.segments;
     let from = Source { memory };
     let parameters = &descriptor.parameters;
     match operation {
         Operation::Seal { nonce, aad, data, .. } | Operation::Open { nonce, aad, data } => {
-            *nonce = first(parameters);
+            *nonce = values::first(parameters);
             from.load(a, aad)?;
             from.load(b, data)
         }
         Operation::Protect { number, header_bytes, packet } => {
-            *number = u64::from_ne_bytes(first(parameters));
+            *number = u64::from_ne_bytes(values::first(parameters));
             *header_bytes = descriptor.extra as usize;
             from.load(b, packet)
         }
         Operation::Unprotect { largest, number_at, packet, .. } => {
-            let known = parameters[8] != 0;
-            *largest = known.then(|| u64::from_ne_bytes(first(parameters)));
+            *largest = values::largest(parameters);
             *number_at = descriptor.extra as usize;
             from.load(b, packet)
         }
@@ -62,15 +58,11 @@ pub fn load(
             from.load(a, data)
         }
         Operation::Chain { direction, data, length, parts } => {
-            *direction = match descriptor.extra {
-                0 => Direction::Protect,
-                1 => Direction::Unprotect,
-                _ => return Err(Status::InvalidRequest),
-            };
-            *length = index(u64::from_ne_bytes(first(parameters)))?;
+            *direction = values::direction(descriptor.extra).ok_or(NONSENSE)?;
+            *length = values::index(parameters).ok_or(NONSENSE)?;
             let mut bytes = Vec::new();
             from.load(a, &mut bytes)?;
-            *parts = parts_of(&bytes)?;
+            *parts = values::parts(&bytes).ok_or(NONSENSE)?;
             from.load(b, data)
         }
         Operation::Digest { data, out } | Operation::Mac { data, out } => {
@@ -121,18 +113,14 @@ pub fn load(
             Ok(())
         }
         Operation::Derive { cost, password, salt, out } => {
-            *cost = cost_of(parameters)?;
+            *cost = values::cost(parameters).ok_or(NONSENSE)?;
             make_room(b, out);
             from.load(a, password)?;
             from.load(c, salt)
         }
         Operation::VerifyPassword { effort, cost, entry, password, salt, expected } => {
-            *cost = cost_of(parameters)?;
-            *effort = match parameters[1] {
-                0 => Effort::Recall,
-                1 => Effort::Full,
-                _ => return Err(Status::InvalidRequest),
-            };
+            *cost = values::cost(parameters).ok_or(NONSENSE)?;
+            *effort = values::effort(parameters).ok_or(NONSENSE)?;
             from.load(a, password)?;
             from.load(b, entry)?;
             if !entry.is_empty() {
@@ -148,6 +136,7 @@ pub fn load(
 }
 
 /// Copies what a request put out to where its descriptor says, and says how it ended.
+#[inline]
 pub fn store(
     descriptor: &Descriptor,
     memory: &SharedMemory,
@@ -157,7 +146,7 @@ pub fn store(
 ) -> Completion {
     let mut completion = Completion {
         cookie: descriptor.cookie,
-        status: status_of(&result),
+        status: result.map_or_else(|error| status(&error), |_| Status::Done),
         used: result.map_or(0, |used| u32::try_from(used).unwrap_or(u32::MAX)),
         result: [0; PARAMETER_BYTES],
     };
@@ -182,7 +171,7 @@ pub fn store(
         Operation::Unprotect { packet, opened, .. } => {
             put(b, packet);
             if done {
-                *out = found(opened);
+                *out = values::put_opened(opened);
             }
         }
         Operation::Mask { out: mask, .. } if done => out[..mask.len()].copy_from_slice(mask),
@@ -209,17 +198,17 @@ pub fn store(
 }
 
 /// An answer to a request that was refused.
-pub fn refused(cookie: u32, status: Refusal) -> Completion {
+pub fn refused(cookie: u32, status: Status) -> Completion {
     Completion { cookie, status, used: 0, result: [0; PARAMETER_BYTES] }
 }
 
 /// Bytes that a request names.
-pub fn bytes(descriptor: &Descriptor) -> usize {
+pub fn named_bytes(descriptor: &Descriptor) -> usize {
     descriptor.segments.iter().map(|segment| segment.bytes as usize).sum()
 }
 
 /// Whether all segments lie in the memory and none over another.
-fn check(descriptor: &Descriptor, memory: &SharedMemory) -> Result<(), Refusal> {
+fn check(descriptor: &Descriptor, memory: &SharedMemory) -> Result<(), Status> {
     let [a, b, c] = descriptor.segments;
     let inside = |segment: Segment| segment.end() <= memory.bytes() as u64;
     let apart = !a.overlaps(b) && !b.overlaps(c) && !a.overlaps(c);
@@ -233,7 +222,7 @@ struct Source<'a> {
 
 impl Source<'_> {
     #[inline]
-    fn load(&self, segment: Segment, into: &mut impl Bytes) -> Result<(), Refusal> {
+    fn load(&self, segment: Segment, into: &mut impl Bytes) -> Result<(), Status> {
         let into = into.of_length(segment.bytes as usize);
         self.memory.read(segment.offset as usize, into).map_err(|_| Status::BadSegment)
     }
@@ -270,92 +259,7 @@ impl Bytes for Buffer {
     }
 }
 
-/// The first bytes of the parameters.
-fn first<const N: usize>(parameters: &[u8; PARAMETER_BYTES]) -> [u8; N] {
-    std::array::from_fn(|index| parameters.get(index).copied().unwrap_or(0))
-}
-
-fn index(value: u64) -> Result<usize, Refusal> {
-    usize::try_from(value).map_err(|_| Status::InvalidRequest)
-}
-
-fn parts_of(bytes: &[u8]) -> Result<Vec<Part>, Refusal> {
-    let (parts, rest) = bytes.as_chunks::<PART_BYTES>();
-    if !rest.is_empty() || parts.len() > keyway_engine::limits::CHAIN_STEPS_MAX {
-        return Err(Status::InvalidRequest);
-    }
-    parts.iter().map(part_of).collect()
-}
-
-fn part_of(bytes: &[u8; PART_BYTES]) -> Result<Part, Refusal> {
-    let number = |at: usize| {
-        let (words, _) = bytes.as_chunks::<8>();
-        words
-            .get(at / 8)
-            .map_or(Err(Status::InvalidRequest), |word| index(u64::from_ne_bytes(*word)))
-    };
-    let range = |at| Ok(number(at)?..number(at + 8)?);
-    Ok(match (bytes[0], bytes[1]) {
-        (0, 0) => {
-            let mut iv = [0; IV_BYTES_MAX];
-            iv.copy_from_slice(&bytes[8..24]);
-            Part::Cipher { iv: Iv::Given(iv), text: range(24)? }
-        }
-        (0, 1) => Part::Cipher { iv: Iv::At(number(8)?), text: range(24)? },
-        (1, _) => Part::Mac { over: range(24)?, tag: range(40)? },
-        (2, _) => Part::Compression { text: range(24)? },
-        _ => return Err(Status::InvalidRequest),
-    })
-}
-
-fn cost_of(parameters: &[u8; PARAMETER_BYTES]) -> Result<Cost, Refusal> {
-    let (words, _) = parameters.as_chunks::<4>();
-    let [_, one, two, three] =
-        [0, 1, 2, 3].map(|at| words.get(at).map_or(0, |word| u32::from_ne_bytes(*word)));
-    Ok(match parameters[0] {
-        cost::PBKDF2 => Cost::Pbkdf2 { iterations: one },
-        cost::ARGON2 => Cost::Argon2 { memory_kib: one, passes: two, lanes: three },
-        cost::SCRYPT => Cost::Scrypt {
-            log_n: u8::try_from(one).map_err(|_| Status::InvalidRequest)?,
-            r: two,
-            p: three,
-        },
-        cost::BCRYPT => Cost::Bcrypt { log_rounds: one },
-        cost::MD5_CRYPT => Cost::Md5Crypt,
-        cost::SHA_CRYPT => Cost::ShaCrypt { rounds: one },
-        _ => return Err(Status::InvalidRequest),
-    })
-}
-
-fn found(opened: &Opened) -> [u8; PARAMETER_BYTES] {
-    let phase: u32 = match opened.phase {
-        Phase::Current => 0,
-        Phase::Previous => 1,
-        Phase::Next => 2,
-    };
-    let mut result = [0; PARAMETER_BYTES];
-    result[..8].copy_from_slice(&opened.number.to_ne_bytes());
-    result[8..12].copy_from_slice(&(opened.header_bytes as u32).to_ne_bytes());
-    result[12..].copy_from_slice(&phase.to_ne_bytes());
-    result
-}
-
-/// What the client is told of an error: its kind, and nothing that another client could have caused.
-pub fn status_of<T>(result: &Result<T, Error>) -> Status {
-    match result {
-        Ok(_) => Status::Done,
-        Err(Error::Unsupported(_) | Error::Disabled(_) | Error::NoSuchDriver) => {
-            Status::Unsupported
-        }
-        Err(Error::InvalidKey(_)) => Status::InvalidKey,
-        Err(Error::InvalidRequest(_)) => Status::InvalidRequest,
-        Err(Error::Authentication) => Status::Authentication,
-        Err(Error::Busy) => Status::Busy,
-        Err(Error::Exhausted(_)) => Status::Exhausted,
-        Err(Error::Closed | Error::Gone) => Status::Gone,
-        Err(Error::Driver { .. }) => Status::Driver,
-    }
-}
+const NONSENSE: Status = Status::InvalidRequest;
 
 fn opcode_of(operation: &Operation) -> Opcode {
     match operation {

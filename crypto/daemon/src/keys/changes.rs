@@ -1,0 +1,239 @@
+//! What managers change: each change is alone, on the disk before it is in use, and in the audit
+//! log.
+
+use super::access::{Caller, Grant, Purposes, Who};
+use super::audit::{Asked, unix_s};
+use super::disk;
+use super::error::Error;
+use super::material::{self, Material};
+use super::record::{self, Record, Version};
+use super::store::{Entry, KeyStore, TOO_MANY_KEYS};
+use crate::limits;
+use keyway_engine::Algorithm;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError};
+use std::time::SystemTime;
+
+/// What a key is to be for.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec<'a> {
+    /// One, or several of RSA's.
+    pub algorithms: &'a [Algorithm],
+    /// Those of [`Purposes::of`] of its algorithms that it is to serve.
+    pub purposes: Purposes,
+}
+
+impl KeyStore {
+    /// Makes a key, or imports one. At first nobody may use it ([`KeyStore::allow`]). The engine
+    /// must take it for every algorithm.
+    ///
+    /// # Errors
+    /// [`Error::Name`], [`Error::Exists`], [`Error::Unfit`], [`Error::Limit`], [`Error::Material`],
+    /// [`Error::Engine`] if it takes no such key, [`Error::System`].
+    pub fn add(
+        &self,
+        name: &str,
+        spec: Spec<'_>,
+        material: Material<'_>,
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<(), Error> {
+        let action = if material.is_generated() { "generate" } else { "import" };
+        self.change(Asked { action, key: name, by, now }, None, || {
+            if !keyway_engine::is_key_name(name) {
+                return Err(Error::Name);
+            }
+            record::check_use(spec.algorithms, spec.purposes).map_err(Error::Unfit)?;
+            {
+                let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+                if keys.contains_key(name) {
+                    return Err(Error::Exists(name.to_owned()));
+                }
+                if keys.len() >= limits::KEYS_MAX {
+                    return Err(TOO_MANY_KEYS);
+                }
+            }
+            let version = self.version(1, spec.algorithms, material, now)?;
+            let record = Record {
+                name: name.to_owned(),
+                algorithms: spec.algorithms.to_vec(),
+                purposes: spec.purposes,
+                grants: Vec::new(),
+                created_s: unix_s(now),
+                revoked_s: None,
+                versions: vec![Arc::new(version)],
+            };
+            self.save(None, record, false)?;
+            Ok((Some(1), ()))
+        })
+    }
+
+    /// Gives a key a new version, made or imported, and returns its number. Open sessions of the
+    /// key end.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`], [`Error::Revoked`], and those of [`KeyStore::add`].
+    pub fn rotate(
+        &self,
+        name: &str,
+        material: Material<'_>,
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<u32, Error> {
+        self.change(Asked { action: "rotate", key: name, by, now }, None, || {
+            let entry = self.active(name)?;
+            let mut record = entry.record.clone();
+            let (most, of) = (limits::VERSIONS_MAX, "versions of a key");
+            if record.versions.len() >= most {
+                return Err(Error::Limit { of, most });
+            }
+            let number = record.newest().map_or(0, |version| version.number);
+            let number = number.checked_add(1).ok_or(Error::Limit { of, most })?;
+            let version = self.version(number, &record.algorithms, material, now)?;
+            record.versions.push(Arc::new(version));
+            self.save(Some(&entry), record, true)?;
+            Ok((Some(number), number))
+        })
+    }
+
+    /// Ends all use of a key, for good. It stays listed until it is deleted.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`], [`Error::Revoked`] if it is already, [`Error::System`].
+    pub fn revoke(&self, name: &str, by: &Caller, now: SystemTime) -> Result<(), Error> {
+        self.change(Asked { action: "revoke", key: name, by, now }, None, || {
+            let entry = self.active(name)?;
+            let record = Record { revoked_s: Some(unix_s(now)), ..entry.record.clone() };
+            self.save(Some(&entry), record, true)?;
+            Ok((None, ()))
+        })
+    }
+
+    /// Forgets a key that is revoked. What was sealed under it is lost.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`], [`Error::NotRevoked`], [`Error::System`].
+    pub fn delete(&self, name: &str, by: &Caller, now: SystemTime) -> Result<(), Error> {
+        self.change(Asked { action: "delete", key: name, by, now }, None, || {
+            let entry = self.entry(name)?;
+            if entry.record.revoked_s.is_none() {
+                return Err(Error::NotRevoked(name.to_owned()));
+            }
+            disk::remove(&self.path(name))?;
+            self.keys.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+            Ok((None, ()))
+        })
+    }
+
+    /// Allows somebody to use a key for some of its purposes, beside what he may already.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] if there is no purpose or one
+    /// that is not the key's, [`Error::Limit`], [`Error::System`].
+    pub fn allow(
+        &self,
+        name: &str,
+        who: &Who,
+        purposes: Purposes,
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<(), Error> {
+        let detail = format!("{purposes} to {who}");
+        self.change(Asked { action: "allow", key: name, by, now }, Some(&detail), || {
+            let entry = self.active(name)?;
+            let mut record = entry.record.clone();
+            record::check_who(who).map_err(Error::Unfit)?;
+            if purposes.is_empty() || !record.purposes.covers(purposes) {
+                return Err(Error::Unfit("the key has no such purpose"));
+            }
+            record::check_grantable(&record.algorithms, purposes).map_err(Error::Unfit)?;
+            let count = record.grants.len();
+            match record.grants.iter_mut().find(|grant| grant.who == *who) {
+                Some(grant) => grant.purposes = grant.purposes.and(purposes),
+                None if count >= limits::GRANTS_MAX => {
+                    return Err(Error::Limit { of: "grants of a key", most: limits::GRANTS_MAX });
+                }
+                None => record.grants.push(Grant { who: who.clone(), purposes }),
+            }
+            self.save(Some(&entry), record, false)?;
+            Ok((None, ()))
+        })
+    }
+
+    /// Takes purposes from a grant; says whether it had one of them. It is the grant for exactly
+    /// `who` that is changed: others may be for the same callers. Open sessions of the key end.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] if what is left could not be
+    /// allowed, [`Error::System`].
+    pub fn forbid(
+        &self,
+        name: &str,
+        who: &Who,
+        purposes: Purposes,
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<bool, Error> {
+        let detail = format!("{purposes} to {who}");
+        self.change(Asked { action: "forbid", key: name, by, now }, Some(&detail), || {
+            let entry = self.active(name)?;
+            let mut record = entry.record.clone();
+            let grant = record.grants.iter_mut().find(|grant| grant.who == *who);
+            let Some(grant) = grant.filter(|it| it.purposes.without(purposes) != it.purposes)
+            else {
+                return Ok((None, false));
+            };
+            grant.purposes = grant.purposes.without(purposes);
+            if !grant.purposes.is_empty() {
+                record::check_grantable(&record.algorithms, grant.purposes)
+                    .map_err(Error::Unfit)?;
+            }
+            record.grants.retain(|grant| !grant.purposes.is_empty());
+            self.save(Some(&entry), record, true)?;
+            Ok((None, true))
+        })
+    }
+
+    /// Does a change, alone, and writes down what became of it.
+    fn change<T>(
+        &self,
+        asked: Asked<'_>,
+        detail: Option<&str>,
+        work: impl FnOnce() -> Result<(Option<u32>, T), Error>,
+    ) -> Result<T, Error> {
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = match self.is_given_up() {
+            true => Err(Error::InUse(self.folder.clone())),
+            false => work(),
+        };
+        self.audit.change(asked, detail, result.as_ref().map(|(version, _)| *version));
+        result.map(|(_, value)| value)
+    }
+
+    fn version(
+        &self,
+        number: u32,
+        algorithms: &[Algorithm],
+        material: Material<'_>,
+        now: SystemTime,
+    ) -> Result<Version, Error> {
+        let checked = material::check(material, algorithms, &self.engine)?;
+        Ok(Version {
+            number,
+            created_s: unix_s(now),
+            encoding: checked.encoding,
+            material: checked.material,
+            public: checked.public,
+            uses: Arc::default(),
+            saved_uses: AtomicU64::default(),
+        })
+    }
+
+    fn active(&self, name: &str) -> Result<Arc<Entry>, Error> {
+        let entry = self.entry(name)?;
+        match entry.record.revoked_s {
+            None => Ok(entry),
+            Some(_) => Err(Error::Revoked(name.to_owned())),
+        }
+    }
+}

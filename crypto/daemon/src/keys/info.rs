@@ -1,0 +1,77 @@
+//! What may be known of the keys.
+
+use super::access::{Grant, Purposes};
+use super::error::Error;
+use super::record::{Record, Version};
+use super::store::KeyStore;
+use keyway_engine::Algorithm;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// What may be known of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub algorithms: Vec<Algorithm>,
+    /// What it may be used for.
+    pub purposes: Purposes,
+    /// By whom.
+    pub grants: Vec<Grant>,
+    /// When it was made or imported, in seconds since 1970.
+    pub created_s: u64,
+    /// When it was revoked, if it is, in seconds since 1970.
+    pub revoked_s: Option<u64>,
+    /// Its versions, the newest last.
+    pub versions: Vec<VersionInfo>,
+}
+
+/// What may be known of one version of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionInfo {
+    /// From 1 on.
+    pub number: u32,
+    /// When it was made or imported, in seconds since 1970.
+    pub created_s: u64,
+    /// Its public half, as [`Session::public_key`] gives it; empty if there is none.
+    pub public_key: Vec<u8>,
+    /// Requests that were done under it.
+    pub uses: u64,
+}
+
+impl KeyStore {
+    /// All keys, by name.
+    pub fn list(&self) -> Vec<KeyInfo> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.values().map(|entry| KeyInfo::of(&entry.record)).collect()
+    }
+
+    /// One key, with its public halves.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`].
+    pub fn show(&self, name: &str) -> Result<KeyInfo, Error> {
+        self.entry(name).map(|entry| KeyInfo::of(&entry.record))
+    }
+}
+
+impl KeyInfo {
+    fn of(record: &Record) -> Self {
+        let version = |version: &Arc<Version>| VersionInfo {
+            number: version.number,
+            created_s: version.created_s,
+            public_key: version.public.clone(),
+            uses: version.uses.load(Ordering::Relaxed),
+        };
+        KeyInfo {
+            name: record.name.clone(),
+            algorithms: record.algorithms.clone(),
+            purposes: record.purposes,
+            grants: record.grants.clone(),
+            created_s: record.created_s,
+            revoked_s: record.revoked_s,
+            versions: record.versions.iter().map(version).collect(),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! A key in use.
+
+use super::access::{Purpose, Purposes};
+use keyway_engine::{Kind, Request, Session};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A session of the engine with a key of the store, and what may be done on it. Clones count and
+/// end together.
+#[derive(Clone, Debug)]
+pub struct KeySession {
+    pub(super) session: Session,
+    pub(super) version: u32,
+    pub(super) purposes: Purposes,
+    pub(super) uses: Arc<AtomicU64>,
+    pub(super) ended: Arc<AtomicBool>,
+}
+
+impl KeySession {
+    /// The session. It would do more than is permitted: every request has to be asked about with
+    /// [`KeySession::permits`]. Of an AEAD it makes its own nonces
+    /// ([`Nonces::Salted`](keyway_engine::Nonces::Salted)).
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Whether the session makes its nonces: with an AEAD it always does.
+    pub fn makes_nonces(&self) -> bool {
+        self.session.algorithm().kind() == Kind::Aead
+    }
+
+    /// Which version of the key it has.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Whether a request may be done: the session has not ended, and was opened for that. Costs two
+    /// comparisons.
+    #[inline]
+    pub fn permits(&self, request: &Request<'_>) -> bool {
+        !self.is_ended() && Purpose::of(request).is_none_or(|it| self.purposes.contains(it))
+    }
+
+    /// Whether its key was rotated, revoked, deleted, or taken from somebody since.
+    #[inline]
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Counts requests that were done.
+    #[inline]
+    pub fn count(&self, requests: u64) {
+        self.uses.fetch_add(requests, Ordering::Relaxed);
+    }
+}

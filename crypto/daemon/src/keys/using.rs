@@ -1,0 +1,199 @@
+//! What clients do with keys: sessions are opened for them, and bytes wrapped, if a grant says so.
+
+use super::access::{Caller, Purpose, Purposes};
+use super::audit::Asked;
+use super::error::Error;
+use super::record::Version;
+use super::sealed;
+use super::session::KeySession;
+use super::store::{Entry, KeyStore, within};
+use crate::limits;
+use keyway_engine::{Algorithm, Kind, Nonces, Parameters, Usage};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+use zeroize::Zeroizing;
+
+/// What a client wants to do with a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// One of the key's.
+    pub algorithm: Algorithm,
+    /// What for; the session permits these and nothing else.
+    pub purposes: Purposes,
+    /// With which version; the newest if none is given.
+    pub version: Option<u32>,
+    /// Whom the work is for, in the meters ([`Parameters::client`]).
+    pub client: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    /// With the newest version, and for nobody in the meters.
+    pub const fn new(algorithm: Algorithm, purposes: Purposes) -> Self {
+        Wanted { algorithm, purposes, version: None, client: None }
+    }
+}
+
+impl KeyStore {
+    /// What a client may have done with a key by this algorithm: nothing, if it may not or there is
+    /// no such key. Wrapping is apart ([`KeyStore::wrap`]).
+    pub fn granted(&self, name: &str, caller: &Caller, algorithm: Algorithm) -> Purposes {
+        let Ok(entry) = self.entry(name) else { return Purposes::NONE };
+        let granted = entry.record.granted(caller);
+        let does = |purpose: &Purpose| {
+            *purpose != Purpose::Wrap && Purposes::of(algorithm).contains(*purpose)
+        };
+        granted.iter().filter(does).collect()
+    }
+
+    /// Opens a session with a key for a client.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such key, or none for this caller. To one who may use it:
+    /// [`Error::Revoked`]; [`Error::Unfit`] if he wants what he may not, or what the key or the
+    /// version is not for; [`Error::Engine`].
+    pub fn session(
+        &self,
+        name: &str,
+        caller: &Caller,
+        wanted: Wanted<'_>,
+        now: SystemTime,
+    ) -> Result<KeySession, Error> {
+        let asked = Asked { action: "session", key: name, by: caller, now };
+        self.open_session(name, caller, wanted).map_err(|why| self.refused(asked, why))
+    }
+
+    /// Wraps bytes, at most [`WRAPPED_BYTES_MAX`](limits::WRAPPED_BYTES_MAX), under the newest
+    /// version of a key whose purpose that is, with AES-256-GCM. The same `context` has to be given
+    /// to unwrap them. They become 32 bytes longer.
+    ///
+    /// # Errors
+    /// Those of [`KeyStore::session`], and [`Error::Limit`].
+    pub fn wrap(
+        &self,
+        name: &str,
+        caller: &Caller,
+        context: &[u8],
+        bytes: &[u8],
+        now: SystemTime,
+    ) -> Result<Vec<u8>, Error> {
+        let asked = Asked { action: "wrap", key: name, by: caller, now };
+        let wrapped = || {
+            let (_, version) = self.usable(name, caller, Self::wrapping())?;
+            within(bytes.len(), limits::WRAPPED_BYTES_MAX)?;
+            let key = version.encoding.key(&version.material);
+            version.uses.fetch_add(1, Ordering::Relaxed);
+            sealed::wrap(&self.engine, (version.number, key), [name.as_bytes(), context], bytes)
+        };
+        wrapped().map_err(|why| self.refused(asked, why))
+    }
+
+    /// Takes out what [`KeyStore::wrap`] has wrapped, under the version that it did it with.
+    ///
+    /// # Errors
+    /// Those of [`KeyStore::session`], and [`Error::Unwrap`].
+    pub fn unwrap(
+        &self,
+        name: &str,
+        caller: &Caller,
+        context: &[u8],
+        wrapped: &[u8],
+        now: SystemTime,
+    ) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let asked = Asked { action: "unwrap", key: name, by: caller, now };
+        let unwrapped = || {
+            let (entry, _) = self.usable(name, caller, Self::wrapping())?;
+            within(wrapped.len(), limits::WRAPPED_BYTES_MAX + sealed::WRAPPING_BYTES)?;
+            let number = sealed::wrapped_version(wrapped)?;
+            let versions = &entry.record.versions;
+            let version = versions.iter().find(|version| version.number == number);
+            let version = version.ok_or(Error::Unwrap)?;
+            let key = version.encoding.key(&version.material);
+            version.uses.fetch_add(1, Ordering::Relaxed);
+            sealed::unwrap(&self.engine, (number, key), [name.as_bytes(), context], wrapped)
+        };
+        unwrapped().map_err(|why| self.refused(asked, why))
+    }
+
+    fn open_session(
+        &self,
+        name: &str,
+        caller: &Caller,
+        wanted: Wanted<'_>,
+    ) -> Result<KeySession, Error> {
+        let (entry, version) = self.usable(name, caller, wanted)?;
+        if wanted.purposes.contains(Purpose::Wrap) {
+            return Err(Error::Unfit("a key that wraps does nothing else"));
+        }
+        let key = version.encoding.key(&version.material);
+        let mut parameters = Parameters::new(wanted.algorithm, key);
+        parameters.client = wanted.client;
+        if wanted.algorithm.kind() == Kind::Aead {
+            parameters = parameters.nonces(Nonces::Salted).usage(Usage::RANDOM_NONCES);
+        }
+        Ok(KeySession {
+            session: self.engine.session(parameters)?,
+            version: version.number,
+            purposes: wanted.purposes,
+            uses: version.uses.clone(),
+            ended: entry.ended.clone(),
+        })
+    }
+
+    /// A key that a caller may use as he wants to, for its true reason if not.
+    fn usable(
+        &self,
+        name: &str,
+        caller: &Caller,
+        wanted: Wanted<'_>,
+    ) -> Result<(Arc<Entry>, Arc<Version>), Error> {
+        let entry = self.entry(name)?;
+        let record = &entry.record;
+        let granted = record.granted(caller);
+        if granted.is_empty() {
+            return Err(Error::NotAllowed(name.to_owned()));
+        }
+        if record.revoked_s.is_some() {
+            return Err(Error::Revoked(name.to_owned()));
+        }
+        if !record.algorithms.contains(&wanted.algorithm) {
+            return Err(Error::Unfit("the key is not for this algorithm"));
+        }
+        if wanted.purposes.is_empty() {
+            return Err(Error::Unfit("a session has one purpose at least"));
+        }
+        if !granted.covers(wanted.purposes) {
+            return Err(Error::Unfit("the caller may use the key, but not for this"));
+        }
+        if !Purposes::of(wanted.algorithm).covers(wanted.purposes) {
+            return Err(Error::Unfit("the algorithm does nothing of the kind"));
+        }
+        let newest = record.newest().ok_or(Error::Unfit("the key has no version"))?;
+        let version = match wanted.version {
+            None => newest,
+            Some(number) => {
+                let version = record.versions.iter().find(|version| version.number == number);
+                version.ok_or(Error::Unfit("the key has no such version"))?
+            }
+        };
+        let new = wanted.purposes.iter().any(Purpose::needs_newest);
+        if new && version.number != newest.number {
+            return Err(Error::Unfit("only a key's newest version signs, encrypts and wraps"));
+        }
+        let version = version.clone();
+        Ok((entry, version))
+    }
+
+    /// Writes a refusal down, and tells the caller no more than he may know.
+    fn refused(&self, asked: Asked<'_>, why: Error) -> Error {
+        self.audit.refusal(asked, &why);
+        match why {
+            Error::NoSuchKey(_) | Error::NotAllowed(_) => Error::Refused,
+            why => why,
+        }
+    }
+
+    fn wrapping() -> Wanted<'static> {
+        Wanted::new(Algorithm::Aes256Gcm, Purpose::Wrap.into())
+    }
+}

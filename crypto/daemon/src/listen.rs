@@ -1,0 +1,33 @@
+//! The socket that clients connect to.
+
+use keyway_ring::Socket;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::{fs, io};
+
+/// Listens at a path, for its own user and group (0660). A socket that nobody listens at any more
+/// is replaced.
+///
+/// # Errors
+/// `AddrInUse` if somebody listens there, or something else than a socket is there; else the
+/// system's.
+pub fn listen(path: &Path) -> io::Result<OwnedFd> {
+    if let Ok(there) = fs::symlink_metadata(path) {
+        let in_use = |why| Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+        if !there.file_type().is_socket() {
+            return in_use("something else than a socket is there");
+        }
+        if Socket::connect(path).is_ok() {
+            return in_use("another daemon listens there");
+        }
+        fs::remove_file(path)?;
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+    rustix::net::listen(&socket, 128)?;
+    Ok(socket)
+}

@@ -1,0 +1,30 @@
+//! What a daemon is told when it starts.
+
+use crate::admission::Admission;
+use crate::keys::KeyStore;
+use crate::limits::ClientLimits;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a daemon serves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who is let in.
+    pub admission: Admission,
+    /// What each client may have.
+    pub limits: ClientLimits,
+    /// The keys that clients may name.
+    pub keys: Option<Arc<KeyStore>>,
+    /// Where its socket is, if it is the daemon's to remove when it ends; not if somebody else made
+    /// it. One that takes over removes it only if the one before it would have.
+    pub socket: Option<PathBuf>,
+    /// Threads that poll rings, at least 1.
+    pub pumps: usize,
+    /// How long a pump polls a ring in which nothing comes before its client has to ring.
+    pub spin: Duration,
+}
+
+/// What is called when another daemon has taken over, on a thread of this one, with the other one's
+/// process.
+pub type HandedOver = Box<dyn FnOnce(u32) + Send>;

@@ -1,0 +1,108 @@
+//! What the control thread tells a pump, and what it hears of it.
+
+use crate::keys::KeySession;
+use crate::limits::ClientLimits;
+use keyway_engine::Session;
+use keyway_ring::descriptor::{RegionHandle, SessionHandle};
+use keyway_ring::{DaemonEnd, Doorbell, SharedMemory};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+/// A client, by the number it was admitted under; no number is given twice.
+pub type ClientId = u64;
+
+/// What the control thread has a pump do.
+pub enum Command {
+    /// A client was admitted.
+    Admit {
+        /// Its number.
+        client: ClientId,
+        /// The user it runs as.
+        owner: u32,
+        /// What it may have.
+        limits: ClientLimits,
+        /// How many times the time of others it gets.
+        weight: u32,
+        /// What it does, for those who watch.
+        usage: Arc<Usage>,
+    },
+    /// A client is gone, and all that was its.
+    Remove(ClientId),
+    /// A client has another queue pair.
+    Pair {
+        /// Whose.
+        client: ClientId,
+        /// Its number among the client's.
+        number: u32,
+        /// Its end.
+        end: DaemonEnd,
+        /// What the client rings.
+        bell: Doorbell,
+        /// Entries of each ring.
+        entries: u32,
+    },
+    /// A queue pair is no longer used.
+    ClosePair(ClientId, u32),
+    /// A client has opened a session.
+    Session {
+        /// Whose.
+        client: ClientId,
+        /// What it is called by.
+        handle: SessionHandle,
+        /// The engine's.
+        session: Session,
+        /// The daemon's own key that it has, if it has one.
+        key: Option<KeySession>,
+    },
+    /// A client has closed one.
+    CloseSession(ClientId, SessionHandle),
+    /// A client has registered memory.
+    Region {
+        /// Whose.
+        client: ClientId,
+        /// What it is called by.
+        handle: RegionHandle,
+        /// The memory.
+        memory: Arc<SharedMemory>,
+    },
+    /// A client has given one up.
+    Forget(ClientId, RegionHandle),
+    /// Takes no more requests, finishes those that were taken, and says how far it is.
+    Freeze(Sender<Vec<Position>>),
+    /// Goes on after all.
+    Thaw,
+}
+
+/// How far a queue pair is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Whose it is.
+    pub client: ClientId,
+    /// Its number among the client's.
+    pub queue: u32,
+    /// Requests that were taken since it was made.
+    pub taken: u64,
+    /// Requests that were answered since it was made. In a frozen pump these are as many.
+    pub answered: u64,
+}
+
+/// What one client does. The pump alone writes it.
+#[derive(Debug, Default)]
+pub struct Usage {
+    /// Requests that were answered.
+    pub requests: AtomicU64,
+    /// Bytes that they named.
+    pub bytes: AtomicU64,
+    /// Requests that were refused before the engine saw them.
+    pub refused: AtomicU64,
+    /// Times that it rang.
+    pub doorbells: AtomicU64,
+    /// Times that it was woken.
+    pub wakeups: AtomicU64,
+}
+
+/// Adds to a counter that one thread writes.
+pub fn add(to: &AtomicU64, n: u64) {
+    to.store(to.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}

@@ -1,0 +1,32 @@
+//! A pump: the thread that takes requests out of clients' rings, has the engine do them, and
+//! answers.
+//!
+//! It goes round the pairs that were used lately, and takes from each what its client has
+//! [credit](crate::fair) for. What it took from all of them goes to the engine as one batch, which
+//! is where requests of many processes meet in one pass of a driver. A pair that was idle for about
+//! as long as a wake-up takes is *parked*: its client has to ring from then on, and it costs
+//! nothing. When all are parked the pump sleeps.
+//!
+//! Slow requests go to the engine's slow pool, as many of one client as it may have there, and are
+//! answered when they are done. Nothing here waits for a client: one that takes no completions
+//! loses them, and one that stops or dies holds up nobody.
+//!
+//! All tables are this thread's (`state`). The control thread changes them by [`Command`]s, which
+//! are carried out between two turns, and before a handle is said to be unknown (`obeying`). To
+//! read it, begin with `running`, then `requests`, then `sleeping`.
+
+mod client;
+mod command;
+mod freezing;
+mod hold;
+mod mailbox;
+mod meters;
+mod obeying;
+mod pair;
+mod requests;
+mod running;
+mod sleeping;
+mod state;
+
+pub use command::{ClientId, Command, Position, Usage};
+pub use hold::Pump;

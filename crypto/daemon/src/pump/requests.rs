@@ -1,0 +1,185 @@
+//! A request on its way: loaded and checked, handed to the engine, answered.
+
+use super::command::add;
+use super::pair::{InFlight, Taken};
+use super::state::Work;
+use crate::limits::{SPARE_BYTES_MAX, SPARE_TASKS_MAX};
+use keyway_drivers::remote::wire;
+use keyway_engine::{Class, Error, Operation, Task};
+use keyway_ring::descriptor::{Descriptor, Opcode, Status};
+
+/// One batch in so many is recorded.
+const RECORD_EVERY: u64 = 64;
+
+impl Work {
+    /// Puts a request into the batch.
+    ///
+    /// # Errors
+    /// What its client is told if it is refused.
+    #[inline]
+    pub fn begin(&mut self, taken: &Taken) -> Result<(), Status> {
+        let Taken { pair: index, generation: pair_generation, ref descriptor } = *taken;
+        let opcode = Opcode::new(descriptor.opcode).ok_or(Status::InvalidRequest)?;
+        if !self.knows(index, descriptor) {
+            // The control thread has said so before it told the client of the handle.
+            self.obey();
+        }
+        let pair = self.pairs.get(index).filter(|pair| pair.generation == pair_generation);
+        let slot = pair.ok_or(Status::Gone)?.client;
+        let client = self.clients.get_mut(slot).ok_or(Status::Gone)?;
+        let bytes = wire::named_bytes(descriptor);
+        client.admit(bytes)?;
+        let memory = client.region(descriptor.region).ok_or(Status::BadSegment)?.clone();
+        let owner = client.owner;
+        let takes_slow = client.slow_in_flight < client.limits.slow_in_flight;
+        let entry = client.session_mut(descriptor.session).ok_or(Status::NoSession)?;
+        let mut task = entry.task(opcode)?;
+        let loaded = wire::load(descriptor, opcode, &memory, owner, &mut task.operation);
+        let class = match loaded.and_then(|()| entry.admit(&mut task, takes_slow)) {
+            Ok(class) => class,
+            Err(status) => {
+                entry.spare.push(task);
+                return Err(status);
+            }
+        };
+        let (slow, makes_nonces) = (class == Class::Slow, entry.makes_nonces);
+        client.bytes_in_flight += bytes;
+        client.slow_in_flight += usize::from(slow);
+        let in_flight = InFlight {
+            pair: index,
+            pair_generation,
+            client: slot,
+            client_number: client.number,
+            descriptor: *descriptor,
+            memory,
+            bytes,
+            slow,
+            makes_nonces,
+        };
+        task.user = self.in_flight.put(in_flight) as u64;
+        self.batch.push(task);
+        Ok(())
+    }
+
+    /// Whether a request's handles are in its client's tables.
+    fn knows(&self, index: usize, descriptor: &Descriptor) -> bool {
+        let Some(pair) = self.pairs.get(index) else { return false };
+        let Some(client) = self.clients.get(pair.client) else { return false };
+        client.session(descriptor.session).is_some() && client.region(descriptor.region).is_some()
+    }
+
+    /// Answers a request that was not begun.
+    pub fn refuse(&mut self, taken: &Taken, status: Status) {
+        match status {
+            Status::Busy => self.meters.busy.increment(),
+            _ => self.meters.refused.increment(),
+        }
+        let Some(pair) = self.pairs.get_mut(taken.pair) else { return };
+        if pair.generation != taken.generation {
+            return;
+        }
+        pair.in_flight -= 1;
+        pair.end.answer(&wire::refused(taken.descriptor.cookie, status));
+        pair.note_answer(taken.pair, &mut self.answered);
+        if let Some(client) = self.clients.get(pair.client) {
+            add(&client.usage.refused, 1);
+        }
+    }
+
+    /// Hands the batch to the engine.
+    pub fn submit(&mut self) {
+        let size = self.batch.len() as u64;
+        if size == 0 {
+            return;
+        }
+        self.meters.batches.increment();
+        if self.turn.is_multiple_of(RECORD_EVERY) {
+            self.meters.batch.record(size);
+        }
+        if size == 1
+            && self.is_plain(0)
+            && let Some(mut task) = self.batch.pop()
+        {
+            // By itself it needs no queue.
+            let session = task.session().clone();
+            let result = task.operation.with(|request| session.run(request));
+            self.finish(task, result);
+            return;
+        }
+        // The queue has room for all that can be in flight; if not, they wait here, in order.
+        self.queue.submit(&mut self.batch, false);
+    }
+
+    /// Whether a task of the batch may run here and now, under a nonce that came with it.
+    fn is_plain(&self, index: usize) -> bool {
+        let place = self.batch.get(index).map(|task| task.user as usize);
+        let request = place.and_then(|place| self.in_flight.get(place));
+        request.is_some_and(|request| !request.slow && !request.makes_nonces)
+    }
+
+    /// Answers what is done.
+    pub fn collect(&mut self) {
+        if self.queue.in_flight() == 0 {
+            return;
+        }
+        let mut done = std::mem::take(&mut self.done);
+        self.queue.poll(&mut done);
+        for task in done.drain(..) {
+            let result = task.result();
+            self.finish(task, result);
+        }
+        self.done = done;
+    }
+
+    /// Answers a request, if whoever made it is still there.
+    #[inline]
+    fn finish(&mut self, mut task: Box<Task>, result: Result<usize, Error>) {
+        let Some(request) = self.in_flight.take(task.user as usize) else { return };
+        let client = match self.clients.get_mut(request.client) {
+            Some(client) if client.number == request.client_number => client,
+            _ => return,
+        };
+        client.bytes_in_flight -= request.bytes;
+        client.slow_in_flight -= usize::from(request.slow);
+        add(&client.usage.requests, 1);
+        add(&client.usage.bytes, request.bytes as u64);
+        self.meters.requests.increment();
+        self.meters.bytes.add(request.bytes as u64);
+        if let Some(pair) = self.pairs.get_mut(request.pair)
+            && pair.generation == request.pair_generation
+        {
+            let InFlight { descriptor, memory, makes_nonces, .. } = &request;
+            let answer = wire::store(descriptor, memory, &task.operation, result, *makes_nonces);
+            pair.end.answer(&answer);
+            pair.in_flight -= 1;
+            pair.note_answer(request.pair, &mut self.answered);
+            if pair.parked && pair.end.is_ready() {
+                // It came when the pair had as much in flight as it may, and nobody rings again.
+                pair.parked = false;
+                self.active.push(request.pair);
+            }
+        }
+        if let Some(entry) = client.session_mut(request.descriptor.session)
+            && entry.spare.len() < SPARE_TASKS_MAX
+            && request.bytes <= SPARE_BYTES_MAX
+            && !holds_secrets(&task.operation)
+        {
+            task.user = 0;
+            entry.spare.push(task);
+        }
+    }
+}
+
+/// Whether a task's buffers are not kept, since they are secret for longer than a message is.
+fn holds_secrets(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Derive { .. }
+            | Operation::VerifyPassword { .. }
+            | Operation::Agree { .. }
+            | Operation::Encapsulate { .. }
+            | Operation::Decapsulate { .. }
+            | Operation::PrivateDecrypt { .. }
+            | Operation::Expand { .. }
+    )
+}

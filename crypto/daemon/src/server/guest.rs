@@ -1,0 +1,81 @@
+//! A client, as the control thread knows it: its connection, and what was set up for it.
+
+use crate::keys::Caller;
+use crate::places::Places;
+use crate::pump::{ClientId, Usage};
+use keyway_ring::control::{self, ClientStatus};
+use keyway_ring::{RingMemory, SharedMemory, Socket};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// A client's connection.
+pub struct Guest {
+    pub socket: Socket,
+    pub caller: Caller,
+    /// What it calls itself, once it has.
+    pub name: Option<String>,
+    pub since: Instant,
+    pub pump: usize,
+    pub queues: Vec<QueuePair>,
+    pub next_queue: u32,
+    pub sessions: Places<Opened>,
+    pub regions: Places<(u16, Arc<SharedMemory>)>,
+    /// Generation of the next region.
+    pub region_generation: u16,
+    pub region_bytes: usize,
+    pub usage: Arc<Usage>,
+}
+
+/// A queue pair, as it may have to be handed over.
+pub struct QueuePair {
+    pub number: u32,
+    pub memory: RingMemory,
+    pub bell: OwnedFd,
+}
+
+/// A session, as it may have to be handed over.
+pub struct Opened {
+    pub generation: u64,
+    pub steps: Vec<control::Step>,
+}
+
+impl Guest {
+    pub fn new(socket: Socket, caller: Caller) -> Self {
+        Guest {
+            socket,
+            caller,
+            name: None,
+            since: Instant::now(),
+            pump: 0,
+            queues: Vec::new(),
+            next_queue: 0,
+            sessions: Places::new(),
+            regions: Places::new(),
+            region_generation: 0,
+            region_bytes: 0,
+            usage: Arc::default(),
+        }
+    }
+
+    pub fn status(&self, number: ClientId) -> ClientStatus {
+        let Usage { requests, bytes, refused, doorbells, wakeups } = &*self.usage;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ClientStatus {
+            number,
+            name: self.name.clone().unwrap_or_default(),
+            process: self.caller.pid,
+            user: self.caller.uid,
+            queues: self.queues.len() as u32,
+            sessions: self.sessions.used() as u32,
+            regions: self.regions.used() as u32,
+            region_bytes: self.region_bytes as u64,
+            requests: read(requests),
+            bytes: read(bytes),
+            refused: read(refused),
+            doorbells: read(doorbells),
+            wakeups: read(wakeups),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Handing everything over to a daemon that takes this one's place.
+
+use super::guest::{Guest, Opened, QueuePair};
+use super::state::{SendAway, Server};
+use crate::handover::{self, Part};
+use crate::keys::Caller;
+use crate::limits::FREEZE;
+use crate::pump::{ClientId, Command, Position};
+use keyway_ring::Socket;
+use keyway_ring::control::Answer;
+use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+
+impl Server {
+    /// Hands everything to the daemon at the other end of this client's connection. If it does not
+    /// take it, everything is as before.
+    pub fn hand_over(&mut self, id: ClientId) -> Result<(), SendAway> {
+        let guest = self.guests.get(&id).ok_or(SendAway)?;
+        if !self.options.admission.administers(&guest.caller) {
+            let answer =
+                Answer::refused(Status::Unsupported, "only the daemon's own user may take over");
+            return self.reply(id, &answer, &[]);
+        }
+        let process = guest.caller.pid;
+        let sent = self.freeze().and_then(|positions| {
+            self.give_up_keys()?;
+            self.send_everything(id, &positions)
+        });
+        match sent {
+            Ok(()) => {
+                self.pumps.iter().for_each(|pump| pump.hand_over(true));
+                self.ended.0.store(true, Ordering::Release);
+                if let Some(handed_over) = self.handed_over.take() {
+                    handed_over(process);
+                }
+                Ok(())
+            }
+            Err(_) => {
+                if let Some(keys) = &self.options.keys {
+                    // Where the other one has it still, keys are used here and not changed.
+                    let _ = keys.take_back();
+                }
+                self.pumps.iter().for_each(|pump| pump.command(Command::Thaw));
+                Err(SendAway)
+            }
+        }
+    }
+
+    fn give_up_keys(&self) -> io::Result<()> {
+        let Some(keys) = &self.options.keys else { return Ok(()) };
+        keys.give_up().map_err(io::Error::other)
+    }
+
+    fn freeze(&self) -> io::Result<Vec<Position>> {
+        let (tell, told) = channel();
+        for pump in &self.pumps {
+            pump.command(Command::Freeze(tell.clone()));
+        }
+        let mut positions = Vec::new();
+        for _ in &self.pumps {
+            positions.extend(told.recv_timeout(FREEZE).map_err(|_| io::ErrorKind::TimedOut)?);
+        }
+        Ok(positions)
+    }
+
+    fn send_everything(&self, to: ClientId, positions: &[Position]) -> io::Result<()> {
+        let socket = &self.guests.get(&to).ok_or(io::ErrorKind::NotConnected)?.socket;
+        // One that hangs must not hold up the clients for longer than that.
+        for direction in [Timeout::Recv, Timeout::Send] {
+            set_socket_timeout(socket, direction, Some(FREEZE))?;
+        }
+        let removes_socket = self.options.socket.is_some();
+        let part = Part::Daemon { next: self.next, since: self.since, removes_socket };
+        handover::send(socket, &part, &[self.listener.as_fd()])?;
+        for (id, guest) in self.guests.iter().filter(|(id, _)| **id != to) {
+            send_client(socket, *id, guest)?;
+            send_queues(socket, *id, guest, positions)?;
+        }
+        handover::send(socket, &Part::End, &[])?;
+        match handover::receive(socket)? {
+            (Part::Taken, _) => Ok(()),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// A client with all that its requests may name.
+fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
+    let Caller { uid, gid, groups, pid, executable } = &guest.caller;
+    let part = Part::Client {
+        number: id,
+        name: guest.name.clone(),
+        pid: *pid,
+        uid: *uid,
+        gid: *gid,
+        groups: groups.clone(),
+        executable: executable.as_ref().and_then(|it| Some(it.to_str()?.to_owned())),
+        next_queue: guest.next_queue,
+        region_generation: guest.region_generation,
+    };
+    handover::send(socket, &part, &[guest.socket.as_fd()])?;
+    for (index, (generation, memory)) in guest.regions.iter() {
+        let handle = RegionHandle { index: index as u8, generation: *generation };
+        handover::send(socket, &Part::Region(handle), &[memory.as_fd()])?;
+    }
+    for (index, Opened { generation, steps }) in guest.sessions.iter() {
+        let handle = SessionHandle { index: index as u16, generation: *generation };
+        handover::send(socket, &Part::Session { handle, steps: steps.clone() }, &[])?;
+    }
+    Ok(())
+}
+
+/// Its queue pairs, and how far each is.
+fn send_queues(
+    socket: &Socket,
+    id: ClientId,
+    guest: &Guest,
+    positions: &[Position],
+) -> io::Result<()> {
+    for QueuePair { number, memory, bell } in &guest.queues {
+        let is_its = |it: &&Position| it.client == id && it.queue == *number;
+        let Some(position) = positions.iter().find(is_its) else { continue };
+        let Position { taken, answered, .. } = *position;
+        let (number, entries) = (*number, memory.entries());
+        let part = Part::Queue { number, entries, taken, answered };
+        handover::send(socket, &part, &[memory.memory().as_fd(), bell.as_fd()])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! The thread itself: who is let in, whose message is next, and who leaves.
+
+use super::guest::Guest;
+use super::state::{ENDED, LISTENER, SendAway, Server};
+use crate::keys::Caller;
+use crate::limits::{CLIENTS_MAX, HELLO, STRANGERS_MAX, USAGE_SAVE_S};
+use crate::pump::{ClientId, Command};
+use keyway_ring::control::{self, Answer, Ask};
+use keyway_ring::descriptor::Status;
+use keyway_ring::{Received, Socket};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::net::{SocketFlags, accept_with};
+use std::fs;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+impl Server {
+    /// Serves until the daemon ends or has handed over.
+    pub fn run(&mut self) {
+        self.serve_all();
+        if self.handed_over.is_some()
+            && let Some(socket) = &self.options.socket
+        {
+            // Where it fails, the next start removes it.
+            let _ = fs::remove_file(socket);
+        }
+    }
+
+    fn serve_all(&mut self) {
+        while !self.ended.0.load(Ordering::Acquire) {
+            let strangers = self.guests.values().any(|guest| guest.name.is_none());
+            // Those who do not say who they are leave in time.
+            let save = self.options.keys.as_ref().map(|_| USAGE_SAVE_S as i64);
+            let timeout = if strangers { Some(1) } else { save };
+            let timeout = timeout.map(|tv_sec| rustix::time::Timespec { tv_sec, tv_nsec: 0 });
+            let mut events = [const { std::mem::MaybeUninit::uninit() }; 64];
+            let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) else {
+                continue;
+            };
+            for event in events {
+                // What comes after a handover is for the daemon that took over.
+                if self.ended.0.load(Ordering::Acquire) {
+                    return;
+                }
+                match event.data.u64() {
+                    LISTENER => self.accept(),
+                    ENDED => {}
+                    client => self.serve(client),
+                }
+            }
+            self.drop_the_silent();
+            self.save_usage();
+        }
+    }
+
+    /// Saves how often keys were used, now and then.
+    fn save_usage(&mut self) {
+        if self.saved.elapsed() >= Duration::from_secs(USAGE_SAVE_S)
+            && let Some(keys) = &self.options.keys
+        {
+            // What cannot be saved now is saved the next time.
+            let _ = keys.save_usage();
+            self.saved = Instant::now();
+        }
+    }
+
+    fn accept(&mut self) {
+        let flags = SocketFlags::CLOEXEC;
+        let Ok(socket) = accept_with(&self.listener, flags) else { return };
+        let strangers = self.guests.values().filter(|guest| guest.name.is_none()).count();
+        let has_room = self.guests.len() < CLIENTS_MAX && strangers < STRANGERS_MAX;
+        let caller = Caller::of(&socket).ok();
+        let admits = |caller: &Caller| self.options.admission.admits(caller);
+        let Some(caller) = caller.filter(|caller| has_room && admits(caller)) else {
+            self.turned_away.increment();
+            let why = match has_room {
+                true => "this user and program are not among the daemon's clients",
+                false => "the daemon has as many clients as it takes",
+            };
+            let status = if has_room { Status::Unsupported } else { Status::Busy };
+            turn_away(&Socket::from_fd(socket), &Answer::refused(status, why));
+            return;
+        };
+        let id = self.next;
+        if epoll::add(&self.epoll, &socket, EventData::new_u64(id), EventFlags::IN).is_err() {
+            return;
+        }
+        self.next += 1;
+        self.guests.insert(id, Guest::new(Socket::from_fd(socket), caller));
+    }
+
+    /// Answers one message.
+    fn serve(&mut self, id: ClientId) {
+        let Some(guest) = self.guests.get(&id) else { return };
+        let answered = match guest.socket.try_receive() {
+            Ok(Some(message)) => self.answer(id, message),
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Ok(None) | Err(_) => Err(SendAway),
+        };
+        if answered.is_err() {
+            self.remove(id);
+        }
+    }
+
+    fn remove(&mut self, id: ClientId) {
+        let Some(guest) = self.guests.remove(&id) else { return };
+        if guest.name.is_some() {
+            self.gone.increment();
+            if let Some(pump) = self.pumps.get(guest.pump) {
+                pump.command(Command::Remove(id));
+            }
+        }
+    }
+
+    fn drop_the_silent(&mut self) {
+        let silent = |guest: &Guest| guest.name.is_none() && guest.since.elapsed() > HELLO;
+        let silent: Vec<_> =
+            self.guests.iter().filter(|(_, guest)| silent(guest)).map(|(id, _)| *id).collect();
+        silent.into_iter().for_each(|id| self.remove(id));
+    }
+
+    fn answer(&mut self, id: ClientId, message: Received) -> Result<(), SendAway> {
+        let Received { bytes, fds } = message;
+        let ask = control::decode_ask(&bytes).map_err(|_| SendAway)?;
+        drop(bytes);
+        let is_known = self.guests.get(&id).is_some_and(|guest| guest.name.is_some());
+        if !is_known && !matches!(ask, Ask::Hello { .. }) {
+            return Err(SendAway);
+        }
+        let answer = match ask {
+            Ask::Hello { version, name } => self.hello(id, version, name)?,
+            Ask::Queue { entries } => return self.queue(id, entries),
+            Ask::Region => self.region(id, fds)?,
+            Ask::Open { steps } => self.open(id, steps)?,
+            Ask::CloseQueue { queue } => return self.close_queue(id, queue),
+            Ask::Forget { region } => return self.forget(id, region),
+            Ask::Close { session } => return self.close(id, session),
+            Ask::Status => self.status(id)?,
+            Ask::Ping => Answer::Done,
+            Ask::TakeOver => return self.hand_over(id),
+            Ask::Keys(ask) => self.manage(id, ask)?,
+            Ask::Export { session, under } => self.export(id, session, &under)?,
+            Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
+        };
+        self.reply(id, &answer, &[])
+    }
+}
+
+/// Says why a connection is closed. What it has sent is read before: if a socket is closed with
+/// something unread, the system tells the other side of that instead.
+fn turn_away(socket: &Socket, answer: &Answer) {
+    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Read);
+    while let Ok(Some(_)) = socket.try_receive() {}
+    if let Ok(bytes) = control::encode(answer) {
+        let _ = socket.try_send(&bytes, &[]);
+    }
+}

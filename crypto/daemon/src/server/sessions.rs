@@ -1,0 +1,129 @@
+//! Sessions and keys: opened, closed, carried elsewhere, looked after.
+
+use super::guest::Opened;
+use super::state::{SendAway, Server};
+use crate::keys::{Caller, KeySession, Wanted};
+use crate::managing;
+use crate::pump::{ClientId, Command};
+use crate::refusal::Refusal;
+use keyway_drivers::remote::wire;
+use keyway_engine::Session;
+use keyway_ring::control::{self, Answer, KeyAsk};
+use keyway_ring::descriptor::{GENERATION_MAX, SessionHandle, Status};
+use std::time::SystemTime;
+
+/// What exported sessions are bound to, so that nothing else that is wrapped passes for one.
+const EXPORT_CONTEXT: &[u8] = b"keyway session 1";
+
+impl Server {
+    pub fn open(&mut self, id: ClientId, steps: Vec<control::Step>) -> Result<Answer, SendAway> {
+        let limits = self.options.limits;
+        let sessions_max = limits.sessions.min(keyway_ring::limits::SESSIONS_MAX);
+        let guest = self.guest(id)?;
+        if guest.sessions.used() >= sessions_max {
+            return Ok(Answer::refused(Status::Busy, "a client has no more sessions than that"));
+        }
+        let caller = guest.caller.clone();
+        let mut generation = [0; 8];
+        let drawn = self.engine.random(&mut generation);
+        let opened = drawn.map_err(Refusal::from).and_then(|()| self.session(&caller, &steps));
+        let (session, key) = match opened {
+            Ok(opened) => opened,
+            Err(Refusal { status, why }) => return Ok(Answer::refused(status, why)),
+        };
+        let generation = u64::from_ne_bytes(generation) & GENERATION_MAX;
+        let guest = self.guest(id)?;
+        let Ok(index) = u16::try_from(guest.sessions.put(Opened { generation, steps })) else {
+            return Err(SendAway);
+        };
+        let handle = SessionHandle { index, generation };
+        let signature_bytes_max = session.signature_bytes_max() as u32;
+        let makes_nonces = key.as_ref().is_some_and(KeySession::makes_nonces);
+        self.command(id, Command::Session { client: id, handle, session, key });
+        Ok(Answer::Session { session: handle, signature_bytes_max, makes_nonces })
+    }
+
+    /// Opens a session with what a client brought, or with a key that it named and may use.
+    pub fn session(
+        &self,
+        caller: &Caller,
+        steps: &[control::Step],
+    ) -> Result<(Session, Option<KeySession>), Refusal> {
+        let [control::Step { algorithm, key: control::Key::Named(name) }] = steps else {
+            return Ok((wire::open(&self.engine, steps)?, None));
+        };
+        let (Some(keys), Ok(algorithm)) = (&self.options.keys, algorithm.parse()) else {
+            let why = "the daemon holds no such key, or does not know the algorithm".to_owned();
+            return Err(Refusal { status: Status::Unsupported, why });
+        };
+        let purposes = keys.granted(name, caller, algorithm);
+        let wanted = Wanted::new(algorithm, purposes);
+        let key = keys.session(name, caller, wanted, SystemTime::now())?;
+        Ok((key.session().clone(), Some(key)))
+    }
+
+    /// A session as bytes that a daemon with the same wrapping key takes in.
+    pub fn export(
+        &mut self,
+        id: ClientId,
+        session: SessionHandle,
+        under: &str,
+    ) -> Result<Answer, SendAway> {
+        let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
+        let guest = self.guest(id)?;
+        let opened = guest.sessions.get(usize::from(session.index));
+        let Some(opened) = opened.filter(|opened| opened.generation == session.generation) else {
+            return Ok(Answer::refused(Status::NoSession, "there is no such session"));
+        };
+        let is_generated = |step: &control::Step| step.key == control::Key::Generate;
+        if opened.steps.iter().any(is_generated) {
+            let why = "a key that was generated in a session stays there";
+            return Ok(Answer::refused(Status::Unsupported, why));
+        }
+        let bytes = control::encode(&opened.steps).map_err(|_| SendAway)?;
+        let now = SystemTime::now();
+        Ok(match keys.wrap(under, &guest.caller, EXPORT_CONTEXT, &bytes, now) {
+            Ok(sealed) => Answer::Exported { sealed },
+            Err(why) => Refusal::from(why).into(),
+        })
+    }
+
+    pub fn import(&mut self, id: ClientId, under: &str, sealed: &[u8]) -> Result<Answer, SendAway> {
+        let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
+        let caller = self.guest(id)?.caller.clone();
+        let now = SystemTime::now();
+        match keys.unwrap(under, &caller, EXPORT_CONTEXT, sealed, now) {
+            Ok(bytes) => match control::decode_steps(&bytes) {
+                Ok(steps) => self.open(id, steps),
+                Err(_) => Ok(Answer::refused(Status::InvalidRequest, "it is no session")),
+            },
+            Err(why) => Ok(Refusal::from(why).into()),
+        }
+    }
+
+    pub fn close(&mut self, id: ClientId, session: SessionHandle) -> Result<(), SendAway> {
+        let guest = self.guest(id)?;
+        let is_it = |opened: &Opened| opened.generation == session.generation;
+        if guest.sessions.take_if(usize::from(session.index), is_it).is_some() {
+            self.command(id, Command::CloseSession(id, session));
+        }
+        Ok(())
+    }
+
+    /// Does what an administrator wants done with the keys.
+    pub fn manage(&mut self, id: ClientId, ask: KeyAsk) -> Result<Answer, SendAway> {
+        let caller = self.guest(id)?.caller.clone();
+        let Some(keys) = &self.options.keys else { return Ok(holds_none()) };
+        if !self.options.admission.administers(&caller) {
+            return Ok(Answer::refused(
+                Status::Unsupported,
+                "only the daemon's own user and root look after its keys",
+            ));
+        }
+        Ok(managing::answer(keys, &caller, ask, SystemTime::now()))
+    }
+}
+
+fn holds_none() -> Answer {
+    Answer::refused(Status::Unsupported, "this daemon holds no keys; start it with a master key")
+}

@@ -1,0 +1,135 @@
+//! What a client asks for before it can submit requests: to be known, queue pairs, memory.
+
+use super::guest::QueuePair;
+use super::state::{SendAway, Server};
+use crate::limits::{CLIENT_NAME_BYTES_MAX, STATUS_CLIENTS_MAX};
+use crate::pump::{ClientId, Command};
+use keyway_engine::Algorithm;
+use keyway_ring::control::{Answer, DaemonStatus, VERSION};
+use keyway_ring::descriptor::{RegionHandle, Status};
+use keyway_ring::{Doorbell, RingMemory, SharedMemory};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+impl Server {
+    pub fn hello(&mut self, id: ClientId, version: u32, name: String) -> Result<Answer, SendAway> {
+        let printable = |name: &str| name.chars().all(|c| !c.is_control());
+        if version != VERSION {
+            let text = format!("the daemon speaks version {VERSION} and not {version}");
+            return Ok(Answer::refused(Status::Unsupported, text));
+        }
+        let guest = self.guest(id)?;
+        if guest.name.is_some() || name.len() > CLIENT_NAME_BYTES_MAX || !printable(&name) {
+            return Err(SendAway);
+        }
+        self.admit(id, name)?;
+        let does = |algorithm: &&Algorithm| self.engine.offers(&[**algorithm]);
+        let algorithms =
+            Algorithm::ALL.iter().filter(does).map(|it| it.name().to_owned()).collect();
+        Ok(Answer::Hello { version: VERSION, algorithms, process: std::process::id() })
+    }
+
+    /// Gives a client to the pump that has the fewest.
+    pub fn admit(&mut self, id: ClientId, name: String) -> Result<(), SendAway> {
+        let loads = (0..self.pumps.len()).map(|pump| {
+            (self.guests.values().filter(|it| it.name.is_some() && it.pump == pump).count(), pump)
+        });
+        let pump = loads.min().map_or(0, |(_, pump)| pump);
+        let limits = self.options.limits;
+        let guest = self.guest(id)?;
+        (guest.name, guest.pump) = (Some(name), pump);
+        let (owner, usage) = (guest.caller.uid, guest.usage.clone());
+        self.connected.increment();
+        self.command(id, Command::Admit { client: id, owner, limits, weight: 1, usage });
+        Ok(())
+    }
+
+    pub fn queue(&mut self, id: ClientId, entries: u32) -> Result<(), SendAway> {
+        let limits = self.options.limits;
+        let guest = self.guest(id)?;
+        let refuse = |server: &Self, why: &str| {
+            let answer = Answer::refused(Status::Busy, why);
+            server.reply(id, &answer, &[])
+        };
+        if guest.queues.len() >= limits.queues {
+            return refuse(self, "a client has no more queue pairs than that");
+        }
+        let made = RingMemory::create(entries.min(limits.queue_entries));
+        let made = made.and_then(|memory| Ok((memory, Doorbell::new()?)));
+        let Ok((memory, bell)) = made else {
+            return refuse(self, "the system has no room for a queue pair");
+        };
+        let (Some(end), Ok(to_ring)) = (memory.daemon_end(0, 0), bell.as_fd().try_clone_to_owned())
+        else {
+            return refuse(self, "the system has no room for a queue pair");
+        };
+        let number = guest.next_queue;
+        guest.next_queue += 1;
+        let entries = memory.entries();
+        guest.queues.push(QueuePair { number, memory: memory.clone(), bell: to_ring });
+        self.command(id, Command::Pair { client: id, number, end, bell, entries });
+        let answer = Answer::Queue { queue: number, entries };
+        let bell = self.guests.get(&id).and_then(|guest| guest.queues.last()).ok_or(SendAway)?;
+        self.reply(id, &answer, &[memory.memory().as_fd(), bell.bell.as_fd()])
+    }
+
+    pub fn close_queue(&mut self, id: ClientId, queue: u32) -> Result<(), SendAway> {
+        let guest = self.guest(id)?;
+        guest.queues.retain(|known| known.number != queue);
+        self.command(id, Command::ClosePair(id, queue));
+        Ok(())
+    }
+
+    pub fn region(&mut self, id: ClientId, mut fds: Vec<OwnedFd>) -> Result<Answer, SendAway> {
+        let limits = self.options.limits;
+        let guest = self.guest(id)?;
+        let (Some(file), true) = (fds.pop(), fds.is_empty()) else {
+            return Ok(Answer::refused(Status::InvalidRequest, "a region is one memory file"));
+        };
+        if guest.regions.used() >= limits.regions.min(keyway_ring::limits::REGIONS_MAX) {
+            return Ok(Answer::refused(Status::Busy, "a client has no more regions than that"));
+        }
+        let left = limits.region_bytes.saturating_sub(guest.region_bytes);
+        let memory = match SharedMemory::adopt(file, left) {
+            Ok(memory) => memory,
+            Err(why) => return Ok(Answer::refused(Status::InvalidRequest, why.to_string())),
+        };
+        guest.region_generation = guest.region_generation.wrapping_add(1);
+        guest.region_bytes += memory.bytes();
+        let (generation, memory) = (guest.region_generation, Arc::new(memory));
+        let Ok(index) = u8::try_from(guest.regions.put((generation, memory.clone()))) else {
+            return Err(SendAway);
+        };
+        let handle = RegionHandle { index, generation };
+        self.command(id, Command::Region { client: id, handle, memory });
+        Ok(Answer::Region { region: handle })
+    }
+
+    pub fn forget(&mut self, id: ClientId, region: RegionHandle) -> Result<(), SendAway> {
+        let guest = self.guest(id)?;
+        let is_it = |(generation, _): &(u16, _)| *generation == region.generation;
+        if let Some((_, memory)) = guest.regions.take_if(usize::from(region.index), is_it) {
+            guest.region_bytes -= memory.bytes();
+            self.command(id, Command::Forget(id, region));
+        }
+        Ok(())
+    }
+
+    pub fn status(&mut self, id: ClientId) -> Result<Answer, SendAway> {
+        let caller = self.guest(id)?.caller.clone();
+        if !self.options.admission.administers(&caller) {
+            return Ok(Answer::refused(
+                Status::Unsupported,
+                "only the daemon's administrators may",
+            ));
+        }
+        let known = || self.guests.iter().filter(|(_, guest)| guest.name.is_some());
+        Ok(Answer::Status(DaemonStatus {
+            process: std::process::id(),
+            since: self.since,
+            pumps: self.pumps.len() as u32,
+            clients: known().take(STATUS_CLIENTS_MAX).map(|(id, it)| it.status(*id)).collect(),
+            clients_total: known().count() as u32,
+        }))
+    }
+}

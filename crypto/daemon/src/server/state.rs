@@ -1,0 +1,98 @@
+//! What the control thread has, and how it speaks to clients and pumps.
+
+use super::guest::Guest;
+use crate::options::{HandedOver, Options};
+use crate::pump::{ClientId, Command, Pump};
+use keyway_engine::Engine;
+use keyway_meter::{Counter, counter};
+use keyway_ring::Doorbell;
+use keyway_ring::control::{self, Answer};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Whom an event is about: not a client's number.
+pub const LISTENER: u64 = u64::MAX;
+pub const ENDED: u64 = u64::MAX - 1;
+
+pub struct Server {
+    pub engine: Engine,
+    pub listener: OwnedFd,
+    pub options: Options,
+    pub ended: Arc<(AtomicBool, Doorbell)>,
+    pub epoll: OwnedFd,
+    pub pumps: Vec<Pump>,
+    pub guests: BTreeMap<ClientId, Guest>,
+    pub next: ClientId,
+    /// When it started, in seconds since 1970.
+    pub since: u64,
+    pub handed_over: Option<HandedOver>,
+    /// When the keys' usage counts were saved.
+    pub saved: Instant,
+    pub connected: Counter,
+    pub gone: Counter,
+    pub turned_away: Counter,
+}
+
+/// Why a client is sent away.
+pub struct SendAway;
+
+impl Server {
+    pub fn new(
+        engine: &Engine,
+        listener: OwnedFd,
+        options: Options,
+        ended: &Arc<(AtomicBool, Doorbell)>,
+        handed_over: HandedOver,
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        epoll::add(&epoll, &ended.1, EventData::new_u64(ENDED), EventFlags::IN)?;
+        let start = |index| Pump::start(engine, index, options.spin);
+        let pumps = (0..options.pumps.max(1)).map(start).collect::<io::Result<_>>()?;
+        Ok(Server {
+            engine: engine.clone(),
+            listener,
+            options,
+            ended: ended.clone(),
+            epoll,
+            pumps,
+            guests: BTreeMap::new(),
+            next: 1,
+            since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
+            handed_over: Some(handed_over),
+            saved: Instant::now(),
+            connected: counter("cryptod.clients.connected"),
+            gone: counter("cryptod.clients.gone"),
+            turned_away: counter("cryptod.clients.turned_away"),
+        })
+    }
+
+    /// Answers a client, with these files.
+    pub fn reply(
+        &self,
+        id: ClientId,
+        answer: &Answer,
+        files: &[BorrowedFd<'_>],
+    ) -> Result<(), SendAway> {
+        let guest = self.guests.get(&id).ok_or(SendAway)?;
+        let bytes = control::encode(answer).map_err(|_| SendAway)?;
+        guest.socket.try_send(&bytes, files).map_err(|_| SendAway)
+    }
+
+    pub fn guest(&mut self, id: ClientId) -> Result<&mut Guest, SendAway> {
+        self.guests.get_mut(&id).ok_or(SendAway)
+    }
+
+    /// Has the client's pump do something.
+    pub fn command(&self, id: ClientId, command: Command) {
+        let pump = self.guests.get(&id).and_then(|guest| self.pumps.get(guest.pump));
+        if let Some(pump) = pump {
+            pump.command(command);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Taking the place of another daemon, with everything that it hands over.
+
+use super::guest::{Guest, Opened, QueuePair};
+use super::state::Server;
+use crate::handover::{self, Part};
+use crate::keys::Caller;
+use crate::options::{HandedOver, Options};
+use crate::pump::{ClientId, Command};
+use keyway_engine::Engine;
+use keyway_ring::control::{self, Answer, Ask, VERSION};
+use keyway_ring::limits::REGION_BYTES_MAX;
+use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+
+impl Server {
+    /// Takes over from the daemon that listens at this path: see
+    /// [`Daemon::take_over`](crate::Daemon::take_over).
+    pub fn take_over(
+        engine: &Engine,
+        path: &Path,
+        options: impl FnOnce() -> io::Result<Options>,
+        ended: &Arc<(AtomicBool, Doorbell)>,
+        handed_over: HandedOver,
+    ) -> io::Result<Server> {
+        let socket = Socket::connect(path)?;
+        ask_for_all(&socket)?;
+        let (part, mut files) = handover::receive(&socket)?;
+        let Part::Daemon { next, since, removes_socket } = part else {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it does not hand over"));
+        };
+        let listener = files.pop().ok_or(io::ErrorKind::InvalidData)?;
+        let mut server = Server::new(engine, listener, options()?, ended, handed_over)?;
+        (server.next, server.since) = (next, since);
+        server.options.socket = server.options.socket.take().filter(|_| removes_socket);
+        server.take_all(&socket)?;
+        Ok(server)
+    }
+
+    /// Nobody is served, or told that he is not, before the other daemon knows that this one has it
+    /// all.
+    fn take_all(&mut self, socket: &Socket) -> io::Result<()> {
+        let (tell, _) = channel();
+        self.pumps.iter().for_each(|pump| {
+            pump.hand_over(true);
+            pump.command(Command::Freeze(tell.clone()));
+        });
+        let mut current = 0;
+        loop {
+            let (part, files) = handover::receive(socket)?;
+            if matches!(part, Part::End) {
+                break;
+            }
+            self.take(&mut current, part, files).ok_or(io::ErrorKind::InvalidData)?;
+        }
+        handover::send(socket, &Part::Taken, &[])?;
+        self.pumps.iter().for_each(|pump| {
+            pump.hand_over(false);
+            pump.command(Command::Thaw);
+        });
+        Ok(())
+    }
+
+    /// Takes a part of what another daemon hands over. `None` if it makes no sense.
+    fn take(&mut self, current: &mut ClientId, part: Part, mut files: Vec<OwnedFd>) -> Option<()> {
+        match part {
+            Part::Client {
+                number,
+                name,
+                pid,
+                uid,
+                gid,
+                groups,
+                executable,
+                next_queue,
+                region_generation,
+            } => {
+                let executable = executable.map(PathBuf::from);
+                let caller = Caller { uid, gid, groups, pid, executable };
+                let mut guest = Guest::new(Socket::from_fd(files.pop()?), caller);
+                (guest.next_queue, guest.region_generation) = (next_queue, region_generation);
+                let data = EventData::new_u64(number);
+                epoll::add(&self.epoll, &guest.socket, data, EventFlags::IN).ok()?;
+                self.guests.insert(number, guest);
+                if let Some(name) = name {
+                    self.admit(number, name).ok()?;
+                }
+                *current = number;
+            }
+            Part::Queue { number, entries, taken, answered } => {
+                let (bell, memory) = (files.pop()?, files.pop()?);
+                let memory = RingMemory::adopt(memory, entries).ok()?;
+                let end = memory.daemon_end(taken, answered)?;
+                let to_ring = bell.try_clone().ok()?;
+                let guest = self.guests.get_mut(current)?;
+                guest.queues.push(QueuePair { number, memory, bell: to_ring });
+                let (client, bell) = (*current, Doorbell::from_fd(bell));
+                self.command(client, Command::Pair { client, number, end, bell, entries });
+            }
+            Part::Region(handle) => {
+                let memory = SharedMemory::adopt(files.pop()?, REGION_BYTES_MAX).ok()?;
+                let (client, memory) = (*current, Arc::new(memory));
+                let guest = self.guests.get_mut(current)?;
+                guest.region_bytes += memory.bytes();
+                guest
+                    .regions
+                    .put_at(usize::from(handle.index), (handle.generation, memory.clone()));
+                self.command(client, Command::Region { client, handle, memory });
+            }
+            Part::Session { handle, steps } => {
+                // One that cannot be opened here is one that its client opens anew.
+                let client = *current;
+                let caller = self.guests.get(current)?.caller.clone();
+                let Ok((session, key)) = self.session(&caller, &steps) else { return Some(()) };
+                let opened = Opened { generation: handle.generation, steps };
+                self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
+                self.command(client, Command::Session { client, handle, session, key });
+            }
+            Part::Daemon { .. } | Part::End | Part::Taken => return None,
+        }
+        Some(())
+    }
+}
+
+/// Says hello like a client, and then what for.
+fn ask_for_all(socket: &Socket) -> io::Result<()> {
+    let say = |ask: &Ask| {
+        let bytes = control::encode(ask).map_err(|_| io::ErrorKind::InvalidData)?;
+        socket.send(&bytes, &[])
+    };
+    say(&Ask::Hello { version: VERSION, name: "cryptod".to_owned() })?;
+    let answer = socket.receive()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    match control::decode_answer(&answer.bytes) {
+        Ok(Answer::Hello { .. }) => say(&Ask::TakeOver),
+        Ok(Answer::Refused { why, .. }) => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+        }
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}

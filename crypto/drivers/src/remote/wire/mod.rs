@@ -1,0 +1,28 @@
+//! How requests lie in a ring, and what else a client of the daemon and the daemon say to each
+//! other in the engine's terms. Each thing is written and read here, so that the two sides
+//! understand each other.
+//!
+//! ```text
+//! client                                                               daemon
+//! Request  ── encode ──▶ descriptor, and bytes in shared memory ── load ──▶ Operation
+//!          ◀── decode ── completion, and bytes in shared memory ◀── store ──
+//! Step     ── step ──▶ control message ── open ──▶ Session
+//! Error    ◀── error ── status ◀── status ──
+//! ```
+//!
+//! [`Opcode`](keyway_ring::descriptor::Opcode) says what each kind of request puts where.
+
+mod client;
+mod daemon;
+mod keys;
+mod status;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub(super) use client::{Space, bytes, decode, encode, wipe};
+pub use daemon::{empty, load, named_bytes, refused, store};
+pub use keys::open;
+pub(super) use keys::step;
+pub(super) use status::error;
+pub use status::status;

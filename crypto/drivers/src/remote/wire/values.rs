@@ -1,0 +1,187 @@
+//! How single values lie in a descriptor's parameters, in a completion's result and in a segment.
+//! Each is written by one side and read by the other, where it may be nonsense: `None`.
+
+use keyway_engine::limits::CHAIN_STEPS_MAX;
+use keyway_engine::{Cost, Direction, Effort, IV_BYTES_MAX, Iv, Opened, Part, Phase};
+use keyway_ring::descriptor::{PARAMETER_BYTES, PART_BYTES, cost as kind};
+use std::ops::Range;
+
+/// A descriptor's parameters, or a completion's result.
+pub type Bytes = [u8; PARAMETER_BYTES];
+
+/// These first, then zeros.
+#[inline]
+pub fn front<const N: usize>(front: &[u8; N]) -> Bytes {
+    const { assert!(N <= PARAMETER_BYTES) };
+    let mut bytes = [0; PARAMETER_BYTES];
+    bytes[..N].copy_from_slice(front);
+    bytes
+}
+
+/// The first of them.
+#[inline]
+pub fn first<const N: usize>(bytes: &Bytes) -> [u8; N] {
+    const { assert!(N <= PARAMETER_BYTES) };
+    std::array::from_fn(|at| bytes[at])
+}
+
+/// A length or a position.
+pub fn put_index(index: usize) -> Bytes {
+    front(&(index as u64).to_ne_bytes())
+}
+
+/// What [`put_index`] has written.
+pub fn index(bytes: &Bytes) -> Option<usize> {
+    usize::try_from(u64::from_ne_bytes(first(bytes))).ok()
+}
+
+/// The highest packet number so far, if there was one.
+pub fn put_largest(largest: Option<u64>) -> Bytes {
+    let mut bytes = front(&largest.unwrap_or(0).to_ne_bytes());
+    bytes[8] = largest.is_some().into();
+    bytes
+}
+
+/// What [`put_largest`] has written.
+pub fn largest(bytes: &Bytes) -> Option<u64> {
+    (bytes[8] != 0).then(|| u64::from_ne_bytes(first(bytes)))
+}
+
+/// What was found in a packet.
+pub fn put_opened(opened: &Opened) -> Bytes {
+    let phase: u32 = match opened.phase {
+        Phase::Current => 0,
+        Phase::Previous => 1,
+        Phase::Next => 2,
+    };
+    let mut bytes = front(&opened.number.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&(opened.header_bytes as u32).to_ne_bytes());
+    bytes[12..].copy_from_slice(&phase.to_ne_bytes());
+    bytes
+}
+
+/// What [`put_opened`] has written.
+pub fn opened(bytes: &Bytes) -> Option<Opened> {
+    let [n @ .., a, b, c, d, p, q, r, s] = *bytes;
+    let phase = match u32::from_ne_bytes([p, q, r, s]) {
+        0 => Phase::Current,
+        1 => Phase::Previous,
+        2 => Phase::Next,
+        _ => return None,
+    };
+    let header_bytes = u32::from_ne_bytes([a, b, c, d]) as usize;
+    Some(Opened { number: u64::from_ne_bytes(n), header_bytes, phase })
+}
+
+/// Which way a chain is run.
+pub fn put_direction(direction: Direction) -> u32 {
+    (direction == Direction::Unprotect).into()
+}
+
+/// What [`put_direction`] has written.
+pub fn direction(value: u32) -> Option<Direction> {
+    match value {
+        0 => Some(Direction::Protect),
+        1 => Some(Direction::Unprotect),
+        _ => None,
+    }
+}
+
+/// What a password costs, and how far its verification goes.
+pub fn put_cost(cost: Cost, effort: Effort) -> Bytes {
+    let (kind, numbers) = match cost {
+        Cost::Pbkdf2 { iterations } => (kind::PBKDF2, [iterations, 0, 0]),
+        Cost::Argon2 { memory_kib, passes, lanes } => (kind::ARGON2, [memory_kib, passes, lanes]),
+        Cost::Scrypt { log_n, r, p } => (kind::SCRYPT, [log_n.into(), r, p]),
+        Cost::Bcrypt { log_rounds } => (kind::BCRYPT, [log_rounds, 0, 0]),
+        Cost::Md5Crypt => (kind::MD5_CRYPT, [0; 3]),
+        Cost::ShaCrypt { rounds } => (kind::SHA_CRYPT, [rounds, 0, 0]),
+    };
+    let mut bytes = front(&[kind, (effort == Effort::Full).into()]);
+    for (place, number) in bytes[4..].chunks_exact_mut(4).zip(numbers) {
+        place.copy_from_slice(&number.to_ne_bytes());
+    }
+    bytes
+}
+
+/// The cost that [`put_cost`] has written.
+pub fn cost(bytes: &Bytes) -> Option<Cost> {
+    let (words, _) = bytes.as_chunks::<4>();
+    let [_, one, two, three] =
+        [0, 1, 2, 3].map(|at| words.get(at).map_or(0, |word| u32::from_ne_bytes(*word)));
+    Some(match bytes[0] {
+        kind::PBKDF2 => Cost::Pbkdf2 { iterations: one },
+        kind::ARGON2 => Cost::Argon2 { memory_kib: one, passes: two, lanes: three },
+        kind::SCRYPT => Cost::Scrypt { log_n: u8::try_from(one).ok()?, r: two, p: three },
+        kind::BCRYPT => Cost::Bcrypt { log_rounds: one },
+        kind::MD5_CRYPT => Cost::Md5Crypt,
+        kind::SHA_CRYPT => Cost::ShaCrypt { rounds: one },
+        _ => return None,
+    })
+}
+
+/// The effort that [`put_cost`] has written.
+pub fn effort(bytes: &Bytes) -> Option<Effort> {
+    match bytes[1] {
+        0 => Some(Effort::Recall),
+        1 => Some(Effort::Full),
+        _ => None,
+    }
+}
+
+/// A part of a chain.
+pub fn put_part(part: &Part) -> [u8; PART_BYTES] {
+    let mut bytes = [0; PART_BYTES];
+    match part {
+        Part::Cipher { iv, text } => {
+            match iv {
+                Iv::Given(iv) => bytes[8..24].copy_from_slice(iv),
+                Iv::At(at) => {
+                    bytes[1] = 1;
+                    bytes[8..16].copy_from_slice(&(*at as u64).to_ne_bytes());
+                }
+            }
+            put_range(&mut bytes, 24, text);
+        }
+        Part::Mac { over, tag } => {
+            bytes[0] = 1;
+            put_range(&mut bytes, 24, over);
+            put_range(&mut bytes, 40, tag);
+        }
+        Part::Compression { text } => {
+            bytes[0] = 2;
+            put_range(&mut bytes, 24, text);
+        }
+    }
+    bytes
+}
+
+fn put_range(bytes: &mut [u8; PART_BYTES], at: usize, range: &Range<usize>) {
+    bytes[at..at + 8].copy_from_slice(&(range.start as u64).to_ne_bytes());
+    bytes[at + 8..at + 16].copy_from_slice(&(range.end as u64).to_ne_bytes());
+}
+
+/// The parts that [`put_part`] has written, one after the other.
+pub fn parts(bytes: &[u8]) -> Option<Vec<Part>> {
+    match bytes.as_chunks() {
+        (parts, []) if parts.len() <= CHAIN_STEPS_MAX => parts.iter().map(part).collect(),
+        _ => None,
+    }
+}
+
+fn part(bytes: &[u8; PART_BYTES]) -> Option<Part> {
+    let (words, _) = bytes.as_chunks::<8>();
+    let number = |at: usize| usize::try_from(u64::from_ne_bytes(*words.get(at / 8)?)).ok();
+    let range = |at| Some(number(at)?..number(at + 8)?);
+    Some(match (bytes[0], bytes[1]) {
+        (0, 0) => {
+            let mut iv = [0; IV_BYTES_MAX];
+            iv.copy_from_slice(&bytes[8..24]);
+            Part::Cipher { iv: Iv::Given(iv), text: range(24)? }
+        }
+        (0, 1) => Part::Cipher { iv: Iv::At(number(8)?), text: range(24)? },
+        (1, _) => Part::Mac { over: range(24)?, tag: range(40)? },
+        (2, _) => Part::Compression { text: range(24)? },
+        _ => return None,
+    })
+}

@@ -1,0 +1,196 @@
+//! The conditions of a rule, one by one: those that a subject has to meet, and those of an entry.
+//! Whoever asks only whether all are met and whoever explains which is not use the same.
+
+use super::table::{Compiled, Resolved};
+use super::{Over, Strength, Subject, View, Who};
+use crate::candidate::Candidate;
+use crate::evaluate::{Evaluator, Truth};
+use crate::failure::Result;
+use crate::integrity::normal_dn;
+use crate::names::Name;
+use crate::schema::Schema;
+use keyway_codec::message::Scope;
+use keyway_store::{EntryId, Key};
+
+/// What rules ask of a subject.
+pub(crate) struct Facts<'s> {
+    subject: &'s Subject,
+    over: Over,
+    /// His DN as the tree has it.
+    name: Option<Vec<u8>>,
+    /// The normal form of his DN as a value.
+    pub dn: Option<Vec<u8>>,
+    /// The groups that rules speak of and he is in.
+    pub groups: Vec<Vec<u8>>,
+}
+
+impl<'s> Facts<'s> {
+    /// Of somebody of whom no name need be known.
+    pub fn nothing(subject: &'s Subject) -> Facts<'s> {
+        Facts { subject, over: subject.over, name: None, dn: None, groups: Vec::new() }
+    }
+
+    /// He has this DN.
+    pub fn is_called(&mut self, dn: &str, schema: &Schema) {
+        self.name = Name::parse(schema, dn).ok().map(|name| name.canonical());
+        self.dn = normal_dn(schema, dn);
+    }
+}
+
+/// What a rule can demand of a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfSubject {
+    Who,
+    Dn,
+    Group,
+    From,
+    Strength,
+}
+
+impl OfSubject {
+    pub const ALL: [OfSubject; 5] =
+        [OfSubject::Who, OfSubject::Dn, OfSubject::Group, OfSubject::From, OfSubject::Strength];
+}
+
+/// What a rule can demand of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfEntry {
+    Own,
+    Relation,
+    Below,
+    Filter,
+    Except,
+}
+
+impl OfEntry {
+    pub const ALL: [OfEntry; 5] =
+        [OfEntry::Own, OfEntry::Below, OfEntry::Relation, OfEntry::Filter, OfEntry::Except];
+}
+
+impl Compiled {
+    /// Whether a subject meets all that is demanded of him.
+    pub fn speaks_of(&self, facts: &Facts<'_>) -> bool {
+        OfSubject::ALL.iter().all(|condition| self.met_by_subject(*condition, facts))
+    }
+
+    pub(super) fn met_by_subject(&self, condition: OfSubject, facts: &Facts<'_>) -> bool {
+        let needs = &self.rule.needs;
+        match condition {
+            OfSubject::Who => match self.rule.who {
+                Who::Everyone => self.relations.is_empty() || !facts.subject.is_anonymous(),
+                Who::Users | Who::Owner => !facts.subject.is_anonymous(),
+                Who::Administrator => facts.subject.is_administrator(),
+            },
+            OfSubject::Dn => {
+                self.dns.is_empty() || self.dns.iter().any(|dn| Some(dn) == facts.name.as_ref())
+            }
+            OfSubject::Group => {
+                let is_in = |group: &Name| facts.groups.contains(&group.canonical());
+                self.groups.is_empty() || self.groups.iter().any(is_in)
+            }
+            OfSubject::From => {
+                let holds = |address| needs.from.iter().any(|network| network.holds(address));
+                needs.from.is_empty() || facts.over.address.is_some_and(holds)
+            }
+            OfSubject::Strength => {
+                needs.strength == Strength::Any || facts.over.strength >= needs.strength
+            }
+        }
+    }
+
+    /// Whether it demands anything of an entry.
+    pub fn asks_entry(&self) -> bool {
+        self.rule.who == Who::Owner
+            || !self.relations.is_empty()
+            || self.below.is_some()
+            || self.filter.is_some()
+            || !self.except.is_empty()
+    }
+
+    /// Whether an entry meets all that is demanded of it. `at` is the rule's place.
+    pub fn holds_for(&self, at: u16, view: &View, entry: &Candidate<'_, '_>) -> Result<bool> {
+        for condition in OfEntry::ALL {
+            if !self.met_by_entry(condition, at, view, entry)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn met_by_entry(
+        &self,
+        condition: OfEntry,
+        at: u16,
+        view: &View,
+        entry: &Candidate<'_, '_>,
+    ) -> Result<bool> {
+        match condition {
+            OfEntry::Own => Ok(self.rule.who != Who::Owner || view.is_own(entry)),
+            OfEntry::Relation => self.is_related(view.resolved(), entry),
+            OfEntry::Below => self.is_below(at, view, entry),
+            OfEntry::Filter => match &self.filter {
+                Some(filter) => {
+                    let unrestricted = View::unrestricted();
+                    let evaluator = Evaluator::search(&entry.core().schema, &unrestricted);
+                    Ok(evaluator.matches(filter, entry)? == Truth::True)
+                }
+                None => Ok(true),
+            },
+            OfEntry::Except => self.is_in_none(entry),
+        }
+    }
+
+    /// Whether one of the attributes names the subject.
+    fn is_related(&self, subject: &Resolved, entry: &Candidate<'_, '_>) -> Result<bool> {
+        if self.relations.is_empty() {
+            return Ok(true);
+        }
+        let Some(dn) = &subject.dn else { return Ok(false) };
+        let core = entry.core();
+        for link in &self.relations {
+            let wanted = link.normal(dn);
+            // The index knows at once what a group of thousands would have to be read for.
+            if let (Some(tree), Some(key)) =
+                (entry.tree(), core.indexes.equality(&link.name, &wanted))
+            {
+                if tree.contains(&key, entry.id())? {
+                    return Ok(true);
+                }
+                continue;
+            }
+            let mut values = entry.attributes().filter(|(stored, _)| link.means(stored));
+            let is_wanted =
+                |value| link.normalize(&core.schema, value).as_deref() == Some(wanted.as_slice());
+            if values.any(|(_, mut values)| values.any(is_wanted)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_below(&self, at: u16, view: &View, entry: &Candidate<'_, '_>) -> Result<bool> {
+        let Some((name, scope)) = &self.below else { return Ok(true) };
+        let Some(tree) = entry.tree() else { return Ok(false) };
+        let Some(top) = view.top(at, entry.core(), tree, name)? else { return Ok(false) };
+        let id = entry.id();
+        Ok(match scope {
+            Scope::Base => id == top,
+            Scope::One => entry.parent() == Some(top),
+            Scope::Subtree => tree.contains(&Key::subtree(top), id)?,
+            Scope::Subordinate => id != top && tree.contains(&Key::subtree(top), id)?,
+        })
+    }
+
+    fn is_in_none(&self, entry: &Candidate<'_, '_>) -> Result<bool> {
+        if self.except.is_empty() || entry.id() == EntryId::ROOT {
+            return Ok(true);
+        }
+        for name in &self.except {
+            // Where it cannot be told, nothing is granted.
+            if entry.is_in_group(name)? != Some(false) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

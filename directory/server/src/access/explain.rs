@@ -1,0 +1,212 @@
+//! Why somebody may do something, or not: which rules say so, and which nearly do.
+
+use super::condition::{Facts, OfEntry, OfSubject};
+use super::table::{Compiled, Table};
+use super::{Place, Rights, Rule, Subject, View};
+use crate::candidate::Candidate;
+use crate::directory::{Core, Directory};
+use crate::failure::{Failure, Result};
+use crate::names::{self, Name};
+use crate::operational::SUBSCHEMA_DN;
+use keyway_store::{EntryId, Read};
+use std::sync::Arc;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The entry; empty for the root DSE.
+    pub dn: &'a str,
+    /// What is to be done.
+    pub right: Rights,
+    /// To which attribute; `None` for any, and for what is done to whole entries.
+    pub attribute: Option<&'a str>,
+}
+
+/// A rule, and what keeps it from granting what was asked.
+#[derive(Clone, Debug)]
+pub struct Considered {
+    /// The rule.
+    pub rule: Rule,
+    /// What is not as the rule demands; if nothing, it grants it.
+    pub why_not: Vec<String>,
+}
+
+impl Considered {
+    /// Whether it grants what was asked.
+    pub fn grants(&self) -> bool {
+        self.why_not.is_empty()
+    }
+}
+
+impl Directory {
+    /// What every rule has to say to a question, in the order of the table. The one for the
+    /// administrator that is always there is the last.
+    ///
+    /// # Errors
+    /// `noSuchObject`, `invalidDNSyntax`, `undefinedAttributeType`, or the store's.
+    pub fn explain(&self, subject: &Subject, question: &Question<'_>) -> Result<Vec<Considered>> {
+        let core = &*self.core;
+        let read = self.store.read()?;
+        let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
+        let table = core.access.table();
+        let facts = core.facts(subject, &table, read.view())?;
+        let resolved = Arc::new(table.resolve(&facts, 0));
+        self.with_entry(&read, question.dn, |place, entry| {
+            let view = View::new(Arc::clone(&resolved), place, subject.id());
+            let asked = Asked { question, attribute: attribute.as_deref(), place };
+            let rules = (0..).zip(&table.rules);
+            rules.map(|(at, rule)| asked.put_to(at, rule, &facts, &view, entry)).collect()
+        })
+    }
+
+    /// Which rules grant somebody a right on an attribute: on some entry, or on this one. What they
+    /// demand of the subject is not looked at.
+    ///
+    /// # Errors
+    /// As [`Directory::explain`].
+    pub fn who_can(&self, question: &Question<'_>, anywhere: bool) -> Result<Vec<Considered>> {
+        let core = &*self.core;
+        let read = self.store.read()?;
+        let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
+        let table = core.access.table();
+        let grants = |rule: &&Compiled| {
+            let included = attribute.as_deref().is_none_or(|one| rule.rule.attributes.include(one));
+            rule.rule.rights.contains(question.right)
+                && (included || !question.right.is_of_attributes())
+        };
+        let found = |rule: &Compiled| Considered { rule: rule.rule.clone(), why_not: Vec::new() };
+        if anywhere {
+            return Ok(table.rules.iter().filter(grants).map(found).collect());
+        }
+        let nobody = Subject::anonymous();
+        let resolved = Arc::new(Arc::new(Table::everything()).resolve(&Facts::nothing(&nobody), 0));
+        self.with_entry(&read, question.dn, |place, entry| {
+            let view = View::new(Arc::clone(&resolved), place, None);
+            let mut granting = Vec::new();
+            for (at, rule) in (0..).zip(&table.rules).filter(|(_, rule)| grants(rule)) {
+                let here = [OfEntry::Below, OfEntry::Filter, OfEntry::Except];
+                let mut holds = rule.rule.what.includes(place);
+                for condition in here {
+                    holds = holds && rule.met_by_entry(condition, at, &view, entry)?;
+                }
+                if holds {
+                    granting.push(found(rule));
+                }
+            }
+            Ok(granting)
+        })
+    }
+
+    fn with_entry<T>(
+        &self,
+        read: &Read,
+        dn: &str,
+        f: impl FnOnce(Place, &Candidate<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        let core = &*self.core;
+        let name = Name::parse(&core.schema, dn)?;
+        let contexts = core.contexts();
+        let nothing = Vec::new();
+        match names::place(&contexts, &name) {
+            names::Place::Root => f(Place::RootDse, &Candidate::made(core, "", &nothing)),
+            names::Place::Subschema => {
+                f(Place::Subschema, &Candidate::made(core, SUBSCHEMA_DN, &nothing))
+            }
+            names::Place::Outside => Err(Failure::no_such_object("")),
+            names::Place::Inside { context, below } => {
+                let view = read.view();
+                let id: EntryId = names::resolve(view, context, &name, below)?;
+                let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
+                core.with_names(|names| {
+                    f(context.place(), &Candidate::stored(core, id, entry, view, names))
+                })
+            }
+        }
+    }
+}
+
+fn canonical(core: &Core, name: &str) -> Result<String> {
+    Ok(crate::write::describe(&core.schema, name)?.attribute.name().to_owned())
+}
+
+/// A question, understood.
+struct Asked<'a> {
+    question: &'a Question<'a>,
+    attribute: Option<&'a str>,
+    place: Place,
+}
+
+impl Asked<'_> {
+    fn put_to(
+        &self,
+        at: u16,
+        rule: &Compiled,
+        facts: &Facts<'_>,
+        view: &View,
+        entry: &Candidate<'_, '_>,
+    ) -> Result<Considered> {
+        let mut why_not = self.not_granted(rule);
+        let unmet = OfSubject::ALL.iter().filter(|one| !rule.met_by_subject(**one, facts));
+        why_not.extend(unmet.map(|one| of_subject(*one, &rule.rule)));
+        for condition in OfEntry::ALL {
+            if rule.rule.what.includes(self.place)
+                && !rule.met_by_entry(condition, at, view, entry)?
+            {
+                why_not.push(of_entry(condition, &rule.rule));
+            }
+        }
+        Ok(Considered { rule: rule.rule.clone(), why_not })
+    }
+
+    fn not_granted(&self, rule: &Compiled) -> Vec<String> {
+        let (right, rule) = (self.question.right, &rule.rule);
+        let mut why_not = Vec::new();
+        if !rule.rights.contains(right) {
+            why_not.push(format!("it does not grant {right}"));
+        }
+        let included = self.attribute.is_none_or(|one| rule.attributes.include(one));
+        if right.is_of_attributes() && !included {
+            let name = self.attribute.unwrap_or_default();
+            why_not.push(format!("it does not speak of attribute {name}"));
+        }
+        if !rule.what.includes(self.place) {
+            why_not.push(format!("it speaks of {} only", rule.what));
+        }
+        why_not
+    }
+}
+
+fn of_subject(condition: OfSubject, rule: &Rule) -> String {
+    let needs = &rule.needs;
+    match condition {
+        OfSubject::Who => format!("it is for {}", rule.who),
+        OfSubject::Dn => format!("the client is not {}", needs.dns.join(" or ")),
+        OfSubject::Group => format!("the client is not in group {}", needs.groups.join(" or ")),
+        OfSubject::From => {
+            let networks: Vec<String> = needs.from.iter().map(ToString::to_string).collect();
+            format!("the client does not come from {}", networks.join(" or "))
+        }
+        OfSubject::Strength => format!("the connection is not as strong as {}", needs.strength),
+    }
+}
+
+fn of_entry(condition: OfEntry, rule: &Rule) -> String {
+    let (needs, target) = (&rule.needs, &rule.target);
+    match condition {
+        OfEntry::Own => "the entry is not the client's own".to_owned(),
+        OfEntry::Relation => {
+            format!("{} of the entry does not name the client", needs.relations.join(" or "))
+        }
+        OfEntry::Below => {
+            let dn = target.below.as_ref().map(|below| below.dn.as_str()).unwrap_or_default();
+            format!("the entry is not in the part of the tree at {dn}")
+        }
+        OfEntry::Filter => {
+            format!("the entry does not match {}", target.filter.as_deref().unwrap_or_default())
+        }
+        OfEntry::Except => format!(
+            "the entry is a member of {}, which the rule leaves out, or there is no such group",
+            target.except_members_of.join(" or ")
+        ),
+    }
+}

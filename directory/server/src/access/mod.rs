@@ -1,0 +1,29 @@
+//! Who may do what to which attribute of which entry. Rules are data; without one nothing is
+//! allowed.
+//!
+//! A rule only ever grants. That keeps a table readable: what a subject may do is the union of the
+//! rules that speak of him, in any order. An exception is a part of the rule that it limits.
+//!
+//! What a rule says of the subject (who he is, his groups, where he comes from) is decided once a
+//! bind and again when the rules or a group change; what it says of the entry, when it is looked at,
+//! and only if no other rule has granted the same already.
+
+mod condition;
+mod diff;
+mod explain;
+mod network;
+mod rights;
+mod rule;
+mod subject;
+mod table;
+mod view;
+
+pub use diff::{Grant, difference};
+pub use explain::{Considered, Question};
+pub use network::Network;
+pub use rights::Rights;
+pub use rule::{Attributes, Below, Needs, Place, Rule, Target, What, Who};
+pub use subject::{Over, Strength, Subject};
+pub use table::Access;
+pub(crate) use view::Memo;
+pub use view::View;

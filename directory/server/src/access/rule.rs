@@ -1,0 +1,258 @@
+//! Rules as an administrator writes them.
+
+use super::{Network, Rights, Strength};
+use keyway_codec::message::Scope;
+use std::fmt;
+
+/// One rule: whom it lets do what to which attributes of which entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Whom it lets.
+    pub who: Who,
+    /// What else must be true of him, all of it.
+    pub needs: Needs,
+    /// Where.
+    pub what: What,
+    /// On which entries there.
+    pub target: Target,
+    /// On which of their attributes.
+    pub attributes: Attributes,
+    /// Do what.
+    pub rights: Rights,
+    /// The line of the configuration that it begins on; `None` if it is in none.
+    pub line: Option<usize>,
+}
+
+/// Whom a rule speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Everybody, bound or not.
+    Everyone,
+    /// Everybody who is bound.
+    Users,
+    /// The one whose entry it is.
+    Owner,
+    /// The administrator.
+    Administrator,
+}
+
+impl Who {
+    const NAMES: [(&str, Who); 4] = [
+        ("everyone", Who::Everyone),
+        ("users", Who::Users),
+        ("self", Who::Owner),
+        ("administrator", Who::Administrator),
+    ];
+
+    /// The one of a name, as in a configuration: `everyone`, `users`, `self`, `administrator`.
+    pub fn from_name(name: &str) -> Option<Who> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, who)| *who)
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, who)| who == self);
+        f.write_str(name.map_or("", |(name, _)| name))
+    }
+}
+
+/// What must be true of a subject. Of several in one list, one is enough; an empty list demands
+/// nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// His entry has one of these DNs.
+    pub dns: Vec<String>,
+    /// He is in one of these groups, or in a group that is in one.
+    pub groups: Vec<String>,
+    /// One of these attributes of the entry names him.
+    pub relations: Vec<String>,
+    /// He comes from one of these networks.
+    pub from: Vec<Network>,
+    /// His connection is at least this strong.
+    pub strength: Strength,
+}
+
+/// Which entries of a place a rule speaks of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Those around this one.
+    pub below: Option<Below>,
+    /// Those that match this filter.
+    pub filter: Option<String>,
+    /// Those that are in none of these groups, however deep.
+    pub except_members_of: Vec<String>,
+}
+
+/// A part of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Below {
+    /// Its top.
+    pub dn: String,
+    /// How much of it.
+    pub scope: Scope,
+}
+
+/// Where an entry is, as rules see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The root DSE.
+    RootDse,
+    /// The subschema entry.
+    Subschema,
+    /// The naming contexts of users.
+    Data,
+    /// The server's own naming context.
+    System,
+}
+
+impl Place {
+    pub(super) const ALL: [Place; 4] =
+        [Place::RootDse, Place::Subschema, Place::Data, Place::System];
+}
+
+/// Which places a rule speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// One place.
+    Only(Place),
+    /// All of them.
+    Everything,
+}
+
+impl What {
+    const NAMES: [(&str, What); 5] = [
+        ("root-dse", What::Only(Place::RootDse)),
+        ("schema", What::Only(Place::Subschema)),
+        ("data", What::Only(Place::Data)),
+        ("system", What::Only(Place::System)),
+        ("everything", What::Everything),
+    ];
+
+    /// The one of a name, as in a configuration: `root-dse`, `schema`, `data`, `system`,
+    /// `everything`.
+    pub fn from_name(name: &str) -> Option<What> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
+    }
+
+    /// Whether this place is meant.
+    pub fn includes(self, place: Place) -> bool {
+        self == What::Everything || self == What::Only(place)
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, what)| what == self);
+        f.write_str(name.map_or("", |(name, _)| name))
+    }
+}
+
+/// Which attributes a rule speaks of; a type stands for its subtypes as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attributes {
+    /// All.
+    All,
+    /// These.
+    Only(Vec<String>),
+    /// All but these.
+    Except(Vec<String>),
+}
+
+impl Attributes {
+    /// Whether an attribute is meant, given by its canonical name; the lists are expanded.
+    pub(super) fn include(&self, attribute: &str) -> bool {
+        match self {
+            Attributes::All => true,
+            Attributes::Only(names) => names.iter().any(|name| name == attribute),
+            Attributes::Except(names) => !names.iter().any(|name| name == attribute),
+        }
+    }
+}
+
+impl fmt::Display for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Attributes::All => f.write_str("all attributes"),
+            Attributes::Only(names) => f.write_str(&names.join(", ")),
+            Attributes::Except(names) => write!(f, "all attributes but {}", names.join(", ")),
+        }
+    }
+}
+
+impl Rule {
+    /// A rule without conditions.
+    pub fn new(who: Who, what: What, attributes: Attributes, rights: Rights) -> Rule {
+        let (needs, target) = (Needs::default(), Target::default());
+        Rule { who, needs, what, target, attributes, rights, line: None }
+    }
+
+    /// The table that a server starts with: the administrator does everything; a user reads,
+    /// searches and compares all but passwords and changes his own; everybody reads the root DSE
+    /// and the subschema.
+    pub fn defaults() -> Vec<Rule> {
+        let look = Rights::READ | Rights::SEARCH | Rights::COMPARE;
+        let password = || vec!["userPassword".to_owned()];
+        vec![
+            Rule::new(Who::Administrator, What::Everything, Attributes::All, Rights::ALL),
+            Rule::new(Who::Everyone, What::Only(Place::RootDse), Attributes::All, look),
+            Rule::new(Who::Everyone, What::Only(Place::Subschema), Attributes::All, look),
+            Rule::new(Who::Users, What::Only(Place::Data), Attributes::Except(password()), look),
+            Rule::new(
+                Who::Owner,
+                What::Only(Place::Data),
+                Attributes::Only(password()),
+                Rights::WRITE,
+            ),
+        ]
+    }
+
+    /// Whom it lets, in words.
+    pub fn subject_text(&self) -> String {
+        let Needs { dns, groups, relations, from, strength } = &self.needs;
+        let mut text = self.who.to_string();
+        let mut also = |what: &str, list: Vec<String>| {
+            if !list.is_empty() {
+                text.push_str(&format!(", {what} {}", list.join(" or ")));
+            }
+        };
+        also("being", dns.clone());
+        also("in group", groups.clone());
+        also("named by", relations.clone());
+        also("from", from.iter().map(Network::to_string).collect());
+        if *strength > Strength::Any {
+            text.push_str(&format!(", over {strength}"));
+        }
+        text
+    }
+
+    /// On which entries, in words.
+    pub fn target_text(&self) -> String {
+        let Target { below, filter, except_members_of } = &self.target;
+        let mut text = self.what.to_string();
+        if let Some(Below { dn, scope }) = below {
+            let scope = match scope {
+                Scope::Base => "only",
+                Scope::One => "directly below",
+                Scope::Subtree => "from",
+                Scope::Subordinate => "below",
+            };
+            text.push_str(&format!(", {scope} {dn}"));
+        }
+        if let Some(filter) = filter {
+            text.push_str(&format!(", matching {filter}"));
+        }
+        if !except_members_of.is_empty() {
+            text.push_str(&format!(", but no member of {}", except_members_of.join(" or ")));
+        }
+        text
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rule { attributes, rights, .. } = self;
+        let (who, what) = (self.subject_text(), self.target_text());
+        write!(f, "{who}: {rights} {attributes} ({what})")
+    }
+}

@@ -1,0 +1,154 @@
+//! Whom a connection speaks for, and over what.
+
+use super::table::Resolved;
+use keyway_store::EntryId;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Whom a connection speaks for. Cheap to clone; clones share what is known of him.
+#[derive(Clone, Default)]
+pub struct Subject {
+    identity: Identity,
+    /// How he came in.
+    pub(super) over: Over,
+    /// The rules that speak of him, as far as they were looked up.
+    known: Arc<Mutex<Option<Arc<Resolved>>>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Identity {
+    /// Nobody: no bind, or an anonymous one.
+    #[default]
+    Anonymous,
+    /// Somebody with an entry.
+    User { dn: Arc<str>, id: EntryId },
+    /// The administrator, whose entry is in the server's own naming context.
+    Administrator { dn: Arc<str>, id: EntryId },
+}
+
+/// How a subject came in: what rules can demand of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Over {
+    /// Where the client is; `None` for what the server does itself.
+    pub address: Option<IpAddr>,
+    /// How hard it is to listen in, or to be somebody else.
+    pub strength: Strength,
+}
+
+/// How strong a connection is; each has what those before it have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// Not at all.
+    #[default]
+    Any,
+    /// Passwords may cross it: TLS, or this machine's loopback where that is trusted.
+    Private,
+    /// In TLS.
+    Tls,
+    /// In TLS, and the client has shown by a certificate who it is (SASL EXTERNAL).
+    Certificate,
+}
+
+impl Strength {
+    const NAMES: [(&str, Strength); 4] = [
+        ("any", Strength::Any),
+        ("private", Strength::Private),
+        ("tls", Strength::Tls),
+        ("certificate", Strength::Certificate),
+    ];
+
+    /// The one of a name, as in a configuration: `any`, `private`, `tls`, `certificate`.
+    pub fn from_name(name: &str) -> Option<Strength> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, strength)| *strength)
+    }
+}
+
+impl fmt::Display for Strength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, strength)| strength == self);
+        f.write_str(name.map_or("any", |(name, _)| name))
+    }
+}
+
+impl Subject {
+    /// Nobody.
+    pub fn anonymous() -> Subject {
+        Subject::default()
+    }
+
+    /// Somebody, by his entry and the DN that is written there.
+    pub fn user(dn: &str, id: EntryId) -> Subject {
+        Subject { identity: Identity::User { dn: dn.into(), id }, ..Subject::default() }
+    }
+
+    /// The administrator, likewise.
+    pub fn administrator(dn: &str, id: EntryId) -> Subject {
+        Subject { identity: Identity::Administrator { dn: dn.into(), id }, ..Subject::default() }
+    }
+
+    /// The same on a connection like this.
+    #[must_use]
+    pub fn over(self, over: Over) -> Subject {
+        // What was known of him on another is not true here.
+        Subject { identity: self.identity, over, known: Arc::default() }
+    }
+
+    /// The authorization identity of RFC 4513 § 5.2.1.8: `dn:...`, or empty for nobody.
+    pub fn authz_id(&self) -> String {
+        self.dn().map(|dn| format!("dn:{dn}")).unwrap_or_default()
+    }
+
+    /// The DN of the subject's entry.
+    pub fn dn(&self) -> Option<&str> {
+        match &self.identity {
+            Identity::Anonymous => None,
+            Identity::User { dn, .. } | Identity::Administrator { dn, .. } => Some(dn),
+        }
+    }
+
+    /// The subject's entry.
+    pub fn id(&self) -> Option<EntryId> {
+        match &self.identity {
+            Identity::Anonymous => None,
+            Identity::User { id, .. } | Identity::Administrator { id, .. } => Some(*id),
+        }
+    }
+
+    /// Whether it is nobody.
+    pub fn is_anonymous(&self) -> bool {
+        self.identity == Identity::Anonymous
+    }
+
+    /// Whether it is the administrator.
+    pub fn is_administrator(&self) -> bool {
+        matches!(self.identity, Identity::Administrator { .. })
+    }
+
+    /// What was looked up last.
+    pub(super) fn known(&self) -> Option<Arc<Resolved>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps what was looked up.
+    pub(super) fn keep(&self, resolved: Arc<Resolved>) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(resolved);
+    }
+}
+
+impl PartialEq for Subject {
+    fn eq(&self, other: &Subject) -> bool {
+        self.identity == other.identity && self.over == other.over
+    }
+}
+
+impl Eq for Subject {}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject")
+            .field("identity", &self.identity)
+            .field("over", &self.over)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! What one subject may do in one place.
+
+use super::condition::Facts;
+use super::table::{Compiled, Resolved, Table};
+use super::{Place, Rights};
+use crate::access::Subject;
+use crate::candidate::Candidate;
+use crate::directory::Core;
+use crate::failure::Result;
+use crate::limits::ACCESS_RULES_MAX;
+use crate::names::Name;
+use keyway_store::{EntryId, View as Tree};
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, OnceLock};
+
+/// The rules that speak of one subject in one place.
+pub struct View {
+    resolved: Arc<Resolved>,
+    place: Place,
+    own: Option<EntryId>,
+    /// The entries below which rules hold, by the rules' places.
+    tops: RefCell<Vec<(u16, Option<EntryId>)>>,
+}
+
+impl View {
+    pub(super) fn new(resolved: Arc<Resolved>, place: Place, own: Option<EntryId>) -> View {
+        View { resolved, place, own, tops: RefCell::default() }
+    }
+
+    /// The view of the server itself, which may do everything.
+    pub fn unrestricted() -> View {
+        static EVERYTHING: OnceLock<Arc<Resolved>> = OnceLock::new();
+        let resolved = EVERYTHING.get_or_init(|| {
+            let nobody = Subject::anonymous();
+            Arc::new(Arc::new(Table::everything()).resolve(&Facts::nothing(&nobody), 0))
+        });
+        View::new(Arc::clone(resolved), Place::Data, None)
+    }
+
+    /// Whether the subject may do this to an attribute, given by its canonical name without
+    /// options, of this entry.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn may(&self, right: Rights, attribute: &str, entry: &Candidate<'_, '_>) -> Result<bool> {
+        self.one_grants(right, entry, |rule| rule.rule.attributes.include(attribute))
+    }
+
+    /// Whether the subject may do this to some attribute of this entry.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn may_something(&self, right: Rights, entry: &Candidate<'_, '_>) -> Result<bool> {
+        self.one_grants(right, entry, |_| true)
+    }
+
+    /// Whether the subject may do one of these to some attribute of some entry of the place.
+    pub fn may_anywhere(&self, one_of: Rights) -> bool {
+        self.chosen().any(|(_, rule)| rule.rule.rights.has_one_of(one_of))
+    }
+
+    /// Whether this right is the same for all entries of the place.
+    pub fn is_settled(&self, right: Rights) -> bool {
+        !self.resolved.chosen(self.place).unsettled.has_one_of(right)
+    }
+
+    fn one_grants(
+        &self,
+        right: Rights,
+        entry: &Candidate<'_, '_>,
+        speaks_of: impl Fn(&Compiled) -> bool,
+    ) -> Result<bool> {
+        for (at, rule) in self.chosen() {
+            if rule.rule.rights.contains(right) && speaks_of(rule) && self.holds(at, rule, entry)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the entry is one that a rule speaks of; asked once an entry.
+    fn holds(&self, at: u16, rule: &Compiled, entry: &Candidate<'_, '_>) -> Result<bool> {
+        if !rule.asks_entry() {
+            return Ok(true);
+        }
+        if let Some(known) = entry.memo().get(at) {
+            return Ok(known);
+        }
+        let holds = rule.holds_for(at, self, entry)?;
+        entry.memo().set(at, holds);
+        Ok(holds)
+    }
+
+    fn chosen(&self) -> impl Iterator<Item = (u16, &Compiled)> {
+        let rules = &self.resolved.table.rules;
+        let chosen = self.resolved.chosen(self.place).rules.iter();
+        chosen.filter_map(|at| Some((*at, rules.get(usize::from(*at))?)))
+    }
+
+    pub(super) fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    pub(super) fn is_own(&self, entry: &Candidate<'_, '_>) -> bool {
+        self.own == Some(entry.id())
+    }
+
+    /// The entry of a rule's name, looked up once.
+    pub(super) fn top(
+        &self,
+        at: u16,
+        core: &Core,
+        tree: Tree<'_>,
+        name: &Name,
+    ) -> Result<Option<EntryId>> {
+        let known = self.tops.borrow().iter().find(|(rule, _)| *rule == at).map(|(_, top)| *top);
+        if let Some(top) = known {
+            return Ok(top);
+        }
+        let top = core.entry_named(tree, name)?;
+        self.tops.borrow_mut().push((at, top));
+        Ok(top)
+    }
+}
+
+/// Which rules were found to hold for an entry, and which not.
+#[derive(Default)]
+pub(crate) struct Memo {
+    words: [Cell<(u64, u64)>; WORDS],
+}
+
+/// One rule more than there may be: the administrator's is added.
+const WORDS: usize = ACCESS_RULES_MAX / 64 + 1;
+
+impl Memo {
+    fn get(&self, at: u16) -> Option<bool> {
+        let (word, bit) = place(at);
+        let (known, holds) = self.words.get(word)?.get();
+        (known & bit != 0).then_some(holds & bit != 0)
+    }
+
+    fn set(&self, at: u16, value: bool) {
+        let (word, bit) = place(at);
+        let Some(cell) = self.words.get(word) else { return };
+        let (known, holds) = cell.get();
+        cell.set((known | bit, if value { holds | bit } else { holds }));
+    }
+}
+
+fn place(at: u16) -> (usize, u64) {
+    (usize::from(at / 64), 1 << (at % 64))
+}

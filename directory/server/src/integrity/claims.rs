@@ -1,0 +1,114 @@
+//! What an import says of groups: `memberOf` is worked out here, so what another server had in it
+//! is compared with the groups when all of them are in.
+
+use super::Membership;
+use crate::directory::Core;
+use crate::failure::Result;
+use crate::limits::{CLAIMS_MAX, DISAGREEMENTS_KEPT_MAX};
+use crate::names::Name;
+use crate::operational::MEMBER_OF;
+use crate::schema::base;
+use keyway_codec::ldif::Lines;
+use keyway_store::{EntryId, Names, View};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// An entry that says it is in a group which does not have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    /// The entry.
+    pub dn: String,
+    /// The group.
+    pub group: String,
+}
+
+/// What entries said of their groups.
+#[derive(Default)]
+pub(crate) struct Claims {
+    groups: Vec<String>,
+    by_text: HashMap<String, usize>,
+    entries: Vec<(String, Vec<usize>)>,
+    /// How many are kept.
+    kept: usize,
+    /// How many are not, because there are so many.
+    pub unchecked: u64,
+}
+
+impl Claims {
+    /// Takes an entry's claims out of its lines.
+    pub fn take(&mut self, dn: &str, lines: &mut Lines) {
+        let mut groups = Vec::new();
+        lines.retain(|(description, value)| {
+            let is_claim = base(description).eq_ignore_ascii_case(MEMBER_OF);
+            if is_claim {
+                groups.push(String::from_utf8_lossy(value).into_owned());
+            }
+            !is_claim
+        });
+        if groups.is_empty() {
+            return;
+        }
+        if self.kept + groups.len() > CLAIMS_MAX {
+            self.unchecked += groups.len() as u64;
+            return;
+        }
+        self.kept += groups.len();
+        let places = groups.into_iter().map(|group| self.place(group)).collect();
+        self.entries.push((dn.to_owned(), places));
+    }
+
+    fn place(&mut self, group: String) -> usize {
+        let next = self.groups.len();
+        let place = *self.by_text.entry(group.clone()).or_insert(next);
+        if place == next {
+            self.groups.push(group);
+        }
+        place
+    }
+
+    /// How many can be checked.
+    pub fn len(&self) -> usize {
+        self.kept
+    }
+}
+
+impl Core {
+    /// How many claims the groups do not bear out, and the first of them. Groups in groups count.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn disagreements(
+        &self,
+        view: View<'_>,
+        claims: &Claims,
+    ) -> Result<(u64, Vec<Disagreement>)> {
+        let names = RefCell::new(Names::new());
+        let membership = Membership { core: self, view, names: &names, nested: true };
+        let ids: Vec<Option<EntryId>> = claims
+            .groups
+            .iter()
+            .map(|group| match Name::parse(&self.schema, group) {
+                Ok(name) => self.entry_named(view, &name),
+                Err(_) => Ok(None),
+            })
+            .collect::<Result<_>>()?;
+        let (mut count, mut first) = (0, Vec::new());
+        for (dn, places) in &claims.entries {
+            for place in places {
+                let is_in = match ids.get(*place).copied().flatten() {
+                    Some(group) => membership.is_in(dn, group)? != Some(false),
+                    None => false,
+                };
+                if is_in {
+                    continue;
+                }
+                count += 1;
+                if first.len() < DISAGREEMENTS_KEPT_MAX {
+                    let group = claims.groups.get(*place).cloned().unwrap_or_default();
+                    first.push(Disagreement { dn: dn.clone(), group });
+                }
+            }
+        }
+        Ok((count, first))
+    }
+}

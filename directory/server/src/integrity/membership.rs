@@ -1,0 +1,257 @@
+//! Which groups an entry is in, and who is in a group.
+
+use super::resolve::Resolver;
+use super::{Link, MemberOf, normal_dn};
+use crate::directory::{Core, Directory};
+use crate::failure::Result;
+use crate::limits::{MEMBER_IDS_MAX, MEMBERSHIPS_MAX};
+use crate::names::Name;
+use keyway_store::{EntryId, EntryRef, Names, View};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashSet};
+
+/// The attribute that `memberUid` speaks of.
+const UID: &str = "uid";
+
+/// Groups that somebody is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Groups {
+    /// Ascending.
+    pub ids: Vec<EntryId>,
+    /// Whether these are all; not if there are more than [`MEMBERSHIPS_MAX`].
+    pub complete: bool,
+}
+
+impl Groups {
+    /// Whether this group is among them.
+    pub fn contain(&self, group: EntryId) -> bool {
+        self.ids.binary_search(&group).is_ok()
+    }
+}
+
+/// Asks one state of the store for groups.
+#[derive(Clone, Copy)]
+pub(crate) struct Membership<'a> {
+    pub core: &'a Core,
+    pub view: View<'a>,
+    pub names: &'a RefCell<Names>,
+    /// Whether the groups of a group count as well.
+    pub nested: bool,
+}
+
+impl Membership<'_> {
+    /// The groups of the entry of this DN, by their DN-valued attributes; a uid may be borne by
+    /// several, so what names by uid gives nobody a right.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn groups_of_name(self, dn: &str) -> Result<Groups> {
+        let mut found = BTreeSet::new();
+        self.follow(dn, &mut found)?;
+        self.finish(found)
+    }
+
+    /// The groups of an entry, by all attributes that the settings name.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn groups_of_entry(self, dn: &str, entry: &EntryRef<'_>) -> Result<Groups> {
+        let mut found = BTreeSet::new();
+        self.follow(dn, &mut found)?;
+        for link in self.links().filter(|link| !link.names_by_dn()) {
+            for normal in self.uids(link, entry) {
+                self.listed(link, &normal, &mut found)?;
+            }
+        }
+        self.finish(found)
+    }
+
+    /// Whether the entry of this DN is in a group, as [`Membership::groups_of_name`] has it;
+    /// `None` if there are too many groups to tell.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn is_in(self, dn: &str, group: EntryId) -> Result<Option<bool>> {
+        if self.is_named_by(group, dn, None)? {
+            return Ok(Some(true));
+        }
+        if !self.nested {
+            return Ok(Some(false));
+        }
+        let groups = self.groups_of_name(dn)?;
+        let is_in = groups.contain(group);
+        Ok((is_in || groups.complete).then_some(is_in))
+    }
+
+    /// Whether a group itself names the entry of this DN, or with the entry one of its uids.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn is_named_by(
+        self,
+        group: EntryId,
+        dn: &str,
+        entry: Option<&EntryRef<'_>>,
+    ) -> Result<bool> {
+        let Some(dn) = normal_dn(&self.core.schema, dn) else { return Ok(false) };
+        for link in self.links() {
+            let normals: Vec<Vec<u8>> = match (link.names_by_dn(), entry) {
+                (true, _) => vec![link.normal(&dn)],
+                (false, Some(entry)) => self.uids(link, entry).collect(),
+                (false, None) => continue,
+            };
+            for normal in normals {
+                let key = self.core.indexes.equality(&link.name, &normal);
+                if let Some(key) = key
+                    && self.view.contains(&key, group)?
+                {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The uids of an entry, as they are in groups.
+    fn uids(self, link: &Link, entry: &EntryRef<'_>) -> impl Iterator<Item = Vec<u8>> {
+        let schema = &self.core.schema;
+        entry.values(UID).filter_map(move |uid| link.normalize(schema, uid))
+    }
+
+    fn links(&self) -> impl Iterator<Item = &Link> {
+        self.core.integrity.members.iter()
+    }
+
+    /// Adds the groups that name this DN.
+    fn follow(self, dn: &str, found: &mut BTreeSet<EntryId>) -> Result<()> {
+        let Some(normal) = normal_dn(&self.core.schema, dn) else { return Ok(()) };
+        for link in self.links().filter(|link| link.names_by_dn()) {
+            self.listed(link, &link.normal(&normal), found)?;
+        }
+        Ok(())
+    }
+
+    fn listed(self, link: &Link, normal: &[u8], found: &mut BTreeSet<EntryId>) -> Result<()> {
+        let Some(key) = self.core.indexes.equality(&link.name, normal) else { return Ok(()) };
+        for id in self.view.postings(&key, EntryId::ROOT)? {
+            if found.len() > MEMBERSHIPS_MAX {
+                break;
+            }
+            found.insert(id?);
+        }
+        Ok(())
+    }
+
+    /// Adds the groups of the groups, each once, so that circles end.
+    fn finish(self, mut found: BTreeSet<EntryId>) -> Result<Groups> {
+        let mut waiting: Vec<EntryId> = match self.nested {
+            true => found.iter().copied().collect(),
+            false => Vec::new(),
+        };
+        while let Some(group) = waiting.pop()
+            && found.len() <= MEMBERSHIPS_MAX
+        {
+            let dn = self.view.dn(group, &mut self.names.borrow_mut())?;
+            let mut above = BTreeSet::new();
+            self.follow(&dn.unwrap_or_default(), &mut above)?;
+            waiting.extend(above.into_iter().filter(|id| found.insert(*id)));
+        }
+        let complete = found.len() <= MEMBERSHIPS_MAX;
+        Ok(Groups { ids: found.into_iter().take(MEMBERSHIPS_MAX).collect(), complete })
+    }
+}
+
+impl Directory {
+    /// How many entries a group has as members, with those of the groups in it; `None` if it is
+    /// not there, or they are more than can be counted at once.
+    ///
+    /// # Errors
+    /// `invalidDNSyntax`, or the store's.
+    pub fn members_of(&self, group: &str) -> Result<Option<usize>> {
+        let name = Name::parse(&self.core.schema, group)?;
+        let read = self.store.read()?;
+        let Some(group) = self.core.entry_named(read.view(), &name)? else { return Ok(None) };
+        let members = self.core.members(read.view(), group, MEMBER_IDS_MAX)?;
+        Ok(members.map(|ids| ids.into_iter().collect::<HashSet<_>>().len()))
+    }
+}
+
+impl Core {
+    /// All that a group of which `memberOf` could speak has as members, unsorted; those of the
+    /// groups in it as well if `memberOf` shows nested ones. `None` if they are more than `max`.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn members(
+        &self,
+        view: View<'_>,
+        group: EntryId,
+        max: usize,
+    ) -> Result<Option<Vec<EntryId>>> {
+        let nested = self.integrity.member_of == MemberOf::Nested;
+        let mut resolver = Resolver::new(self, view);
+        let (mut ids, mut waiting, mut seen) = (Vec::new(), vec![group], HashSet::from([group]));
+        while let Some(group) = waiting.pop() {
+            let Some(entry) = view.entry(group)? else { continue };
+            for (stored, values) in entry.attributes() {
+                let link = self.integrity.members.iter().find(|link| link.means(stored));
+                let Some(link) = link else { continue };
+                if ids.len() + values.len() > max {
+                    return Ok(None);
+                }
+                for value in values {
+                    let before = ids.len();
+                    match link.names_by_dn() {
+                        true => ids.extend(resolver.id(value)?),
+                        false => self.bearers(view, value, max, &mut ids)?,
+                    }
+                    for id in ids.get(before..).unwrap_or_default() {
+                        if nested && self.is_group(view, *id)? && seen.insert(*id) {
+                            waiting.push(*id);
+                        }
+                    }
+                }
+            }
+        }
+        Ok((ids.len() <= max).then_some(ids))
+    }
+
+    /// How many members a group names itself.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn member_count(&self, view: View<'_>, group: EntryId) -> Result<usize> {
+        let Some(entry) = view.entry(group)? else { return Ok(0) };
+        let members = entry.attributes().filter(|(name, _)| self.integrity.is_membership(name));
+        Ok(members.map(|(_, values)| values.len()).sum())
+    }
+
+    /// Whether everything that `memberOf` could say of a member can be found by an index.
+    pub fn finds_members(&self) -> bool {
+        let by_uid = self.integrity.members.iter().any(|link| !link.names_by_dn());
+        !by_uid || self.indexes.equality(UID, b"").is_some()
+    }
+
+    fn is_group(&self, view: View<'_>, id: EntryId) -> Result<bool> {
+        let Some(entry) = view.entry(id)? else { return Ok(false) };
+        Ok(entry.attributes().any(|(name, _)| self.integrity.is_membership(name)))
+    }
+
+    /// The entries with this uid.
+    fn bearers(
+        &self,
+        view: View<'_>,
+        uid: &[u8],
+        max: usize,
+        ids: &mut Vec<EntryId>,
+    ) -> Result<()> {
+        let rule = self.schema.attribute(UID).and_then(|attribute| attribute.equality());
+        let normal = rule.and_then(|rule| self.schema.normalize(rule, uid));
+        let key = normal.and_then(|normal| self.indexes.equality(UID, &normal));
+        let Some(key) = key else { return Ok(()) };
+        for id in view.postings(&key, EntryId::ROOT)?.take(max.saturating_sub(ids.len()) + 1) {
+            ids.push(id?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! References that follow the entries which they name: renamed with them, and gone with them.
+
+use super::{Link, normal_dn};
+use crate::directory::Core;
+use crate::failure::{Failure, Result};
+use crate::limits::REFERENCES_MAX;
+use crate::write::Stamp;
+use keyway_codec::message::ResultCode;
+use keyway_store::{EntryId, KeyRange, View, Write};
+use std::collections::{BTreeMap, HashMap};
+
+/// An entry whose name goes.
+pub(crate) struct Leaving {
+    /// Its DN as it is written in the directory.
+    old: String,
+    normal: Vec<u8>,
+    /// Its new DN, and the normal form of that; `None` if it is deleted.
+    new: Option<(String, Vec<u8>)>,
+}
+
+impl Leaving {
+    /// An entry of this DN that gets a new one, or goes. `None` if nothing can name it.
+    pub fn new(core: &Core, old: String, new: Option<String>) -> Option<Leaving> {
+        let normal = normal_dn(&core.schema, &old)?;
+        let new = match new {
+            Some(new) => {
+                let normal = normal_dn(&core.schema, &new)?;
+                Some((new, normal))
+            }
+            None => None,
+        };
+        Some(Leaving { old, normal, new })
+    }
+}
+
+/// A value to change: by which attribute, and whom it names.
+type Reference = (usize, usize);
+
+/// Entries that name those that leave.
+pub(crate) struct Referrers {
+    leaving: Vec<Leaving>,
+    by_entry: BTreeMap<EntryId, Vec<Reference>>,
+}
+
+impl Core {
+    /// Finds the entries that name those that are about to leave, by the indexes of the attributes
+    /// that the settings list. Those that nobody names are forgotten at once: they may be many.
+    ///
+    /// # Errors
+    /// `adminLimitExceeded` if there are more than [`REFERENCES_MAX`] references, or the store's.
+    pub fn referrers(
+        &self,
+        view: View<'_>,
+        leaving: impl Iterator<Item = Result<Option<Leaving>>>,
+    ) -> Result<Referrers> {
+        let mut found = Referrers { leaving: Vec::new(), by_entry: BTreeMap::new() };
+        let mut used = Vec::new();
+        for (which, link) in self.integrity.references.iter().enumerate() {
+            if self.is_used(view, link)? {
+                used.push((which, link));
+            }
+        }
+        if used.is_empty() {
+            return Ok(found);
+        }
+        let mut count = 0;
+        for one in leaving {
+            let Some(one) = one? else { continue };
+            let (before, who) = (count, found.leaving.len());
+            for (which, link) in &used {
+                let key = self.indexes.equality(&link.name, &link.normal(&one.normal));
+                let Some(key) = key else { continue };
+                for id in view.postings(&key, EntryId::ROOT)? {
+                    count += 1;
+                    if count > REFERENCES_MAX {
+                        return Err(too_many(&link.name));
+                    }
+                    found.by_entry.entry(id?).or_default().push((*which, who));
+                }
+            }
+            if count > before {
+                found.leaving.push(one);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether any entry has the attribute.
+    fn is_used(&self, view: View<'_>, link: &Link) -> Result<bool> {
+        let range: Option<KeyRange> = self.indexes.all(&link.name);
+        match range {
+            Some(range) => Ok(view.collect_range(&range, 0)?.is_none()),
+            None => Ok(false),
+        }
+    }
+}
+
+fn too_many(attribute: &str) -> Failure {
+    let text = format!(
+        "more than {REFERENCES_MAX} values (of {attribute} and others) name what would go; \
+         remove some of them first"
+    );
+    Failure::new(ResultCode::AdminLimitExceeded, text)
+}
+
+impl Referrers {
+    /// Forgets what the entry itself refers to: it goes.
+    pub fn without(mut self, id: EntryId) -> Referrers {
+        self.by_entry.remove(&id);
+        self
+    }
+
+    /// Changes all values that name what has left, and marks their entries as changed.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn follow(&self, core: &Core, write: &mut Write<'_>, stamp: &Stamp) -> Result<()> {
+        for (id, references) in &self.by_entry {
+            self.follow_in(core, write, stamp, *id, references)?;
+        }
+        Ok(())
+    }
+
+    fn follow_in(
+        &self,
+        core: &Core,
+        write: &mut Write<'_>,
+        stamp: &Stamp,
+        id: EntryId,
+        references: &[Reference],
+    ) -> Result<()> {
+        let Some(entry) = write.view().entry(id)? else { return Ok(()) };
+        let mut entry = entry.to_entry();
+        let old = entry.attributes.clone();
+        for (which, link) in core.integrity.references.iter().enumerate() {
+            let leaving = references.iter().filter(|(by, _)| *by == which);
+            let leaving = leaving.filter_map(|(_, who)| self.leaving.get(*who));
+            let leaving: Vec<&Leaving> = leaving.collect();
+            if leaving.is_empty() {
+                continue;
+            }
+            let is_there = |normal: &[u8]| match core.indexes.equality(&link.name, normal) {
+                Some(key) => write.view().contains(&key, id),
+                None => Ok(false),
+            };
+            let mut kept = HashMap::new();
+            for one in &leaving {
+                // A value that names the new place already is enough.
+                let new = match &one.new {
+                    Some((new, normal)) if !is_there(&link.normal(normal))? => Some(new.as_str()),
+                    _ => None,
+                };
+                kept.insert(one.old.as_bytes(), new);
+            }
+            let named = entry.attributes.iter_mut().filter(|(name, _)| link.means(name));
+            for (_, values) in named {
+                redirect(core, link, &leaving, &kept, values);
+            }
+        }
+        entry.attributes.retain(|(_, values)| !values.is_empty());
+        stamp.mark(&mut entry.attributes);
+        let (removed, added) = core.indexes.difference(&core.schema, &old, &entry.attributes);
+        Ok(write.update(id, &entry, &removed, &added)?)
+    }
+}
+
+/// Puts new names into the place of old ones, or takes them away.
+///
+/// A value that is spelled as the entry's name is mostly there, and no other need be understood.
+fn redirect(
+    core: &Core,
+    link: &Link,
+    leaving: &[&Leaving],
+    kept: &HashMap<&[u8], Option<&str>>,
+    values: &mut Vec<Vec<u8>>,
+) {
+    let mut left = kept.len();
+    let mut replace = |value: &mut Vec<u8>, new: Option<&str>| {
+        left = left.saturating_sub(1);
+        *value = new.map(|new| new.as_bytes().to_vec()).unwrap_or_default();
+        new.is_some()
+    };
+    values.retain_mut(|value| match kept.get(value.as_slice()) {
+        Some(new) => replace(value, *new),
+        None => true,
+    });
+    if left == 0 {
+        return;
+    }
+    let normals: HashMap<Vec<u8>, Option<&str>> = leaving
+        .iter()
+        .map(|one| (link.normal(&one.normal), kept.get(one.old.as_bytes()).copied().flatten()))
+        .collect();
+    values.retain_mut(|value| {
+        let normal = link.normalize(&core.schema, value);
+        match normal.and_then(|normal| normals.get(&normal)) {
+            Some(new) => {
+                *value = new.map(|new| new.as_bytes().to_vec()).unwrap_or_default();
+                new.is_some()
+            }
+            None => true,
+        }
+    });
+}

@@ -1,0 +1,99 @@
+//! From DNs to entries, many at a time.
+
+use crate::directory::Core;
+use crate::failure::{Failure, Result};
+use crate::names::{self, Name, NamePart, NamingContext, Place};
+use keyway_codec::dn::Rdn;
+use keyway_codec::message::ResultCode;
+use keyway_store::{EntryId, View};
+use std::sync::Arc;
+
+/// Finds the entries that values name; those of a group mostly lie below one entry, which is
+/// looked for once.
+pub(super) struct Resolver<'a> {
+    core: &'a Core,
+    view: View<'a>,
+    contexts: Arc<[Arc<NamingContext>]>,
+    /// What followed the last name's first RDN, and which entry that is.
+    parent: Option<(String, EntryId)>,
+}
+
+impl<'a> Resolver<'a> {
+    pub fn new(core: &'a Core, view: View<'a>) -> Self {
+        Resolver { core, view, contexts: core.contexts(), parent: None }
+    }
+
+    /// The entry of a name; `None` if there is none, or it is no name.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn id(&mut self, dn: &[u8]) -> Result<Option<EntryId>> {
+        let Ok(dn) = std::str::from_utf8(dn) else { return Ok(None) };
+        let Some((first, above)) = split(dn) else { return self.whole(dn) };
+        let parent = match &self.parent {
+            Some((text, id)) if text == above => Some(*id),
+            _ => self.whole(above)?.inspect(|id| self.parent = Some((above.to_owned(), *id))),
+        };
+        // The top of a naming context has no entry above it.
+        let Some(parent) = parent else { return self.whole(dn) };
+        let Ok(rdn) = Rdn::parse(first) else { return Ok(None) };
+        let Ok(part) = NamePart::new(&self.core.schema, &rdn) else { return Ok(None) };
+        match part.component {
+            Some(component) => Ok(self.view.child(parent, &component)?),
+            None => Ok(None),
+        }
+    }
+
+    fn whole(&self, dn: &str) -> Result<Option<EntryId>> {
+        let Ok(name) = Name::parse(&self.core.schema, dn) else { return Ok(None) };
+        find(self.view, &self.contexts, &name)
+    }
+}
+
+/// The first RDN and what follows it; `None` if it is the only one or there are quotes.
+fn split(dn: &str) -> Option<(&str, &str)> {
+    let mut escaped = false;
+    for (at, byte) in dn.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return None,
+            b',' => return Some((dn.get(..at)?, dn.get(at + 1..)?)),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn find(view: View<'_>, contexts: &[Arc<NamingContext>], name: &Name) -> Result<Option<EntryId>> {
+    let Place::Inside { context, below } = names::place(contexts, name) else { return Ok(None) };
+    match names::resolve(view, context, name, below) {
+        Ok(id) => Ok(Some(id)),
+        Err(Failure { code: ResultCode::NoSuchObject, .. }) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+impl Core {
+    /// The entry of a name, if there is one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn entry_named(&self, view: View<'_>, name: &Name) -> Result<Option<EntryId>> {
+        find(view, &self.contexts(), name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_name_is_split_behind_its_first_rdn() {
+        assert_eq!(split("uid=a,dc=x,dc=y"), Some(("uid=a", "dc=x,dc=y")));
+        assert_eq!(split(r"cn=a\,b,dc=x"), Some((r"cn=a\,b", "dc=x")));
+        assert_eq!(split(r"cn=a\\,dc=x"), Some((r"cn=a\\", "dc=x")));
+        assert_eq!(split("dc=x"), None);
+        assert_eq!(split(r#"cn="a,b",dc=x"#), None);
+    }
+}

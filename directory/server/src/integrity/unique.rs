@@ -1,0 +1,172 @@
+//! Values that two entries may not share.
+
+use crate::access::{Rights, View as Permissions};
+use crate::candidate::Candidate;
+use crate::directory::Core;
+use crate::failure::{Failure, Result};
+use crate::names::{self, Name};
+use crate::schema::{Attributes, Schema, base};
+use keyway_codec::message::ResultCode;
+use keyway_codec::syntax::MatchingRule;
+use keyway_store::{EntryId, Key, Names, View};
+use std::cell::RefCell;
+
+/// Attributes of which no two entries of a subtree have an equal value.
+pub(super) struct UniqueSet {
+    /// Canonical names and the rules by which values are equal.
+    attributes: Vec<(String, MatchingRule)>,
+    below: Option<Name>,
+}
+
+impl UniqueSet {
+    pub fn new(
+        schema: &Schema,
+        names: &[String],
+        below: Option<Name>,
+    ) -> Result<UniqueSet, String> {
+        let attribute = |name: &String| {
+            let known = schema.attribute(name);
+            let rule = known.and_then(|known| Some((known.name().to_owned(), known.equality()?)));
+            rule.ok_or_else(|| {
+                format!(
+                    "[[integrity.unique]]: attribute {name} is not known, or cannot be compared"
+                )
+            })
+        };
+        Ok(UniqueSet { attributes: names.iter().map(attribute).collect::<Result<_, _>>()?, below })
+    }
+
+    /// The canonical names.
+    pub fn attributes(&self) -> impl Iterator<Item = &str> {
+        self.attributes.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+/// An entry that is about to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct Proposed<'a> {
+    /// Its number, if it has one already.
+    pub id: Option<EntryId>,
+    /// Its name.
+    pub name: &'a Name,
+    /// Its name up to now, if it had one.
+    pub was: Option<&'a Name>,
+    /// What it will have.
+    pub attributes: &'a Attributes,
+    /// Ranges of which it is still to get a number.
+    pub numbers: &'a [usize],
+    /// Who wants it: he is told whose a value is if he may read that entry.
+    pub rights: &'a Permissions,
+}
+
+impl Core {
+    /// Whether any value must be unique.
+    pub fn has_unique(&self) -> bool {
+        !self.integrity.unique.is_empty()
+    }
+
+    /// Whether the first attribute is the second, or a subtype of it.
+    pub fn is_kind_of(&self, name: &str, above: &str) -> bool {
+        let (name, above) = (self.schema.attribute(name), self.schema.attribute(above));
+        let (Some(name), Some(above)) = (name, above) else { return false };
+        self.schema.family(above).any(|one| one == name)
+    }
+
+    /// Checks that no other entry has a value that must be unique: of all attributes where the entry
+    /// was not before, elsewhere of those that change.
+    ///
+    /// # Errors
+    /// `constraintViolation` with the attribute and, for those who may read it, the entry; or the
+    /// store's.
+    pub fn check_unique(
+        &self,
+        view: View<'_>,
+        proposed: &Proposed<'_>,
+        changes: impl Fn(&str) -> bool,
+    ) -> Result<()> {
+        for set in &self.integrity.unique {
+            let scope = match &set.below {
+                Some(below) if !proposed.name.is_within(below) => continue,
+                Some(below) => self.entry_named(view, below)?.into_iter().collect(),
+                None => names::tops(view, &self.contexts())?,
+            };
+            let scope: Vec<Key> = scope.into_iter().map(Key::subtree).collect();
+            let is_within = |was: &Name| set.below.as_ref().is_none_or(|top| was.is_within(top));
+            let was_here = proposed.was.is_some_and(is_within);
+            let is_given = |name: &str| !self.numbered(proposed.numbers).any(|one| one == name);
+            let asked = set
+                .attributes
+                .iter()
+                .filter(|(name, _)| is_given(name) && (!was_here || changes(name)));
+            for (name, rule) in asked {
+                for value in self.values_of(proposed.attributes, name) {
+                    let normal = self.schema.normalize(*rule, value);
+                    let key = normal.and_then(|normal| self.indexes.equality(name, &normal));
+                    let Some(key) = key else { continue };
+                    if let Some(other) = another(view, &key, &scope, proposed.id)? {
+                        return Err(self.taken(view, proposed, set, name, other)?);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn values_of<'v>(
+        &self,
+        attributes: &'v Attributes,
+        name: &str,
+    ) -> impl Iterator<Item = &'v [u8]> {
+        let family: Vec<&str> = match self.schema.attribute(name) {
+            Some(known) => self.schema.family(known).map(|member| member.name()).collect(),
+            None => Vec::new(),
+        };
+        let meant = attributes.iter().filter(move |(stored, _)| family.contains(&base(stored)));
+        meant.flat_map(|(_, values)| values).map(Vec::as_slice)
+    }
+
+    fn taken(
+        &self,
+        view: View<'_>,
+        proposed: &Proposed<'_>,
+        set: &UniqueSet,
+        name: &str,
+        other: EntryId,
+    ) -> Result<Failure> {
+        let names = RefCell::new(Names::new());
+        let mut who = "another entry".to_owned();
+        if let Some(entry) = view.entry(other)? {
+            let candidate = Candidate::stored(self, other, entry, view, &names);
+            if proposed.rights.may_something(Rights::READ, &candidate)? {
+                who = format!("entry \"{}\"", candidate.dn()?);
+            }
+        }
+        let scope = match &set.below {
+            Some(below) => format!("below \"{}\"", below.text()),
+            None => "everywhere".to_owned(),
+        };
+        let text = format!("attribute {name} must be unique {scope}, and {who} has this value");
+        Ok(Failure::new(ResultCode::ConstraintViolation, text))
+    }
+}
+
+/// An entry of the scope in the list that is not this one.
+fn another(
+    view: View<'_>,
+    list: &Key,
+    scope: &[Key],
+    own: Option<EntryId>,
+) -> Result<Option<EntryId>> {
+    for id in view.postings(list, EntryId::ROOT)? {
+        let id = id?;
+        if Some(id) == own {
+            continue;
+        }
+        for top in scope {
+            if view.contains(top, id)? {
+                return Ok(Some(id));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,135 @@
+//! What `keyway acl` can be asked for.
+
+use crate::cli::Data;
+use clap::{Args, Subcommand};
+use keyway_server::access::{Rights, Strength};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Ask the access rules ([[access]] in DIR/keyway.toml): who may do what, why, and what would change
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+explain and who-can look at the entries of the data folder as well, also while a server has it
+open. Whoever may read the folder may ask; nothing is changed.")]
+pub enum Acl {
+    Explain(Explain),
+    WhoCan(WhoCan),
+    Diff(Diff),
+}
+
+/// Say whether somebody may do something, and which rule decides
+///
+/// Where it is allowed, the rule that allows it is shown, with its line in the file. Where it is
+/// refused, the rules that come nearest are, with what keeps each from allowing it. Groups are those
+/// of now.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway acl explain ann uid=bob,ou=People,dc=example,dc=com
+      all that the user with uid ann may do to an entry
+  keyway acl explain ann uid=bob,ou=People,dc=example,dc=com --attribute mail --right write
+      may she change his mail address? Which rule says so, or what is missing?
+  keyway acl explain anonymous dc=example,dc=com --right search --from 192.0.2.7 --over tls
+      somebody without a bind, from there, over TLS
+  keyway acl explain ann uid=bob,ou=People,dc=example,dc=com --rules new.toml
+      the same under the rules of another file, before it is put in place
+  keyway acl explain ann uid=bob,ou=People,dc=example,dc=com --json
+      one line of JSON, with every rule and what keeps it from allowing it")]
+pub struct Explain {
+    /// A DN, a uid, or 'anonymous'
+    #[arg(value_name = "WHO")]
+    pub who: String,
+    /// The DN of an entry; '' for the root DSE
+    #[arg(value_name = "WHAT")]
+    pub what: String,
+    /// The attribute that it is about [default: any]
+    #[arg(long, value_name = "NAME")]
+    pub attribute: Option<String>,
+    /// What is to be done: read, search, compare, write, add, delete, rename or reset [default: each]
+    #[arg(long, value_name = "RIGHT", value_parser = one_right)]
+    pub right: Option<Rights>,
+    /// Where the client is
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub from: IpAddr,
+    /// How strong its connection is: any, private, tls or certificate
+    #[arg(long, value_name = "STRENGTH", default_value = "tls", value_parser = strength)]
+    pub over: Strength,
+    /// Take the rules of this file instead of DIR/keyway.toml
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// List whom the rules let do something
+///
+/// What a rule demands of the entry is looked at if one is named with --at; otherwise every rule is
+/// listed that allows it on some entry. Members of groups are counted, those of groups in them too.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway acl who-can read userPassword
+      everybody whom a rule lets read passwords anywhere
+  keyway acl who-can write mail --at uid=ann,ou=People,dc=example,dc=com
+      whoever may change this entry's mail address
+  keyway acl who-can reset userPassword --json
+      as one line of JSON")]
+pub struct WhoCan {
+    /// read, search, compare, write, add, delete, rename or reset
+    #[arg(value_name = "RIGHT", value_parser = one_right)]
+    pub right: Rights,
+    /// The attribute; for add, delete and rename any will do
+    #[arg(value_name = "ATTRIBUTE")]
+    pub attribute: String,
+    /// The entry that it is about
+    #[arg(long, value_name = "DN")]
+    pub at: Option<String>,
+    /// Take the rules of this file instead of DIR/keyway.toml
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Say what becomes allowed and what is lost when the rules of one file take the place of another's
+///
+/// A rule is compared with all that cover it in the other file: that let at least the same subjects
+/// do at least the same on at least the same entries. What several rules allow only together may be
+/// listed though nothing changes; what changes is always listed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway acl diff keyway-data/keyway.toml new.toml
+      before new.toml is put in place and the server told with SIGHUP
+  keyway acl diff old.toml new.toml --json
+      as one line of JSON: lists \"gained\" and \"lost\"")]
+pub struct Diff {
+    /// The configuration that is in force
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+    /// The one that is to be
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn one_right(text: &str) -> Result<Rights, String> {
+    let one = Rights::EACH.iter().find(|(name, _)| *name == text);
+    one.map(|(_, right)| *right).ok_or_else(|| {
+        let names: Vec<&str> = Rights::EACH.iter().map(|(name, _)| *name).collect();
+        format!("it is not one of {}", names.join(", "))
+    })
+}
+
+fn strength(text: &str) -> Result<Strength, String> {
+    Strength::from_name(text)
+        .ok_or_else(|| "it is not one of any, private, tls, certificate".to_owned())
+}

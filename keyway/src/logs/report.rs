@@ -1,0 +1,210 @@
+//! Lines summed up.
+
+use super::What;
+use super::line::Line;
+use crate::failure::Failure;
+use crate::limits::LOG_GROUPS_MAX;
+use crate::output;
+use serde_json::json;
+use std::collections::HashMap;
+
+/// A summary in the making.
+pub struct Report {
+    what: What,
+    groups: HashMap<Vec<String>, Group>,
+    /// Lines of groups for which there was no room.
+    left_out: u64,
+}
+
+/// Lines that belong together.
+#[derive(Default)]
+struct Group {
+    count: u64,
+    total_us: u64,
+    max_us: u64,
+    first: String,
+    last: String,
+}
+
+impl Report {
+    /// An empty one; `None` where the lines themselves are wanted.
+    pub fn new(what: What) -> Option<Report> {
+        let report = Report { what, groups: HashMap::new(), left_out: 0 };
+        (what != What::Lines).then_some(report)
+    }
+
+    /// Counts a line, if it is of those that are summed up.
+    pub fn add(&mut self, line: &Line) {
+        let Some(key) = self.key(line) else { return };
+        if self.groups.len() == LOG_GROUPS_MAX && !self.groups.contains_key(&key) {
+            self.left_out += 1;
+            return;
+        }
+        let group = self.groups.entry(key).or_default();
+        let time_us = line.number("time_us").unwrap_or_default();
+        group.count += 1;
+        group.total_us = group.total_us.saturating_add(time_us);
+        group.max_us = group.max_us.max(time_us);
+        if group.first.is_empty() {
+            group.first.clone_from(&line.time);
+        }
+        group.last.clone_from(&line.time);
+    }
+
+    fn key(&self, line: &Line) -> Option<Vec<String>> {
+        let field = |name| line.field(name).unwrap_or_default();
+        match self.what {
+            What::FailedBinds if line.log == "access" && line.event == "bind" => {
+                let failed = line.number("result").is_some_and(|code| code != 0);
+                failed.then(|| {
+                    vec![
+                        host(field("from")).to_owned(),
+                        field("dn").to_owned(),
+                        field("name").into(),
+                    ]
+                })
+            }
+            What::Slowest if line.log == "access" && line.event == "search" => {
+                Some(vec![field("dn").to_owned(), shape(field("detail"))])
+            }
+            What::Changes if line.log == "audit" => Some(vec![
+                field("as").to_owned(),
+                line.event.clone(),
+                field("attributes").to_owned(),
+            ]),
+            _ => None,
+        }
+    }
+
+    /// Prints its first rows.
+    pub fn show(self, top: usize, json: bool) -> Result<(), Failure> {
+        let slowest = self.what == What::Slowest;
+        let mut rows: Vec<_> = self.groups.into_iter().collect();
+        rows.sort_by(|(a_key, a), (b_key, b)| {
+            let (a_rank, b_rank) = match slowest {
+                true => (a.max_us, b.max_us),
+                false => (a.count, b.count),
+            };
+            b_rank.cmp(&a_rank).then_with(|| a_key.cmp(b_key))
+        });
+        if !json {
+            output::text(heading(self.what))?;
+        }
+        for (key, group) in rows.iter().take(top) {
+            match json {
+                true => output::json(&group.json(self.what, key))?,
+                false => output::text(group.row(self.what, key))?,
+            }
+        }
+        if self.left_out > 0 {
+            let (left, max) = (self.left_out, LOG_GROUPS_MAX);
+            output::note(format_args!("{left} lines are not in it: it holds {max} groups"));
+        }
+        if slowest && rows.is_empty() {
+            output::note(
+                "no search is in the log; access = \"everything\" in [log] of keyway.toml writes them \
+                 down",
+            );
+        }
+        Ok(())
+    }
+}
+
+fn names(what: What) -> [&'static str; 3] {
+    match what {
+        What::Slowest => ["base", "search", ""],
+        What::Changes => ["as", "change", "attributes"],
+        What::FailedBinds | What::Lines => ["from", "dn", "result"],
+    }
+}
+
+fn heading(what: What) -> String {
+    let names = names(what).join("  ");
+    match what {
+        What::Slowest => format!("   count    mean ms     max ms  {names}"),
+        _ => format!("   count  first                last                 {names}"),
+    }
+}
+
+impl Group {
+    fn mean_ms(&self) -> f64 {
+        self.total_us as f64 / 1000.0 / self.count.max(1) as f64
+    }
+
+    fn row(&self, what: What, key: &[String]) -> String {
+        let key = key.join("  ");
+        let short = |time: &str| time.get(..19).unwrap_or(time).to_owned();
+        match what {
+            What::Slowest => {
+                let (mean, max) = (self.mean_ms(), self.max_us as f64 / 1000.0);
+                format!("{:>8} {mean:>10.3} {max:>10.3}  {key}", self.count)
+            }
+            _ => format!("{:>8}  {}  {}  {key}", self.count, short(&self.first), short(&self.last)),
+        }
+    }
+
+    fn json(&self, what: What, key: &[String]) -> serde_json::Value {
+        let mut value = json!({ "count": self.count, "first": self.first, "last": self.last });
+        for (name, part) in names(what).into_iter().zip(key).filter(|(name, _)| !name.is_empty()) {
+            value[name] = part.as_str().into();
+        }
+        if what == What::Slowest {
+            value["mean_ms"] = self.mean_ms().into();
+            value["max_ms"] = (self.max_us as f64 / 1000.0).into();
+        }
+        value
+    }
+}
+
+/// An address without its port.
+fn host(from: &str) -> &str {
+    from.rsplit_once(':').map_or(from, |(host, _)| host)
+}
+
+/// A filter with `?` for what is asked for, so that searches of a kind are one.
+fn shape(detail: &str) -> String {
+    let mut shape = String::new();
+    let mut in_value = false;
+    for c in detail.chars() {
+        match c {
+            ')' | '(' => in_value = false,
+            '=' if !in_value => {
+                in_value = true;
+                shape.push('=');
+                continue;
+            }
+            '*' => {}
+            _ if in_value => {
+                if !shape.ends_with('?') {
+                    shape.push('?');
+                }
+                continue;
+            }
+            _ => {}
+        }
+        shape.push(c);
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_of_a_kind_have_one_shape() {
+        let expected = "sub (&(objectClass=?)(|(uid=?)(cn=?*?)(mail=*)(n>=?)))";
+        for filter in [
+            "sub (&(objectClass=person)(|(uid=a)(cn=x*y)(mail=*)(n>=3)))",
+            "sub (&(objectClass=top)(|(uid=bcd)(cn=1=2*z)(mail=*)(n>=14)))",
+        ] {
+            assert_eq!(shape(filter), expected);
+        }
+    }
+
+    #[test]
+    fn hosts() {
+        let hosts = ["10.0.0.7:53", "[::1]:5", "local", ""].map(host);
+        assert_eq!(hosts, ["10.0.0.7", "[::1]", "local", ""]);
+    }
+}
