@@ -3,6 +3,7 @@
 use keyway_codec::controls::{Assertion, PagedResults, ReadRequest, ReadResponse};
 use keyway_codec::extended::{CancelRequest, PasswordModifyRequest, PasswordModifyResponse};
 use keyway_codec::message::{EntryWriter, SearchResultEntry};
+use keyway_codec::password_policy::{AccountUsability, PasswordPolicyResponse};
 use keyway_codec::{Message, Op, ber};
 
 /// Reads the bytes as one message.
@@ -74,6 +75,16 @@ fn value(data: &[u8]) {
     if let Ok(value) = ReadResponse::decode(data) {
         value.encode(&mut bytes);
         assert_eq!(ReadResponse::decode(&bytes), Ok(value));
+    }
+    bytes.clear();
+    if let Ok(value) = PasswordPolicyResponse::decode(data) {
+        value.encode(&mut bytes);
+        assert_eq!(PasswordPolicyResponse::decode(&bytes), Ok(value));
+    }
+    bytes.clear();
+    if let Ok(value) = AccountUsability::decode(data) {
+        value.encode(&mut bytes);
+        assert_eq!(AccountUsability::decode(&bytes), Ok(value));
     }
     bytes.clear();
     if let Ok(value) = PasswordModifyRequest::decode(Some(data)) {

@@ -5,6 +5,7 @@ mod integrity;
 mod raw;
 
 use crate::cli;
+use crate::cryptod::who;
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use crate::host;
@@ -13,14 +14,17 @@ use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::schema::{self, Given};
 use crate::tls::{self, Clients, ServerKey};
+use crate::unix_socket;
+use keyway_codec::dn::Dn;
 use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
 use keyway_server::log::Access;
-use keyway_server::network::{self, Administrator};
+use keyway_server::network::{self, Administrator, Local};
 use keyway_server::password::limits::{
     ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
+    PASSWORD_BYTES_MAX,
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
@@ -38,6 +42,8 @@ pub struct Configuration {
     pub listen: Listen,
     /// Where to take LDAPS.
     pub listen_tls: Listen,
+    /// Where to take LDAP of this machine's own processes.
+    pub unix: unix_socket::Settings,
     /// Suffixes to hold even while they are empty.
     pub naming_contexts: Vec<String>,
     /// Where the cryptod listens whose keys are used.
@@ -217,7 +223,8 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Configuration, Wrong> {
-    let Raw { listen, listen_tls, naming_contexts, cryptod, tls, password, .. } = raw;
+    let Raw { listen, listen_tls, listen_unix, unix, naming_contexts, .. } = raw;
+    let Raw { cryptod, tls, password, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
     let address =
         |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
@@ -225,6 +232,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
     Ok(Configuration {
         listen: address(&listen)?,
         listen_tls: address(&listen_tls)?,
+        unix: unix_settings(&listen_unix, &unix)?,
         naming_contexts,
         tls: tls_settings(&tls)?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
@@ -242,6 +250,8 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
             password_accept: password.accept.iter().map(scheme).collect::<Result<_, _>>()?,
             password_pepper: pepper(&password.pepper)?,
             password_upgrade: password.upgrade,
+            password_policy: policy(&password.policy)?,
+            password_min_length: min_length(&password.min_length)?,
             log: defaults.log,
             clock: defaults.clock,
         },
@@ -250,6 +260,10 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
             allow_plain_password: password.allow_plain,
             trust_loopback: password.trust_loopback,
             administrators: administrators(&tls.administrators, schema)?,
+            local: Local {
+                administrators: local_administrators(&unix.administrators)?,
+                by_uid_number: unix.by_uid_number,
+            },
         },
         remember: remember(&password)?,
         log: log_settings(&log)?,
@@ -296,6 +310,20 @@ fn server_key(key: &Spanned<String>) -> Result<ServerKey, Wrong> {
         Some(name) if is_key_name(name) => Ok(ServerKey::Held(name.to_owned())),
         Some(_) => Err(wrong(key, NO_KEY_NAME)),
     }
+}
+
+fn unix_settings(path: &Spanned<String>, raw: &raw::Unix) -> Result<unix_socket::Settings, Wrong> {
+    let path = unix_socket::path(path.get_ref()).map_err(|why| wrong(path, why))?;
+    let mode = unix_socket::mode(raw.mode.get_ref()).map_err(|why| wrong(&raw.mode, why))?;
+    Ok(unix_socket::Settings { path, mode })
+}
+
+fn local_administrators(texts: &[Spanned<String>]) -> Result<Vec<u32>, Wrong> {
+    let uid = |text: &Spanned<String>| match text.get_ref().as_str() {
+        "self" => Ok(rustix::process::geteuid().as_raw()),
+        name => who::user(name).map_err(|why| wrong(text, why.to_string())),
+    };
+    texts.iter().map(uid).collect()
 }
 
 fn administrators(texts: &[Spanned<String>], schema: &Schema) -> Result<Vec<Administrator>, Wrong> {
@@ -362,6 +390,21 @@ fn remember(raw: &raw::Password) -> Result<Remember, Wrong> {
     }
     let age = seconds(&raw.remember_s)?;
     Ok(if raw.remember { Remember { most, age } } else { Remember::NOTHING })
+}
+
+fn policy(dn: &Spanned<String>) -> Result<Option<String>, Wrong> {
+    match dn.get_ref().as_str() {
+        "" => Ok(None),
+        text if Dn::parse(text).is_ok() => Ok(Some(text.to_owned())),
+        text => Err(wrong(dn, format!("\"{text}\" is no DN of an entry of class pwdPolicy"))),
+    }
+}
+
+fn min_length(characters: &Spanned<u32>) -> Result<u32, Wrong> {
+    match *characters.get_ref() {
+        least if least as usize <= PASSWORD_BYTES_MAX => Ok(least),
+        _ => Err(wrong(characters, format!("it must be {PASSWORD_BYTES_MAX} or less"))),
+    }
 }
 
 fn pepper(name: &Spanned<String>) -> Result<Option<String>, Wrong> {
@@ -521,6 +564,8 @@ mod tests {
         assert_eq!(configuration.directory.password_accept, directory.password_accept);
         assert_eq!(configuration.directory.password_upgrade, directory.password_upgrade);
         assert_eq!(configuration.directory.password_pepper, directory.password_pepper);
+        assert_eq!(configuration.directory.password_policy, directory.password_policy);
+        assert_eq!(configuration.directory.password_min_length, directory.password_min_length);
         assert_eq!(configuration.remember, Remember::default());
         assert_eq!(configuration.directory.search_entries_max, directory.search_entries_max);
         assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
@@ -549,6 +594,10 @@ mod tests {
     fn an_error_names_line_key_and_reason() {
         let cases = [
             ("\nlisten = \"here\"", "line 2: listen: it is not an address"),
+            ("listen_unix = \"\"", "line 1: listen_unix: it must be a path"),
+            ("[unix]\nmode = \"777\"", "line 2: mode: \"777\" is not one of"),
+            ("[unix]\nmode = \"rw\"", "line 2: mode: \"rw\" is no mode"),
+            ("[unix]\nadministrators = [\"no such\"]", "line 2: administrators: there is no user"),
             ("listen = 389", "line 1: listen: invalid type: integer `389`, expected a string"),
             ("lisden = \"off\"", "line 1: lisden: unknown field `lisden`"),
             ("[limits]\nmore = 1", "line 2: more: unknown field `more`"),
@@ -564,6 +613,8 @@ mod tests {
             ("[password]\nremember_max = 0", "line 2: remember_max: it must be 1 or more"),
             ("[password]\nremember_max = 99999999", "line 2: remember_max: it must be 10000000 or"),
             ("[password]\nremember_s = 0", "line 2: remember_s: it must be from 1 to"),
+            ("[password]\npolicy = \"best\"", "line 2: policy: \"best\" is no DN of an entry"),
+            ("[password]\nmin_length = 1025", "line 2: min_length: it must be 1024 or less"),
             ("[password]\npepper = \"Cayenne\"", "line 2: pepper: a key's name has lower-case"),
             ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"stderr\""),
             ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),

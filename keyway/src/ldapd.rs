@@ -24,6 +24,7 @@ use crate::source::Source;
 use crate::supervised::{self, Inherited, Supervised};
 use crate::timestamp::{Timestamp, time_since_boot};
 use crate::tls::Tls;
+use crate::unix_socket;
 use keyway_drivers::{Verifier, software};
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{CurrentTls, Listener, Mode, Server};
@@ -409,9 +410,12 @@ impl Serving<'_> {
 
     fn start(&self, sockets: Sockets) -> Result<Server, Failure> {
         let tls = || self.current_tls.clone();
-        let plain = sockets.plain.map(|socket| Listener { socket, mode: Mode::StartTls(tls()) });
-        let tls = sockets.tls.map(|socket| Listener { socket, mode: Mode::Tls(tls()) });
-        let listeners = plain.into_iter().chain(tls).collect();
+        let listener = |socket, mode| Listener { socket, mode };
+        let plain = sockets.plain.map(|socket| listener(socket.into(), Mode::StartTls(tls())));
+        let tls = sockets.tls.map(|socket| listener(socket.into(), Mode::Tls(tls())));
+        let unix = unix_socket::listen(self.folder, &self.configuration.unix)?;
+        let unix = unix.map(|socket| listener(socket.into(), Mode::Plain));
+        let listeners = plain.into_iter().chain(tls).chain(unix).collect();
         let network = self.configuration.network.clone();
         Server::start(self.instance.directory.clone(), listeners, network)
             .map_err(|why| Failure::new(format!("cannot serve: {why}")))

@@ -124,10 +124,13 @@ pub fn run(arguments: &Log) -> Result<(), Failure> {
     report.map_or(Ok(()), |report| report.show(arguments.top, arguments.json))
 }
 
+/// A file that is being read.
+type Open = (PathBuf, Box<dyn BufRead>);
+
 /// A log, from its oldest file on.
 struct Stream {
     files: Vec<PathBuf>,
-    open: Option<(PathBuf, Box<dyn BufRead>)>,
+    open: Option<Open>,
     /// What comes next, once it was looked for.
     ahead: Option<Line>,
 }
@@ -203,7 +206,7 @@ impl Stream {
     }
 }
 
-fn open(path: PathBuf) -> Result<Option<(PathBuf, Box<dyn BufRead>)>, Failure> {
+fn open(path: PathBuf) -> Result<Option<Open>, Failure> {
     if path.as_os_str() == "-" {
         return Ok(Some((path, Box::new(BufReader::new(io::stdin())))));
     }

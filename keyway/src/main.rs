@@ -49,6 +49,7 @@ mod supervised;
 mod timestamp;
 mod tls;
 mod top;
+mod unix_socket;
 mod up;
 
 use cli::{Admin, Command, Directory};

@@ -54,6 +54,7 @@ impl Reload<'_> {
         let differs = [
             ("listen", old.listen != new.listen),
             ("listen_tls", old.listen_tls != new.listen_tls),
+            ("listen_unix", old.unix != new.unix),
             ("naming_contexts", old.naming_contexts != new.naming_contexts),
             ("cryptod", old.cryptod != new.cryptod),
             ("indexes", old.directory.indexes != new.directory.indexes),
@@ -74,6 +75,7 @@ impl Reload<'_> {
             naming_contexts: std::mem::take(&mut self.configuration.naming_contexts),
             cryptod: self.configuration.cryptod.take(),
             unknown: new.unknown,
+            unix: self.configuration.unix.clone(),
             ..self.configuration
         };
         Ok(differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect())

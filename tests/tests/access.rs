@@ -100,8 +100,10 @@ fn reset(server: &Server, who: &str, whose: &str) -> Finished {
 }
 
 fn replace(server: &Server, who: &str, whose: &str, attribute: &str) -> i32 {
-    let ldif =
-        format!("dn: {}\nchangetype: modify\nreplace: {attribute}\n{attribute}: x\n", dn(whose));
+    let ldif = format!(
+        "dn: {}\nchangetype: modify\nreplace: {attribute}\n{attribute}: a new value\n",
+        dn(whose)
+    );
     finish(&mut as_user(server, "ldapmodify", who, server.ldaps()), &ldif).code
 }
 

@@ -18,6 +18,7 @@ pub mod filter;
 pub mod ldif;
 pub mod limits;
 pub mod message;
+pub mod password_policy;
 pub mod sasl;
 pub mod standard;
 pub mod syntax;

@@ -45,7 +45,7 @@ impl Directory {
             ],
         )?;
         let subject = Core::own_subject();
-        let password = Modify::password(&core, &subject, ADMINISTRATOR_DN, hashed)?;
+        let password = Modify::password(&core, &subject, ADMINISTRATOR_DN, hashed, false)?;
         self.store.write_now(move |write| {
             ensure(&core, write, &top)?;
             ensure(&core, write, &administrator)?;

@@ -7,6 +7,7 @@ use crate::directory::{Core, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::{ItemScope, Matcher};
+use crate::locate::{Seeking, locate};
 use crate::names::{self, Name, Place};
 use crate::schema::{base, has_options};
 use crate::settings::Announced;
@@ -46,11 +47,14 @@ impl Directory {
                 compare.may_anywhere(access::Place::Data)?;
                 Err(Failure::no_such_object(""))
             }
-            Place::Inside { context, below } => {
+            Place::Inside { context, .. } => {
                 compare.may_anywhere(context.place())?;
                 let read = self.store.read()?;
                 let view = read.view();
-                let id = names::resolve(view, context, &name, below)?;
+                let manages_referrals =
+                    controls.manage_dsa_it || !core.standing.has_referrals(&read)?;
+                let how = Seeking { manages_referrals, ..Seeking::default() };
+                let id = locate(&core.schema, &contexts, view, &name, how)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
                 core.with_names(|names| {
                     let candidate = Candidate::stored(core, id, entry, view, names);

@@ -8,10 +8,20 @@ use keyway_codec::controls::{
     ReadRequest,
 };
 use keyway_codec::message::{Control, ResultCode, tag};
+use keyway_codec::password_policy::{
+    ACCOUNT_USABILITY, AccountUsability, PASSWORD_POLICY, PasswordError, PasswordPolicyResponse,
+};
 
-/// The controls that `supportedControl` names. ManageDsaIT is taken and not among them: no entry
-/// here is a referral, so that it changes nothing, and who looks for it wants to manage some.
-pub const SUPPORTED: &[&str] = &[PAGED_RESULTS, ASSERTION, PRE_READ, POST_READ];
+/// The controls that `supportedControl` names.
+pub const SUPPORTED: &[&str] = &[
+    PAGED_RESULTS,
+    ASSERTION,
+    PRE_READ,
+    POST_READ,
+    MANAGE_DSA_IT,
+    PASSWORD_POLICY,
+    ACCOUNT_USABILITY,
+];
 
 /// What the controls of one request say. Only those that fit its operation are set.
 #[derive(Debug, Default)]
@@ -24,6 +34,12 @@ pub struct RequestControls<'a> {
     pub pre_read: Option<Vec<&'a str>>,
     /// Return these attributes as they are afterwards (RFC 4527); add, modify and modify DN.
     pub post_read: Option<Vec<&'a str>>,
+    /// Treat referral objects as entries (RFC 3296); all but bind, unbind and abandon.
+    pub manage_dsa_it: bool,
+    /// Say what the password policy has to say; all that have an answer.
+    pub password_policy: bool,
+    /// Say of each entry whether somebody could bind as it; searches.
+    pub account_usability: bool,
 }
 
 impl<'a> RequestControls<'a> {
@@ -42,7 +58,7 @@ impl<'a> RequestControls<'a> {
             if fits(request, control.oid) {
                 parsed.take(control)?;
             } else if control.critical {
-                let why = if SUPPORTED.contains(&control.oid) || control.oid == MANAGE_DSA_IT {
+                let why = if SUPPORTED.contains(&control.oid) {
                     "does not fit this operation"
                 } else {
                     "is not known"
@@ -73,8 +89,10 @@ impl<'a> RequestControls<'a> {
             POST_READ => {
                 self.post_read = Some(ReadRequest::decode(required()?).map_err(malformed)?.0);
             }
-            // ManageDsaIT: entries are treated as entries in any case. Some clients send an empty
-            // value with it where RFC 3296 has none; it means nothing.
+            PASSWORD_POLICY => self.password_policy = true,
+            ACCOUNT_USABILITY => self.account_usability = true,
+            // Some clients send an empty value with it where RFC 3296 has none; it means nothing.
+            MANAGE_DSA_IT => self.manage_dsa_it = true,
             _ => {}
         }
         Ok(())
@@ -91,6 +109,25 @@ pub struct ResponseControl {
 }
 
 impl ResponseControl {
+    /// What the password policy has to say.
+    pub(crate) fn policy(response: PasswordPolicyResponse) -> Self {
+        let mut value = Vec::new();
+        response.encode(&mut value);
+        ResponseControl { oid: PASSWORD_POLICY, value }
+    }
+
+    /// The same of an error, or of none.
+    pub(crate) fn policy_error(error: Option<PasswordError>) -> Self {
+        ResponseControl::policy(PasswordPolicyResponse { warning: None, error })
+    }
+
+    /// Whether somebody could bind.
+    pub(crate) fn usability(usability: AccountUsability) -> Self {
+        let mut value = Vec::new();
+        usability.encode(&mut value);
+        ResponseControl { oid: ACCOUNT_USABILITY, value }
+    }
+
     pub(crate) fn as_control(&self) -> Control<'_> {
         Control { oid: self.oid, critical: false, value: Some((&self.value).into()) }
     }
@@ -100,7 +137,8 @@ impl ResponseControl {
 fn fits(request: u8, oid: &str) -> bool {
     use tag::*;
     match oid {
-        PAGED_RESULTS => request == SEARCH_REQUEST,
+        PAGED_RESULTS | ACCOUNT_USABILITY => request == SEARCH_REQUEST,
+        PASSWORD_POLICY => !matches!(request, UNBIND_REQUEST | ABANDON_REQUEST),
         ASSERTION => matches!(
             request,
             SEARCH_REQUEST

@@ -6,10 +6,12 @@ use crate::failure::{Failure, Result};
 use crate::index::Indexes;
 use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
+use crate::locate::Standing;
 use crate::log::Log;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
 use crate::operational;
 use crate::password::Passwords;
+use crate::policy::{self, Account, Policies, Policy, Status};
 use crate::redefine::{Redefinition, Stored, check_entries, install, put};
 use crate::schema::{Changes, Composed, Schema, SchemaError, Sources};
 use crate::search::Cookies;
@@ -76,6 +78,8 @@ pub(crate) struct Shared {
     pub passwords: Passwords,
     pub upgrade_passwords: AtomicBool,
     pub upgrades: Upgrades,
+    pub policies: Policies,
+    pub standing: Standing,
     pub engine: Engine,
     pub cookies: Cookies,
     pub search_entries_max: AtomicU32,
@@ -139,6 +143,15 @@ pub struct Credentials {
     pub dn: String,
     /// Its stored passwords.
     pub passwords: Vec<Vec<u8>>,
+    pub(crate) account: Account,
+    pub(crate) policy: Arc<Policy>,
+}
+
+impl Credentials {
+    /// What the account is good for now.
+    pub(crate) fn status(&self, now: u64) -> Status {
+        self.account.status(&self.policy, now)
+    }
 }
 
 impl Directory {
@@ -200,6 +213,11 @@ impl Directory {
             passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
+            standing: Standing::new(&schema, &indexes),
+            policies: Policies::new(
+                settings.password_policy.as_deref(),
+                settings.password_min_length,
+            ),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
             search_entries_max: settings.search_entries_max.into(),
             search_time_max_s: settings.search_time_max_s.into(),
@@ -275,6 +293,8 @@ impl Directory {
             self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
         }
         set_policy(&shared.passwords, &settings);
+        let default = settings.password_policy.as_deref();
+        shared.policies.set(default, settings.password_min_length);
         shared.upgrade_passwords.store(settings.password_upgrade, Ordering::Relaxed);
         shared.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
         shared.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
@@ -385,6 +405,39 @@ impl Directory {
 
     /// The same for a name that has been understood.
     pub(crate) fn credentials_of(&self, name: &Name) -> Result<Option<Credentials>> {
+        let pending = &self.shared.policies.pending;
+        loop {
+            let written = pending.written();
+            let found = self.stored_credentials(name)?.map(|mut found| {
+                if let (false, Some(id)) = (found.subject.is_administrator(), found.subject.id()) {
+                    found.account = pending.apply(&found.policy, id, found.account);
+                }
+                found
+            });
+            // What was written meanwhile is in neither of the two.
+            if pending.written() == written {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Whether the password policy lets a subject do nothing before it has changed its password. Where
+    /// that cannot be known it does not.
+    pub(crate) fn must_change(&self, subject: &Subject) -> bool {
+        let Some(dn) = subject.dn() else { return false };
+        match self.credentials(dn) {
+            Ok(Some(found)) => found.status(policy::micros(self.core().now())).reset,
+            _ => true,
+        }
+    }
+
+    /// Whether a DN is that of a subject's own entry.
+    pub(crate) fn is_entry_of(&self, subject: &Subject, dn: &str) -> bool {
+        let found = self.credentials(dn).ok().flatten();
+        found.is_some_and(|found| found.subject.id() == subject.id())
+    }
+
+    fn stored_credentials(&self, name: &Name) -> Result<Option<Credentials>> {
         let core = &*self.core();
         let contexts = core.contexts();
         let Place::Inside { context, below } = names::place(&contexts, name) else {
@@ -404,7 +457,16 @@ impl Directory {
             true => Subject::administrator(&dn, id),
             false => Subject::user(&dn, id),
         };
-        Ok(Some(Credentials { subject, dn, passwords }))
+        // No policy is the server's own entries': whoever mends things has to get in.
+        let (policy, account) = match context.is_system {
+            true => (Arc::new(Policy::NONE), Account::default()),
+            false => {
+                let own = policy::subentry(&entry);
+                let policy = core.policies.of(core, view, Some(read.version()), own)?;
+                (policy, Account::read(&core.schema, &entry))
+            }
+        };
+        Ok(Some(Credentials { subject, dn, passwords, account, policy }))
     }
 
     /// Whether the subject may set the password of this entry.

@@ -1,6 +1,7 @@
 //! Why an operation was not done, as its response will say it (RFC 4511 § 4.1.9).
 
 use keyway_codec::message::{LdapResult, ResultCode};
+use keyway_codec::password_policy::PasswordError;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -13,6 +14,10 @@ pub struct Failure {
     pub matched_dn: String,
     /// What, where and what to do; for people.
     pub diagnostic: String,
+    /// What the password policy control says of it.
+    pub password: Option<PasswordError>,
+    /// Where to ask instead.
+    pub referrals: Vec<String>,
 }
 
 /// What the operations return.
@@ -21,15 +26,31 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     /// A failure without a matched DN.
     pub fn new(code: ResultCode, diagnostic: impl Into<String>) -> Self {
-        Failure { code, matched_dn: String::new(), diagnostic: diagnostic.into() }
+        Failure {
+            code,
+            matched_dn: String::new(),
+            diagnostic: diagnostic.into(),
+            password: None,
+            referrals: Vec::new(),
+        }
+    }
+
+    /// `referral`: these servers have what was asked for.
+    pub fn referral(referrals: Vec<String>) -> Self {
+        let text = "another server has this part of the tree";
+        Failure { referrals, ..Failure::new(ResultCode::Referral, text) }
+    }
+
+    /// What a password policy refuses.
+    pub fn policy(code: ResultCode, error: PasswordError, diagnostic: impl Into<String>) -> Self {
+        Failure { password: Some(error), ..Failure::new(code, diagnostic) }
     }
 
     /// `noSuchObject` with the last entry that was there.
     pub fn no_such_object(matched_dn: impl Into<String>) -> Self {
         Failure {
-            code: ResultCode::NoSuchObject,
             matched_dn: matched_dn.into(),
-            diagnostic: "there is no such entry".into(),
+            ..Failure::new(ResultCode::NoSuchObject, "there is no such entry")
         }
     }
 
@@ -63,7 +84,7 @@ impl From<Failure> for LdapResult<'static> {
             code: failure.code,
             matched_dn: Cow::Owned(failure.matched_dn),
             diagnostic: Cow::Owned(failure.diagnostic),
-            referrals: Vec::new(),
+            referrals: failure.referrals.into_iter().map(Cow::Owned).collect(),
         }
     }
 }

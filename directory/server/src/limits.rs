@@ -38,6 +38,15 @@ pub const STEP_CANDIDATES_MAX: usize = 4_096;
 /// looked at: a filter may have thousands of terms.
 pub const STEP_TESTS_MAX: usize = 16 << 10;
 
+/// Aliases that lead from one to the next before their end is not looked for any more.
+pub const ALIAS_STEPS_MAX: usize = 16;
+
+/// Aliases of a directory that searches follow below their bases: each search looks at all of them.
+pub const ALIASES_MAX: usize = 256;
+
+/// Search continuation references that one search returns.
+pub const CONTINUATIONS_MAX: usize = 1_000;
+
 /// Candidates between two looks at the clock.
 pub const CLOCK_CANDIDATES: usize = 64;
 

@@ -131,7 +131,8 @@ fn joined(parts: &[NamePart]) -> Vec<u8> {
     out
 }
 
-fn text_of(parts: &[NamePart]) -> String {
+/// The text form of a part of a DN.
+pub fn text_of(parts: &[NamePart]) -> String {
     let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
     texts.join(",")
 }
@@ -192,6 +193,30 @@ pub fn place<'c>(contexts: &'c [Arc<NamingContext>], name: &Name) -> Place<'c> {
     }
 }
 
+/// Walks from a context's top as far towards the entry of a name that has `below` RDNs under it as
+/// there are entries. Returns the last one, and how many RDNs are left; `None` without a top.
+///
+/// # Errors
+/// The store's.
+pub fn descend(
+    view: View<'_>,
+    context: &NamingContext,
+    name: &Name,
+    below: usize,
+) -> Result<Option<(EntryId, usize)>> {
+    let Some(mut id) = view.child(EntryId::ROOT, &context.component)? else { return Ok(None) };
+    for depth in (0..below).rev() {
+        let component = name.parts.get(depth).and_then(|part| part.component.as_deref());
+        let found = match component {
+            Some(component) => view.child(id, component)?,
+            None => None,
+        };
+        let Some(found) = found else { return Ok(Some((id, depth + 1))) };
+        id = found;
+    }
+    Ok(Some((id, 0)))
+}
+
 /// Walks from a context's top to the entry of a name that has `below` RDNs under it.
 ///
 /// # Errors
@@ -202,22 +227,13 @@ pub fn resolve(
     name: &Name,
     below: usize,
 ) -> Result<EntryId> {
-    let mut id = view
-        .child(EntryId::ROOT, &context.component)?
-        .ok_or_else(|| Failure::no_such_object(""))?;
-    for depth in (0..below).rev() {
-        let component = name.parts.get(depth).and_then(|part| part.component.as_deref());
-        let found = match component {
-            Some(component) => view.child(id, component)?,
-            None => None,
-        };
-        let Some(found) = found else {
-            let matched = text_of(name.parts.get(depth + 1..).unwrap_or_default());
-            return Err(Failure::no_such_object(matched));
-        };
-        id = found;
+    match descend(view, context, name, below)? {
+        None => Err(Failure::no_such_object("")),
+        Some((id, 0)) => Ok(id),
+        Some((_, left)) => {
+            Err(Failure::no_such_object(text_of(name.parts.get(left..).unwrap_or_default())))
+        }
     }
-    Ok(id)
 }
 
 /// The top entries of the naming contexts of users that have been added, ascending.

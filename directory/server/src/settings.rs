@@ -31,6 +31,10 @@ pub struct Settings {
     pub password_pepper: Option<String>,
     /// Whether a right password is stored again as a new one where what is stored of it is weaker.
     pub password_upgrade: bool,
+    /// The DN of the password policy of all who have none of their own.
+    pub password_policy: Option<String>,
+    /// Characters that a password has at least where no policy says anything else; 0 for no limit.
+    pub password_min_length: u32,
     /// Where what happens is written down.
     pub log: Log,
     /// What the time is.
@@ -60,6 +64,8 @@ impl Default for Settings {
             password_accept: Scheme::defaults(),
             password_pepper: None,
             password_upgrade: true,
+            password_policy: None,
+            password_min_length: 8,
             log: Log::default(),
             clock: SystemTime::now,
         }

@@ -14,6 +14,8 @@ pub const DEFAULT: &str = include_str!("default.toml");
 pub struct Raw {
     pub listen: Spanned<String>,
     pub listen_tls: Spanned<String>,
+    pub listen_unix: Spanned<String>,
+    pub unix: Unix,
     pub naming_contexts: Vec<String>,
     pub cryptod: Cryptod,
     pub tls: Tls,
@@ -35,6 +37,15 @@ pub struct Raw {
 #[serde(deny_unknown_fields)]
 pub struct Cryptod {
     pub socket: String,
+}
+
+/// `[unix]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unix {
+    pub mode: Spanned<String>,
+    pub administrators: Vec<Spanned<String>>,
+    pub by_uid_number: bool,
 }
 
 /// `[tls]`
@@ -59,6 +70,8 @@ pub struct Password {
     pub passes: Spanned<u32>,
     pub lanes: Spanned<u32>,
     pub upgrade: bool,
+    pub policy: Spanned<String>,
+    pub min_length: Spanned<u32>,
     pub accept: Vec<Spanned<String>>,
     pub remember: bool,
     pub remember_max: Spanned<u64>,

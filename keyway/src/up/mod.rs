@@ -49,7 +49,8 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
         // A file that is not there and a port that is taken are found before anything is made.
         let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
         let given = Given::read(&arguments.serve.schema, &arguments.serve.data.folder)?;
-        let (folder, configuration, sockets) = ldapd::prepare(&arguments.serve, handed_over, &given)?;
+        let (folder, configuration, sockets) =
+            ldapd::prepare(&arguments.serve, handed_over, &given)?;
         let ends = signal(SignalKind::child());
         let ends = ends.map_err(|why| Failure::new(format!("cannot wait for processes: {why}")))?;
         let mut supervisor = Supervisor {

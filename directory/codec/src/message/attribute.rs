@@ -31,6 +31,16 @@ impl fmt::Debug for Attribute<'_> {
     }
 }
 
+/// Names and OIDs of the attributes that hold passwords, in whatever form.
+const PASSWORDS: [&str; 6] = [
+    "userPassword",
+    "2.5.4.35",
+    "authPassword",
+    "1.3.6.1.4.1.4203.1.3.4",
+    "pwdHistory",
+    "1.3.6.1.4.1.42.2.27.8.1.20",
+];
+
 /// Stands in `Debug` for what must not get into a log.
 pub(super) struct Hidden(pub(super) usize, pub(super) &'static str);
 
@@ -40,13 +50,12 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// Whether values of this description are passwords: userPassword or authPassword, with options.
+/// Whether values of this description are passwords: userPassword, authPassword or pwdHistory, with
+/// options.
 #[must_use]
 pub fn is_password(description: &str) -> bool {
     let name = description.split(';').next().unwrap_or_default();
-    ["userPassword", "2.5.4.35", "authPassword", "1.3.6.1.4.1.4203.1.3.4"]
-        .iter()
-        .any(|password| name.eq_ignore_ascii_case(password))
+    PASSWORDS.iter().any(|password| name.eq_ignore_ascii_case(password))
 }
 
 impl<'a> Attribute<'a> {

@@ -2,12 +2,13 @@
 
 use super::condition::Facts;
 use super::{Attributes, Below, Place, Rights, Rule, Subject, View, What, Who};
-use crate::directory::Core;
+use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::Result;
 use crate::filter::Matcher;
 use crate::integrity::{Link, Membership};
 use crate::limits::ACCESS_RULES_MAX;
 use crate::names::Name;
+use crate::policy::HISTORY;
 use crate::schema::Schema;
 use keyway_codec::Filter;
 use keyway_codec::message::Scope;
@@ -269,6 +270,10 @@ fn expand(names: &[String], schema: &Schema) -> std::result::Result<Vec<String>,
             schema.attribute(name).ok_or_else(|| format!("attribute {name} is not known"))?;
         let family = schema.family(attribute);
         expanded.extend(family.map(|member| member.name().to_owned()));
+        // Earlier passwords are as secret as the one there is.
+        if attribute.name() == USER_PASSWORD {
+            expanded.push(HISTORY.to_owned());
+        }
     }
     Ok(expanded)
 }

@@ -9,8 +9,15 @@ use super::table::Table;
 
 pub struct Brake {
     failures: Table<Failures>,
-    /// When a name's right password was shown last from a source, in milliseconds.
-    proven: Table<u64>,
+    /// When a name's right password was shown from a source.
+    proven: Table<Proof>,
+}
+
+/// Right passwords of one name from one source, none of which came long after the one before.
+#[derive(Clone, Copy, Default)]
+struct Proof {
+    first_ms: u64,
+    last_ms: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -55,8 +62,21 @@ impl Brake {
 
     /// Whether the name's right password was shown lately from this source.
     pub fn is_proven(&self, attempt: &Attempt, now_ms: u64) -> bool {
+        self.proof(attempt, now_ms).is_some()
+    }
+
+    fn proof(&self, attempt: &Attempt, now_ms: u64) -> Option<&Proof> {
         let shown = self.proven.get(attempt.pair);
-        shown.is_some_and(|shown_ms| now_ms.saturating_sub(*shown_ms) < PROVEN_MS)
+        shown.filter(|proof| now_ms.saturating_sub(proof.last_ms) < PROVEN_MS)
+    }
+
+    /// For how long this source is known to have the name's right password; `None` if it is not, or
+    /// has failed at it and that is not forgotten.
+    pub fn trusted_ms(&self, attempt: &Attempt, now_ms: u64) -> Option<u64> {
+        let failures = self.failures.get(attempt.pair);
+        let has_failed = failures.is_some_and(|record| record.left(PAIR, now_ms) > 0);
+        let proof = self.proof(attempt, now_ms).filter(|_| !has_failed)?;
+        Some(now_ms.saturating_sub(proof.first_ms))
     }
 
     /// When the attempt may begin; a time that is not later than now if at once.
@@ -91,8 +111,10 @@ impl Brake {
         if let Some(record) = self.failures.get_mut(attempt.pair) {
             *record = Failures { under_way: record.under_way, ..Failures::default() };
         }
-        if let Some(shown_ms) = self.proven.take(attempt.pair, |shown_ms| *shown_ms) {
-            *shown_ms = now_ms;
+        let is_new = !self.is_proven(attempt, now_ms);
+        if let Some(proof) = self.proven.take(attempt.pair, |proof| proof.last_ms) {
+            proof.last_ms = now_ms;
+            proof.first_ms = if is_new { now_ms } else { proof.first_ms };
         }
     }
 

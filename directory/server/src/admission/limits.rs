@@ -33,7 +33,7 @@ pub const FAILURES_COUNTED_MAX: u8 = 16;
 pub const PROVEN_MS: u64 = 3_600_000;
 /// Sets of records of failures, a power of two. Each holds [`WAYS`]; with all it is 1 MiB.
 pub const FAILURE_SETS: usize = 4_096;
-/// Sets of records of right passwords, a power of two. Each holds [`WAYS`]; with all it is 768 KiB.
+/// Sets of records of right passwords, a power of two. Each holds [`WAYS`]; with all it is 1 MiB.
 pub const PROVEN_SETS: usize = 4_096;
 /// Records of one set; a new one takes the place of that which says least.
 pub const WAYS: usize = 8;

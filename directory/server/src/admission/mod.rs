@@ -148,6 +148,12 @@ impl Admission {
         Attempt { source, wide, name, pair, standing }
     }
 
+    /// For how long the source of an attempt is known to have the name's right password, in
+    /// milliseconds; `None` if it is not, or has failed at it since.
+    pub fn trusted_ms(&self, attempt: &Attempt) -> Option<u64> {
+        self.inner.lock().brake.trusted_ms(attempt, self.inner.now_ms())
+    }
+
     /// Begins an attempt that needs no thread, if it need not wait.
     pub fn begin_now(&self, attempt: Attempt) -> Option<Begun> {
         self.begin_if(attempt, |_, _| true)

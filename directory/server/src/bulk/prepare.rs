@@ -30,18 +30,11 @@ const CONTAINERS: &[&str] = &["locality", "organizationalUnit"];
 const WITHOUT_EFFECT: &[&str] =
     &["aci", "nsIdleTimeout", "nsLookThroughLimit", "nsRoleDN", "nsSizeLimit", "nsTimeLimit"];
 
-/// Attributes that mean something only to the server that wrote them. They are left out. What
-/// locks an account is not among them: to leave that out would unlock it.
+/// Attributes that mean something only to the server that wrote them. They are left out.
 const LEFT_OUT: &[&str] = &[
     // OpenLDAP
     "contextCSN",
     "entryCSN",
-    "pwdChangedTime",
-    "pwdFailureTime",
-    "pwdGraceUseTime",
-    "pwdHistory",
-    "pwdLastSuccess",
-    "pwdPolicySubentry",
     // 389 Directory Server
     "dsEntryDN",
     "entryId",

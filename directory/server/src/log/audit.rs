@@ -2,8 +2,8 @@
 
 use super::{Book, Log, Record, Value};
 use crate::limits::{AUDITED_CHANGES_MAX, LOGGED_TEXT_BYTES_MAX};
+use crate::network::Peer;
 use keyway_codec::message::{ChangeOperation, Op};
-use std::net::SocketAddr;
 use std::time::SystemTime;
 
 /// A change that was asked for, to be written down when it is on the disk: then, and also if
@@ -13,7 +13,7 @@ pub(crate) struct Audit {
     pub clock: fn() -> SystemTime,
     pub connection: u64,
     pub operation: u32,
-    pub peer: SocketAddr,
+    pub peer: Peer,
     /// Who asked for it.
     pub author: String,
     pub change: Change,

@@ -1,13 +1,19 @@
 //! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
+use super::claim::{Bound, Claim, is_shut};
 use super::conversation::{Answer, Conversation};
+use super::peer::PeerCredentials;
+use crate::controls::ResponseControl;
 use crate::failure::{Failure, Result};
 use crate::names::Name;
-use crate::password::{self, Check, Verdict};
-use crate::{ADMINISTRATOR_DN, Attempt, Credentials, Directory, Subject};
-use keyway_codec::message::{Authentication, BindRequest, LdapResult, ResultCode};
+use crate::password::Check;
+use crate::policy::{Lock, micros};
+use crate::{ADMINISTRATOR_DN, Credentials, Subject};
+use keyway_codec::message::{
+    Authentication, BindRequest, BindResponse, LdapResult, Op, ResultCode,
+};
 use keyway_codec::sasl::{Identity, Plain};
-use std::sync::Arc;
+use keyway_store::EntryId;
 use zeroize::Zeroizing;
 
 /// How far an authentication got without waiting.
@@ -15,63 +21,53 @@ enum Outcome {
     /// This is who it is.
     Known(Subject),
     /// This is who it is if the check says so.
-    Checking(Check, Claim),
-}
-
-/// A password that is being checked.
-struct Claim {
-    attempt: Attempt,
-    directory: Arc<Directory>,
-    /// The entry; `None` if there is no such one.
-    found: Option<Credentials>,
-    password: Zeroizing<Vec<u8>>,
-}
-
-impl Claim {
-    /// The bind's result, which does not say what was wrong, and who it is.
-    fn end(
-        self,
-        verdict: Result<Verdict, password::Error>,
-    ) -> (LdapResult<'static>, Option<Subject>) {
-        match (verdict, self.found) {
-            (Ok(Verdict::Right { outdated }), Some(found)) => {
-                let upgrade = outdated.and_then(|outdated| {
-                    self.directory.upgrade_password(&found, outdated, self.password)
-                });
-                if let Some(upgrade) = upgrade {
-                    tokio::spawn(upgrade);
-                }
-                (LdapResult::success(), Some(found.subject))
-            }
-            (Ok(_), _) => (LdapResult::new(ResultCode::InvalidCredentials, ""), None),
-            (Err(error), _) => (Failure::from(error).into(), None),
-        }
-    }
+    Checking(Check, Box<Claim>),
 }
 
 impl Conversation {
-    /// A bind that was received when no other request is under way.
-    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>) {
+    /// A bind that was received when no other request is under way. `asks` says whether the password
+    /// policy control was given.
+    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: bool) {
         match self.authenticate(request) {
             Ok(Outcome::Known(subject)) => {
                 // Whom no password has shown was shown by his certificate.
                 self.by_certificate = !subject.is_anonymous();
-                self.bound(id, LdapResult::success(), Some(subject));
+                self.bound(id, Bound::of(LdapResult::success(), Some(subject)), asks);
             }
             Ok(Outcome::Checking(Check::Known(verdict), claim)) => {
                 self.trying = Some(claim.attempt);
-                let (result, subject) = claim.end(Ok(verdict));
-                self.bound(id, result, subject);
+                self.bound(id, claim.end(Ok(verdict)), asks);
             }
-            Ok(Outcome::Checking(Check::Pending(pending), claim)) => {
+            Ok(Outcome::Checking(Check::Pending(pending), mut claim)) => {
                 self.trying = Some(claim.attempt);
                 self.wait_for_bind(id, async move {
-                    let (result, subject) = claim.end(pending.await);
-                    Answer::Bind { result, subject }
+                    let verdict = pending.await;
+                    claim.look_again();
+                    Answer::Bind(Box::new(claim.end(verdict)), asks)
                 });
             }
-            Err(failure) => self.bound(id, failure.into(), None),
+            Err(failure) => self.bound(id, Bound::of(failure, None), asks),
         }
+    }
+
+    /// Ends a bind: the session is the subject's from here on, or stays anonymous.
+    pub(super) fn bound(&mut self, id: u32, bound: Bound, asks: bool) {
+        let Bound { result, subject, must_change, policy } = bound;
+        if let Some(attempt) = self.trying.take() {
+            match result.code {
+                ResultCode::Success => self.standing.ended(&attempt, true),
+                ResultCode::InvalidCredentials => self.standing.ended(&attempt, false),
+                // It was not tried.
+                _ => {}
+            }
+        }
+        if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
+            self.must_change = must_change;
+            self.become_subject(subject);
+        }
+        let controls: Vec<_> = asks.then(|| ResponseControl::policy(policy)).into_iter().collect();
+        let op = Op::BindResponse(BindResponse { result, server_sasl_credentials: None });
+        self.put(id, op, &controls);
     }
 
     fn authenticate(&self, request: &BindRequest<'_>) -> Result<Outcome> {
@@ -150,13 +146,16 @@ impl Conversation {
     /// is the administrator's.
     fn external(&self, credentials: Option<&[u8]>) -> Result<Outcome> {
         let directory = &self.shared.directory;
+        if let Some(peer) = self.channel.credentials {
+            return self.by_peer_credentials(peer, credentials);
+        }
         let is_administrator = self.shows_the_administrators_certificate();
         let subject = self.channel.certificate_subject.as_deref();
         let name = if is_administrator { Some(ADMINISTRATOR_DN) } else { subject };
         let Some(name) = name else {
             return Err(Failure::new(
                 ResultCode::InappropriateAuthentication,
-                "EXTERNAL needs TLS with a client certificate that has a subject",
+                "EXTERNAL needs TLS with a client certificate that has a subject, or a Unix socket",
             ));
         };
         let found = match directory.credentials(name) {
@@ -177,8 +176,46 @@ impl Conversation {
                 "the configuration does not name this certificate as the administrator's",
             ));
         }
-        let authorization = std::str::from_utf8(credentials.unwrap_or_default());
-        let itself = match authorization {
+        self.by_other_means(found, credentials)
+    }
+
+    /// The system says whose process it is at the other end of the socket.
+    fn by_peer_credentials(
+        &self,
+        peer: PeerCredentials,
+        credentials: Option<&[u8]>,
+    ) -> Result<Outcome> {
+        let (directory, local) = (&self.shared.directory, &self.settings.local);
+        let dn = match local.administrators.contains(&peer.uid) {
+            true => Some(ADMINISTRATOR_DN.to_owned()),
+            false if local.by_uid_number => directory.dn_of_uid_number(peer.uid)?,
+            false => None,
+        };
+        let found = match dn {
+            Some(dn) => directory.credentials(&dn)?,
+            None => None,
+        };
+        if let Some(found) = found {
+            return self.by_other_means(found, credentials);
+        }
+        let dn = peer.dn();
+        let itself = match std::str::from_utf8(credentials.unwrap_or_default()) {
+            Ok("") => true,
+            Ok(authorization) => authorization.strip_prefix("dn:") == Some(&dn),
+            Err(_) => false,
+        };
+        // It has no entry, and is nobody's owner.
+        let subject = Subject::user(&dn, EntryId(u64::MAX));
+        if itself { Ok(Outcome::Known(subject)) } else { Err(not_yourself()) }
+    }
+
+    /// Somebody who needed no password. Whoever is disabled is so by any means.
+    fn by_other_means(&self, found: Credentials, authorization: Option<&[u8]>) -> Result<Outcome> {
+        let now = micros(self.shared.directory.core().now());
+        if found.status(now).lock == Some(Lock::Deliberate) {
+            return Err(Failure::new(ResultCode::InvalidCredentials, "the account is disabled"));
+        }
+        let itself = match std::str::from_utf8(authorization.unwrap_or_default()) {
             Ok("") => true,
             Ok(authorization) => self.resolve(authorization)?.as_deref() == Some(&found.dn),
             Err(_) => false,
@@ -197,8 +234,9 @@ impl Conversation {
     /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the
     /// connection.
     pub(super) fn mechanisms(&self) -> &'static [&'static str] {
-        let has_subject = self.channel.certificate_subject.is_some();
-        match (has_subject || self.shows_the_administrators_certificate(), self.channel.private) {
+        let channel = &self.channel;
+        let is_known = channel.certificate_subject.is_some() || channel.credentials.is_some();
+        match (is_known || self.shows_the_administrators_certificate(), channel.private) {
             (true, true) => &["EXTERNAL", "PLAIN"],
             (true, false) => &["EXTERNAL"],
             (false, true) => &["PLAIN"],
@@ -222,11 +260,27 @@ impl Conversation {
         let directory = self.shared.directory.clone();
         let passwords = &directory.shared.passwords;
         let attempt = passwords.attempt(self.from, asked, self.standing);
-        let values = found.as_ref().map_or(&[][..], |found| &found.passwords);
         let password = Zeroizing::new(password.to_vec());
         let entry = found.as_ref().and_then(|found| found.subject.id());
+        let now = micros(directory.core().now());
+        let trusted_since = match &found {
+            Some(found) if found.policy.locks() => passwords.trusted_ms(&attempt),
+            _ => None,
+        };
+        // Rather too late: the brake's clock goes by milliseconds.
+        let trusted_since =
+            trusted_since.map(|ms| now.saturating_sub(ms.saturating_sub(1) * 1_000));
+        // Of an account that is as good as not there no password is compared. It takes as long.
+        let is_there = |found: &&Credentials| {
+            let status = found.status(now);
+            let told = !matches!(status.lock, Some(Lock::Failures { told: false, .. }));
+            told || !is_shut(&status, trusted_since)
+        };
+        let compared = found.as_ref().filter(is_there);
+        let values = compared.map_or(&[][..], |found| &found.passwords);
         let check = passwords.check(attempt, entry, password.clone(), values)?;
-        Ok(Outcome::Checking(check, Claim { attempt, directory, found, password }))
+        let claim = Claim { attempt, directory, found, password, trusted_since };
+        Ok(Outcome::Checking(check, Box::new(claim)))
     }
 
     /// An identity in a form in which equal ones are equal, whether or not anybody has it: the

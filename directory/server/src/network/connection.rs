@@ -24,7 +24,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, Sleep, timeout};
@@ -39,17 +38,16 @@ thread_local! {
 /// Serves one connection to its end. `stop` asks it to finish what it accepted and go.
 pub(super) async fn serve(
     shared: Arc<Shared>,
-    tcp: TcpStream,
+    stream: Stream,
     origin: Origin,
     mode: Mode,
     mut stop: oneshot::Receiver<()>,
 ) {
-    let private = shared.settings().is_private(origin.peer);
+    let private = shared.settings().is_private(&origin.peer);
     let handshake_max = shared.settings().limits.handshake_max;
-    let (stream, upgrade) = match mode {
-        Mode::Plain => (Stream::Plain(tcp), None),
-        Mode::StartTls(tls) => (Stream::Plain(tcp), Some(tls)),
-        Mode::Tls(tls) => {
+    let (stream, upgrade) = match (mode, stream) {
+        (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
+        (Mode::Tls(tls), Stream::Plain(tcp)) => {
             let handshake = timeout(handshake_max, Stream::accept_tls(tcp, tls.current()));
             let result = tokio::select! {
                 result = handshake => result,
@@ -60,11 +58,15 @@ pub(super) async fn serve(
                 None => return,
             }
         }
+        (_, stream) => (stream, None),
     };
     let channel = match &stream {
-        Stream::Plain(_) => {
-            Channel { private, can_start_tls: upgrade.is_some(), ..Channel::default() }
-        }
+        Stream::Plain(_) | Stream::Unix(_) => Channel {
+            private,
+            can_start_tls: upgrade.is_some(),
+            credentials: origin.peer.credentials(),
+            ..Channel::default()
+        },
         Stream::Tls(_) => tls_channel(&shared, &stream),
     };
     let conversation = Conversation::new(shared, channel, origin.clone());
@@ -117,6 +119,7 @@ fn tls_channel(shared: &Shared, stream: &Stream) -> Channel {
         can_start_tls: false,
         certificate_subject: subject.filter(|subject| !subject.is_empty()),
         certificate_fingerprint: fingerprint,
+        credentials: None,
     }
 }
 

@@ -8,24 +8,27 @@
 use super::administrator::FINGERPRINT_BYTES;
 use super::answer::Outbox;
 use super::budget::Share;
+use super::claim::Bound;
 use super::extended;
 use super::journal::{Journal, Origin};
 use super::limits::{
     REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX,
     UNFINISHED_FREE_BYTES, WORK_BYTES,
 };
+use super::peer::PeerCredentials;
 use super::{Settings, Shared};
 use crate::access::{Over, Strength};
 use crate::controls::{RequestControls, ResponseControl};
+use crate::directory::USER_PASSWORD;
 use crate::log::Change;
+use crate::schema::base;
 use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use keyway_codec::DecodeError;
 use keyway_codec::ber::announced;
-use keyway_codec::message::{
-    BindResponse, ExtendedResponse, LdapResult, Message, Op, ResultCode, tag,
-};
+use keyway_codec::message::{ExtendedResponse, LdapResult, Message, Op, ResultCode, tag};
+use keyway_codec::password_policy::PasswordError;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::net::IpAddr;
@@ -52,6 +55,8 @@ pub(super) struct Channel {
     pub certificate_subject: Option<String>,
     /// The SHA-256 digest of that certificate.
     pub certificate_fingerprint: Option<[u8; FINGERPRINT_BYTES]>,
+    /// Whose process the peer is, if it came over a Unix socket.
+    pub credentials: Option<PeerCredentials>,
 }
 
 /// Why `receive` stopped taking requests.
@@ -86,6 +91,8 @@ pub(super) struct Conversation {
     pub(super) from: IpAddr,
     pub(super) channel: Channel,
     pub(super) subject: Subject,
+    /// The password policy lets it do nothing before it has changed its password.
+    pub(super) must_change: bool,
     /// The subject has shown by a certificate who he is.
     pub(super) by_certificate: bool,
     pub(super) outbox: Outbox,
@@ -132,12 +139,12 @@ struct Finished {
 
 /// What it came to.
 pub(super) enum Answer {
-    /// A write.
-    Write { request: u8, result: Result<WriteDone, Failure> },
-    /// A bind; the subject is the one it was for.
-    Bind { result: LdapResult<'static>, subject: Option<Subject> },
-    /// An extended operation.
-    Extended { result: LdapResult<'static>, value: Option<Zeroizing<Vec<u8>>> },
+    /// A write, and whether the password policy is to have a say.
+    Write { request: u8, result: Result<WriteDone, Failure>, asks: bool },
+    /// A bind, likewise.
+    Bind(Box<Bound>, bool),
+    /// An extended operation, likewise.
+    Extended { result: Result<Option<Zeroizing<Vec<u8>>>, Failure>, asks: bool },
 }
 
 impl Conversation {
@@ -150,6 +157,7 @@ impl Conversation {
             from: origin.peer.ip(),
             channel,
             subject: Subject::anonymous(),
+            must_change: false,
             by_certificate: false,
             outbox: Outbox::default(),
             journal: Journal::new(origin),
@@ -336,13 +344,14 @@ impl Conversation {
     /// RFC 4513 § 4: from a bind on the session is anonymous, whatever comes of it.
     fn forget_subject_before(&mut self, request: u8) {
         if request == tag::BIND_REQUEST {
+            self.must_change = false;
             self.by_certificate = false;
             self.become_subject(Subject::anonymous());
         }
     }
 
     /// The session speaks for him from here on, over what it is now.
-    fn become_subject(&mut self, subject: Subject) {
+    pub(super) fn become_subject(&mut self, subject: Subject) {
         let strength = match &self.channel {
             channel if channel.tls && self.by_certificate => Strength::Certificate,
             channel if channel.tls => Strength::Tls,
@@ -377,15 +386,39 @@ impl Conversation {
             );
             return self.answer(message.id, request, result, &[]);
         }
+        if self.must_change && self.is_withheld(&message.op) {
+            let asks = controls.password_policy;
+            return self.fail(message.id, request, extended::must_change(), asks);
+        }
         self.perform(message.id, &message.op, &controls);
+    }
+
+    /// Whether an operation has to wait until the password is changed.
+    fn is_withheld(&mut self, op: &Op<'_>) -> bool {
+        let needed = match op {
+            Op::BindRequest(_) | Op::AbandonRequest(_) => true,
+            Op::ModifyRequest(modify) => {
+                let mut changes = modify.changes.iter();
+                changes.all(|change| base(&change.attribute.description) == USER_PASSWORD)
+                    && self.shared.directory.is_entry_of(&self.subject, modify.dn)
+            }
+            Op::ExtendedRequest(request) => extended::changes_password(request),
+            _ => false,
+        };
+        if !needed {
+            // It may have been changed meanwhile.
+            self.must_change = self.shared.directory.must_change(&self.subject);
+        }
+        !needed && self.must_change
     }
 
     fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>) {
         let (directory, subject) = (self.shared.directory.clone(), self.subject.clone());
         let (request, announced) = (op.tag(), self.announced());
+        let asks = controls.password_policy;
         match op {
-            Op::BindRequest(bind) => self.bind(id, bind),
-            Op::ExtendedRequest(extended) => self.extended(id, extended),
+            Op::BindRequest(bind) => self.bind(id, bind, asks),
+            Op::ExtendedRequest(extended) => self.extended(id, extended, asks),
             Op::AbandonRequest(target) => self.abandon(*target),
             Op::SearchRequest(search) => {
                 match directory.search(&subject, search, controls, announced) {
@@ -394,17 +427,21 @@ impl Conversation {
                 }
             }
             Op::CompareRequest(compare) => {
-                let result = match directory.compare(&subject, compare, controls, announced) {
-                    Ok(true) => LdapResult::new(ResultCode::CompareTrue, ""),
-                    Ok(false) => LdapResult::new(ResultCode::CompareFalse, ""),
-                    Err(failure) => failure.into(),
+                let code = match directory.compare(&subject, compare, controls, announced) {
+                    Ok(true) => ResultCode::CompareTrue,
+                    Ok(false) => ResultCode::CompareFalse,
+                    Err(failure) => return self.fail(id, request, failure, asks),
                 };
-                self.answer(id, request, result, &[]);
+                let controls = policy_control(asks, None);
+                self.answer(id, request, LdapResult::new(code, ""), &controls);
             }
             _ => match directory.prepare(&subject, op, controls) {
                 Some(operation) => {
                     let audit = self.journal.change(id, &subject, || Change::of(op));
-                    self.start_write(id, request, directory.carry_out(operation, audit));
+                    let write = directory.carry_out(operation, self.from, audit);
+                    self.wait_for(id, async move {
+                        Answer::Write { request, result: write.await, asks }
+                    });
                 }
                 None => {
                     let why = "a response cannot be sent to a server";
@@ -467,15 +504,6 @@ impl Conversation {
         stepped
     }
 
-    fn start_write(
-        &mut self,
-        id: u32,
-        request: u8,
-        write: impl Future<Output = Result<WriteDone, Failure>> + Send + 'static,
-    ) {
-        self.wait_for(id, async move { Answer::Write { request, result: write.await } });
-    }
-
     /// Answers when `work` is done.
     pub(super) fn wait_for(
         &mut self,
@@ -518,48 +546,45 @@ impl Conversation {
         self.waiting_bytes -= request_bytes;
         // It becomes less.
         self.hold(self.unread_bytes);
-        if let Answer::Bind { .. } = &answer {
+        if let Answer::Bind(..) = &answer {
             self.binding = false;
         }
         let position = self.wanted.iter().position(|wanted| *wanted == ticket);
         let Some(position) = position else { return };
         let Ticket { id, .. } = self.wanted.swap_remove(position);
         match answer {
-            Answer::Write { request, result: Ok(done) } => {
+            Answer::Write { request, result: Ok(mut done), asks } => {
+                done.response_controls.extend(policy_control(asks, None));
                 self.answer(id, request, LdapResult::success(), &done.response_controls);
             }
-            Answer::Write { request, result: Err(failure) } => {
-                self.answer(id, request, failure.into(), &[]);
+            Answer::Write { request, result: Err(failure), asks } => {
+                self.fail(id, request, failure, asks);
             }
-            Answer::Bind { result, subject } => self.bound(id, result, subject),
-            Answer::Extended { result, value } => self.answer_extended(id, result, value),
+            Answer::Bind(bound, asks) => self.bound(id, *bound, asks),
+            Answer::Extended { result, asks } => self.answer_extended(id, result, asks),
         }
     }
 
-    /// Ends a bind: the session is the subject's from here on, or stays anonymous.
-    pub(super) fn bound(&mut self, id: u32, result: LdapResult<'_>, subject: Option<Subject>) {
-        if let Some(attempt) = self.trying.take() {
-            match result.code {
-                ResultCode::Success => self.standing.ended(&attempt, true),
-                ResultCode::InvalidCredentials => self.standing.ended(&attempt, false),
-                // It was not tried.
-                _ => {}
-            }
-        }
-        if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
-            self.become_subject(subject);
-        }
-        self.put(id, Op::BindResponse(BindResponse { result, server_sasl_credentials: None }), &[]);
-    }
-
+    /// Answers an extended operation; `asks` says whether the password policy has a say.
     pub(super) fn answer_extended(
         &mut self,
         id: u32,
-        result: LdapResult<'_>,
-        value: Option<Zeroizing<Vec<u8>>>,
+        result: Result<Option<Zeroizing<Vec<u8>>>, Failure>,
+        asks: bool,
     ) {
+        let value = match result {
+            Ok(value) => value,
+            Err(failure) => return self.fail(id, tag::EXTENDED_REQUEST, failure, asks),
+        };
         let value = value.as_ref().map(|value| value.as_slice().into());
-        self.put(id, Op::ExtendedResponse(ExtendedResponse { result, oid: None, value }), &[]);
+        let response = ExtendedResponse { result: LdapResult::success(), oid: None, value };
+        self.put(id, Op::ExtendedResponse(response), &policy_control(asks, None));
+    }
+
+    /// Answers a request with a failure; `asks` says whether the password policy has a say.
+    pub(super) fn fail(&mut self, id: u32, request: u8, failure: Failure, asks: bool) {
+        let controls = policy_control(asks, failure.password);
+        self.answer(id, request, failure.into(), &controls);
     }
 
     /// Answers a request by its identifier octet, if it is one that has an answer.
@@ -575,7 +600,7 @@ impl Conversation {
         }
     }
 
-    fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
+    pub(super) fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
         self.shared.meters.answer(&op);
         self.journal.answered(id, &op, &self.subject);
         self.outbox.answer(id, op, controls);
@@ -636,4 +661,9 @@ impl Conversation {
         self.become_subject(self.subject.clone());
         self.ending = None;
     }
+}
+
+/// What the password policy says, if it is asked.
+fn policy_control(asks: bool, error: Option<PasswordError>) -> Vec<ResponseControl> {
+    asks.then(|| ResponseControl::policy_error(error)).into_iter().collect()
 }

@@ -5,13 +5,14 @@ use crate::failure::{Failure, Result};
 use crate::log::Audit;
 use crate::names::Name;
 use crate::password::{self, Check, Given};
-use crate::write::hashed_already;
+use crate::write::{Vetting, hashed_already};
 use crate::{Directory, Standing, Subject};
 use keyway_codec::extended::{
     CANCEL, CancelRequest, PASSWORD_MODIFY, PasswordModifyRequest, PasswordModifyResponse,
     START_TLS, WHO_AM_I,
 };
 use keyway_codec::message::{ExtendedRequest, LdapResult, ResultCode, tag};
+use keyway_codec::password_policy::PasswordError;
 use std::net::IpAddr;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -22,12 +23,13 @@ pub(super) const SUPPORTED: &[&str] = &[START_TLS, WHO_AM_I, PASSWORD_MODIFY, CA
 type Value = Option<Zeroizing<Vec<u8>>>;
 
 impl Conversation {
-    pub(super) fn extended(&mut self, id: u32, request: &ExtendedRequest<'_>) {
+    /// `asks` says whether the password policy is to have a say.
+    pub(super) fn extended(&mut self, id: u32, request: &ExtendedRequest<'_>, asks: bool) {
         let outcome = match request.oid {
             START_TLS => self.start_tls(request),
             WHO_AM_I => self.who_am_i(request),
             CANCEL => self.cancel(request),
-            PASSWORD_MODIFY => match self.password_modify(id, request) {
+            PASSWORD_MODIFY => match self.password_modify(id, request, asks) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
@@ -36,10 +38,7 @@ impl Conversation {
                 "this extended operation is not known; see supportedExtension",
             )),
         };
-        match outcome {
-            Ok(value) => self.answer_extended(id, LdapResult::success(), value),
-            Err(failure) => self.answer_extended(id, failure.into(), None),
-        }
+        self.answer_extended(id, outcome, asks);
     }
 
     /// RFC 4511 § 4.14.
@@ -90,7 +89,12 @@ impl Conversation {
     }
 
     /// RFC 3062.
-    fn password_modify(&mut self, id: u32, request: &ExtendedRequest<'_>) -> Result<()> {
+    fn password_modify(
+        &mut self,
+        id: u32,
+        request: &ExtendedRequest<'_>,
+        asks: bool,
+    ) -> Result<()> {
         let PasswordModifyRequest { user, old, new } = PasswordModifyRequest::decode(request.value)
             .map_err(|error| Failure::new(ResultCode::ProtocolError, error.to_string()))?;
         // Who sends it may have meant to name somebody, or a password.
@@ -105,11 +109,14 @@ impl Conversation {
             return Err(Failure::new(ResultCode::StrongerAuthRequired, "bind first"));
         };
         let target = match user {
-            None | Some("") => own,
+            None | Some("") => own.clone(),
             Some(user) => self.resolve(user)?.ok_or_else(|| {
                 Failure::new(ResultCode::NoSuchObject, "no entry is of that identity")
             })?,
         };
+        if self.must_change && target != own {
+            return Err(must_change());
+        }
         if new.is_some_and(<[u8]>::is_empty) {
             return Err(Failure::new(
                 ResultCode::ConstraintViolation,
@@ -141,14 +148,25 @@ impl Conversation {
             generated,
             audit,
         };
-        self.wait_for(id, async move {
-            match change.carry_out().await {
-                Ok(value) => Answer::Extended { result: LdapResult::success(), value },
-                Err(failure) => Answer::Extended { result: failure.into(), value: None },
-            }
-        });
+        self.wait_for(
+            id,
+            async move { Answer::Extended { result: change.carry_out().await, asks } },
+        );
         Ok(())
     }
+}
+
+/// Whether a request changes a password, or protects one on its way: what is still allowed to
+/// somebody who must change his first.
+pub(super) fn changes_password(request: &ExtendedRequest<'_>) -> bool {
+    [START_TLS, PASSWORD_MODIFY, CANCEL].contains(&request.oid)
+}
+
+/// What somebody hears who does anything else.
+pub(super) fn must_change() -> Failure {
+    let why = "the password was set by somebody else: change it first";
+    let denied = ResultCode::InsufficientAccessRights;
+    Failure::policy(denied, PasswordError::ChangeAfterReset, why)
 }
 
 /// A password change that was asked for.
@@ -170,10 +188,19 @@ impl Change {
         if let Some(old) = &self.old {
             self.check_old(old).await?;
         }
+        let vetting = Vetting {
+            subject: &self.subject,
+            from: self.from,
+            gave_old: self.old.is_some(),
+            // What is made here is good enough.
+            is_good: self.generated,
+        };
+        vetting.vet(&self.directory, &self.target, &self.new).await?;
         let hashed = self.directory.shared.passwords.hash(self.new.clone())?.await?;
         let audit = self.audit.take();
         let Change { directory, subject, target, .. } = &self;
-        let set: Result<_> = directory.set_password(subject, target, hashed, audit).await;
+        let gave_old = self.old.is_some();
+        let set: Result<_> = directory.set_password(subject, target, hashed, gave_old, audit).await;
         set?;
         Ok(self.generated.then(|| response(&self.new)))
     }

@@ -4,6 +4,7 @@
 //! What is asked is noted when a request is taken, without allocation where its answer follows at
 //! once, and written when it is answered.
 
+use super::peer::Peer;
 use crate::Subject;
 use crate::limits::LOGGED_TEXT_BYTES_MAX;
 use crate::log::{
@@ -12,7 +13,6 @@ use crate::log::{
 use keyway_codec::extended::{CANCEL, PASSWORD_MODIFY, PasswordModifyRequest, START_TLS, WHO_AM_I};
 use keyway_codec::message::{Authentication, LdapResult, Op, ResultCode, Scope};
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::time::SystemTime;
 
 /// Whose requests they are.
@@ -22,7 +22,7 @@ pub(super) struct Origin {
     pub clock: fn() -> SystemTime,
     /// The connection's number.
     pub connection: u64,
-    pub peer: SocketAddr,
+    pub peer: Peer,
 }
 
 /// What the log will say of a request.

@@ -2,35 +2,66 @@
 
 use super::answer::Outbox;
 use super::limits::{ACCEPT_PAUSE, SEND_BUFFER_BYTES};
+use super::peer::{Peer, PeerCredentials};
 use super::registry::Registry;
-use super::{Mode, Shared, connection};
+use super::stream::Stream;
+use super::{Mode, Shared, Socket, connection};
 use crate::log::{Access, Value};
 use keyway_codec::message::ResultCode;
 use rustix::net::sockopt;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, UnixListener};
+
+/// A listener that is ready.
+pub(super) enum Accepting {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
 
 /// Makes a bound listener ready. What is set on it holds for the connections it accepts.
-pub(super) fn prepare(listener: std::net::TcpListener) -> io::Result<TcpListener> {
-    listener.set_nonblocking(true)?;
-    sockopt::set_tcp_nodelay(&listener, true)?;
-    sockopt::set_socket_keepalive(&listener, true)?;
-    sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES)?;
-    TcpListener::from_std(listener)
+pub(super) fn prepare(socket: Socket) -> io::Result<Accepting> {
+    match socket {
+        Socket::Tcp(listener) => {
+            listener.set_nonblocking(true)?;
+            sockopt::set_tcp_nodelay(&listener, true)?;
+            sockopt::set_socket_keepalive(&listener, true)?;
+            sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES)?;
+            Ok(Accepting::Tcp(TcpListener::from_std(listener)?))
+        }
+        Socket::Unix(listener) => {
+            listener.set_nonblocking(true)?;
+            Ok(Accepting::Unix(UnixListener::from_std(listener)?))
+        }
+    }
+}
+
+impl Accepting {
+    async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Accepting::Tcp(listener) => {
+                let (tcp, address) = listener.accept().await?;
+                Ok((Stream::Plain(tcp), Peer::Tcp(address)))
+            }
+            Accepting::Unix(listener) => {
+                let (unix, _) = listener.accept().await?;
+                let credentials = PeerCredentials::from(unix.peer_cred()?);
+                Ok((Stream::Unix(unix), Peer::Unix(credentials)))
+            }
+        }
+    }
 }
 
 /// Accepts until its task is aborted.
 pub(super) async fn accept(
     shared: Arc<Shared>,
     registry: Arc<Registry>,
-    listener: TcpListener,
+    listener: Accepting,
     mode: Mode,
 ) {
     loop {
         match listener.accept().await {
-            Ok((tcp, peer)) => admit(&shared, &registry, tcp, peer, &mode),
+            Ok((stream, peer)) => admit(&shared, &registry, stream, peer, &mode),
             Err(error) if concerns_one_peer(&error) => {}
             // Out of descriptors or memory: those who are connected may leave some.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -43,25 +74,19 @@ fn concerns_one_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted)
 }
 
-fn admit(
-    shared: &Arc<Shared>,
-    registry: &Arc<Registry>,
-    tcp: TcpStream,
-    peer: SocketAddr,
-    mode: &Mode,
-) {
+fn admit(shared: &Arc<Shared>, registry: &Arc<Registry>, stream: Stream, peer: Peer, mode: &Mode) {
     let Some((place, stop)) = registry.enter(shared.settings().limits.connections_max) else {
         shared.meters.refused.increment();
         let why = Value::Text("connections_max are open");
         shared.origin(0, peer).connection(Access::Refused, "refused-connection", &[("text", why)]);
-        return turn_away(tcp, mode);
+        return turn_away(stream, mode);
     };
     let (id, shared, mode) = (place.id(), shared.clone(), mode.clone());
     let origin = shared.origin(id, peer);
     let task = tokio::spawn(async move {
         shared.meters.opened.increment();
         origin.connection(Access::Everything, "open", &[]);
-        connection::serve(shared.clone(), tcp, origin.clone(), mode, stop).await;
+        connection::serve(shared.clone(), stream, origin.clone(), mode, stop).await;
         origin.connection(Access::Everything, "close", &[]);
         shared.meters.closed.increment();
         drop(place);
@@ -70,11 +95,15 @@ fn admit(
 }
 
 /// Says why, where that can be said in the clear and at once.
-fn turn_away(tcp: TcpStream, mode: &Mode) {
-    if let (Ok(mut tcp), Mode::Plain | Mode::StartTls(_)) = (tcp.into_std(), mode) {
-        let mut outbox = Outbox::default();
-        outbox.notice(ResultCode::Busy, "too many connections; try again later");
-        // It goes away in any case.
-        let _ = tcp.write(outbox.unsent());
-    }
+fn turn_away(stream: Stream, mode: &Mode) {
+    let mut outbox = Outbox::default();
+    outbox.notice(ResultCode::Busy, "too many connections; try again later");
+    // It goes away in any case.
+    let _ = match (stream, mode) {
+        (Stream::Unix(unix), _) => unix.into_std().and_then(|mut unix| unix.write(outbox.unsent())),
+        (Stream::Plain(tcp), Mode::Plain | Mode::StartTls(_)) => {
+            tcp.into_std().and_then(|mut tcp| tcp.write(outbox.unsent()))
+        }
+        _ => Ok(0),
+    };
 }

@@ -13,6 +13,7 @@ mod administrator;
 mod answer;
 mod bind;
 mod budget;
+mod claim;
 mod connection;
 mod conversation;
 mod extended;
@@ -20,6 +21,7 @@ mod journal;
 mod limits;
 mod listener;
 mod meters;
+mod peer;
 mod registry;
 mod stream;
 mod tls;
@@ -30,9 +32,9 @@ use budget::Budget;
 use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
+pub(crate) use peer::Peer;
 use registry::Registry;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 pub use tls::CurrentTls;
 use tokio::task::JoinHandle;
@@ -49,6 +51,18 @@ pub struct Settings {
     pub trust_loopback: bool,
     /// Which certificates of clients are the administrator's.
     pub administrators: Vec<Administrator>,
+    /// Who is what over a Unix socket.
+    pub local: Local,
+}
+
+/// Whom SASL EXTERNAL over a Unix socket makes of the users of this machine. All others have the name
+/// `gidNumber=...+uidNumber=...,cn=peercred,cn=external,cn=auth` and no entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Local {
+    /// Whose processes are the administrator, by user ids.
+    pub administrators: Vec<u32>,
+    /// Whether somebody is the one entry whose `uidNumber` is his user id.
+    pub by_uid_number: bool,
 }
 
 impl Default for Settings {
@@ -58,14 +72,20 @@ impl Default for Settings {
             allow_plain_password: false,
             trust_loopback: true,
             administrators: Vec::new(),
+            local: Local::default(),
         }
     }
 }
 
 impl Settings {
     /// Whether a password may cross a connection with this peer without TLS.
-    fn is_private(&self, peer: SocketAddr) -> bool {
-        self.allow_plain_password || (self.trust_loopback && peer.ip().to_canonical().is_loopback())
+    fn is_private(&self, peer: &Peer) -> bool {
+        let is_near = match peer {
+            Peer::Tcp(peer) => self.trust_loopback && peer.ip().to_canonical().is_loopback(),
+            // It never leaves the system.
+            Peer::Unix(_) => true,
+        };
+        self.allow_plain_password || is_near
     }
 }
 
@@ -83,9 +103,29 @@ pub enum Mode {
 /// Where to accept connections.
 pub struct Listener {
     /// A socket that is bound and listens.
-    pub socket: std::net::TcpListener,
-    /// How its connections begin.
+    pub socket: Socket,
+    /// How its connections begin; those of a Unix socket are in the clear in any case.
     pub mode: Mode,
+}
+
+/// A socket that is bound and listens.
+pub enum Socket {
+    /// On an address.
+    Tcp(std::net::TcpListener),
+    /// On a file.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+impl From<std::net::TcpListener> for Socket {
+    fn from(socket: std::net::TcpListener) -> Self {
+        Socket::Tcp(socket)
+    }
+}
+
+impl From<std::os::unix::net::UnixListener> for Socket {
+    fn from(socket: std::os::unix::net::UnixListener) -> Self {
+        Socket::Unix(socket)
+    }
 }
 
 /// What all connections share.
@@ -102,7 +142,7 @@ impl Shared {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn origin(&self, connection: u64, peer: SocketAddr) -> Origin {
+    fn origin(&self, connection: u64, peer: Peer) -> Origin {
         let shared = &self.directory.shared;
         Origin { log: shared.log.clone(), clock: shared.clock, connection, peer }
     }
@@ -169,6 +209,9 @@ impl Server {
             self.registry.abort_all();
             self.registry.emptied().await;
         }
+        // It waits for the disk.
+        let directory = self.shared.directory.clone();
+        let _ = tokio::task::spawn_blocking(move || directory.write_pending()).await;
     }
 }
 

@@ -6,16 +6,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 use zeroize::Zeroizing;
 
-/// Both kinds of connection.
+/// All kinds of connection.
 pub(super) enum Stream {
     Plain(TcpStream),
+    Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -37,7 +38,7 @@ impl Stream {
     /// A flush sends it.
     pub fn has_alert(&self) -> bool {
         match self {
-            Stream::Plain(_) => false,
+            Stream::Plain(_) | Stream::Unix(_) => false,
             Stream::Tls(tls) => tls.get_ref().1.wants_write(),
         }
     }
@@ -45,7 +46,7 @@ impl Stream {
     /// The certificate that the peer proved to have, DER; the handshake has verified it.
     pub fn peer_certificate(&self) -> Option<&[u8]> {
         match self {
-            Stream::Plain(_) => None,
+            Stream::Plain(_) | Stream::Unix(_) => None,
             Stream::Tls(tls) => Some(tls.get_ref().1.peer_certificates()?.first()?.as_ref()),
         }
     }
@@ -73,6 +74,7 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(tcp) => Pin::new(tcp).poll_read(context, buffer),
+            Stream::Unix(unix) => Pin::new(unix).poll_read(context, buffer),
             Stream::Tls(tls) => Pin::new(&mut **tls).poll_read(context, buffer),
         }
     }
@@ -86,6 +88,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Plain(tcp) => Pin::new(tcp).poll_write(context, bytes),
+            Stream::Unix(unix) => Pin::new(unix).poll_write(context, bytes),
             Stream::Tls(tls) => Pin::new(&mut **tls).poll_write(context, bytes),
         }
     }
@@ -93,6 +96,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(tcp) => Pin::new(tcp).poll_flush(context),
+            Stream::Unix(unix) => Pin::new(unix).poll_flush(context),
             Stream::Tls(tls) => Pin::new(&mut **tls).poll_flush(context),
         }
     }
@@ -100,6 +104,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(tcp) => Pin::new(tcp).poll_shutdown(context),
+            Stream::Unix(unix) => Pin::new(unix).poll_shutdown(context),
             Stream::Tls(tls) => Pin::new(&mut **tls).poll_shutdown(context),
         }
     }

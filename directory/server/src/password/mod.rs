@@ -352,6 +352,43 @@ impl Passwords {
         })))
     }
 
+    /// For how long the source of an attempt is known to have the name's right password, in
+    /// milliseconds; `None` if it is not, or has failed at it since.
+    pub(crate) fn trusted_ms(&self, attempt: &Attempt) -> Option<u64> {
+        self.admission.trusted_ms(attempt)
+    }
+
+    /// Whether one of these values is that of a password. It is no attempt at any: whoever asks may set
+    /// the password of this `entry`. All the same he waits for his turn, as an attempt would.
+    ///
+    /// # Errors
+    /// As [`Passwords::check`].
+    pub(crate) async fn is_one_of(
+        &self,
+        attempt: Attempt,
+        entry: EntryId,
+        password: &Zeroizing<Vec<u8>>,
+        values: &[Vec<u8>],
+    ) -> Result<bool, Error> {
+        for values in values.chunks(STORED_VALUES_MAX) {
+            let (fast, slow) = self.understand(values, password);
+            let (passwords, password) = (self.clone(), password.clone());
+            let checking = Checking { passwords, attempt, entry: Some(entry), password, slow };
+            if checking.find(&fast)?.is_some() {
+                return Ok(true);
+            }
+            if checking.slow.is_empty() {
+                continue;
+            }
+            match checking.derive_each(false, None).await {
+                // What is under a key that is gone, nobody can have shown.
+                Ok(Verdict::Wrong) | Err(Error::Pepper(_)) => {}
+                other => return other.map(Verdict::is_right),
+            }
+        }
+        Ok(false)
+    }
+
     /// The values that can be checked on the spot, and those that take the slow class.
     fn understand(&self, values: &[Vec<u8>], password: &[u8]) -> (Vec<Fast>, Vec<Slow>) {
         let (mut fast, mut slow) = (Vec::new(), Vec::new());
@@ -488,6 +525,13 @@ impl Checking {
 
     /// Compares with the values that can be checked on the spot, and notes how that ended.
     fn compare(&self, begun: Begun, fast: &[Fast]) -> Result<Verdict, Error> {
+        let right = self.find(fast)?;
+        begun.ended(right.is_some());
+        Ok(right.unwrap_or(Verdict::Wrong))
+    }
+
+    /// What it means that the password is one of these, if it is.
+    fn find(&self, fast: &[Fast]) -> Result<Option<Verdict>, Error> {
         for value in fast {
             let matches = match value.algorithm {
                 None => value.expected.ct_eq(&self.password).into(),
@@ -497,12 +541,10 @@ impl Checking {
                 }
             };
             if matches {
-                begun.ended(true);
-                return Ok(value.right);
+                return Ok(Some(value.right));
             }
         }
-        begun.ended(false);
-        Ok(Verdict::Wrong)
+        Ok(None)
     }
 
     /// Goes on when nothing on the spot has matched. If nothing else can match, this is for the

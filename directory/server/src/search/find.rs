@@ -17,8 +17,21 @@ impl Directory {
     /// # Errors
     /// The store's.
     pub fn dn_of_uid(&self, uid: &str) -> Result<Option<String>> {
+        self.dn_of("uid", uid)
+    }
+
+    /// The same for a `uidNumber`.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn dn_of_uid_number(&self, uid: u32) -> Result<Option<String>> {
+        self.dn_of("uidNumber", &uid.to_string())
+    }
+
+    fn dn_of(&self, attribute: &str, value: &str) -> Result<Option<String>> {
         let core = &*self.core();
-        let filter = Filter::Equality { attribute: "uid".into(), value: uid.as_bytes().into() };
+        let (attribute, value) = (attribute.into(), value.as_bytes().into());
+        let filter = Filter::Equality { attribute, value };
         let matcher = Matcher::new(&core.schema, &filter);
         let rights = View::unrestricted();
         let evaluator = Evaluator::search(&core.schema, &rights);

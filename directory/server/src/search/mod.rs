@@ -5,13 +5,14 @@
 //! between two steps may be seen or not; an entry is returned at most once unless it is deleted
 //! and added again.
 //!
-//! Entries are returned as they are: aliases below the base are not followed. A search that would
-//! have to follow one to find its base is refused.
+//! Referral objects are returned as references, all of them before the entries: whether one matches
+//! the filter its own server knows. What aliases stand for is found before the first step.
 
 mod find;
 mod page;
 mod select;
 mod start;
+mod vertices;
 mod write;
 
 pub use page::Cookies;
@@ -21,20 +22,24 @@ pub(crate) use write::encode_entry;
 use crate::access::{self, Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::ResponseControl;
-use crate::directory::{Core, Directory};
+use crate::directory::{Core, Directory, USER_PASSWORD};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
 use crate::filter::Matcher;
 use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
+use crate::locate::{is_alias, urls};
 use crate::plan::Source;
+use crate::policy::{Account, LOCKED_TIME, micros, subentry};
 use crate::schema::Attributes;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
-use keyway_codec::message::{EntryWriter, LdapResult, ResultCode, Scope};
-use keyway_store::{EntryId, Key, Names, View as Tree};
+use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
+use keyway_store::{EntryId, EntryRef, Key, Names, View as Tree};
 use page::Position;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
+use vertices::Vertices;
 
 /// A search under way. It is `Send` and holds no part of the request.
 pub struct Search {
@@ -50,6 +55,11 @@ pub struct Search {
     sent: u32,
     deadline: Option<SystemTime>,
     page: Option<Page>,
+    /// Referral objects of the scope, ascending, and those that were not returned yet.
+    references: Vec<EntryId>,
+    references_left: VecDeque<EntryId>,
+    /// Each entry comes with its account's usability.
+    shows_usability: bool,
     is_long: bool,
 }
 
@@ -67,10 +77,11 @@ enum Target {
 struct Cursor {
     base: EntryId,
     scope: Scope,
-    /// The entries that a subtree scope goes down from.
-    tops: Vec<EntryId>,
+    vertices: Vertices,
     source: Source,
     after: EntryId,
+    /// Aliases are followed, and so not returned.
+    skips_aliases: bool,
 }
 
 /// A search in pages.
@@ -90,8 +101,8 @@ pub enum Step {
 }
 
 impl Cursor {
-    fn new(base: EntryId, scope: Scope, source: Source) -> Cursor {
-        Cursor { base, scope, tops: vec![base], source, after: EntryId::ROOT }
+    fn new(base: EntryId, scope: Scope, vertices: Vertices, source: Source) -> Cursor {
+        Cursor { base, scope, vertices, source, after: EntryId::ROOT, skips_aliases: false }
     }
 }
 
@@ -188,8 +199,15 @@ impl Search {
                 let end = out.len().saturating_add(budget_bytes);
                 let pause = core.with_names(|names| {
                     let read = directory.store.read()?;
-                    let walk =
-                        Walk { core, tree: read.view(), view: &view, names, message_id, end };
+                    let walk = Walk {
+                        core,
+                        tree: read.view(),
+                        version: read.version(),
+                        view: &view,
+                        names,
+                        message_id,
+                        end,
+                    };
                     self.walk(&walk, &mut cursor, out)
                 });
                 self.target = Target::Tree(cursor);
@@ -199,6 +217,10 @@ impl Search {
     }
 
     fn walk(&mut self, walk: &Walk<'_>, cursor: &mut Cursor, out: &mut Vec<u8>) -> Result<Pause> {
+        self.refer(walk, cursor.scope, out)?;
+        if !self.references_left.is_empty() {
+            return Ok(Pause::Turn);
+        }
         let core = walk.core;
         let tree = walk.tree;
         let evaluator = Evaluator::search(&core.schema, walk.view);
@@ -220,7 +242,8 @@ impl Search {
                 continue;
             };
             let candidate = Candidate::stored(core, id, entry, tree, walk.names);
-            if evaluator.matches(&self.matcher, &candidate)? == Truth::True
+            if !self.is_passed_over(cursor, id, &entry)
+                && evaluator.matches(&self.matcher, &candidate)? == Truth::True
                 && cursor.holds(tree, id, entry.parent())?
                 && walk.view.may_something(Rights::READ, &candidate)?
             {
@@ -234,9 +257,14 @@ impl Search {
                         None => return Ok(Pause::PageFull(cursor.after)),
                     }
                 }
+                let usability = match self.shows_usability {
+                    true => walk.usability(&candidate, &entry)?,
+                    false => None,
+                };
+                let control = usability.as_ref().map(ResponseControl::as_control);
                 let mut writer = EntryWriter::begin(out, walk.message_id, candidate.dn()?);
                 match encode_entry(&mut writer, &candidate, &mut filtered) {
-                    Ok(()) => writer.finish(&[]),
+                    Ok(()) => writer.finish(control.as_slice()),
                     Err(failure) => {
                         writer.discard();
                         return Err(failure);
@@ -250,10 +278,40 @@ impl Search {
     }
 }
 
+impl Search {
+    /// Whether a candidate stands for something else, and was returned as that.
+    fn is_passed_over(&self, cursor: &Cursor, id: EntryId, entry: &EntryRef<'_>) -> bool {
+        let is_reference = self.references.binary_search(&id).is_ok();
+        is_reference || (cursor.skips_aliases && id != cursor.base && is_alias(entry))
+    }
+
+    /// Appends search continuation references as far as there is room (RFC 4511 § 4.5.3).
+    fn refer(&mut self, walk: &Walk<'_>, scope: Scope, out: &mut Vec<u8>) -> Result<()> {
+        // Below the children of the base there is nothing to be looked for.
+        let scope = if scope == Scope::One { Scope::Base } else { Scope::Subtree };
+        while out.len() < walk.end {
+            let Some(id) = self.references_left.pop_front() else { return Ok(()) };
+            let Some(entry) = walk.tree.entry(id)? else { continue };
+            let candidate = Candidate::stored(walk.core, id, entry, walk.tree, walk.names);
+            if !walk.view.may(Rights::READ, "ref", &candidate)? {
+                continue;
+            }
+            let urls = urls(&entry, "", candidate.dn()?, Some(scope));
+            let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+            if !urls.is_empty() {
+                Message::new(walk.message_id, Op::SearchResultReference(urls)).encode(out);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What one step works with.
 struct Walk<'a> {
     core: &'a Core,
     tree: Tree<'a>,
+    /// That of the tree.
+    version: u64,
     view: &'a View,
     names: &'a RefCell<Names>,
     message_id: u32,
@@ -261,18 +319,41 @@ struct Walk<'a> {
     end: usize,
 }
 
+impl Walk<'_> {
+    /// Whether somebody could bind as an entry that has a password, for those who may read what it
+    /// follows from.
+    fn usability(
+        &self,
+        candidate: &Candidate<'_, '_>,
+        entry: &EntryRef<'_>,
+    ) -> Result<Option<ResponseControl>> {
+        let core = self.core;
+        if !entry.has(USER_PASSWORD) || !self.view.may(Rights::READ, LOCKED_TIME, candidate)? {
+            return Ok(None);
+        }
+        let policy = core.policies.of(core, self.tree, Some(self.version), subentry(entry))?;
+        let account = Account::read(&core.schema, entry);
+        let account = core.policies.pending.apply(&policy, candidate.id(), account);
+        let now = micros(core.now());
+        let usability = account.status(&policy, now).usability(now);
+        Ok(Some(ResponseControl::usability(usability)))
+    }
+}
+
 impl Cursor {
     /// Whether a candidate is within the scope.
     fn holds(&self, tree: Tree<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
-        if self.source.is_scope && (self.scope != Scope::Subordinate || id != self.base) {
+        let extra = &self.vertices.extra;
+        let is_exact = self.source.is_scope && extra.is_empty();
+        if is_exact && (self.scope != Scope::Subordinate || id != self.base) {
             return Ok(true);
         }
         match self.scope {
             Scope::Base => Ok(id == self.base),
-            Scope::One => Ok(parent == self.base),
+            Scope::One => Ok(parent == self.base || extra.binary_search(&id).is_ok()),
             Scope::Subordinate if id == self.base => Ok(false),
             Scope::Subordinate | Scope::Subtree => {
-                for top in &self.tops {
+                for top in &self.vertices.tops {
                     if tree.contains(&Key::subtree(*top), id)? {
                         return Ok(true);
                     }

@@ -1,6 +1,7 @@
 //! Starting a search: its base, its plan, its limits.
 
 use super::page;
+use super::vertices::Vertices;
 use super::{Cursor, Page, Search, Selection, Target};
 use crate::access::{self, Rights, Subject};
 use crate::candidate::Candidate;
@@ -9,13 +10,14 @@ use crate::directory::{Core, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
-use crate::names::{self, Name, NamingContext, Place};
+use crate::locate::{Located, Seeking, locate};
+use crate::names::{self, Name, Place};
 use crate::operational::SUBSCHEMA_DN;
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
-use keyway_codec::message::{Deref, ResultCode, Scope, SearchRequest};
-use keyway_store::{EntryId, EntryRef, Key, View};
-use std::sync::Arc;
+use keyway_codec::message::{Deref, Scope, SearchRequest};
+use keyway_store::{EntryId, Key, Read, View};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -50,15 +52,20 @@ impl Directory {
         let matcher = Matcher::new(&core.schema, &request.filter);
         let bounds = Bounds::new(core, subject, request, controls);
         let planned = Planned { matcher: &matcher, count_max: count_max(bounds.answer_max) };
-        let (place, mut target) = self.target(core, subject, request, &planned, announced)?;
+        let manages = controls.manage_dsa_it;
+        let Found { place, mut target, references } =
+            self.target(core, subject, request, &planned, manages, announced)?;
         if let Some(assertion) = &controls.assertion {
             let assertion = Matcher::new(&core.schema, assertion);
             self.assert_target(core, subject, place, &target, &assertion)?;
         }
         let (mut sent, mut page) = (0, None);
+        let mut references_left: VecDeque<EntryId> = references.iter().copied().collect();
         if let Some(paged) = &controls.paged {
             let query = page::query(subject, request);
             if !paged.cookie.is_empty() {
+                // They came with the first page.
+                references_left.clear();
                 let position = core.cookies.open(&query, &paged.cookie)?;
                 sent = position.sent;
                 target.resume(position.after);
@@ -80,6 +87,9 @@ impl Directory {
             sent,
             deadline: bounds.deadline,
             page,
+            references,
+            references_left,
+            shows_usability: controls.account_usability && place == access::Place::Data,
             is_long: false,
         })
     }
@@ -119,6 +129,20 @@ impl Bounds {
     }
 }
 
+/// What a search goes through.
+struct Found {
+    place: access::Place,
+    target: Target,
+    /// Referral objects within it, ascending.
+    references: Vec<EntryId>,
+}
+
+impl Found {
+    fn new(place: access::Place, target: Target) -> Found {
+        Found { place, target, references: Vec::new() }
+    }
+}
+
 impl Directory {
     /// Finds the base and plans the way to the entries.
     fn target(
@@ -127,8 +151,9 @@ impl Directory {
         subject: &Subject,
         request: &SearchRequest<'_>,
         planned: &Planned<'_>,
+        manages: bool,
         announced: Announced,
-    ) -> Result<(access::Place, Target)> {
+    ) -> Result<Found> {
         let name = Name::parse(&core.schema, request.base)?;
         let contexts = core.contexts();
         let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
@@ -136,11 +161,19 @@ impl Directory {
             Place::Root if request.scope == Scope::Base => {
                 core.may_look(subject, access::Place::RootDse)?;
                 let attributes = core.root_dse(&contexts, announced);
-                Ok((access::Place::RootDse, Target::Made { dn: "", attributes }))
+                Ok(Found::new(access::Place::RootDse, Target::Made { dn: "", attributes }))
             }
             Place::Root => {
                 core.may_look(subject, access::Place::Data)?;
-                Ok((access::Place::Data, self.below_root(core, &contexts, request.scope, planned)?))
+                let read = self.store.read()?;
+                let tops = names::tops(read.view(), &contexts)?;
+                if request.scope == Scope::One {
+                    let (source, tops) = (Source::entries(tops.clone()), Vertices::of(tops));
+                    let target = Target::Tree(Cursor::new(EntryId::ROOT, Scope::One, tops, source));
+                    return Ok(Found::new(access::Place::Data, target));
+                }
+                let base = (EntryId::ROOT, tops);
+                self.tree(core, access::Place::Data, &read, base, request, planned, manages)
             }
             Place::Subschema => {
                 core.may_look(subject, access::Place::Subschema)?;
@@ -148,49 +181,55 @@ impl Directory {
                     true => Target::Made { dn: SUBSCHEMA_DN, attributes: core.subschema() },
                     false => Target::Empty,
                 };
-                Ok((access::Place::Subschema, target))
+                Ok(Found::new(access::Place::Subschema, target))
             }
             Place::Outside => {
                 core.may_look(subject, access::Place::Data)?;
                 Err(Failure::no_such_object(""))
             }
-            Place::Inside { context, below } => {
-                let place = context.place();
-                core.may_look(subject, place)?;
+            Place::Inside { context, .. } => {
+                core.may_look(subject, context.place())?;
                 let read = self.store.read()?;
-                let view = read.view();
-                let base = names::resolve(view, context, &name, below)?;
-                if matches!(request.deref, Deref::FindingBase | Deref::Always) {
-                    refuse_alias(&view.entry(base)?)?;
-                }
-                let source = match request.scope {
-                    Scope::Base => Source::entry(base),
-                    Scope::One => planned.source(core, view, vec![Key::children(base)])?,
-                    _ => planned.source(core, view, vec![Key::subtree(base)])?,
+                let how = Seeking {
+                    follows_aliases: matches!(request.deref, Deref::FindingBase | Deref::Always),
+                    manages_referrals: manages || !core.standing.has_referrals(&read)?,
+                    scope: Some(request.scope),
                 };
-                Ok((place, Target::Tree(Cursor::new(base, request.scope, source))))
+                let Located { context, id } =
+                    locate(&core.schema, &contexts, read.view(), &name, how)?;
+                self.tree(core, context.place(), &read, (id, vec![id]), request, planned, manages)
             }
         }
     }
 
-    /// All naming contexts of users, as if they hung from one entry.
-    fn below_root(
+    /// The part of the tree that a scope is, from its base or its tops.
+    fn tree(
         &self,
         core: &Core,
-        contexts: &[Arc<NamingContext>],
-        scope: Scope,
+        place: access::Place,
+        read: &Read,
+        (base, tops): (EntryId, Vec<EntryId>),
+        request: &SearchRequest<'_>,
         planned: &Planned<'_>,
-    ) -> Result<Target> {
-        let read = self.store.read()?;
-        let tops = names::tops(read.view(), contexts)?;
-        let source = match scope {
-            Scope::One => Source::entries(tops.clone()),
-            _ => {
-                let lists = tops.iter().map(|top| Key::subtree(*top)).collect();
-                planned.source(core, read.view(), lists)?
-            }
+        manages: bool,
+    ) -> Result<Found> {
+        let (view, scope) = (read.view(), request.scope);
+        let mut vertices = Vertices::of(tops);
+        let follows = matches!(request.deref, Deref::InSearching | Deref::Always);
+        if follows && place == access::Place::Data {
+            vertices.follow(core, view, scope)?;
+        }
+        let references = match manages || !core.standing.has_referrals(read)? {
+            true => Vec::new(),
+            false => vertices.references(core, view, scope)?,
         };
-        Ok(Target::Tree(Cursor { base: EntryId::ROOT, scope, tops, source, after: EntryId::ROOT }))
+        let source = match scope {
+            Scope::Base => Source::entry(base),
+            _ => planned.source(core, view, vertices.lists(scope))?,
+        };
+        let mut cursor = Cursor::new(base, scope, vertices, source);
+        cursor.skips_aliases = follows && scope != Scope::Base;
+        Ok(Found { place, target: Target::Tree(cursor), references })
     }
 
     /// RFC 4528: the assertion is about the base.
@@ -233,17 +272,4 @@ impl Core {
             false => "search here",
         }))
     }
-}
-
-/// Refuses to look for the base behind an alias.
-fn refuse_alias(base: &Option<EntryRef<'_>>) -> Result<()> {
-    let is_alias = base.is_some_and(|entry| {
-        let mut classes = entry.values(crate::schema::OBJECT_CLASS);
-        classes.any(|class| class.eq_ignore_ascii_case(b"alias") || class == b"2.5.6.1")
-    });
-    if !is_alias {
-        return Ok(());
-    }
-    let text = "the base is an alias, and aliases are not followed here";
-    Err(Failure::new(ResultCode::AliasDereferencingProblem, text))
 }

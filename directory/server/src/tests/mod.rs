@@ -14,6 +14,7 @@ mod open;
 mod plan;
 mod rights;
 mod search;
+mod standing;
 mod write;
 
 use crate::controls::{RequestControls, ResponseControl};
@@ -47,7 +48,8 @@ pub fn now() -> SystemTime {
 }
 
 pub fn settings() -> Settings {
-    Settings { clock: now, ..Settings::default() }
+    // Passwords are as short as the tests.
+    Settings { clock: now, password_min_length: 0, ..Settings::default() }
 }
 
 fn engine() -> keyway_engine::Engine {
@@ -166,6 +168,8 @@ pub type Texts = Vec<(String, Vec<String>)>;
 #[derive(Debug, Default)]
 pub struct Found {
     pub entries: Vec<(String, Texts)>,
+    /// URLs of search continuation references.
+    pub references: Vec<String>,
     pub result: Option<LdapResult<'static>>,
     pub controls: Vec<ResponseControl>,
 }
@@ -213,19 +217,33 @@ pub fn code<T>(result: Result<T, Failure>) -> ResultCode {
 }
 
 /// Encoded entries, understood again.
-pub fn decode(mut bytes: &[u8]) -> Vec<(String, Texts)> {
-    let mut entries = Vec::new();
+pub fn decode(bytes: &[u8]) -> Vec<(String, Texts)> {
+    let (entries, references) = decode_all(bytes);
+    assert!(references.is_empty(), "{references:?}");
+    entries
+}
+
+/// The same, and the URLs of references.
+fn decode_all(mut bytes: &[u8]) -> (Vec<(String, Texts)>, Vec<String>) {
+    let (mut entries, mut references) = (Vec::new(), Vec::new());
     while let Some(length) = keyway_codec::ber::frame(bytes, usize::MAX).unwrap() {
         let (message, rest) = bytes.split_at(length);
         let message = Message::decode(message).unwrap();
-        let Op::SearchResultEntry(entry) = message.op else { panic!("no entry: {message:?}") };
-        entries.push((entry.dn.into_owned(), texts(&entry.attributes)));
+        match message.op {
+            Op::SearchResultEntry(entry) => {
+                entries.push((entry.dn.into_owned(), texts(&entry.attributes)));
+            }
+            Op::SearchResultReference(urls) => {
+                references.extend(urls.iter().map(|url| (*url).into()))
+            }
+            other => panic!("no entry: {other:?}"),
+        }
         bytes = rest;
         if bytes.is_empty() {
             break;
         }
     }
-    entries
+    (entries, references)
 }
 
 pub fn texts(attributes: &[Attribute<'_>]) -> Texts {
@@ -312,8 +330,8 @@ impl Fixture {
         let mut out = Vec::new();
         loop {
             if let Step::Done(result, controls) = search.step(&self.directory, 7, &mut out, 500) {
-                let (entries, result) = (decode(&out), Some(result));
-                return Ok(Found { entries, result, controls });
+                let ((entries, references), result) = (decode_all(&out), Some(result));
+                return Ok(Found { entries, references, result, controls });
             }
         }
     }

@@ -1,7 +1,6 @@
 //! What searches find and return.
 
 use super::*;
-use keyway_codec::message::Deref;
 
 fn all_people() -> usize {
     14
@@ -331,27 +330,6 @@ fn a_search_goes_on_while_the_tree_changes() {
     let names: Vec<_> = decode(&out).into_iter().map(|(dn, _)| dn).collect();
     assert_eq!(names.len(), 13, "{names:?}");
     assert!(names.contains(&format!("uid=babs,{GROUPS}")));
-}
-
-#[test]
-fn aliases_are_entries_like_others() {
-    let fixture = filled();
-    let dn = &format!("cn=link,{GROUPS}");
-    let target = format!("uid=ada,{PEOPLE}");
-    let classes = ["alias", "extensibleObject"];
-    fixture.add(dn, &[("objectClass", &classes), ("aliasedObjectName", &[&target])]);
-    for deref in [Deref::Never, Deref::InSearching, Deref::FindingBase, Deref::Always] {
-        let below = SearchRequest { deref, ..request("(objectClass=alias)") };
-        assert_eq!(fixture.search(&below).names(), ["link"]);
-        let at = SearchRequest { deref, base: dn, ..request("(objectClass=*)") };
-        let result =
-            fixture.run(&fixture.administrator(), &at, &RequestControls::default()).map(drop);
-        let expected = match deref {
-            Deref::Never | Deref::InSearching => ResultCode::Success,
-            Deref::FindingBase | Deref::Always => ResultCode::AliasDereferencingProblem,
-        };
-        assert_eq!(code(result), expected);
-    }
 }
 
 #[test]

@@ -5,14 +5,15 @@ use super::{Request, Stamp, WriteDone, asserted, check_rdn};
 use crate::access::{Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::Core;
+use crate::directory::{Core, USER_PASSWORD};
 use crate::evaluate::Evaluator;
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
-use crate::names::{self, Name};
+use crate::names::Name;
 use crate::operational::{
     CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
 };
+use crate::policy::CHANGED_TIME;
 use crate::schema::{Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes};
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
@@ -22,12 +23,12 @@ use std::cell::RefCell;
 
 /// An add that is ready to be done.
 pub(crate) struct Add {
-    request: Request,
+    pub(super) request: Request,
     /// The whole entry, operational attributes included.
     pub(crate) attributes: Attributes,
     /// Whether its structural classes are one chain.
     pub(crate) is_sound: bool,
-    keys: Vec<Key>,
+    pub(super) keys: Vec<Key>,
     /// Ranges of which it is to get a number.
     numbers: Vec<usize>,
 }
@@ -81,13 +82,17 @@ impl Add {
         let structural = structural.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
         stamp(core, &mut attributes, &request.stamp)?;
+        // Of a password that comes from elsewhere it is not known.
+        if source == Source::Client && edit::values(&attributes, USER_PASSWORD).is_some() {
+            edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
+        }
         let keys = core.indexes.keys(&core.schema, &attributes);
         Ok(Add { request, attributes, is_sound, keys, numbers })
     }
 
     /// Whether the entry that is there already has all its values, those that a server notes aside.
     pub fn is_there(&self, core: &Core, view: Tree<'_>) -> Result<bool> {
-        let (_, entry) = self.request.find(view)?;
+        let (_, entry) = self.request.find(core, view)?;
         let held = entry.to_entry().attributes;
         let schema = &core.schema;
         Ok(self.attributes.iter().all(|(name, values)| {
@@ -113,10 +118,10 @@ impl Add {
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
         let view = write.view();
-        let (name, context, below) = (&request.name, &request.context, request.below);
-        let parent = match below.checked_sub(1) {
-            Some(below) => names::resolve(view, context, &name.parent(), below)?,
-            None => EntryId::ROOT,
+        let (name, below) = (&request.name, request.below);
+        let parent = match below {
+            0 => EntryId::ROOT,
+            _ => request.locate(core, view, &name.parent())?,
         };
         let rights = request.rights(core);
         if !may_add(core, &rights, view, parent)? {

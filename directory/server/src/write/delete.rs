@@ -39,7 +39,7 @@ impl Delete {
     /// Deletes the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
-        let (id, entry) = request.find(write.view())?;
+        let (id, entry) = request.find(core, write.view())?;
         let names = RefCell::new(Names::new());
         let candidate = Candidate::stored(core, id, entry, write.view(), &names);
         if !request.rights(core).may_something(Rights::DELETE, &candidate)? {

@@ -12,6 +12,7 @@ mod redefine;
 mod rename;
 mod secret;
 mod upgrade;
+mod vet;
 
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
@@ -26,9 +27,11 @@ use crate::directory::{Core, Current, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
+use crate::locate::{Seeking, locate};
 use crate::log::Audit;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
+use crate::policy::micros;
 use crate::redefine::{Redefinition, install, require_generation};
 use crate::schema::{Attributes, Schema};
 use crate::search::Selection;
@@ -36,9 +39,12 @@ use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, Resu
 use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
 pub(crate) use secret::{Giver, Secrets, hashed_already};
 use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
 pub(crate) use upgrade::Upgrades;
+use vet::Old;
+pub(crate) use vet::Vetting;
 
 /// What a write that was done answers.
 #[derive(Clone, Debug, Default)]
@@ -168,6 +174,10 @@ pub(crate) struct Request {
     pub below: usize,
     /// Who does it and when, as the entry will say.
     pub stamp: Stamp,
+    /// When, in microseconds since 1970.
+    pub now: u64,
+    /// Referral objects are entries like others.
+    pub manages_referrals: bool,
     pub assertion: Option<Matcher>,
     pub pre_read: Option<Selection>,
     pub post_read: Option<Selection>,
@@ -231,6 +241,8 @@ impl Request {
                 author: subject.dn().unwrap_or_default().to_owned(),
                 time: core.timestamp(),
             },
+            now: micros(core.now()),
+            manages_referrals: controls.manage_dsa_it,
             assertion: controls.assertion.as_ref().map(|one| Matcher::new(&core.schema, one)),
             pre_read: selection(&controls.pre_read),
             post_read: selection(&controls.post_read),
@@ -243,10 +255,18 @@ impl Request {
     }
 
     /// The entry that is to be changed.
-    fn find<'w>(&self, view: Tree<'w>) -> Result<(EntryId, EntryRef<'w>)> {
-        let id = names::resolve(view, &self.context, &self.name, self.below)?;
+    fn find<'w>(&self, core: &Core, view: Tree<'w>) -> Result<(EntryId, EntryRef<'w>)> {
+        let id = self.locate(core, view, &self.name)?;
         let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
         Ok((id, entry))
+    }
+
+    /// The entry of a name.
+    fn locate(&self, core: &Core, view: Tree<'_>, name: &Name) -> Result<EntryId> {
+        let manages_referrals =
+            self.manages_referrals || !core.standing.may_have_referrals(view)?;
+        let how = Seeking { manages_referrals, ..Seeking::default() };
+        Ok(locate(&core.schema, &core.contexts(), view, name, how)?.id)
     }
 
     /// By which component the entry hangs from the one above.
@@ -327,6 +347,9 @@ fn check_rdn(schema: &Schema, rdn: &keyway_codec::dn::Rdn) -> Result<()> {
     Ok(())
 }
 
+/// Where a change comes from that came over no connection.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 impl Directory {
     /// Understands a client's write; `None` if it is none.
     pub(crate) fn prepare(
@@ -355,7 +378,7 @@ impl Directory {
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
         let prepared = prepared.and_then(|()| Add::new(&self.core(), subject, request, controls));
-        self.carry_out(prepared.map(Operation::Add), None)
+        self.carry_out(prepared.map(Operation::Add), HERE, None)
     }
 
     /// Deletes an entry without children (RFC 4511 § 4.8). As [`Directory::add`].
@@ -367,7 +390,7 @@ impl Directory {
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
         let prepared = prepared.and_then(|()| Delete::new(&self.core(), subject, dn, controls));
-        self.carry_out(prepared.map(Operation::Delete), None)
+        self.carry_out(prepared.map(Operation::Delete), HERE, None)
     }
 
     /// Changes attributes of an entry, all as asked or nothing (RFC 4511 § 4.6). As
@@ -381,7 +404,7 @@ impl Directory {
         let prepared = self.refresh(subject);
         let prepared =
             prepared.and_then(|()| Operation::modify(&self.core(), subject, request, controls));
-        self.carry_out(prepared, None)
+        self.carry_out(prepared, HERE, None)
     }
 
     /// Renames or moves an entry and all below it (RFC 4511 § 4.9). As [`Directory::add`].
@@ -394,7 +417,7 @@ impl Directory {
         let prepared = self.refresh(subject);
         let prepared =
             prepared.and_then(|()| Rename::new(&self.core(), subject, request, controls));
-        self.carry_out(prepared.map(Operation::Rename), None)
+        self.carry_out(prepared.map(Operation::Rename), HERE, None)
     }
 
     /// Sets an entry's password to a value that is hashed already, on behalf of the subject.
@@ -403,10 +426,12 @@ impl Directory {
         subject: &Subject,
         dn: &str,
         hashed: Vec<u8>,
+        gave_old: bool,
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Modify::password(&self.core(), subject, dn, hashed));
+        let prepared =
+            prepared.and_then(|()| Modify::password(&self.core(), subject, dn, hashed, gave_old));
         // It was hashed here, so nothing is left to be taken out of it.
         let submitted = prepared.and_then(|modify| {
             submit(&self.store, &self.current, Operation::Modify(modify), audit)
@@ -418,14 +443,19 @@ impl Directory {
     pub(crate) fn carry_out(
         &self,
         prepared: Result<Operation>,
+        from: IpAddr,
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let started = prepared.and_then(|operation| self.start(operation, audit));
+        let started = prepared.and_then(|operation| self.start(operation, from, audit));
+        let core = self.core();
         let (store, current) = (self.store.clone(), self.current.clone());
         async move {
             let answer = match started? {
                 Started::Submitted(answer) => answer,
-                Started::Hashing(mut operation, secrets, audit) => {
+                Started::Hashing(mut operation, old, secrets, audit) => {
+                    if let Some(old) = old {
+                        old.settle(&core, &mut operation).await?;
+                    }
                     secrets.put_hashed(&mut operation).await?;
                     submit(&store, &current, *operation, audit.map(|audit| *audit))?
                 }
@@ -434,19 +464,19 @@ impl Directory {
         }
     }
 
-    fn start(&self, mut operation: Operation, audit: Option<Audit>) -> Result<Started> {
+    fn start(
+        &self,
+        mut operation: Operation,
+        from: IpAddr,
+        audit: Option<Audit>,
+    ) -> Result<Started> {
         let giver = operation.giver();
-        if let Operation::Modify(modify) = &operation
-            && modify.has_secrets()
-        {
-            // Hashing is work, and not done for those who may not have it done.
-            modify.check_rights(&self.core(), self.store.read()?.view())?;
-        }
+        let old = self.vet(&mut operation, from)?.map(Box::new);
         let secrets = Secrets::take(&self.shared.passwords, &mut operation, giver)?;
         // Submitted at once if it can be, so that a client's writes are done in their order.
-        match secrets.is_empty() {
+        match secrets.is_empty() && old.is_none() {
             true => Ok(Started::Submitted(submit(&self.store, &self.current, operation, audit)?)),
-            false => Ok(Started::Hashing(Box::new(operation), secrets, audit.map(Box::new))),
+            false => Ok(Started::Hashing(Box::new(operation), old, secrets, audit.map(Box::new))),
         }
     }
 }
@@ -459,7 +489,7 @@ async fn answered(answer: oneshot::Receiver<Result<WriteDone>>) -> Result<WriteD
 /// How far a write has got before it is waited for.
 enum Started {
     Submitted(oneshot::Receiver<Result<WriteDone>>),
-    Hashing(Box<Operation>, Secrets, Option<Box<Audit>>),
+    Hashing(Box<Operation>, Option<Box<Old>>, Secrets, Option<Box<Audit>>),
 }
 
 fn submit(

@@ -9,6 +9,8 @@ use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
 use crate::operational::STRUCTURAL_OBJECT_CLASS;
+use crate::password::Given;
+use crate::policy::{KEPT, PasswordChange, Upkeep};
 use crate::schema::{
     AttributeType, Attributes, OBJECT_CLASS, ObjectClass, base, check_entry, check_loosely,
     complete_classes, is_sound,
@@ -20,8 +22,10 @@ use std::cell::RefCell;
 
 /// A modify that is ready to be done.
 pub(crate) struct Modify {
-    request: Request,
+    pub(super) request: Request,
     pub(super) edits: Vec<Edit>,
+    /// The old password was given with the new one.
+    pub(super) gave_old: bool,
 }
 
 /// One change.
@@ -59,10 +63,18 @@ impl Modify {
         Modify::of(core, subject, request.dn, edits, controls)
     }
 
-    /// The change of a password to a value that is hashed.
-    pub fn password(core: &Core, subject: &Subject, dn: &str, hashed: Vec<u8>) -> Result<Modify> {
+    /// The change of a password to a value that is hashed. `gave_old` says whether the old one was given.
+    pub fn password(
+        core: &Core,
+        subject: &Subject,
+        dn: &str,
+        hashed: Vec<u8>,
+        gave_old: bool,
+    ) -> Result<Modify> {
         let edit = (ChangeOperation::Replace, USER_PASSWORD, vec![hashed]);
-        Modify::of(core, subject, dn, [edit].into_iter(), &RequestControls::default())
+        let controls = RequestControls::default();
+        let modify = Modify::of(core, subject, dn, [edit].into_iter(), &controls)?;
+        Ok(Modify { gave_old, ..modify })
     }
 
     /// Checks all that can be checked without the entry.
@@ -74,7 +86,7 @@ impl Modify {
         controls: &RequestControls<'_>,
     ) -> Result<Modify> {
         let request = Request::new(core, subject, dn, Rights::WRITE | Rights::RESET, controls)?;
-        let edits = changes
+        let edits: Vec<Edit> = changes
             .map(|(operation, given, values)| {
                 let description = describe(&core.schema, given)?;
                 edit::require_writable(description.attribute)?;
@@ -90,7 +102,8 @@ impl Modify {
                 Ok(edit)
             })
             .collect::<Result<_>>()?;
-        Ok(Modify { request, edits })
+        let gave_old = edits.iter().any(|edit| edit.gives_old(core));
+        Ok(Modify { request, edits, gave_old })
     }
 
     /// Who asks for it.
@@ -98,14 +111,19 @@ impl Modify {
         &self.request.subject
     }
 
-    /// Whether it sets passwords.
-    pub fn has_secrets(&self) -> bool {
-        self.edits.iter().any(|edit| edit.stores() && base(&edit.name) == USER_PASSWORD)
+    /// Whether it changes passwords.
+    pub fn changes_password(&self) -> bool {
+        self.edits.iter().any(|edit| base(&edit.name) == USER_PASSWORD)
+    }
+
+    /// Whether it changes what is noted of an account.
+    fn changes_account(&self) -> bool {
+        self.changes_password() || self.edits.iter().any(|edit| KEPT.contains(&base(&edit.name)))
     }
 
     /// Finds the entry, and checks that the subject may change what he wants to.
     pub fn check_rights<'t>(&self, core: &Core, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
-        let (id, entry) = self.request.find(view)?;
+        let (id, entry) = self.request.find(core, view)?;
         let rights = self.request.rights(core);
         let names = RefCell::new(Names::new());
         let candidate = Candidate::stored(core, id, entry, view, &names);
@@ -117,6 +135,12 @@ impl Modify {
                 let text = format_args!("write attribute {} of this entry", edit.name);
                 return Err(Failure::denied(text));
             }
+        }
+        if self.changes_password() {
+            let (context, subject) = (&self.request.context, &self.request.subject);
+            let change = PasswordChange::of(core, view, context, subject, (id, entry))?;
+            let now = self.request.now;
+            change.map_or(Ok(()), |change| change.allow(core, self.gave_old, now))?;
         }
         Ok((id, entry))
     }
@@ -141,6 +165,13 @@ impl Modify {
         let numbers = self.check(core, &rdn, was_sound, &mut new)?;
         self.check_unique(core, write.view(), id, &new, &numbers)?;
         request.stamp.mark(&mut new);
+        if self.changes_account() {
+            let edited: Vec<&str> = self.edits.iter().map(|edit| base(&edit.name)).collect();
+            let Request { context, subject, now, .. } = request;
+            let (view, edited) = (write.view(), &edited);
+            let upkeep = Upkeep { core, view, context, subject, id, edited, now: *now };
+            upkeep.carry_out(&entry, &mut new)?;
+        }
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
         core.give_numbers(write, &numbers, &mut new)?;
@@ -158,7 +189,10 @@ impl Modify {
     fn touched(&self, core: &Core, attributes: &Attributes, also: &[&str]) -> Attributes {
         let edited = self.edits.iter().map(|edit| base(&edit.name));
         let also = also.iter().copied().chain([MODIFIERS_NAME, MODIFY_TIMESTAMP]);
-        let changed: Vec<&str> = edited.chain(also).collect();
+        let mut changed: Vec<&str> = edited.chain(also).collect();
+        if self.changes_account() {
+            changed.extend(KEPT);
+        }
         let related = |name: &str| changed.iter().any(|one| core.indexes.related(base(name), one));
         attributes.iter().filter(|(name, _)| related(name)).cloned().collect()
     }
@@ -233,6 +267,15 @@ impl Modify {
 }
 
 impl Edit {
+    /// Whether it names the password that there is.
+    fn gives_old(&self, core: &Core) -> bool {
+        let is_password =
+            |value: &Vec<u8>| matches!(core.passwords.classify(value), Ok(Given::Password(_)));
+        self.operation == ChangeOperation::Delete
+            && base(&self.name) == USER_PASSWORD
+            && self.values.iter().any(is_password)
+    }
+
     fn apply(
         &self,
         core: &Core,

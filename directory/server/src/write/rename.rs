@@ -65,7 +65,7 @@ impl Rename {
     /// Renames the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
-        let (id, entry) = request.find(write.view())?;
+        let (id, entry) = request.find(core, write.view())?;
         let rights = request.rights(core);
         let names = RefCell::new(Names::new());
         let candidate = Candidate::stored(core, id, entry, write.view(), &names);
@@ -73,7 +73,7 @@ impl Rename {
             return Err(Failure::denied("rename this entry"));
         }
         request.assert_entry(core, write, id, entry)?;
-        let new_parent = self.new_parent(write.view(), id)?;
+        let new_parent = self.new_parent(core, write.view(), id)?;
         let there = core.permissions(&request.subject, self.new_context.place());
         if new_parent != entry.parent() && !may_add(core, &there, write.view(), new_parent)? {
             return Err(Failure::denied("move entries there"));
@@ -96,10 +96,8 @@ impl Rename {
     }
 
     /// The entry above in the new place, which must not be the entry itself or below it.
-    fn new_parent(&self, view: View<'_>, id: EntryId) -> Result<EntryId> {
-        let above = self.new_name.parent();
-        let below = self.new_below.saturating_sub(1);
-        let parent = names::resolve(view, &self.new_context, &above, below)?;
+    fn new_parent(&self, core: &Core, view: View<'_>, id: EntryId) -> Result<EntryId> {
+        let parent = self.request.locate(core, view, &self.new_name.parent())?;
         if view.contains(&Key::subtree(id), parent)? {
             return Err(unwilling("an entry cannot be moved below itself"));
         }

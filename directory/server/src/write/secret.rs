@@ -1,6 +1,6 @@
 //! Passwords in a write: none of them reaches the store as it was given.
 
-use super::Operation;
+use super::{Modify, Operation};
 use crate::directory::USER_PASSWORD;
 use crate::failure::{Failure, Result};
 use crate::password::{self, Given, Passwords};
@@ -81,6 +81,18 @@ impl Secrets {
         }
         Ok(())
     }
+}
+
+/// The passwords that a modify would store and that are not hashed yet.
+pub(super) fn clear_values(passwords: &Passwords, modify: &Modify) -> Vec<Zeroizing<Vec<u8>>> {
+    let edits = modify.edits.iter();
+    let stored = edits.filter(|edit| edit.stores() && base(&edit.name) == USER_PASSWORD);
+    let clear =
+        stored.flat_map(|edit| &edit.values).filter_map(|value| match passwords.classify(value) {
+            Ok(Given::Password(password)) => Some(Zeroizing::new(password.to_vec())),
+            _ => None,
+        });
+    clear.collect()
 }
 
 /// What somebody hears who gave a value that is hashed already.

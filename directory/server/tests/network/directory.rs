@@ -1,12 +1,14 @@
 //! The entries that the tests find.
 
 use crate::support::COST;
-use keyway_codec::message::{AddRequest, Attribute};
+use keyway_codec::message::{AddRequest, Attribute, Change, ChangeOperation, ModifyRequest};
 use keyway_engine::Engine;
 use keyway_server::controls::RequestControls;
 use keyway_server::{Directory, Settings, Subject};
 use keyway_store::{EntryId, Options, Store};
+use std::cell::Cell;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 pub const BASE: &str = "dc=example,dc=com";
@@ -27,11 +29,27 @@ pub const BIG_ENTRIES: usize = 10;
 /// Keeps the store's folder while a test runs.
 pub struct Guard(#[expect(dead_code, reason = "held for its drop")] TempDir);
 
+thread_local! {
+    /// How far the directory's clock is ahead, in seconds: for tests of one thread.
+    static AHEAD_S: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Moves the clock on.
+pub fn wait(seconds: u64) {
+    AHEAD_S.set(AHEAD_S.get() + seconds);
+}
+
+fn clock() -> SystemTime {
+    SystemTime::now() + Duration::from_secs(AHEAD_S.get())
+}
+
 pub async fn open(engine: Engine) -> (Arc<Directory>, Guard) {
     let folder = TempDir::new().unwrap();
     let options = Options { map_bytes_max: 64 << 20, sync: false, ..Options::default() };
     let store = Store::open(folder.path(), options).unwrap();
-    let settings = Settings { password_cost: COST, ..Settings::default() };
+    // Passwords are as short as the tests.
+    let (password_cost, password_min_length) = (COST, 0);
+    let settings = Settings { password_cost, password_min_length, clock, ..Settings::default() };
     // Filled with an engine of its own, for the given one may be held up.
     let filling = Directory::open(store.clone(), &settings, keyway_drivers::engine()).unwrap();
     fill(&filling).await;
@@ -58,14 +76,27 @@ async fn fill(directory: &Directory) {
     add(directory, CERTIFIED, &[("objectClass", "person"), ("sn", "L")]).await;
 }
 
-async fn person(directory: &Directory, dn: &str, more: &[(&str, &str)]) {
+pub async fn person(directory: &Directory, dn: &str, more: &[(&str, &str)]) {
     let mut attributes = vec![("objectClass", "inetOrgPerson"), ("cn", "C"), ("sn", "S")];
     attributes.extend(more);
     add(directory, dn, &attributes).await;
 }
 
-async fn add(directory: &Directory, dn: &str, attributes: &[(&str, &str)]) {
-    let administrator = Subject::administrator("cn=admin,cn=keyway", EntryId(1));
+fn administrator() -> Subject {
+    Subject::administrator("cn=admin,cn=keyway", EntryId(1))
+}
+
+/// Replaces an attribute's values as the administrator does.
+pub async fn replace(directory: &Directory, dn: &str, description: &str, values: &[&str]) {
+    let values = values.iter().map(|value| value.as_bytes().into()).collect();
+    let attribute = Attribute { description: description.into(), values };
+    let changes = vec![Change { operation: ChangeOperation::Replace, attribute }];
+    let request = ModifyRequest { dn, changes };
+    let controls = RequestControls::default();
+    directory.modify(&administrator(), &request, &controls).await.unwrap();
+}
+
+pub async fn add(directory: &Directory, dn: &str, attributes: &[(&str, &str)]) {
     let attributes = attributes
         .iter()
         .map(|(description, value)| Attribute {
@@ -74,5 +105,5 @@ async fn add(directory: &Directory, dn: &str, attributes: &[(&str, &str)]) {
         })
         .collect();
     let request = AddRequest { dn, attributes };
-    directory.add(&administrator, &request, &RequestControls::default()).await.unwrap();
+    directory.add(&administrator(), &request, &RequestControls::default()).await.unwrap();
 }

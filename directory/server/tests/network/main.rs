@@ -8,6 +8,7 @@ mod flow;
 mod framing;
 mod gate;
 mod guessing;
+mod policy;
 mod remember;
 mod support;
 mod tls;

@@ -4,6 +4,7 @@ use crate::directory::{self, Guard};
 use crate::gate::{self, Gate};
 use keyway_drivers::{Remember, Verifier};
 use keyway_engine::Driver;
+use keyway_server::Directory;
 use keyway_server::network::{Listener, Mode, Server, Settings};
 use keyway_server::password::Argon2Cost;
 use std::net::{SocketAddr, TcpListener};
@@ -22,7 +23,8 @@ pub struct Running {
     pub address: SocketAddr,
     pub gate: Arc<Gate>,
     pub server: Server,
-    _directory: Guard,
+    pub directory: Arc<Directory>,
+    _folder: Guard,
 }
 
 /// Starts a server whose password derivations are not held up.
@@ -58,9 +60,9 @@ async fn serve(
     let (directory, guard) = directory::open(engine).await;
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let listeners = vec![Listener { socket, mode }];
-    let server = Server::start(directory, listeners, settings).unwrap();
-    Running { address, gate, server, _directory: guard }
+    let listeners = vec![Listener { socket: socket.into(), mode }];
+    let server = Server::start(directory.clone(), listeners, settings).unwrap();
+    Running { address, gate, server, directory, _folder: guard }
 }
 
 /// A server in the clear with the settings that servers start with.

@@ -1,0 +1,247 @@
+//! From a name to the entry that an operation is about, over aliases (RFC 4512 § 2.6.2) and up to
+//! referral objects (RFC 3296).
+
+use crate::failure::{Failure, Result};
+use crate::index::Indexes;
+use crate::limits::ALIAS_STEPS_MAX;
+use crate::names::{self, Name, NamingContext, Place};
+use crate::schema::{AttributeType, OBJECT_CLASS, Schema};
+use keyway_codec::limits::REFERRALS_MAX;
+use keyway_codec::message::{ResultCode, Scope};
+use keyway_store::{EntryId, EntryRef, Key, Read, View};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What to do with entries that stand for others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seeking {
+    /// Aliases are followed.
+    pub follows_aliases: bool,
+    /// Referral objects are entries like others: ManageDsaIT was given, or there are none.
+    pub manages_referrals: bool,
+    /// The scope of the search whose base it is; `None` for any other operation.
+    pub scope: Option<Scope>,
+}
+
+/// Where an entry is.
+pub(crate) struct Located {
+    pub context: Arc<NamingContext>,
+    pub id: EntryId,
+}
+
+/// Finds an entry.
+///
+/// # Errors
+/// `referral` for a referral object and what would be below one; `aliasProblem` for an alias of
+/// nothing, `aliasDereferencingProblem` for a chain of them that does not end; `noSuchObject`.
+pub(crate) fn locate(
+    schema: &Schema,
+    contexts: &[Arc<NamingContext>],
+    view: View<'_>,
+    name: &Name,
+    how: Seeking,
+) -> Result<Located> {
+    let mut name = Cow::Borrowed(name);
+    for step in 0..=ALIAS_STEPS_MAX {
+        let found = match names::place(contexts, &name) {
+            // The server's own entries are nobody's other name.
+            Place::Inside { context, below } if step == 0 || !context.is_system => {
+                Some((context.clone(), names::descend(view, context, &name, below)?))
+            }
+            _ => None,
+        };
+        let Some((context, Some((id, left)))) = found else {
+            return Err(missing(step, ""));
+        };
+        let entry = match how.follows_aliases || !how.manages_referrals {
+            true => view.entry(id)?,
+            false => None,
+        };
+        if let Some(entry) = entry.filter(|entry| !how.manages_referrals && is_referral(entry)) {
+            return Err(referred(&entry, &name, left, how.scope));
+        }
+        if let Some(entry) = entry.filter(|entry| how.follows_aliases && is_alias(entry)) {
+            let target = aliased(schema, &entry).ok_or_else(|| missing(step + 1, ""))?;
+            let parts = &mut name.to_mut().parts;
+            parts.truncate(left);
+            parts.extend(target.parts);
+            continue;
+        }
+        if left > 0 {
+            return Err(missing(step, &names::text_of(name.parts.get(left..).unwrap_or_default())));
+        }
+        return Ok(Located { context, id });
+    }
+    let text = "aliases lead to each other, or too far";
+    Err(Failure::new(ResultCode::AliasDereferencingProblem, text))
+}
+
+/// There is no such entry, or none behind an alias.
+fn missing(step: usize, matched_dn: &str) -> Failure {
+    match step {
+        0 => Failure::no_such_object(matched_dn),
+        _ => Failure::new(ResultCode::AliasProblem, "an alias names an entry that is not there"),
+    }
+}
+
+/// Whether an entry is of this class, by its name or OID.
+fn is_of(entry: &EntryRef<'_>, class: &Class) -> bool {
+    let mut classes = entry.values(OBJECT_CLASS);
+    classes.any(|value| value.eq_ignore_ascii_case(class.name) || value == class.oid)
+}
+
+/// Whether an entry stands for another one of this directory.
+pub(crate) fn is_alias(entry: &EntryRef<'_>) -> bool {
+    is_of(entry, &ALIAS)
+}
+
+/// Whether an entry stands for one of another directory.
+pub(crate) fn is_referral(entry: &EntryRef<'_>) -> bool {
+    is_of(entry, &REFERRAL)
+}
+
+/// What an alias stands for.
+pub(crate) fn aliased(schema: &Schema, entry: &EntryRef<'_>) -> Option<Name> {
+    let target = entry.values("aliasedObjectName").next()?;
+    Name::parse(schema, str::from_utf8(target).ok()?).ok()
+}
+
+/// Where to go on for a name of which `left` RDNs are below a referral object.
+fn referred(entry: &EntryRef<'_>, name: &Name, left: usize, scope: Option<Scope>) -> Failure {
+    let (below, at) = name.parts.split_at_checked(left).unwrap_or_default();
+    let urls = urls(entry, &names::text_of(below), &names::text_of(at), scope);
+    Failure::referral(urls)
+}
+
+/// The values of `ref`, made to lead to an entry `below` the referral object that is named `at`.
+/// What else than a DN they say is left out (RFC 3296 § 5).
+pub(crate) fn urls(
+    entry: &EntryRef<'_>,
+    below: &str,
+    at: &str,
+    scope: Option<Scope>,
+) -> Vec<String> {
+    let values = entry.values("ref").take(REFERRALS_MAX);
+    let texts = values.filter_map(|value| str::from_utf8(value).ok());
+    texts.map(|text| url(text, below, at, scope)).collect()
+}
+
+fn url(value: &str, below: &str, at: &str, scope: Option<Scope>) -> String {
+    // A label may follow it.
+    let uri = value.split_ascii_whitespace().next().unwrap_or_default();
+    let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
+    if !["ldap", "ldaps", "ldapi"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return uri.to_owned();
+    }
+    let (host, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let dn = rest.strip_prefix('/').unwrap_or_default().split('?').next().unwrap_or_default();
+    let dn = if dn.is_empty() { escaped(at) } else { dn.to_owned() };
+    let dn = if below.is_empty() { dn } else { format!("{},{dn}", escaped(below)) };
+    let scope = match scope {
+        None => "",
+        Some(Scope::Base) => "??base",
+        Some(Scope::One) => "??one",
+        Some(Scope::Subtree) => "??sub",
+        Some(Scope::Subordinate) => "??children",
+    };
+    format!("{scheme}://{host}/{dn}{scope}")
+}
+
+/// A DN as a URL has it (RFC 4516 § 2.1).
+fn escaped(dn: &str) -> String {
+    let mut out = String::with_capacity(dn.len());
+    for byte in dn.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(char::from(byte)),
+            b'-' | b'.' | b'_' | b'~' | b'=' | b',' | b'+' | b'@' | b':' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                out.push('%');
+                for digit in [byte >> 4, byte & 15] {
+                    out.extend(char::from_digit(digit.into(), 16).map(|c| c.to_ascii_uppercase()));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A class of entries that stand for others.
+struct Class {
+    name: &'static [u8],
+    oid: &'static [u8],
+}
+
+const ALIAS: Class = Class { name: b"alias", oid: b"2.5.6.1" };
+const REFERRAL: Class = Class { name: b"referral", oid: b"2.16.840.1.113730.3.2.6" };
+
+/// Which entries stand for others, as the index of `objectClass` knows it. Without that index
+/// referral objects are only noticed where they are named, and aliases below a base are entries.
+pub(crate) struct Standing {
+    aliases: Option<Key>,
+    referrals: Option<Key>,
+    /// A version of the store, and whether it has referral objects: twice the version, and one.
+    known: AtomicU64,
+}
+
+impl Standing {
+    pub fn new(schema: &Schema, indexes: &Indexes) -> Standing {
+        let rule = schema.attribute(OBJECT_CLASS).and_then(AttributeType::equality);
+        let key = |class: &Class| {
+            let normal = rule.and_then(|rule| schema.normalize(rule, class.name))?;
+            indexes.equality(OBJECT_CLASS, &normal)
+        };
+        let (aliases, referrals) = (key(&ALIAS), key(&REFERRAL));
+        Standing { aliases, referrals, known: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Whether there are referral objects in this state of the store: asked once for each.
+    pub fn has_referrals(&self, read: &Read) -> Result<bool> {
+        let (known, version) = (self.known.load(Ordering::Relaxed), read.version());
+        if known >> 1 == version {
+            return Ok(known & 1 == 1);
+        }
+        let has = self.may_have_referrals(read.view())?;
+        self.known.store(version << 1 | u64::from(has), Ordering::Relaxed);
+        Ok(has)
+    }
+
+    /// The same for a state that is being changed.
+    pub fn may_have_referrals(&self, view: View<'_>) -> Result<bool> {
+        match &self.referrals {
+            Some(key) => Ok(view.count_at_most(key, 1)? > 0),
+            None => Ok(true),
+        }
+    }
+
+    /// The list of all aliases.
+    pub fn aliases(&self) -> Option<&Key> {
+        self.aliases.as_ref()
+    }
+
+    /// The list of all referral objects.
+    pub fn referrals(&self) -> Option<&Key> {
+        self.referrals.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_lead_to_what_was_asked_for() {
+        let url = |value: &str, below: &str, scope| super::url(value, below, "ou=r,dc=b", scope);
+        assert_eq!(url("ldap://h/ou=r,dc=c", "", None), "ldap://h/ou=r,dc=c");
+        assert_eq!(url("ldap://h:1/ou=r,dc=c", "cn=x", None), "ldap://h:1/cn=x,ou=r,dc=c");
+        assert_eq!(url("ldap://h", "", None), "ldap://h/ou=r,dc=b");
+        assert_eq!(url("LDAPS://h/ label", "cn=a b", None), "LDAPS://h/cn=a%20b,ou=r,dc=b");
+        let sub = Some(Scope::Subtree);
+        assert_eq!(url("ldap://h/dc=c?cn?one?(a=b)", "", sub), "ldap://h/dc=c??sub");
+        assert_eq!(url("ldap:///dc=c", "", Some(Scope::Base)), "ldap:///dc=c??base");
+        assert_eq!(url("http://h/x?y", "cn=x", sub), "http://h/x?y");
+        assert_eq!(url("ldap://h/dc=c", "cn=50%\u{fc}", None), "ldap://h/cn=50%25%C3%BC,dc=c");
+    }
+}

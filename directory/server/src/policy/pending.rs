@@ -1,0 +1,216 @@
+//! What binds have done to accounts and is not in their entries yet.
+//!
+//! It counts from the moment it happened, so that many guesses at once are no way around a lock. It
+//! is written by one job at a time: however many binds fail, one job waits for the committer, takes
+//! all that has happened meanwhile with it, and shares its sync with every other write. So a flood
+//! of wrong passwords costs no more syncs than one client that writes. What was not written when
+//! the process was killed is forgotten.
+
+use super::account::{Account, Events};
+use super::limits::{FAILURES_MAX, PENDING_ACCOUNTS_MAX};
+use super::{Policy, subentry};
+use crate::directory::{Core, Current, Directory, Shared};
+use crate::failure::Result;
+use keyway_store::{EntryId, Store, Write};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+#[derive(Default)]
+pub(crate) struct Pending {
+    state: Mutex<State>,
+    /// How many accounts there are, to be asked without the lock.
+    count: AtomicUsize,
+    /// How often some were written.
+    written: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    accounts: HashMap<EntryId, Events>,
+    /// Those that a job is writing. They count until it is done.
+    writing: HashMap<EntryId, Events>,
+    is_writing: bool,
+}
+
+impl Pending {
+    /// How often events have been written so far. What was read of the store while this stayed
+    /// the same lacks nothing that [`Pending::of`] lacks as well.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// The account of this entry after all that has happened, from what its entry says.
+    pub fn apply(&self, policy: &Policy, id: EntryId, account: Account) -> Account {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return account;
+        }
+        let state = self.lock();
+        let events = [state.writing.get(&id), state.accounts.get(&id)];
+        events.into_iter().flatten().fold(account, |account, events| account.after(policy, events))
+    }
+
+    /// Forgets what has happened to an account, whose entry says something else now.
+    pub fn forget(&self, id: EntryId) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut state = self.lock();
+        state.accounts.remove(&id);
+        state.writing.remove(&id);
+        self.recount(&state);
+    }
+
+    fn add(&self, id: EntryId, event: Event) {
+        let mut state = self.lock();
+        if state.accounts.len() >= PENDING_ACCOUNTS_MAX && !state.accounts.contains_key(&id) {
+            return;
+        }
+        let events = state.accounts.entry(id).or_default();
+        match event {
+            // Two at once are two.
+            Event::Failure(now) => {
+                let last = events.failures.last().copied().unwrap_or_default();
+                events.failures.push(now.max(last + 1));
+                let more = events.failures.len().saturating_sub(2 * FAILURES_MAX);
+                events.failures.drain(..more);
+            }
+            Event::Success { now, clears, grace, notes } => {
+                if clears {
+                    events.cleared = true;
+                    events.failures.clear();
+                }
+                if grace {
+                    let last = events.graces.last().copied().unwrap_or_default();
+                    events.graces.push(now.max(last + 1));
+                }
+                events.last_success = notes.then_some(now).or(events.last_success);
+            }
+        }
+        self.recount(&state);
+    }
+
+    fn recount(&self, state: &State) {
+        self.count.store(state.accounts.len() + state.writing.len(), Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a bind ended.
+pub(crate) enum Event {
+    /// With a wrong password.
+    Failure(u64),
+    /// With a right one.
+    Success {
+        now: u64,
+        /// Earlier failures are forgotten.
+        clears: bool,
+        /// The password has expired, and this was one of the binds it is still good for.
+        grace: bool,
+        /// The time of it is noted.
+        notes: bool,
+    },
+}
+
+impl Directory {
+    /// Notes how a bind ended. It counts from now on, and is written soon by a task of the runtime.
+    pub(crate) fn note(&self, id: EntryId, event: Event) {
+        let pending = &self.shared.policies.pending;
+        pending.add(id, event);
+        if pending.is_free() {
+            let (shared, current) = (self.shared.clone(), self.current.clone());
+            tokio::spawn(write_all(self.store.clone(), shared, current));
+        }
+    }
+
+    /// Writes what has happened and is not on the disk yet, and waits for it.
+    pub(crate) fn write_pending(&self) {
+        let (core, events) = (self.core(), self.shared.policies.pending.all());
+        if !events.is_empty() {
+            // What cannot be written now is forgotten with the process.
+            let _ = self.store.write_now(move |write| {
+                events.iter().try_for_each(|(id, events)| update(&core, write, *id, events))
+            });
+        }
+    }
+}
+
+impl Pending {
+    /// Whether nobody writes, and whoever asks is to.
+    fn is_free(&self) -> bool {
+        !std::mem::replace(&mut self.lock().is_writing, true)
+    }
+
+    /// What is to be written next. Without any, nobody writes from now on.
+    fn begin(&self) -> Option<HashMap<EntryId, Events>> {
+        let mut state = self.lock();
+        state.writing = std::mem::take(&mut state.accounts);
+        state.is_writing = !state.writing.is_empty();
+        state.is_writing.then(|| state.writing.clone())
+    }
+
+    /// It is written; what could not be is forgotten.
+    fn end(&self) {
+        let mut state = self.lock();
+        state.writing.clear();
+        self.written.fetch_add(1, Ordering::Release);
+        self.recount(&state);
+    }
+
+    /// Nothing was written of it.
+    fn put_back(&self) {
+        let mut state = self.lock();
+        let later = std::mem::take(&mut state.accounts);
+        state.accounts = std::mem::take(&mut state.writing);
+        for (id, events) in later {
+            state.accounts.entry(id).or_default().append(events);
+        }
+        state.is_writing = false;
+        self.recount(&state);
+    }
+
+    /// All there is, what is being written before what came later.
+    fn all(&self) -> Vec<(EntryId, Events)> {
+        let state = self.lock();
+        let all = state.writing.iter().chain(&state.accounts);
+        all.map(|(id, events)| (*id, events.clone())).collect()
+    }
+}
+
+/// Writes all that there is, one commit after the other.
+async fn write_all(store: Store, shared: Arc<Shared>, current: Current) {
+    let pending = &shared.policies.pending;
+    while let Some(accounts) = pending.begin() {
+        let (sender, receiver) = oneshot::channel();
+        let current = current.clone();
+        let job = move |write: &mut Write<'_>| {
+            let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+            accounts.iter().try_for_each(|(id, events)| update(&core, write, *id, events))
+        };
+        if store.submit(job, move |result: Result<()>| drop(sender.send(result))).is_err() {
+            // The committer is full, or the store has failed. The next bind tries again.
+            return pending.put_back();
+        }
+        let _ = receiver.await;
+        pending.end();
+    }
+}
+
+/// Writes into an entry what has happened to its account.
+fn update(core: &Core, write: &mut Write<'_>, id: EntryId, events: &Events) -> Result<()> {
+    let Some(entry) = write.view().entry(id)? else { return Ok(()) };
+    let policy = core.policies.of(core, write.view(), None, subentry(&entry))?;
+    let account = Account::read(&core.schema, &entry).after(&policy, events);
+    let mut entry = entry.to_entry();
+    let old = entry.attributes.clone();
+    account.put(&mut entry.attributes);
+    if entry.attributes == old {
+        return Ok(());
+    }
+    let (removed, added) = core.indexes.difference(&core.schema, &old, &entry.attributes);
+    Ok(write.update(id, &entry, &removed, &added)?)
+}

@@ -1,0 +1,156 @@
+//! What a scope holds beside what hangs from its base: what aliases within it stand for (RFC 4511
+//! § 4.5.1.3), and which referral objects are in it (RFC 3296 § 5.2).
+
+use crate::directory::Core;
+use crate::failure::{Failure, Result};
+use crate::limits::{ALIASES_MAX, CONTINUATIONS_MAX};
+use crate::locate::{Seeking, aliased, locate};
+use keyway_codec::message::{ResultCode, Scope};
+use keyway_store::{EntryId, Key, View};
+
+/// What a search goes through.
+#[derive(Default)]
+pub(super) struct Vertices {
+    /// The entries that a subtree scope goes down from.
+    pub tops: Vec<EntryId>,
+    /// Entries that a one-level scope has beside the base's children, ascending.
+    pub extra: Vec<EntryId>,
+}
+
+impl Vertices {
+    /// Of a scope without aliases.
+    pub fn of(tops: Vec<EntryId>) -> Vertices {
+        Vertices { tops, extra: Vec::new() }
+    }
+
+    /// Adds what the aliases of the scope stand for. An alias of nothing, or of itself, adds nothing.
+    ///
+    /// # Errors
+    /// `adminLimitExceeded` if there are too many, or the store's.
+    pub fn follow(&mut self, core: &Core, view: View<'_>, scope: Scope) -> Result<()> {
+        let Some(key) = core.standing.aliases() else { return Ok(()) };
+        let mut aliases = Vec::new();
+        for id in view.postings(key, EntryId::ROOT)?.take(ALIASES_MAX + 1) {
+            aliases.push(id?);
+        }
+        if aliases.len() > ALIASES_MAX {
+            let text = format!("there are more than {ALIASES_MAX} aliases to be followed");
+            return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
+        }
+        match scope {
+            Scope::Base => Ok(()),
+            Scope::One => self.follow_children(core, view, &aliases),
+            Scope::Subtree | Scope::Subordinate => self.follow_subtree(core, view, aliases),
+        }
+    }
+
+    fn follow_children(&mut self, core: &Core, view: View<'_>, aliases: &[EntryId]) -> Result<()> {
+        for alias in aliases {
+            let parent = view.entry(*alias)?.map(|entry| entry.parent());
+            if parent.is_some_and(|parent| self.tops.contains(&parent)) {
+                self.extra.extend(target(core, view, *alias)?);
+            }
+        }
+        self.extra.sort_unstable();
+        self.extra.dedup();
+        Ok(())
+    }
+
+    /// What is behind an alias may have aliases in it again.
+    fn follow_subtree(
+        &mut self,
+        core: &Core,
+        view: View<'_>,
+        mut aliases: Vec<EntryId>,
+    ) -> Result<()> {
+        let mut next = 0;
+        while let Some(top) = self.tops.get(next).copied() {
+            next += 1;
+            let mut outside = Vec::new();
+            for alias in std::mem::take(&mut aliases) {
+                // The base itself was looked for by other means.
+                if alias == top || !view.contains(&Key::subtree(top), alias)? {
+                    outside.push(alias);
+                } else if let Some(target) = target(core, view, alias)?
+                    && !self.covers(view, target)?
+                {
+                    self.tops.push(target);
+                }
+            }
+            aliases = outside;
+        }
+        Ok(())
+    }
+
+    fn covers(&self, view: View<'_>, id: EntryId) -> Result<bool> {
+        for top in &self.tops {
+            if view.contains(&Key::subtree(*top), id)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The lists of what may be in the scope.
+    pub fn lists(&self, scope: Scope) -> Vec<Key> {
+        let subtrees = |ids: &[EntryId]| ids.iter().map(|id| Key::subtree(*id)).collect::<Vec<_>>();
+        match scope {
+            Scope::One => {
+                let children = self.tops.iter().map(|top| Key::children(*top));
+                children.chain(subtrees(&self.extra)).collect()
+            }
+            _ => subtrees(&self.tops),
+        }
+    }
+
+    /// The referral objects of the scope, ascending.
+    ///
+    /// # Errors
+    /// `adminLimitExceeded` if there are too many, or the store's.
+    pub fn references(&self, core: &Core, view: View<'_>, scope: Scope) -> Result<Vec<EntryId>> {
+        let mut found = Vec::new();
+        let Some(key) = core.standing.referrals().filter(|_| scope != Scope::Base) else {
+            return Ok(found);
+        };
+        for id in view.postings(key, EntryId::ROOT)? {
+            let id = id?;
+            let is_within = match scope {
+                Scope::One => {
+                    let parent = view.entry(id)?.map(|entry| entry.parent());
+                    parent.is_some_and(|parent| self.tops.contains(&parent))
+                        || self.extra.contains(&id)
+                }
+                _ => self.covers(view, id)?,
+            };
+            if is_within {
+                found.push(id);
+            }
+            if found.len() > CONTINUATIONS_MAX {
+                let text =
+                    format!("there are more than {CONTINUATIONS_MAX} referral objects there");
+                return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn leads_nowhere(code: ResultCode) -> bool {
+    use ResultCode::*;
+    matches!(code, NoSuchObject | AliasProblem | AliasDereferencingProblem)
+}
+
+/// What an alias stands for at the end, if there is such an entry.
+fn target(core: &Core, view: View<'_>, alias: EntryId) -> Result<Option<EntryId>> {
+    let Some(name) = view.entry(alias)?.and_then(|entry| aliased(&core.schema, &entry)) else {
+        return Ok(None);
+    };
+    let how = Seeking { follows_aliases: true, manages_referrals: true, scope: None };
+    match locate(&core.schema, &core.contexts(), view, &name, how) {
+        // The server's own entries are nobody's other name.
+        Ok(located) if !located.context.is_system => Ok(Some(located.id)),
+        Ok(_) => Ok(None),
+        Err(failure) if leads_nowhere(failure.code) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}

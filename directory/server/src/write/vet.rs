@@ -1,0 +1,238 @@
+//! What the password policy has to say of a new password, before it is hashed.
+
+use super::secret::clear_values;
+use super::{Operation, edit};
+use crate::access::Subject;
+use crate::directory::{Core, Directory, USER_PASSWORD};
+use crate::failure::{Failure, Result};
+use crate::names::{self, Name, NamingContext, Place};
+use crate::password::limits::STORED_VALUES_MAX;
+use crate::password::{Check, Given};
+use crate::policy::{self, POLICY_SUBENTRY, PasswordChange, RESET, micros};
+use crate::schema::base;
+use crate::{Attempt, Standing};
+use keyway_codec::message::{ChangeOperation, ResultCode};
+use keyway_store::{EntryId, EntryRef, View};
+use std::net::IpAddr;
+use zeroize::Zeroizing;
+
+/// Who changes a password, and how.
+pub(crate) struct Vetting<'a> {
+    pub subject: &'a Subject,
+    pub from: IpAddr,
+    /// The old password was given, and it was right.
+    pub gave_old: bool,
+    /// The new one needs no check of its quality.
+    pub is_good: bool,
+}
+
+/// New passwords, and the stored values that they must not be.
+pub(super) struct Earlier {
+    attempt: Attempt,
+    entry: EntryId,
+    stored: Vec<Vec<u8>>,
+    new: Vec<Zeroizing<Vec<u8>>>,
+}
+
+impl Vetting<'_> {
+    /// Vets the new password of an entry.
+    ///
+    /// # Errors
+    /// What the policy refuses; `noSuchObject`, or the store's or the engine's.
+    pub async fn vet(
+        &self,
+        directory: &Directory,
+        dn: &str,
+        new: &Zeroizing<Vec<u8>>,
+    ) -> Result<()> {
+        let earlier = self.earlier(directory, dn, new)?;
+        earlier.vet(&directory.core()).await
+    }
+
+    fn earlier(
+        &self,
+        directory: &Directory,
+        dn: &str,
+        new: &Zeroizing<Vec<u8>>,
+    ) -> Result<Earlier> {
+        let core = &*directory.core();
+        let name = Name::parse(&core.schema, dn)?;
+        let contexts = core.contexts();
+        let Place::Inside { context, below } = names::place(&contexts, &name) else {
+            return Err(Failure::no_such_object(""));
+        };
+        let read = directory.store.read()?;
+        let id = names::resolve(read.view(), context, &name, below)?;
+        let entry = read.view().entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
+        let found = Found { view: read.view(), context, name: &name, id, entry };
+        self.of(core, &found, vec![new.clone()])
+    }
+
+    /// Vets what can be vetted at once.
+    fn of(&self, core: &Core, found: &Found<'_>, new: Vec<Zeroizing<Vec<u8>>>) -> Result<Earlier> {
+        let attempt =
+            core.passwords.attempt(self.from, &found.name.canonical(), Standing::default());
+        let Found { view, context, id: entry, .. } = *found;
+        let change = (entry, found.entry);
+        let change = PasswordChange::of(core, view, context, self.subject, change)?;
+        let Some(change) = change else {
+            return Ok(Earlier { attempt, entry, stored: Vec::new(), new });
+        };
+        change.allow(core, self.gave_old, micros(core.now()))?;
+        if new.len() > STORED_VALUES_MAX {
+            let text = format!("an entry is given {STORED_VALUES_MAX} passwords at most");
+            return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
+        }
+        if !self.is_good {
+            new.iter().try_for_each(|password| change.check_quality(password))?;
+        }
+        Ok(Earlier { attempt, entry, stored: change.earlier(), new })
+    }
+}
+
+/// An entry whose password is changed.
+struct Found<'t> {
+    view: View<'t>,
+    context: &'t NamingContext,
+    name: &'t Name,
+    id: EntryId,
+    entry: EntryRef<'t>,
+}
+
+impl Earlier {
+    /// Whether the new passwords are others than the earlier ones.
+    async fn vet(&self, core: &Core) -> Result<()> {
+        for new in &self.new {
+            let passwords = &core.passwords;
+            if passwords.is_one_of(self.attempt, self.entry, new, &self.stored).await? {
+                return Err(policy::in_history());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is left to be done of a modify's passwords before they can be hashed.
+pub(super) struct Old {
+    earlier: Earlier,
+    /// Passwords that are to be deleted, by the number of the edit and of its value.
+    deleted: Vec<(usize, usize, Zeroizing<Vec<u8>>)>,
+    current: Vec<Vec<u8>>,
+}
+
+impl Directory {
+    /// Vets the passwords of an operation of a client; what of it takes time is returned.
+    ///
+    /// # Errors
+    /// What the policy or an access rule refuses, or the store's.
+    pub(super) fn vet(&self, operation: &mut Operation, from: IpAddr) -> Result<Option<Old>> {
+        let core = &*self.core();
+        match operation {
+            Operation::Add(add) => {
+                add.vet(core, self.store.read()?.view())?;
+                Ok(None)
+            }
+            Operation::Modify(modify) if modify.changes_password() => {
+                let read = self.store.read()?;
+                // Work is not done for those who may not have it done.
+                let (id, entry) = modify.check_rights(core, read.view())?;
+                let request = &modify.request;
+                let (context, name) = (&*request.context, &request.name);
+                let found = Found { view: read.view(), context, name, id, entry };
+                let new = clear_values(&core.passwords, modify);
+                let (subject, gave_old) = (&request.subject, modify.gave_old);
+                let vetting = Vetting { subject, from, gave_old, is_good: false };
+                let earlier = vetting.of(core, &found, new)?;
+                let deleted = deleted(core, modify);
+                if deleted.is_empty() && earlier.stored.is_empty() {
+                    return Ok(None);
+                }
+                let current = entry.values(USER_PASSWORD).map(<[u8]>::to_vec).collect();
+                Ok(Some(Old { earlier, deleted, current }))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The passwords that a modify wants deleted, as many as an entry can have.
+fn deleted(core: &Core, modify: &super::Modify) -> Vec<(usize, usize, Zeroizing<Vec<u8>>)> {
+    let mut found = Vec::new();
+    for (at, edit) in modify.edits.iter().enumerate() {
+        if edit.operation != ChangeOperation::Delete || base(&edit.name) != USER_PASSWORD {
+            continue;
+        }
+        for (index, value) in edit.values.iter().enumerate() {
+            if let Ok(Given::Password(password)) = core.passwords.classify(value) {
+                found.push((at, index, Zeroizing::new(password.to_vec())));
+            }
+        }
+    }
+    found.truncate(STORED_VALUES_MAX);
+    found
+}
+
+impl Old {
+    /// Puts stored values in the place of the passwords that are to be deleted and are those of
+    /// one, and sees that the new ones are others than the earlier ones. What is the password of none stays
+    /// as it is, and is missed when the change is made.
+    pub async fn settle(self, core: &Core, operation: &mut Operation) -> Result<()> {
+        let Old { earlier, deleted, current } = self;
+        for (at, index, password) in deleted {
+            let stored = match_of(core, &earlier, &password, &current).await?;
+            let Operation::Modify(modify) = &mut *operation else { continue };
+            let edit = modify.edits.get_mut(at);
+            let value = edit.and_then(|edit| edit.values.get_mut(index));
+            if let (Some(value), Some(stored)) = (value, stored) {
+                *value = stored;
+            }
+        }
+        earlier.vet(core).await
+    }
+}
+
+/// The stored value that a password is that of. It is an attempt like that of a bind.
+async fn match_of(
+    core: &Core,
+    earlier: &Earlier,
+    password: &Zeroizing<Vec<u8>>,
+    current: &[Vec<u8>],
+) -> Result<Option<Vec<u8>>> {
+    for stored in current {
+        let (passwords, values) = (&core.passwords, std::slice::from_ref(stored));
+        let entry = Some(earlier.entry);
+        let verdict = match passwords.check(earlier.attempt, entry, password.clone(), values)? {
+            Check::Known(verdict) => verdict,
+            Check::Pending(pending) => pending.await?,
+        };
+        if verdict.is_right() {
+            return Ok(Some(stored.clone()));
+        }
+    }
+    Ok(None)
+}
+
+impl super::Add {
+    /// Vets the passwords of a new entry, and marks them as set by somebody else if they must be changed.
+    fn vet(&mut self, core: &Core, view: View<'_>) -> Result<()> {
+        let Some(passwords) = edit::values(&self.attributes, USER_PASSWORD) else { return Ok(()) };
+        if self.request.context.is_system {
+            return Ok(());
+        }
+        let own = edit::values(&self.attributes, POLICY_SUBENTRY);
+        let own = own.and_then(|values| str::from_utf8(values.first()?).ok());
+        let policy = core.policies.of(core, view, None, own)?;
+        if !self.request.subject.is_administrator() {
+            for value in passwords {
+                if let Ok(Given::Password(password)) = core.passwords.classify(value) {
+                    policy::check_new(&policy, password, &self.attributes)?;
+                }
+            }
+        }
+        if policy.must_change && edit::values(&self.attributes, RESET).is_none() {
+            edit::set(&mut self.attributes, RESET, "TRUE");
+            self.keys = core.indexes.keys(&core.schema, &self.attributes);
+        }
+        Ok(())
+    }
+}
