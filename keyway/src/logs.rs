@@ -203,7 +203,10 @@ impl Stream {
     }
 }
 
-fn open(path: PathBuf) -> Result<Option<(PathBuf, Box<dyn BufRead>)>, Failure> {
+/// A file of a log, and what is in it.
+type Opened = (PathBuf, Box<dyn BufRead>);
+
+fn open(path: PathBuf) -> Result<Option<Opened>, Failure> {
     if path.as_os_str() == "-" {
         return Ok(Some((path, Box::new(BufReader::new(io::stdin())))));
     }
