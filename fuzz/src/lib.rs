@@ -14,6 +14,7 @@ mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 mod client;
 mod control;
+mod definitions;
 mod dn;
 mod filter;
 mod key_store;
@@ -30,6 +31,7 @@ mod syntax;
 
 pub use certificate::certificate;
 pub use control::control;
+pub use definitions::definitions;
 pub use dn::dn;
 pub use filter::filter;
 pub use key_store::key_store;
@@ -50,6 +52,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("certificate", certificate),
     ("control", control),
+    ("definitions", definitions),
     ("dn", dn),
     ("filter", filter),
     ("key_store", key_store),

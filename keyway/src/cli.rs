@@ -103,7 +103,8 @@ pub struct Data {
 /// acknowledged to a client is on the disk by then.
 ///
 /// What it refuses, what is changed and what is wrong is written to DIR/log. SIGHUP makes it read
-/// again what can change while it runs, certificates, access rules, limits, and open its logs anew:
+/// again what can change while it runs, certificates, access rules, limits, the schema, and open its
+/// logs anew:
 /// all of it or, if something is wrong, nothing. Closing its terminal does not stop it.
 ///
 /// It is two processes, which it looks after: keyway ldapd speaks LDAP and has the store, keyway
@@ -117,6 +118,8 @@ Examples:
       serve ./keyway-data on 127.0.0.1:1389 (LDAP, StartTLS) and 127.0.0.1:1636 (LDAPS)
   keyway up --data /srv/directory --import people.ldif
       start with your own tree; its suffix is taken from the file
+  keyway up --import people.ldif --schema local.schema 99user.ldif
+      the same with object classes and attributes of your own
   keyway up --sample 100000
       start with a larger sample
   keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --name ldap.example.com
@@ -214,6 +217,10 @@ pub struct Serve {
     /// First start only: fill the directory from this LDIF file ('-': standard input)
     #[arg(long, value_name = "FILE")]
     pub import: Option<PathBuf>,
+    /// Definitions of attributes and classes that the directory is to know (OpenLDAP's .schema, LDIF of
+    /// cn=config or cn=schema); they are copied to DIR/schema
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub schema: Vec<PathBuf>,
     /// Let debuggers attach and core files be written; keys and passwords are in both
     #[arg(long)]
     pub allow_debugging: bool,
@@ -240,6 +247,7 @@ impl Serve {
         if let Some(file) = self.import.clone().filter(|_| first) {
             add("--import", file.into());
         }
+        self.schema.iter().filter(|_| first).for_each(|file| add("--schema", file.into()));
         let flags = [("--json", self.json), ("--allow-debugging", self.allow_debugging)];
         all.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
         all
@@ -271,6 +279,8 @@ pub enum Directory {
 Examples:
   keyway directory import people.ldif
       read it into ./keyway-data, which is made if there is none
+  keyway directory import people.ldif --schema local.schema --schema 99user.ldif
+      read definitions first: OpenLDAP's files, an LDIF of its cn=config, 389's 99user.ldif
   keyway directory import --continue people.ldif
       report what is refused, and go on
   keyway directory import --resume people.ldif
@@ -285,6 +295,10 @@ pub struct Import {
     pub file: PathBuf,
     #[command(flatten)]
     pub data: Data,
+    /// Definitions of attributes and classes to be known first (OpenLDAP's .schema, LDIF of cn=config
+    /// or cn=schema; repeatable); they are copied to DIR/schema
+    #[arg(long, value_name = "FILE")]
+    pub schema: Vec<PathBuf>,
     /// Report entries that are refused, and go on with the next
     #[arg(long = "continue")]
     pub go_on: bool,

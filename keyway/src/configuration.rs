@@ -11,20 +11,21 @@ use crate::host;
 use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
+use crate::schema::{self, Given};
 use crate::tls::{self, Clients, ServerKey};
+use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
-use keyway_server::IndexSetting;
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator};
 use keyway_server::password::limits::{
     ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
 };
 use keyway_server::password::{Argon2Cost, Scheme};
-use keyway_server::schema::Schema;
+use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
+use keyway_server::{IndexSetting, OpenError};
 use raw::{DEFAULT, Raw};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,6 +54,25 @@ pub struct Configuration {
     pub log: log::Settings,
     /// Address space for the store.
     pub store_bytes_max: usize,
+    /// Attributes that it names and neither the sets nor the files define, and what to say if the
+    /// store does not know them either.
+    pub unknown: Vec<(String, String)>,
+}
+
+/// What is known of a data folder when its configuration is read.
+struct Found {
+    /// The files of its schema.
+    files: Vec<SourceFile>,
+    /// Whether there is a store, which may know definitions of its own.
+    has_store: bool,
+}
+
+/// What keeps a configuration from being one.
+enum Error {
+    /// Its own text, in words.
+    Text(String),
+    /// The schema.
+    Schema(SchemaError),
 }
 
 impl Configuration {
@@ -61,13 +81,21 @@ impl Configuration {
     /// # Errors
     /// If it cannot be read or written, or says what is not understood: file, line, key, why.
     pub fn load(folder: &Folder) -> Result<Configuration, Failure> {
+        Configuration::load_with(folder, &Given::none())
+    }
+
+    /// The same, with files of definitions that are to be put into the folder.
+    ///
+    /// # Errors
+    /// As [`Configuration::load`].
+    pub fn load_with(folder: &Folder, given: &Given) -> Result<Configuration, Failure> {
         if !folder.has(name::CONFIGURATION) {
             folder.write(name::CONFIGURATION, DEFAULT.as_bytes())?;
         }
         let text = folder.read(name::CONFIGURATION)?;
-        parse(&text).map_err(|why| {
-            Failure::new(format!("{}: {why}", folder.file(name::CONFIGURATION).display()))
-        })
+        let files = given.among(schema::files(folder.path())?);
+        let found = Found { files, has_store: folder.has(name::STORE) };
+        parse(&text, found).map_err(|why| why.of(&folder.file(name::CONFIGURATION)))
     }
 
     /// What a data folder that is yet to be made will have: what somebody has put there for it, or
@@ -75,12 +103,26 @@ impl Configuration {
     ///
     /// # Errors
     /// As [`Configuration::load`].
-    pub fn ahead(folder: &Path) -> Result<Configuration, Failure> {
+    pub fn ahead(folder: &Path, given: &Given) -> Result<Configuration, Failure> {
         let file = folder.join(name::CONFIGURATION);
-        if !file.exists() {
-            return parse(DEFAULT).map_err(Failure::new);
-        }
-        Configuration::of_file(&file)
+        let has_store = folder.join(name::STORE).exists();
+        let found = Found { files: given.among(schema::files(folder)?), has_store };
+        let text = if file.exists() { data::read(&file)? } else { DEFAULT.to_owned() };
+        parse(&text, found).map_err(|why| why.of(&file))
+    }
+
+    /// What to say when a directory does not take it.
+    pub fn explain(&self, why: &OpenError, folder: &Folder) -> Failure {
+        let file = folder.file(name::CONFIGURATION);
+        let text = match why {
+            OpenError::UnknownAttribute(name) => {
+                let said = self.unknown.iter().find(|(unknown, _)| unknown == name);
+                said.map_or(why.to_string(), |(_, text)| text.clone())
+            }
+            OpenError::Schema(why) => return Failure::new(why),
+            why => why.to_string(),
+        };
+        Failure::new(format!("{}: {text}", file.display()))
     }
 
     /// What a file says that is not, or not yet, a data folder's.
@@ -88,7 +130,8 @@ impl Configuration {
     /// # Errors
     /// As [`Configuration::load`].
     pub fn of_file(file: &Path) -> Result<Configuration, Failure> {
-        parse(&data::read(file)?).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
+        let found = Found { files: Vec::new(), has_store: true };
+        parse(&data::read(file)?, found).map_err(|why| why.of(file))
     }
 
     /// Whether it names keys that a cryptod holds.
@@ -117,13 +160,41 @@ fn wrong<T>(at: &Spanned<T>, why: impl Into<String>) -> Wrong {
     Wrong { span: at.span(), why: why.into() }
 }
 
-fn parse(text: &str) -> Result<Configuration, String> {
+impl Error {
+    fn of(&self, file: &Path) -> Failure {
+        match self {
+            Error::Text(why) => Failure::new(format!("{}: {why}", file.display())),
+            Error::Schema(why) => Failure::new(why),
+        }
+    }
+}
+
+fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
+    let say = |wrong: Wrong| Error::Text(explain(text, &wrong));
     let raw = Raw::read(text).map_err(|error| {
-        let wrong =
-            Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() };
-        explain(text, &wrong)
+        say(Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() })
     })?;
-    check(raw, text).map_err(|wrong| explain(text, &wrong))
+    let sets = raw.schema.sets.iter().map(set).collect::<Result<_, _>>().map_err(say)?;
+    let sources = Sources { sets, files: found.files };
+    let composed = Composed::new(&sources, &Changes::default()).map_err(Error::Schema)?;
+    let schema = composed.schema().map_err(Error::Schema)?;
+    let mut unknown = Vec::new();
+    for wrong in unknown_names(&raw, &schema) {
+        if !found.has_store {
+            return Err(say(wrong.1));
+        }
+        unknown.push((wrong.0, explain(text, &wrong.1)));
+    }
+    let mut configuration = check(raw, text, sources, &schema).map_err(say)?;
+    configuration.unknown = unknown;
+    Ok(configuration)
+}
+
+fn set(name: &Spanned<String>) -> Result<&'static Set, Wrong> {
+    Set::from_name(name.get_ref()).ok_or_else(|| {
+        let known: Vec<_> = SETS.iter().map(|set| set.name).collect();
+        wrong(name, format!("\"{}\" is none of {}", name.get_ref(), known.join(", ")))
+    })
 }
 
 /// `line 12: memory_kib: why`
@@ -145,13 +216,12 @@ fn line_of(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or(text).matches('\n').count() + 1
 }
 
-fn check(raw: Raw, text: &str) -> Result<Configuration, Wrong> {
+fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Configuration, Wrong> {
     let Raw { listen, listen_tls, naming_contexts, cryptod, tls, password, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
     let address =
         |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
-    check_names(&indexes, &rules, integrity::attributes(&groups, &integrity))?;
     Ok(Configuration {
         listen: address(&listen)?,
         listen_tls: address(&listen_tls)?,
@@ -164,6 +234,7 @@ fn check(raw: Raw, text: &str) -> Result<Configuration, Wrong> {
                 .map(|rule| access::rule(rule, has_rules.then_some(text)))
                 .collect::<Result<_, _>>()?,
             integrity: integrity::setting(&groups, &integrity)?,
+            schema: sources,
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
             search_entries_max: limits.search_entries_max,
             search_time_max_s: limits.search_time_max_s,
@@ -178,11 +249,12 @@ fn check(raw: Raw, text: &str) -> Result<Configuration, Wrong> {
             limits: network_limits(&limits)?,
             allow_plain_password: password.allow_plain,
             trust_loopback: password.trust_loopback,
-            administrators: administrators(&tls.administrators)?,
+            administrators: administrators(&tls.administrators, schema)?,
         },
         remember: remember(&password)?,
         log: log_settings(&log)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
+        unknown: Vec::new(),
     })
 }
 
@@ -226,33 +298,28 @@ fn server_key(key: &Spanned<String>) -> Result<ServerKey, Wrong> {
     }
 }
 
-fn administrators(texts: &[Spanned<String>]) -> Result<Vec<Administrator>, Wrong> {
-    let Ok(schema) = Schema::standard() else { return Ok(Vec::new()) };
+fn administrators(texts: &[Spanned<String>], schema: &Schema) -> Result<Vec<Administrator>, Wrong> {
     let read = |text: &Spanned<String>| {
-        Administrator::parse(text.get_ref(), &schema).map_err(|why| wrong(text, why))
+        Administrator::parse(text.get_ref(), schema).map_err(|why| wrong(text, why))
     };
     texts.iter().map(read).collect()
 }
 
-/// Every attribute that is named must be one.
-fn check_names<'n>(
-    indexes: &'n BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
-    rules: &'n [Spanned<raw::Rule>],
-    others: impl Iterator<Item = &'n Spanned<String>>,
-) -> Result<(), Wrong> {
-    let Ok(schema) = Schema::standard() else { return Ok(()) };
-    let rules = rules.iter().map(Spanned::get_ref);
+/// The attributes that are named and that a schema does not have.
+fn unknown_names(raw: &Raw, schema: &Schema) -> Vec<(String, Wrong)> {
+    let rules = raw.access.iter().map(Spanned::get_ref);
     let named = rules.flat_map(|rule| {
         let lists = [&rule.attributes, &rule.except].into_iter().flatten().flatten();
         lists.chain(&rule.named_by)
     });
-    let named: Vec<&Spanned<String>> = named.collect();
-    for name in indexes.keys().chain(named).chain(others) {
-        if schema.attribute(name.get_ref()).is_none() {
-            return Err(wrong(name, format!("there is no attribute \"{}\"", name.get_ref())));
-        }
-    }
-    Ok(())
+    let others = integrity::attributes(&raw.groups, &raw.integrity);
+    let names = raw.indexes.keys().chain(named).chain(others);
+    let unknown = names.filter(|name| schema.attribute(name.get_ref()).is_none());
+    let said = |name: &Spanned<String>| {
+        let why = format!("there is no attribute \"{}\"", name.get_ref());
+        (name.get_ref().clone(), wrong(name, why))
+    };
+    unknown.map(said).collect()
 }
 
 fn scheme(name: &Spanned<String>) -> Result<Scheme, Wrong> {
@@ -427,6 +494,15 @@ mod tests {
     use super::*;
     use keyway_server::access::{Attributes, Rights};
 
+    /// What stands for itself, without a folder.
+    fn parse(text: &str) -> Result<Configuration, String> {
+        let found = Found { files: Vec::new(), has_store: false };
+        super::parse(text, found).map_err(|why| match why {
+            Error::Text(why) => why,
+            Error::Schema(why) => why.to_string(),
+        })
+    }
+
     #[test]
     fn the_default_file_says_what_the_rooms_start_with() {
         let configuration = parse(DEFAULT).unwrap();
@@ -435,6 +511,7 @@ mod tests {
         rules.iter_mut().for_each(|rule| rule.line = None);
         assert_eq!(rules, directory.rules);
         assert_eq!(configuration.directory.integrity, directory.integrity);
+        assert_eq!(configuration.directory.schema, directory.schema);
         let by_name = |mut indexes: Vec<IndexSetting>| {
             indexes.sort_by(|one, other| one.attribute.cmp(&other.attribute));
             indexes
@@ -491,6 +568,7 @@ mod tests {
             ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"stderr\""),
             ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),
             ("[log]\nfiles_kept = 1001", "line 2: files_kept: it must be 1000 or less"),
+            ("[schema]\nsets = [\"shoes\"]", "line 2: sets: \"shoes\" is none of 389, automount, "),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),
             ("[indexes]\nuid = []", "line 2: uid: name a kind"),
             (

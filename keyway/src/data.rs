@@ -1,7 +1,7 @@
 //! The data folder: whose it is, who may use it now, and how files get into it.
 
 use crate::failure::{Failure, is_disk_full, plain};
-use crate::limits::{LOCK_LOOK_EVERY, LOCK_OF_THE_DEAD_WAIT};
+use crate::limits::{LOCK_LOOK_EVERY, LOCK_OF_THE_DEAD_WAIT, SCHEMA_FILE_BYTES_MAX};
 use crate::timestamp::Timestamp;
 use keyway_store::Store;
 use rustix::fs::{Access, FlockOperation, access, flock};
@@ -45,6 +45,8 @@ pub mod name {
     pub const ADMIN_PASSWORD: &str = "admin-password";
     /// The password of all sample people.
     pub const SAMPLE_PASSWORD: &str = "sample-password";
+    /// The folder of definitions of attributes and classes.
+    pub const SCHEMA: &str = "schema";
     /// The folder of the logs.
     pub const LOG: &str = "log";
     /// The store's folder.
@@ -55,13 +57,14 @@ pub mod name {
 
 /// What may be in a folder that nobody has finished making, what a file system puts there, and
 /// what somebody may have put there for the first start to find.
-const BEFORE_VERSION: [&str; 10] = [
+const BEFORE_VERSION: [&str; 11] = [
     name::LOCK,
     name::VERSION,
     "version.new",
     "lost+found",
     name::CRYPTOD,
     name::CONFIGURATION,
+    name::SCHEMA,
     name::SERVER_CERTIFICATE,
     name::SERVER_KEY,
     name::CA_CERTIFICATE,
@@ -266,13 +269,27 @@ impl Folder {
             file.set_permissions(fs::Permissions::from_mode(mode))?;
             file.sync_all()?;
             fs::rename(&draft, &path)?;
-            File::open(&self.path)?.sync_all()
+            File::open(path.parent().unwrap_or(&self.path))?.sync_all()
         })();
         written.map_err(|why| {
             // What could not be written is not worth a second complaint.
             let _ = fs::remove_file(&draft);
             Failure::system("write", &path, &why)
         })
+    }
+
+    /// Makes a folder in it, if it is not there.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn make_folder(&self, name: &str) -> Result<(), Failure> {
+        let path = self.file(name);
+        let made = match DirBuilder::new().mode(FOLDER_MODE).create(&path) {
+            Err(why) if why.kind() == ErrorKind::AlreadyExists => return Ok(()),
+            made => made,
+        };
+        made.and_then(|()| File::open(&self.path)?.sync_all())
+            .map_err(|why| Failure::system("make", &path, &why))
     }
 
     /// Removes a file, for good; says whether it was there.
@@ -444,6 +461,34 @@ pub fn read(path: &Path) -> Result<String, Failure> {
     let file = File::open(path).map_err(|why| Failure::system("read", path, &why))?;
     read_open(file, path, &mut text)?;
     Ok(text)
+}
+
+/// Reads a file of definitions whole, wherever it is.
+///
+/// # Errors
+/// If it is not there, too long, or cannot be read.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let system = |why| Failure::system("read", path, &why);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(system)?;
+    file.take(SCHEMA_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(system)?;
+    if bytes.len() as u64 > SCHEMA_FILE_BYTES_MAX {
+        return Err(Failure::new(format!("{} is too long", path.display())));
+    }
+    Ok(bytes)
+}
+
+/// A file in a folder that has no name, so that it goes when it is closed.
+///
+/// # Errors
+/// The system's.
+pub fn scratch(folder: &Path) -> std::io::Result<File> {
+    let path = folder.join("scratch");
+    remove_if_there(&path)?;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(SECRET_MODE).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }
 
 fn read_open(file: File, path: &Path, text: &mut String) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::output::{self, grouped};
 use crate::populate::{self, Manner, Populated};
+use crate::schema::{self, Given};
 use crate::source::Source;
 use crate::timestamp::Timestamp;
 use serde_json::json;
@@ -22,8 +23,9 @@ const ADVICE: &str = "correct it and go on with --resume, or leave out what is w
 /// If the file or the folder cannot be used, or a record is refused and it was not to go on.
 pub fn run(arguments: &Import) -> Result<bool, Failure> {
     let source = Source::open(&arguments.file)?;
+    let given = Given::read(&arguments.schema, &arguments.data.folder)?;
     let folder = Folder::open(&arguments.data.folder, Timestamp::now())?;
-    let configuration = Configuration::load(&folder)?;
+    let configuration = Configuration::load_with(&folder, &given)?;
     let engine = keyway_drivers::engine();
     // Passwords in clear are stored under the pepper.
     let cryptod = match configuration.directory.password_pepper {
@@ -32,10 +34,17 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
     };
     let _cryptod = client::connect(&engine, cryptod.as_ref(), |_| {})?;
     let instance = Instance::open(&folder, &configuration, &engine, false)?;
+    // When the store has taken them, so that one that it refuses is not there at the next start.
+    given.put(&folder)?;
+    schema::say_warnings(&instance);
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();
-    let populated =
-        populate::ldif(&instance, source, Manner { go_on: arguments.go_on, done, advice: ADVICE })?;
+    let populated = populate::ldif(
+        &instance,
+        &folder,
+        source,
+        Manner { go_on: arguments.go_on, done, advice: ADVICE },
+    )?;
     instance.close()?;
     let Populated { report, bytes, seconds, forecast_s } = populated;
     if arguments.json {
@@ -43,7 +52,8 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
             "event": "imported",
             "records": report.records,
             "refused": report.errors,
-            "values_left_out": report.left_out,
+            "values_left_out": populate::left_out(&report),
+            "notes": populate::notes(&report),
             "member_of_agreeing": report.member_of.agreeing,
             "member_of_disagreeing": report.member_of.disagreeing,
             "member_of_unchecked": report.member_of.unchecked,
@@ -66,13 +76,7 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
                 records => format!("{} records", grouped(records)),
             }
         ))?;
-        if report.left_out > 0 {
-            output::text(format_args!(
-                "left out {} values that mean something only to the server that wrote them \
-                 (access rules, limits, replication); access is set in keyway.toml",
-                grouped(report.left_out)
-            ))?;
-        }
+        populate::say_notes(&report)?;
     }
     Ok(report.errors == 0)
 }

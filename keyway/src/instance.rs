@@ -46,10 +46,10 @@ impl Instance {
         let store = Store::open(&path, options).map_err(|why| cannot_open(folder, &why))?;
         let opened = Directory::open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
-            OpenError::Settings(why) => {
-                let file = folder.file(name::CONFIGURATION);
-                Failure::new(format!("{}: {why}", file.display()))
+            OpenError::Settings(_) | OpenError::UnknownAttribute(_) => {
+                configuration.explain(&why, folder)
             }
+            OpenError::Schema(why) => Failure::new(why),
             why => bad(&why),
         })?);
         Ok(Instance { directory, store })

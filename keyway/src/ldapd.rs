@@ -15,9 +15,10 @@ use crate::listeners::Sockets;
 use crate::log::Logs;
 use crate::notify;
 use crate::output;
-use crate::populate::{self, Manner};
+use crate::populate::{self, Manner, Populated};
 use crate::reload::Reload;
 use crate::sample::Sample;
+use crate::schema::{self, Given};
 use crate::signals::{self, Asked, Signals};
 use crate::source::Source;
 use crate::supervised::{self, Inherited, Supervised};
@@ -48,9 +49,11 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let handed_over = Sockets::handed_over()?;
     let runtime = runtime()?;
     let hangup = runtime.block_on(async { signals::catch_hangup() })?;
+    let serve = &arguments.serve;
+    let given = Given::read(&serve.schema, &serve.data.folder)?;
     let Start { supervision, source, folder, mut configuration, sockets } = match supervised {
-        Some(supervised) => Start::supervised(&arguments.serve, supervised)?,
-        None => Start::alone(&arguments.serve, handed_over)?,
+        Some(supervised) => Start::supervised(serve, supervised, &given)?,
+        None => Start::alone(serve, handed_over, &given)?,
     };
     let again = supervision.as_ref().is_some_and(|it| it.again);
     let logs = Logs::open(&folder, &configuration.log)?;
@@ -67,13 +70,18 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let listen = sockets.addresses()?;
     let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
     let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
+    // When the store has taken them, so that one that it refuses is not there at the next start.
+    given.put(&folder)?;
+    if !serve.schema.is_empty() {
+        schema::say_warnings(&instance);
+    }
+    say_schema_warnings(&logs, &instance);
     instance.directory.check_pepper(&configuration.directory).map_err(|why| {
         Failure::new(format!("{}: {why}", folder.file(name::CONFIGURATION).display()))
     })?;
     let passwords = instance.directory.passwords().clone();
     admin::ensure(&folder, &instance, &passwords, &runtime)?;
     let password = || admin::stored_password(&folder, name::SAMPLE_PASSWORD, &passwords, &runtime);
-    let serve = &arguments.serve;
     let first_start = !again && populate(serve, source, &folder, &instance, &password)?;
     add_naming_contexts(&folder, &configuration, &instance)?;
     let password = match again {
@@ -134,21 +142,32 @@ struct Supervision {
 }
 
 impl Start {
-    fn alone(arguments: &Serve, handed_over: Option<Sockets>) -> Result<Start, Failure> {
+    fn alone(
+        arguments: &Serve,
+        handed_over: Option<Sockets>,
+        given: &Given,
+    ) -> Result<Start, Failure> {
         // A file that is not there and a port that is taken are found before anything is made.
         let source = arguments.import.as_deref().map(Source::open).transpose()?;
-        let (folder, configuration, sockets) = prepare(arguments, handed_over)?;
+        let (folder, configuration, sockets) = prepare(arguments, handed_over, given)?;
         Ok(Start { supervision: None, source, folder, configuration, sockets })
     }
 
-    fn supervised(arguments: &Serve, by: Supervised) -> Result<Start, Failure> {
+    fn supervised(arguments: &Serve, by: Supervised, given: &Given) -> Result<Start, Failure> {
         let Supervised { up, channel, lock, ldap, ldaps, import, again } = by;
         let source = arguments.import.as_deref().map(|path| Source::new(path, import));
         let folder = Folder::inherited(&arguments.data.folder, lock)?;
-        let configuration = Configuration::load(&folder)?.with_flags(arguments);
+        let configuration = Configuration::load_with(&folder, given)?.with_flags(arguments);
         let sockets = Sockets { plain: ldap, tls: ldaps };
         let supervision = Some(Supervision { up, channel, again });
         Ok(Start { supervision, source: source.transpose()?, folder, configuration, sockets })
+    }
+}
+
+/// Writes into the log what of the schema is taken for something else than it says.
+fn say_schema_warnings(logs: &Logs, instance: &Instance) {
+    for warning in instance.directory.schema_warnings() {
+        logs.say(Severity::Warning, "schema", &[("text", Value::Text(&warning))]);
     }
 }
 
@@ -210,10 +229,12 @@ fn populate(
         (Some(source), Some(unfinished))
             if source.path == unfinished.source && source.path != "-" =>
         {
-            populate::ldif(instance, source, manner(unfinished.records))?;
+            let populated = populate::ldif(instance, folder, source, manner(unfinished.records))?;
+            say_notes(arguments, &populated)?;
         }
         (Some(source), None) if !instance.is_populated()? => {
-            populate::ldif(instance, source, manner(0))?;
+            let populated = populate::ldif(instance, folder, source, manner(0))?;
+            say_notes(arguments, &populated)?;
         }
         (Some(_), Some(unfinished)) => {
             return Err(Failure::new(populate::unfinished_text(&unfinished, folder.path())));
@@ -242,6 +263,11 @@ fn populate(
     Ok(true)
 }
 
+/// Says what was done otherwise than the input says; a program that reads JSON waits for one object.
+fn say_notes(arguments: &Serve, populated: &Populated) -> Result<(), Failure> {
+    if arguments.json { Ok(()) } else { populate::say_notes(&populated.report) }
+}
+
 /// Finds the folder and the configuration, and takes the ports, unless there are sockets already.
 ///
 /// # Errors
@@ -249,20 +275,23 @@ fn populate(
 pub fn prepare(
     arguments: &Serve,
     handed_over: Option<Sockets>,
+    given: &Given,
 ) -> Result<(Folder, Configuration, Sockets), Failure> {
     let open_sockets = |configuration: &Configuration| match handed_over {
         Some(sockets) => Ok(sockets),
         None => Sockets::open(configuration.listen, configuration.listen_tls),
     };
     let path = &arguments.data.folder;
-    let open = |folder: &Folder| Configuration::load(folder).map(|it| it.with_flags(arguments));
+    let open = |folder: &Folder| {
+        Configuration::load_with(folder, given).map(|it| it.with_flags(arguments))
+    };
     if data::look(path)? == State::Ours {
         let folder = Folder::open(path, Timestamp::now())?;
         let configuration = open(&folder)?;
         let sockets = open_sockets(&configuration)?;
         return Ok((folder, configuration, sockets));
     }
-    let sockets = open_sockets(&Configuration::ahead(path)?.with_flags(arguments))?;
+    let sockets = open_sockets(&Configuration::ahead(path, given)?.with_flags(arguments))?;
     let folder = Folder::open(path, Timestamp::now())?;
     let configuration = open(&folder)?;
     Ok((folder, configuration, sockets))

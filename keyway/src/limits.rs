@@ -72,3 +72,12 @@ pub const REVOCATION_LIST_BYTES_MAX: u64 = 64 << 20;
 pub const LOG_LINE_BYTES_MAX: u64 = 1 << 20;
 /// How many groups of lines a summary of the logs holds.
 pub const LOG_GROUPS_MAX: usize = 100_000;
+
+/// Files that the schema's folder may have.
+pub const SCHEMA_FILES_MAX: usize = 1_000;
+
+/// Bytes that one of them may have.
+pub const SCHEMA_FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Warnings about definitions that are said one by one.
+pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;

@@ -41,6 +41,7 @@ mod progress;
 mod quic;
 mod reload;
 mod sample;
+mod schema;
 mod signals;
 mod signing;
 mod source;

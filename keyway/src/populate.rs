@@ -1,5 +1,6 @@
 //! Putting entries into a directory: the sample, or somebody's LDIF.
 
+use crate::data::{self, Folder};
 use crate::failure::{Failure, describe, plain};
 use crate::forecast::Forecast;
 use crate::instance::Instance;
@@ -9,9 +10,12 @@ use crate::sample::Sample;
 use crate::source::Source;
 use keyway_server::password::Passwords;
 use keyway_server::{
-    Disagreement, ImportError, ImportOptions, ImportReport, MemberOfReport, Unfinished,
+    Disagreement, ImportError, ImportOptions, ImportReport, MemberOfReport, Note, Noted,
+    ScratchMaker, Unfinished,
 };
+use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What an unfinished sample is called in the store.
 const SAMPLE: &str = "sample:";
@@ -37,6 +41,31 @@ pub fn sample(instance: &Instance, sample: &Sample, done: u64) -> Result<(), Fai
 /// How many people an unfinished sample was to have; `None` if it was no sample.
 pub fn people_of(unfinished: &Unfinished) -> Option<u32> {
     unfinished.source.strip_prefix(SAMPLE)?.parse().ok()
+}
+
+/// How many values an import left out.
+pub fn left_out(report: &ImportReport) -> u64 {
+    let left_out = report.notes.0.iter().filter(|(note, _)| matches!(note, Note::LeftOut(_)));
+    left_out.map(|(_, noted)| noted.count).sum()
+}
+
+/// What an import did otherwise than its input says, for programs.
+pub fn notes(report: &ImportReport) -> Value {
+    let note = |(note, noted): (&Note, &Noted)| json!({ "note": note.to_string(), "count": noted.count, "first": noted.first });
+    report.notes.0.iter().map(note).collect()
+}
+
+/// The same for people, a line each.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn say_notes(report: &ImportReport) -> Result<(), Failure> {
+    for (note, Noted { count, first }) in &report.notes.0 {
+        let more = if *count > first.len() as u64 { ", ..." } else { "" };
+        let (count, first) = (grouped(*count), first.join("; "));
+        output::text(format_args!("  {count} {note}: {first}{more}"))?;
+    }
+    Ok(())
 }
 
 /// How LDIF is put in.
@@ -67,11 +96,18 @@ pub struct Populated {
 ///
 /// # Errors
 /// The first record that is refused, unless it goes on; the system's errors.
-pub fn ldif(instance: &Instance, mut source: Source, manner: Manner) -> Result<Populated, Failure> {
+pub fn ldif(
+    instance: &Instance,
+    folder: &Folder,
+    mut source: Source,
+    manner: Manner,
+) -> Result<Populated, Failure> {
+    let scratch = folder.path().to_owned();
     let options = ImportOptions {
         source: source.path.clone(),
         keep_going: manner.go_on,
         skip_records: manner.done,
+        scratch: Some(ScratchMaker(Arc::new(move || Ok(Box::new(data::scratch(&scratch)?))))),
     };
     let passwords = instance.directory.passwords();
     let forecast = Forecast::of(&source, manner.done, passwords)?;

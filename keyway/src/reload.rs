@@ -2,7 +2,7 @@
 
 use crate::cli::Serve;
 use crate::configuration::Configuration;
-use crate::data::{Folder, name};
+use crate::data::Folder;
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::log::Logs;
@@ -45,9 +45,8 @@ impl Reload<'_> {
         let new = Configuration::load(self.folder)?.with_flags(self.arguments);
         let made = self.tls.make(self.folder, &new.tls, self.listen, Timestamp::now())?;
         self.logs.reopen(&new.log)?;
-        self.instance.directory.reconfigure(&new.directory).map_err(|why| {
-            Failure::new(format!("{}: {why}", self.folder.file(name::CONFIGURATION).display()))
-        })?;
+        let taken = self.instance.directory.reconfigure(&new.directory);
+        taken.map_err(|why| new.explain(&why, self.folder))?;
         self.verifier.remember(new.remember);
         self.server.reconfigure(new.network.clone());
         self.current_tls.replace(made.config);
@@ -74,6 +73,7 @@ impl Reload<'_> {
             },
             naming_contexts: std::mem::take(&mut self.configuration.naming_contexts),
             cryptod: self.configuration.cryptod.take(),
+            unknown: new.unknown,
             ..self.configuration
         };
         Ok(differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect())

@@ -45,7 +45,14 @@ fn entries(ldif: &str) -> BTreeMap<String, Vec<String>> {
 #[test]
 fn the_sample_trees_of_389_directory_server() {
     let Some(folder) = unpacked("389-ds-base") else { return };
-    for (name, count) in [("Example.ldif", 160), ("European.ldif", 614), ("Ace.ldif", 157)] {
+    let trees = [
+        ("Example.ldif", 160),
+        ("European.ldif", 614),
+        ("Ace.ldif", 157),
+        ("Example-roles.ldif", 161),
+        ("Example-views.ldif", 183),
+    ];
+    for (name, count) in trees {
         let ldif = folder.join("usr/share/dirsrv/data").join(name);
         let (_, found) = there_and_back(&ldif);
         assert_eq!(found, count, "{name}");

@@ -9,7 +9,7 @@ mod write;
 use std::fmt;
 
 use parse::Parser;
-pub(crate) use parse::{check_form, is_name};
+pub(crate) use parse::{Macros, check_form, is_name};
 
 /// The description of an attribute type, RFC 4512 § 4.1.2.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,23 @@ impl AttributeTypeDescription {
     /// # Errors
     /// The place and the reason; also for one that has neither `SUP` nor `SYNTAX`.
     pub fn parse(text: &str) -> Result<Self, DescriptionError> {
-        let mut parser = Parser::new(text);
+        Self::read(Parser::new(text))
+    }
+
+    /// Parses one that was accepted once: its OID may be a name, and so on.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_stored(text: &str) -> Result<Self, DescriptionError> {
+        Self::parse_lenient(text, &|_| None)
+    }
+
+    /// Parses what other servers take in their files.
+    pub(crate) fn parse_lenient(text: &str, macros: Macros<'_>) -> Result<Self, DescriptionError> {
+        Self::read(Parser::lenient(text, macros))
+    }
+
+    fn read(mut parser: Parser<'_>) -> Result<Self, DescriptionError> {
         let oid = parser.begin()?;
         let (mut names, mut description, mut usage) = (None, None, None);
         let (mut sup, mut equality, mut ordering) = (None, None, None);
@@ -195,7 +211,23 @@ impl ObjectClassDescription {
     /// # Errors
     /// The place and the reason.
     pub fn parse(text: &str) -> Result<Self, DescriptionError> {
-        let mut parser = Parser::new(text);
+        Self::read(Parser::new(text))
+    }
+
+    /// Parses one that was accepted once: its OID may be a name, and so on.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_stored(text: &str) -> Result<Self, DescriptionError> {
+        Self::parse_lenient(text, &|_| None)
+    }
+
+    /// Parses what other servers take in their files.
+    pub(crate) fn parse_lenient(text: &str, macros: Macros<'_>) -> Result<Self, DescriptionError> {
+        Self::read(Parser::lenient(text, macros))
+    }
+
+    fn read(mut parser: Parser<'_>) -> Result<Self, DescriptionError> {
         let oid = parser.begin()?;
         let (mut names, mut description, mut obsolete) = (None, None, false);
         let (mut sup, mut kind, mut must, mut may) = (None, None, None, None);

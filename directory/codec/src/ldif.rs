@@ -16,6 +16,7 @@ use std::fmt;
 
 use crate::message::ChangeOperation;
 
+pub(crate) use line::Line;
 pub use reader::Reader;
 pub use writer::Writer;
 

@@ -9,6 +9,7 @@
 pub mod ber;
 pub mod certificate;
 pub mod controls;
+pub mod definitions;
 pub mod description;
 pub mod dn;
 mod error;

@@ -35,6 +35,12 @@ pub const DN_NESTING_MAX: usize = 4;
 /// How many words, quoted strings and signs a schema description may have.
 pub const DESCRIPTION_WORDS_MAX: usize = 1 << 16;
 
+/// How many attribute types and object classes files may define together.
+pub const DEFINITIONS_MAX: usize = 1 << 14;
+
+/// How many names an OID may be given by, one by the next (`objectidentifier`).
+pub const OBJECT_IDENTIFIER_DEPTH_MAX: usize = 16;
+
 /// How many bytes the lines of one LDIF record may have together.
 ///
 /// It bounds what a reader holds, and lets a group of several million members pass.

@@ -2,6 +2,51 @@
 //!
 //! They are texts, for whoever builds a schema out of them: [`crate::description`] reads them.
 
+/// A set of definitions beside the standard ones, for those who have such entries.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Set {
+    /// What it is called.
+    pub name: &'static str,
+    /// The definitions, in the form of OpenLDAP's schema files.
+    pub text: &'static str,
+}
+
+impl Set {
+    /// The set of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<&'static Set> {
+        SETS.iter().find(|set| set.name == name)
+    }
+}
+
+macro_rules! sets {
+    ($($name:literal),*) => {
+        &[$(Set { name: $name, text: include_str!(concat!("standard/sets/", $name, ".schema")) },)*]
+    };
+}
+
+/// The sets there are. None has an OID or a name of another one or of the standard definitions.
+pub const SETS: &[Set] = sets![
+    "389",
+    "automount",
+    "core",
+    "corba",
+    "cosine",
+    "dua",
+    "dyngroup",
+    "eduperson",
+    "host",
+    "java",
+    "kerberos",
+    "mail",
+    "namedobject",
+    "openldap",
+    "openssh",
+    "rfc2307bis",
+    "samba",
+    "sudo"
+];
+
 const ATTRIBUTE_TYPE_TEXT: &str = include_str!("standard/attribute_types.schema");
 const OBJECT_CLASS_TEXT: &str = include_str!("standard/object_classes.schema");
 

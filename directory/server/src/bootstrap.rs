@@ -25,7 +25,7 @@ impl Directory {
     /// # Errors
     /// The store's.
     pub fn bootstrap_administrator(&self, hashed: Vec<u8>) -> Result<()> {
-        let core = self.core.clone();
+        let core = self.core();
         let top = core.own_add(
             SYSTEM_DN,
             &[

@@ -26,7 +26,7 @@ impl Directory {
         controls: &RequestControls<'_>,
         announced: Announced,
     ) -> Result<bool> {
-        let core = &*self.core;
+        let core = &*self.core();
         self.refresh(subject)?;
         let compare = Compare { core, subject, request, controls };
         let name = Name::parse(&core.schema, request.dn)?;

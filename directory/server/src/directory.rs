@@ -10,7 +10,8 @@ use crate::log::Log;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
 use crate::operational;
 use crate::password::Passwords;
-use crate::schema::{Schema, SchemaError};
+use crate::redefine::{Redefinition, Stored, check_entries, install, put};
+use crate::schema::{Changes, Composed, Schema, SchemaError, Sources};
 use crate::search::Cookies;
 use crate::settings::Settings;
 use crate::write::Upgrades;
@@ -19,6 +20,7 @@ use keyway_engine::Engine;
 use keyway_store::{EntryId, Key, Names, Store};
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -36,16 +38,41 @@ const META_CONTEXTS: &str = "naming-contexts";
 /// the last committed state.
 pub struct Directory {
     pub(crate) store: Store,
-    pub(crate) core: Arc<Core>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) current: Current,
+}
+
+/// The state of the schema that operations begin with. An operation keeps the one it has.
+pub(crate) type Current = Arc<RwLock<Arc<Core>>>;
+
+/// A state of the schema, what follows from it, and what operations share.
+pub(crate) struct Core {
+    pub schema: Schema,
+    pub integrity: Integrity,
+    pub indexes: Indexes,
+    /// When the schema last changed.
+    pub schema_time: String,
+    /// How often it has; writes that were prepared under another one are refused.
+    pub generation: u64,
+    /// The definitions that the schema was made of, and where they come from.
+    pub composed: Composed,
+    pub sources: Sources,
+    pub changes: Changes,
+    pub shared: Arc<Shared>,
+}
+
+impl Deref for Core {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 /// What operations share, also those that wait for the committer. It holds no store, so that the
 /// store ends with the directory and not with the last job.
-pub(crate) struct Core {
-    pub schema: Schema,
+pub(crate) struct Shared {
     pub access: Access,
-    pub integrity: Integrity,
-    pub indexes: Indexes,
     pub passwords: Passwords,
     pub upgrade_passwords: AtomicBool,
     pub upgrades: Upgrades,
@@ -55,8 +82,8 @@ pub(crate) struct Core {
     pub search_time_max_s: AtomicU32,
     pub log: Log,
     pub clock: fn() -> SystemTime,
-    /// When the schema was loaded; it is the same for as long as this lives.
-    pub schema_time: String,
+    /// What it was told last.
+    pub settings: RwLock<Settings>,
     administrator: Vec<u8>,
     contexts: RwLock<Arc<[Arc<NamingContext>]>>,
     adding_context: Mutex<()>,
@@ -70,6 +97,8 @@ pub enum OpenError {
     Schema(SchemaError),
     /// The settings are at fault; the text says where.
     Settings(String),
+    /// The settings name an attribute that is not known.
+    UnknownAttribute(String),
     /// The store could not be read or written, or holds what this program does not understand.
     Store(String),
     /// The engine is at fault.
@@ -81,6 +110,7 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Schema(error) => error.fmt(f),
             OpenError::Settings(why) | OpenError::Store(why) => f.write_str(why),
+            OpenError::UnknownAttribute(name) => write!(f, "there is no attribute \"{name}\""),
             OpenError::Engine(error) => error.fmt(f),
         }
     }
@@ -121,6 +151,7 @@ impl Directory {
     /// Who is at fault and why.
     pub fn open(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
         let directory = Directory::make(store, settings, engine)?;
+        directory.settle_schema()?;
         directory.reindex()?;
         Ok(directory)
     }
@@ -136,6 +167,14 @@ impl Directory {
         engine: Engine,
     ) -> Result<Self, OpenError> {
         let directory = Directory::make(store, settings, engine)?;
+        let stored = Stored::read(directory.store.read()?.view())?;
+        if !stored.is(&directory.core().composed) {
+            return Err(OpenError::Settings(
+                "[schema] and the files of the schema say something else than the store knows; it \
+                 is taken at the server's next start or reload"
+                    .into(),
+            ));
+        }
         match directory.is_indexed()? {
             true => Ok(directory),
             false => Err(OpenError::Settings(
@@ -147,17 +186,17 @@ impl Directory {
     }
 
     fn make(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
-        let schema = Schema::standard().map_err(OpenError::Schema)?;
+        let stored = Stored::read(store.read()?.view())?;
+        let composed =
+            Composed::new(&settings.schema, &stored.changes).map_err(OpenError::Schema)?;
+        let schema = composed.schema().map_err(OpenError::Schema)?;
         let access = Access::new(&settings.rules, &schema).map_err(OpenError::Settings)?;
-        let integrity =
-            Integrity::new(&settings.integrity, &schema).map_err(OpenError::Settings)?;
-        let indexed = integrity.indexed(&schema, &settings.indexes);
-        let indexes = Indexes::new(&indexed, &schema).map_err(OpenError::Settings)?;
+        let (integrity, indexes) = indexes(settings, &schema)?;
         let contexts = load_contexts(&store, &schema)?;
         let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
         let passwords = Passwords::new(engine.clone(), settings.password_cost);
         set_policy(&passwords, settings);
-        let core = Core {
+        let shared = Arc::new(Shared {
             passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
@@ -165,34 +204,82 @@ impl Directory {
             search_entries_max: settings.search_entries_max.into(),
             search_time_max_s: settings.search_time_max_s.into(),
             log: settings.log.clone(),
-            schema_time: operational::generalized_time((settings.clock)()),
             clock: settings.clock,
+            settings: RwLock::new(settings.clone()),
             contexts: RwLock::new(contexts.into()),
             adding_context: Mutex::default(),
             names: Mutex::default(),
             administrator,
-            schema,
             access,
+            engine,
+        });
+        let is_new = !stored.is(&composed);
+        let core = Arc::new(Core {
+            schema_time: if is_new { shared.timestamp() } else { stored.time.clone() },
+            generation: stored.generation + u64::from(is_new),
+            sources: settings.schema.clone(),
+            changes: stored.changes.clone(),
+            shared: shared.clone(),
+            composed,
+            schema,
             integrity,
             indexes,
-            engine,
-        };
-        Ok(Directory { store, core: Arc::new(core) })
+        });
+        Ok(Directory { store, shared, current: Arc::new(RwLock::new(core)) })
     }
 
-    /// Takes what can change while it is open from other settings: access rules, limits of
-    /// searches, and how passwords are stored. Indexes stay as they are.
+    /// Checks that the schema is one for what is stored, and notes it if it is another than before.
+    fn settle_schema(&self) -> Result<(), OpenError> {
+        let stored = Stored::read(self.store.read()?.view())?;
+        let core = self.core();
+        if stored.is(&core.composed) {
+            return Ok(());
+        }
+        let before = stored.schema().map_err(OpenError::Schema)?;
+        check_entries(self.store.read()?.view(), &before, &core.schema).map_err(contradicted)?;
+        Ok(self.store.write_now(move |write| put(write, &core))?)
+    }
+
+    /// The state of the schema as it is now.
+    pub(crate) fn core(&self) -> Arc<Core> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What of the schema's files and sets is taken for something else than they say, for people.
+    pub fn schema_warnings(&self) -> Vec<String> {
+        let core = self.core();
+        let of_files = core.composed.warnings.iter().cloned();
+        of_files.chain(core.schema.warnings().iter().map(ToString::to_string)).collect()
+    }
+
+    /// Takes what can change while it is open from other settings: the schema, access rules, limits
+    /// of searches, and how passwords are stored. Indexes stay as they are. Blocks until a changed
+    /// schema is on the disk.
     ///
     /// # Errors
-    /// [`OpenError::Settings`]; then nothing changes.
+    /// [`OpenError::Settings`] and the like; then nothing changes.
     pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
-        let core = &*self.core;
+        let shared = &*self.shared;
         self.check_pepper(settings)?;
-        core.access.replace(&settings.rules, &core.schema).map_err(OpenError::Settings)?;
-        set_policy(&core.passwords, settings);
-        core.upgrade_passwords.store(settings.password_upgrade, Ordering::Relaxed);
-        core.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
-        core.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
+        let core = self.core();
+        // What stays until the next start.
+        let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (indexes, integrity) = (held.indexes, held.integrity);
+        let settings = Settings { indexes, integrity, ..settings.clone() };
+        let (sources, changes) = (settings.schema.clone(), core.changes.clone());
+        let redefinition = Redefinition::new(&core, sources, changes, &settings)
+            .map_err(|failure| OpenError::Settings(failure.diagnostic))?;
+        let next = redefinition.as_ref().map_or(core.clone(), Redefinition::next);
+        Access::new(&settings.rules, &next.schema).map_err(OpenError::Settings)?;
+        if let Some(redefinition) = redefinition {
+            self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
+        }
+        set_policy(&shared.passwords, &settings);
+        shared.upgrade_passwords.store(settings.password_upgrade, Ordering::Relaxed);
+        shared.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
+        shared.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
+        *shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        install(shared, &self.current, next);
         Ok(())
     }
 
@@ -204,7 +291,7 @@ impl Directory {
     /// [`OpenError::Settings`] if it does not.
     pub fn check_pepper(&self, settings: &Settings) -> Result<(), OpenError> {
         let pepper = settings.password_pepper.as_deref();
-        self.core.passwords.check_pepper(pepper).map_err(|why| match pepper {
+        self.shared.passwords.check_pepper(pepper).map_err(|why| match pepper {
             Some(name) => OpenError::Settings(format!("[password] pepper: \"{name}\": {why}")),
             None => OpenError::Engine(why),
         })
@@ -224,19 +311,14 @@ impl Directory {
         self.store.failed()
     }
 
-    /// What attributes and classes there are.
-    pub fn schema(&self) -> &Schema {
-        &self.core.schema
-    }
-
     /// How passwords are made and checked.
     pub fn passwords(&self) -> &Passwords {
-        &self.core.passwords
+        &self.shared.passwords
     }
 
     /// DNs of the naming contexts of users.
     pub fn naming_contexts(&self) -> Vec<String> {
-        let contexts = self.core.contexts();
+        let contexts = self.shared.contexts();
         let own = contexts.iter().filter(|context| !context.is_system);
         own.map(|context| context.text.clone()).collect()
     }
@@ -249,7 +331,7 @@ impl Directory {
         let read = self.store.read()?;
         let view = read.view();
         let mut own = 0;
-        for context in self.core.contexts().iter().filter(|context| context.is_system) {
+        for context in self.shared.contexts().iter().filter(|context| context.is_system) {
             if let Some(top) = view.child(EntryId::ROOT, &context.component)? {
                 own += view.postings(&Key::subtree(top), EntryId::ROOT)?.count() as u64;
             }
@@ -265,7 +347,7 @@ impl Directory {
     /// `entryAlreadyExists` if a naming context is or holds this DN, or lies below it;
     /// `invalidDNSyntax`, `unwillingToPerform`, or the store's.
     pub fn add_naming_context(&self, dn: &str) -> Result<()> {
-        let core = &*self.core;
+        let core = &*self.core();
         let name = Name::parse(&core.schema, dn)?;
         if name.is_root() || name.parts.iter().any(|part| part.component.is_none()) {
             let text = format!("\"{dn}\" cannot be the top of a naming context");
@@ -298,12 +380,12 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn credentials(&self, dn: &str) -> Result<Option<Credentials>> {
-        self.credentials_of(&Name::parse(&self.core.schema, dn)?)
+        self.credentials_of(&Name::parse(&self.core().schema, dn)?)
     }
 
     /// The same for a name that has been understood.
     pub(crate) fn credentials_of(&self, name: &Name) -> Result<Option<Credentials>> {
-        let core = &*self.core;
+        let core = &*self.core();
         let contexts = core.contexts();
         let Place::Inside { context, below } = names::place(&contexts, name) else {
             return Ok(None);
@@ -330,7 +412,7 @@ impl Directory {
     /// # Errors
     /// `insufficientAccessRights` if not, `noSuchObject`, `invalidDNSyntax`, or the store's.
     pub fn may_set_password(&self, subject: &Subject, dn: &str) -> Result<()> {
-        let core = &*self.core;
+        let core = &*self.core();
         let name = Name::parse(&core.schema, dn)?;
         let contexts = core.contexts();
         let denied = || Failure::denied("set this password");
@@ -356,10 +438,10 @@ impl Directory {
 
     /// Looks up again what access rules say of a subject, if they or a group have changed.
     pub(crate) fn refresh(&self, subject: &Subject) -> Result<()> {
-        if self.core.access.is_fresh(subject) {
+        if self.shared.access.is_fresh(subject) {
             return Ok(());
         }
-        self.core.look_up(subject, self.store.read()?.view())
+        self.core().look_up(subject, self.store.read()?.view())
     }
 }
 
@@ -368,7 +450,7 @@ fn set_policy(passwords: &Passwords, settings: &Settings) {
     passwords.set_policy(*password_cost, password_accept, password_pepper.as_deref());
 }
 
-impl Core {
+impl Shared {
     /// The naming contexts as they are now.
     pub fn contexts(&self) -> Arc<[Arc<NamingContext>]> {
         self.contexts.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -412,6 +494,31 @@ impl NamingContext {
     pub fn place(&self) -> access::Place {
         if self.is_system { access::Place::System } else { access::Place::Data }
     }
+}
+
+/// What settings say of references and groups, and the indexes that they ask for.
+pub(crate) fn indexes(
+    settings: &Settings,
+    schema: &Schema,
+) -> Result<(Integrity, Indexes), OpenError> {
+    let integrity = Integrity::new(&settings.integrity, schema).map_err(OpenError::Settings)?;
+    let indexed = integrity.indexed(schema, &settings.indexes);
+    if let Some(one) = indexed.iter().find(|one| schema.attribute(&one.attribute).is_none()) {
+        return Err(OpenError::UnknownAttribute(one.attribute.clone()));
+    }
+    let indexes = Indexes::new(&indexed, schema).map_err(OpenError::Settings)?;
+    Ok((integrity, indexes))
+}
+
+/// The schema's files or sets do not fit what is stored.
+fn contradicted(failure: Failure) -> OpenError {
+    if failure.code != ResultCode::UnwillingToPerform {
+        return failure.into();
+    }
+    OpenError::Schema(SchemaError {
+        definition: "the sets that are switched on and the files of the schema".into(),
+        why: failure.diagnostic,
+    })
 }
 
 /// The contexts that a store holds; the server's own is always the first.

@@ -9,6 +9,7 @@ use crate::names::Name;
 use crate::operational::Computed;
 use crate::schema::{Schema, base, fits, has_options};
 use keyway_codec::dn::Dn;
+use keyway_codec::syntax::MatchingRule;
 use keyway_store::{EntryId, View};
 use memchr::memmem;
 use std::cell::{Cell, RefCell};
@@ -203,6 +204,7 @@ impl<'a> Evaluator<'a> {
             | Test::Substrings { rule, .. }
             | Test::AtLeast { rule, .. }
             | Test::Before { rule, .. }
+            | Test::Bits { rule, .. }
             | Test::AtMost { rule, .. } => *rule,
         };
         self.worked(1 + value.len() / WORK_BYTES);
@@ -213,6 +215,14 @@ impl<'a> Evaluator<'a> {
             Test::AtLeast { normal, .. } => held >= *normal,
             Test::AtMost { normal, .. } => held <= *normal,
             Test::Before { normal, .. } => held < *normal,
+            Test::Bits { rule, bits } => {
+                let number = str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
+                let Some(number) = number else { return Truth::Undefined };
+                match rule {
+                    MatchingRule::IntegerBitAnd => number & bits == *bits,
+                    _ => number & bits != 0,
+                }
+            }
             Test::Substrings { initial, any, last, .. } => {
                 has_parts(&held, initial.as_deref(), any, last.as_deref())
             }

@@ -95,6 +95,13 @@ pub enum Test {
         /// Than this, normalised.
         normal: Vec<u8>,
     },
+    /// That a number has all of these bits, or one of them (Active Directory's rules).
+    Bits {
+        /// By this rule.
+        rule: MatchingRule,
+        /// These.
+        bits: i64,
+    },
     /// That a value is this or less.
     AtMost {
         /// By this rule.
@@ -207,6 +214,8 @@ fn extensible(
     let test = match rule.kind() {
         RuleKind::Equality => equal(schema, rule, value)?,
         RuleKind::Ordering => Test::Before { rule, normal: schema.normalize(rule, value)? },
+        RuleKind::Words => words(schema, rule, value)?,
+        RuleKind::Bits => Test::Bits { rule, bits: str::from_utf8(value).ok()?.parse().ok()? },
         RuleKind::Substrings => {
             let pieces = substring_assertion(value)?;
             substrings(rule, pieces.iter().map(|(part, piece)| (*part, piece.as_slice())))?
@@ -220,6 +229,16 @@ fn extensible(
         None => Item { scope: ItemScope::All(rule), options: Vec::new(), test, dn_attributes },
     };
     Some(Item { dn_attributes, ..item })
+}
+
+/// RFC 4517 §§ 4.2.24 and 4.2.34: a word is one word, a keyword may be several in a row.
+fn words(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
+    let normal = schema.normalize(rule, value)?;
+    let several = normal.windows(2).any(|pair| pair == b"  ");
+    if normal.is_empty() || (several && rule == MatchingRule::Word) {
+        return None;
+    }
+    Some(Test::Substrings { rule, initial: None, any: vec![normal], last: None })
 }
 
 impl Item {

@@ -34,6 +34,7 @@ pub mod network;
 mod operational;
 pub mod password;
 mod plan;
+mod redefine;
 mod rootdse;
 pub mod schema;
 mod search;
@@ -46,8 +47,8 @@ mod tests;
 pub use access::Subject;
 pub use admission::{Attempt, Standing};
 pub use bulk::{
-    ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Progress,
-    RecordError, Salvaged, Unfinished, salvage,
+    ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Note, Noted,
+    Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, Unfinished, salvage,
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;

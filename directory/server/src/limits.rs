@@ -3,6 +3,9 @@
 /// Naming contexts that one server holds.
 pub const NAMING_CONTEXTS_MAX: usize = 1_000;
 
+/// Bytes of all definitions together that are made over LDAP.
+pub const SCHEMA_CHANGES_BYTES_MAX: usize = 4 << 20;
+
 /// Bytes of a DN in its text form that is looked up or added.
 pub const NAME_BYTES_MAX: usize = 16 << 10;
 
@@ -84,6 +87,15 @@ pub const IMPORT_SCHEMES_MAX: usize = 32;
 
 /// Bytes of LDIF in one commit of an import.
 pub const IMPORT_GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// Entries that an import names for each reason it notes.
+pub const IMPORT_NOTED_ENTRIES_MAX: usize = 3;
+
+/// Entries that may come before those above them.
+pub const IMPORT_WAITING_MAX: usize = 1 << 20;
+
+/// Bytes of them that are kept in memory where a file can be had.
+pub const IMPORT_SPOOL_MEMORY_BYTES_MAX: usize = 16 << 20;
 
 /// Errors that an import reports one by one; the rest are counted.
 pub const IMPORT_ERRORS_KEPT_MAX: usize = 1_000;

@@ -17,6 +17,8 @@ use std::sync::Arc;
 const ALL_OPERATIONAL_ATTRIBUTES: &str = "1.3.6.1.4.1.4203.1.5.1";
 /// `(&)` and `(|)` (RFC 4526).
 const TRUE_FALSE_FILTERS: &str = "1.3.6.1.4.1.4203.1.5.3";
+/// All attributes of a class by `@class` (RFC 4529).
+const ATTRIBUTES_BY_CLASS: &str = "1.3.6.1.4.1.4203.1.5.2";
 /// Language tags (RFC 3866).
 const LANGUAGE_TAGS: &str = "1.3.6.1.4.1.4203.1.5.4";
 /// The increment of modify (RFC 4525).
@@ -27,8 +29,13 @@ impl Core {
     pub fn root_dse(&self, contexts: &[Arc<NamingContext>], announced: Announced) -> Attributes {
         let own = contexts.iter().filter(|context| !context.is_system);
         let contexts: Vec<&str> = own.map(|context| context.text.as_str()).collect();
-        let features =
-            [ALL_OPERATIONAL_ATTRIBUTES, TRUE_FALSE_FILTERS, LANGUAGE_TAGS, MODIFY_INCREMENT];
+        let features = [
+            ALL_OPERATIONAL_ATTRIBUTES,
+            ATTRIBUTES_BY_CLASS,
+            TRUE_FALSE_FILTERS,
+            LANGUAGE_TAGS,
+            MODIFY_INCREMENT,
+        ];
         entry(&[
             ("objectClass", &["top"]),
             ("namingContexts", &contexts),

@@ -5,6 +5,7 @@ use crate::index::IndexSetting;
 use crate::integrity::IntegritySetting;
 use crate::log::Log;
 use crate::password::{Argon2Cost, Scheme};
+use crate::schema::Sources;
 use std::time::SystemTime;
 
 /// Settings of a [`crate::Directory`]. `Default` is what `keyway up` starts with.
@@ -12,6 +13,8 @@ use std::time::SystemTime;
 pub struct Settings {
     /// Who may do what; nothing else is allowed.
     pub rules: Vec<Rule>,
+    /// What the schema is made of, beside the standard definitions.
+    pub schema: Sources,
     /// Which attributes are indexed, and how.
     pub indexes: Vec<IndexSetting>,
     /// How entries that speak of each other are kept in agreement.
@@ -48,6 +51,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             rules: Rule::defaults(),
+            schema: Sources::defaults(),
             indexes: IndexSetting::defaults(),
             integrity: IntegritySetting::default(),
             search_entries_max: 0,

@@ -3,6 +3,7 @@
 use crate::configuration::Configuration;
 use crate::data::{self, name};
 use crate::failure::{Failure, describe};
+use crate::schema::Given;
 use keyway_server::access::Subject;
 use keyway_server::{Directory, OpenError};
 use keyway_store::{Options, Store};
@@ -30,7 +31,7 @@ pub fn open(folder: &Path, rules: Option<&Path>) -> Result<Look, Failure> {
         )));
     }
     let own = folder.join(name::CONFIGURATION);
-    let mut configuration = Configuration::ahead(folder)?;
+    let mut configuration = Configuration::ahead(folder, &Given::none())?;
     let file = rules.map_or(own, Path::to_path_buf);
     if let Some(rules) = rules {
         configuration.directory.rules = Configuration::of_file(rules)?.directory.rules;
@@ -43,6 +44,7 @@ pub fn open(folder: &Path, rules: Option<&Path>) -> Result<Look, Failure> {
     let directory = Directory::open_to_read(store, &configuration.directory, engine);
     let directory = directory.map_err(|why| match why {
         OpenError::Settings(why) => Failure::new(format!("{}: {why}", file.display())),
+        OpenError::Schema(why) => Failure::new(why),
         why => bad(&why),
     })?;
     Ok(Look { directory, file, text })

@@ -20,6 +20,7 @@ pub struct Raw {
     pub password: Password,
     pub limits: Limits,
     pub log: Log,
+    pub schema: Schema,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     pub groups: Groups,
     pub integrity: Integrity,
@@ -85,6 +86,13 @@ pub struct Limits {
     pub search_entries_max: u32,
     pub search_time_max_s: u32,
     pub store_bytes_max: Spanned<u64>,
+}
+
+/// `[schema]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schema {
+    pub sets: Vec<Spanned<String>>,
 }
 
 /// `[log]`

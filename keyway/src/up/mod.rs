@@ -19,6 +19,7 @@ use crate::listeners::Sockets;
 use crate::log::{self, Logs, To};
 use crate::notify;
 use crate::output;
+use crate::schema::Given;
 use crate::signals::{self, Asked, STATUS_AT_ONCE, Signals};
 use crate::source;
 use crate::supervised::Inherited;
@@ -47,7 +48,8 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
         let hangup = signals::catch_hangup()?;
         // A file that is not there and a port that is taken are found before anything is made.
         let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
-        let (folder, configuration, sockets) = ldapd::prepare(&arguments.serve, handed_over)?;
+        let given = Given::read(&arguments.serve.schema, &arguments.serve.data.folder)?;
+        let (folder, configuration, sockets) = ldapd::prepare(&arguments.serve, handed_over, &given)?;
         let ends = signal(SignalKind::child());
         let ends = ends.map_err(|why| Failure::new(format!("cannot wait for processes: {why}")))?;
         let mut supervisor = Supervisor {

@@ -3,6 +3,7 @@
 use super::{DescriptionError, SyntaxReference, Usage};
 use crate::dn::is_numeric_oid;
 use crate::limits::DESCRIPTION_WORDS_MAX;
+use crate::syntax::Syntax;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
@@ -15,8 +16,13 @@ enum Token<'a> {
     End,
 }
 
+/// The OID that a name stands for which a file has given it (`objectidentifier`).
+pub(crate) type Macros<'m> = &'m dyn Fn(&str) -> Option<String>;
+
 pub(super) struct Parser<'a> {
     text: &'a str,
+    /// Takes what other servers' files have beyond the RFC, too.
+    macros: Option<Macros<'a>>,
     /// Where the token read last begins: the place of an error.
     at: usize,
     /// Where the next one begins, or blanks before it.
@@ -26,7 +32,17 @@ pub(super) struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Parser { text, at: 0, next: 0, words_left: DESCRIPTION_WORDS_MAX }
+        Parser { text, macros: None, at: 0, next: 0, words_left: DESCRIPTION_WORDS_MAX }
+    }
+
+    /// One that takes what OpenLDAP and 389 Directory Server take in their files: names for OIDs,
+    /// names of syntaxes, quotes too many or too few, lists without `$`.
+    pub(super) fn lenient(text: &'a str, macros: Macros<'a>) -> Self {
+        Parser { macros: Some(macros), ..Parser::new(text) }
+    }
+
+    fn is_lenient(&self) -> bool {
+        self.macros.is_some()
     }
 
     pub(super) fn wrong(&self, why: &'static str) -> DescriptionError {
@@ -48,7 +64,16 @@ impl<'a> Parser<'a> {
             Some(b'$') => (Token::Dollar, 1),
             Some(b'\'') => {
                 let inner = trimmed.get(1..).unwrap_or_default();
-                let length = inner.find('\'').ok_or(self.wrong("the closing ' is missing"))?;
+                let length = match self.is_lenient() {
+                    true => closing_quote(inner),
+                    false => inner.find('\''),
+                };
+                let length = length.ok_or(self.wrong("the closing ' is missing"))?;
+                (Token::Quoted(inner.get(..length).unwrap_or_default()), length + 2)
+            }
+            Some(b'"') if self.is_lenient() => {
+                let inner = trimmed.get(1..).unwrap_or_default();
+                let length = inner.find('"').ok_or(self.wrong("the closing \" is missing"))?;
                 (Token::Quoted(inner.get(..length).unwrap_or_default()), length + 2)
             }
             Some(_) => {
@@ -68,8 +93,28 @@ impl<'a> Parser<'a> {
         }
         match self.token()? {
             Token::Word(oid) if is_numeric_oid(oid) => Ok(oid.to_owned()),
+            Token::Word(word) => self.named_oid(word).ok_or(self.wrong(match self.is_lenient() {
+                true => "a numeric OID is due, or a name that objectidentifier has given one",
+                false => "a numeric OID is due",
+            })),
             _ => Err(self.wrong("a numeric OID is due")),
         }
+    }
+
+    /// What a file has instead of a numeric OID: a macro, with arcs after a colon if wanted, or 389
+    /// Directory Server's `NAME-oid`, which stays as it is.
+    fn named_oid(&self, word: &str) -> Option<String> {
+        let macros = self.macros?;
+        let (name, arcs) = word.split_once(':').map_or((word, ""), |(name, arcs)| (name, arcs));
+        let expanded = match macros(name) {
+            Some(oid) if arcs.is_empty() => oid,
+            Some(oid) => format!("{oid}.{arcs}"),
+            None if is_name(word) && word.to_ascii_lowercase().ends_with("-oid") => {
+                return Some(word.to_owned());
+            }
+            None => return None,
+        };
+        is_numeric_oid(&expanded).then_some(expanded)
     }
 
     /// The word that the next part begins with, until the closing parenthesis.
@@ -93,9 +138,13 @@ impl<'a> Parser<'a> {
 
     fn string_of(&self, token: Token<'a>) -> Result<String, DescriptionError> {
         match token {
-            Token::Quoted(text) => {
-                unescaped(text).ok_or(self.wrong("in quotes ' is written \\27, and \\ is \\5C"))
-            }
+            Token::Quoted(text) => match unescaped(text) {
+                None if self.is_lenient() => Ok(text.replace(['\n', '\r'], " ")),
+                unescaped => {
+                    unescaped.ok_or(self.wrong("in quotes ' is written \\27, and \\ is \\5C"))
+                }
+            },
+            Token::Word(word) if self.is_lenient() => Ok(word.to_owned()),
             _ => Err(self.wrong("a string in single quotes is due")),
         }
     }
@@ -113,8 +162,15 @@ impl<'a> Parser<'a> {
         let mut items = Vec::new();
         let mut token = self.token()?;
         while token != Token::Close {
+            if self.is_lenient() && token == Token::Dollar {
+                token = self.token()?;
+                continue;
+            }
             items.push(item(self, token)?);
             token = self.token()?;
+            if self.is_lenient() {
+                continue;
+            }
             if let Some(separator) = separator
                 && token != Token::Close
             {
@@ -134,6 +190,7 @@ impl<'a> Parser<'a> {
     pub(super) fn names(&mut self) -> Result<Vec<String>, DescriptionError> {
         self.list(None, |parser, token| match token {
             Token::Quoted(name) if is_name(name) => Ok(name.to_owned()),
+            Token::Word(name) if parser.is_lenient() && is_name(name) => Ok(name.to_owned()),
             _ => Err(parser.wrong("a name in single quotes is due: a letter, letters, digits, -")),
         })
     }
@@ -152,6 +209,8 @@ impl<'a> Parser<'a> {
     fn oid_of(&self, token: Token<'a>) -> Result<String, DescriptionError> {
         match token {
             Token::Word(word) if is_name(word) || is_numeric_oid(word) => Ok(word.to_owned()),
+            Token::Quoted(word) if self.is_lenient() && is_name(word) => Ok(word.to_owned()),
+            Token::Word(word) => self.named_oid(word).ok_or(self.wrong("a name or an OID is due")),
             _ => Err(self.wrong("a name or an OID is due")),
         }
     }
@@ -169,10 +228,17 @@ impl<'a> Parser<'a> {
                 (oid, Some(length.ok_or(self.wrong(wrong))?))
             }
         };
-        if !is_numeric_oid(oid) {
-            return Err(self.wrong(wrong));
-        }
-        Ok(SyntaxReference { oid: oid.to_owned(), length_suggested: length })
+        let oid = match is_numeric_oid(oid) {
+            true => oid.to_owned(),
+            false => self.syntax_of(oid).ok_or(self.wrong(wrong))?,
+        };
+        Ok(SyntaxReference { oid, length_suggested: length })
+    }
+
+    /// The OID of a syntax that is given by a name.
+    fn syntax_of(&self, name: &str) -> Option<String> {
+        self.macros?;
+        self.named_oid(name).or_else(|| Syntax::from_description(name).map(|one| one.oid().into()))
     }
 
     pub(super) fn usage(&mut self) -> Result<Usage, DescriptionError> {
@@ -227,8 +293,23 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Resolves `\27` and `\5C`, the only escapes in quotes.
+/// Where a quoted string ends that may have apostrophes in it: at a quote that something follows
+/// which can follow a string.
+fn closing_quote(inner: &str) -> Option<usize> {
+    let ends = |(at, _): &(usize, &str)| {
+        let after = inner.get(at + 1..).and_then(|rest| rest.bytes().next());
+        after.is_none_or(|byte| byte.is_ascii_whitespace() || b")$'".contains(&byte))
+    };
+    inner.match_indices('\'').find(ends).map(|(at, _)| at).or_else(|| inner.find('\''))
+}
+
+/// Resolves `\27` and `\5C`, the only escapes in quotes. A line break, with the blanks around it, is
+/// one blank.
 fn unescaped(text: &str) -> Option<String> {
+    if text.contains(['\n', '\r']) {
+        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        return unescaped(&lines.join(" "));
+    }
     let mut parts = text.split('\\');
     let mut out = parts.next()?.to_owned();
     for part in parts {

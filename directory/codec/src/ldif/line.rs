@@ -11,8 +11,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// A line `key: value`, `key:: base64` or `key:< URL`.
-pub(super) struct Line<'a> {
-    pub(super) key: &'a str,
+pub(crate) struct Line<'a> {
+    pub(crate) key: &'a str,
     form: Form<'a>,
 }
 
@@ -23,7 +23,7 @@ enum Form<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn parse(line: &'a [u8]) -> Result<Line<'a>, &'static str> {
+    pub(crate) fn parse(line: &'a [u8]) -> Result<Line<'a>, &'static str> {
         let colon = line.iter().position(|byte| *byte == b':');
         let colon = colon.ok_or("the line has no ':'")?;
         let (key, rest) = line.split_at_checked(colon).unwrap_or_default();
@@ -51,7 +51,7 @@ impl<'a> Line<'a> {
     }
 
     /// A value that must be UTF-8, as names are.
-    pub(super) fn text(&self) -> Result<String, &'static str> {
+    pub(crate) fn text(&self) -> Result<String, &'static str> {
         String::from_utf8(self.value()?).map_err(|_| "the value is not UTF-8")
     }
 

@@ -12,6 +12,7 @@ pub(super) enum Form {
     CaseExact,
     CaseExactIa5,
     CaseIgnore,
+    CaseIgnoreFirstComponent,
     CaseIgnoreIa5,
     CaseIgnoreList,
     DistinguishedName,
@@ -25,6 +26,7 @@ pub(super) enum Form {
     TelephoneNumber,
     UniqueMember,
     Uuid,
+    Words,
 }
 
 pub(super) fn normalize(form: Form, value: &[u8], names: &dyn Descriptors) -> Option<Vec<u8>> {
@@ -34,6 +36,9 @@ pub(super) fn normalize(form: Form, value: &[u8], names: &dyn Descriptors) -> Op
         Form::CaseExact => prep::string(value, Case::Exact, Part::Whole),
         Form::CaseExactIa5 => ia5(value, Case::Exact, Part::Whole),
         Form::CaseIgnore => prep::string(value, Case::Ignore, Part::Whole),
+        Form::CaseIgnoreFirstComponent => {
+            prep::string(names::first_component(value)?, Case::Ignore, Part::Whole)
+        }
         Form::CaseIgnoreIa5 => ia5(value, Case::Ignore, Part::Whole),
         Form::CaseIgnoreList => list(value),
         Form::DistinguishedName => names::distinguished_name(value, names, 0),
@@ -49,6 +54,7 @@ pub(super) fn normalize(form: Form, value: &[u8], names: &dyn Descriptors) -> Op
         Form::TelephoneNumber => prep::telephone_number(value),
         Form::UniqueMember => names::name_and_uid(value, names, 0),
         Form::Uuid => uuid(value),
+        Form::Words => words(value),
     }
 }
 
@@ -63,6 +69,21 @@ pub(super) fn normalize_substring(form: Form, piece: &[u8], part: Part) -> Optio
         Form::TelephoneNumber => prep::telephone_number(piece),
         _ => None,
     }
+}
+
+/// The words with blanks around each, so that a word is found in others as a piece of bytes. What is
+/// neither a letter nor a digit separates words.
+fn words(value: &[u8]) -> Option<Vec<u8>> {
+    let prepared = prep::string(value, Case::Ignore, Part::Whole)?;
+    let text = String::from_utf8(prepared).ok()?;
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut out = Vec::with_capacity(text.len());
+    for word in words {
+        out.push(b' ');
+        out.extend_from_slice(word.as_bytes());
+        out.push(b' ');
+    }
+    Some(out)
 }
 
 fn ia5(value: &[u8], case: Case, part: Part) -> Option<Vec<u8>> {

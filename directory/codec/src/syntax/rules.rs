@@ -1,4 +1,4 @@
-//! Matching rules, RFC 4517 § 4.2 and RFC 4530.
+//! Matching rules, RFC 4517 § 4.2, RFC 4530, and those for bits that Active Directory has.
 
 use super::forms::{self, Form};
 use super::names::Descriptors;
@@ -14,6 +14,10 @@ pub enum RuleKind {
     Ordering,
     /// Whether a value has some pieces.
     Substrings,
+    /// Whether a value has a word, or several in a row.
+    Words,
+    /// Whether a number has some bits.
+    Bits,
 }
 
 macro_rules! rules {
@@ -80,6 +84,11 @@ rules! {
     GeneralizedTimeOrdering: "2.5.13.28" "generalizedTimeOrderingMatch" Ordering GeneralizedTime GeneralizedTime;
     IntegerFirstComponent: "2.5.13.29" "integerFirstComponentMatch" Equality IntegerFirstComponent Integer;
     ObjectIdentifierFirstComponent: "2.5.13.30" "objectIdentifierFirstComponentMatch" Equality ObjectIdentifierFirstComponent Oid;
+    DirectoryStringFirstComponent: "2.5.13.31" "directoryStringFirstComponentMatch" Equality CaseIgnoreFirstComponent DirectoryString;
+    Word: "2.5.13.32" "wordMatch" Words Words DirectoryString;
+    Keyword: "2.5.13.33" "keywordMatch" Words Words DirectoryString;
+    IntegerBitAnd: "1.2.840.113556.1.4.803" "integerBitAndMatch" Bits Integer Integer;
+    IntegerBitOr: "1.2.840.113556.1.4.804" "integerBitOrMatch" Bits Integer Integer;
     CaseExactIa5: "1.3.6.1.4.1.1466.109.114.1" "caseExactIA5Match" Equality CaseExactIa5 Ia5String;
     CaseIgnoreIa5: "1.3.6.1.4.1.1466.109.114.2" "caseIgnoreIA5Match" Equality CaseIgnoreIa5 Ia5String;
     CaseIgnoreIa5Substrings: "1.3.6.1.4.1.1466.109.114.3" "caseIgnoreIA5SubstringsMatch" Substrings CaseIgnoreIa5 SubstringAssertion;
@@ -99,6 +108,61 @@ impl MatchingRule {
     #[must_use]
     pub fn from_oid(oid: &str) -> Option<MatchingRule> {
         Self::ALL.iter().find(|rule| rule.oid() == oid).copied()
+    }
+
+    /// The equality rule that values of a syntax usually have; `None` if they are not text, names,
+    /// numbers or the like.
+    #[must_use]
+    pub const fn usual_equality(syntax: Syntax) -> Option<MatchingRule> {
+        Some(match syntax {
+            Syntax::DirectoryString | Syntax::PrintableString | Syntax::CountryString => {
+                MatchingRule::CaseIgnore
+            }
+            Syntax::Ia5String => MatchingRule::CaseIgnoreIa5,
+            Syntax::Boolean => MatchingRule::Boolean,
+            Syntax::Dn => MatchingRule::DistinguishedName,
+            Syntax::GeneralizedTime => MatchingRule::GeneralizedTime,
+            Syntax::Integer => MatchingRule::Integer,
+            Syntax::NameAndOptionalUid => MatchingRule::UniqueMember,
+            Syntax::NumericString => MatchingRule::NumericString,
+            Syntax::Oid => MatchingRule::ObjectIdentifier,
+            Syntax::PostalAddress => MatchingRule::CaseIgnoreList,
+            Syntax::TelephoneNumber => MatchingRule::TelephoneNumber,
+            Syntax::BitString => MatchingRule::BitString,
+            Syntax::Uuid => MatchingRule::Uuid,
+            _ => return None,
+        })
+    }
+
+    /// The ordering rule that goes with an equality rule.
+    #[must_use]
+    pub const fn usual_ordering(equality: MatchingRule) -> Option<MatchingRule> {
+        Some(match equality {
+            MatchingRule::CaseIgnore => MatchingRule::CaseIgnoreOrdering,
+            MatchingRule::CaseExact => MatchingRule::CaseExactOrdering,
+            MatchingRule::GeneralizedTime => MatchingRule::GeneralizedTimeOrdering,
+            MatchingRule::Integer => MatchingRule::IntegerOrdering,
+            MatchingRule::NumericString => MatchingRule::NumericStringOrdering,
+            MatchingRule::OctetString => MatchingRule::OctetStringOrdering,
+            MatchingRule::Uuid => MatchingRule::UuidOrdering,
+            _ => return None,
+        })
+    }
+
+    /// The substring rule that goes with an equality rule.
+    #[must_use]
+    pub const fn usual_substrings(equality: MatchingRule) -> Option<MatchingRule> {
+        Some(match equality {
+            MatchingRule::CaseIgnore => MatchingRule::CaseIgnoreSubstrings,
+            MatchingRule::CaseExact => MatchingRule::CaseExactSubstrings,
+            MatchingRule::CaseIgnoreIa5 => MatchingRule::CaseIgnoreIa5Substrings,
+            MatchingRule::CaseExactIa5 => MatchingRule::CaseExactIa5Substrings,
+            MatchingRule::CaseIgnoreList => MatchingRule::CaseIgnoreListSubstrings,
+            MatchingRule::NumericString => MatchingRule::NumericStringSubstrings,
+            MatchingRule::OctetString => MatchingRule::OctetStringSubstrings,
+            MatchingRule::TelephoneNumber => MatchingRule::TelephoneNumberSubstrings,
+            _ => return None,
+        })
     }
 
     /// Its name, such as `caseIgnoreMatch`.

@@ -87,10 +87,33 @@ impl Syntax {
         Self::ALL.iter().find(|syntax| syntax.oid() == oid).copied()
     }
 
+    /// The syntax of a name: its description in any case and spacing (`DirectoryString`), or what
+    /// Netscape's servers and their heirs call it in old files.
+    #[must_use]
+    pub fn from_description(name: &str) -> Option<Syntax> {
+        let key = |text: &str| text.replace([' ', '-', '_'], "").to_ascii_lowercase();
+        let name = key(name);
+        Some(match name.as_str() {
+            "cis" | "ces" | "caseignorestring" | "caseexactstring" => Syntax::DirectoryString,
+            "bin" => Syntax::Binary,
+            "tel" => Syntax::TelephoneNumber,
+            "int" => Syntax::Integer,
+            "distinguishedname" => Syntax::Dn,
+            "nameandoptionaluid" => Syntax::NameAndOptionalUid,
+            _ => *Self::ALL.iter().find(|syntax| key(syntax.facts().name) == name)?,
+        })
+    }
+
     /// Its numeric OID.
     #[must_use]
     pub fn oid(self) -> &'static str {
         self.facts().oid
+    }
+
+    /// What it is called, in words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.facts().name
     }
 
     /// Checks that a value is of the syntax.

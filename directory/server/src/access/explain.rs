@@ -45,7 +45,7 @@ impl Directory {
     /// # Errors
     /// `noSuchObject`, `invalidDNSyntax`, `undefinedAttributeType`, or the store's.
     pub fn explain(&self, subject: &Subject, question: &Question<'_>) -> Result<Vec<Considered>> {
-        let core = &*self.core;
+        let core = &*self.core();
         let read = self.store.read()?;
         let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
         let table = core.access.table();
@@ -65,7 +65,7 @@ impl Directory {
     /// # Errors
     /// As [`Directory::explain`].
     pub fn who_can(&self, question: &Question<'_>, anywhere: bool) -> Result<Vec<Considered>> {
-        let core = &*self.core;
+        let core = &*self.core();
         let read = self.store.read()?;
         let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
         let table = core.access.table();
@@ -103,7 +103,7 @@ impl Directory {
         dn: &str,
         f: impl FnOnce(Place, &Candidate<'_, '_>) -> Result<T>,
     ) -> Result<T> {
-        let core = &*self.core;
+        let core = &*self.core();
         let name = Name::parse(&core.schema, dn)?;
         let contexts = core.contexts();
         let nothing = Vec::new();

@@ -180,6 +180,21 @@ impl fmt::Display for Attributes {
     }
 }
 
+/// What nobody but the administrator reads unless a rule says so: passwords, and what is as good as
+/// one.
+const SECRETS: [&str; 10] = [
+    "userPassword",
+    "sambaLMPassword",
+    "sambaNTPassword",
+    "sambaPasswordHistory",
+    "sambaClearTextPassword",
+    "sambaPreviousClearTextPassword",
+    "krbPrincipalKey",
+    "krbPwdHistory",
+    "krbMKey",
+    "nisSecretKey",
+];
+
 impl Rule {
     /// A rule without conditions.
     pub fn new(who: Who, what: What, attributes: Attributes, rights: Rights) -> Rule {
@@ -188,16 +203,17 @@ impl Rule {
     }
 
     /// The table that a server starts with: the administrator does everything; a user reads,
-    /// searches and compares all but passwords and changes his own; everybody reads the root DSE
+    /// searches and compares all but secrets and changes his own password; everybody reads the root DSE
     /// and the subschema.
     pub fn defaults() -> Vec<Rule> {
         let look = Rights::READ | Rights::SEARCH | Rights::COMPARE;
         let password = || vec!["userPassword".to_owned()];
+        let secrets = SECRETS.iter().map(|name| (*name).to_owned()).collect();
         vec![
             Rule::new(Who::Administrator, What::Everything, Attributes::All, Rights::ALL),
             Rule::new(Who::Everyone, What::Only(Place::RootDse), Attributes::All, look),
             Rule::new(Who::Everyone, What::Only(Place::Subschema), Attributes::All, look),
-            Rule::new(Who::Users, What::Only(Place::Data), Attributes::Except(password()), look),
+            Rule::new(Who::Users, What::Only(Place::Data), Attributes::Except(secrets), look),
             Rule::new(
                 Who::Owner,
                 What::Only(Place::Data),

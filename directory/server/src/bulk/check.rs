@@ -13,7 +13,7 @@ impl Directory {
     /// # Errors
     /// `other` with the first contradiction, or the store's.
     pub fn check(&self, progress: &mut dyn FnMut(&'static str, u64)) -> Result<Checked> {
-        let core = &*self.core;
+        let core = &*self.core();
         let read = self.store.read()?;
         let view = read.view();
         let checked = view.check_and_tell(progress)?;

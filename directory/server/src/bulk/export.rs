@@ -61,7 +61,7 @@ impl Directory {
         out: &mut dyn io::Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64, ExportError> {
-        let core = &*self.core;
+        let core = &*self.core();
         let read = self.store.read()?;
         let view = read.view();
         let tops = core.export_tops(view, base)?;

@@ -1,16 +1,21 @@
 //! Import: LDIF records, entries and changes, in large commits.
 
-use super::prepare::{Group, Prepared};
+use super::notes::{Note, Notes};
+use super::prepare::{Group, Prepared, Taken, may_be_top};
+use super::spool::{ScratchMaker, Spool};
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
 use crate::integrity::{Claims, Disagreement};
 use crate::limits::{
     IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
-    IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX,
+    IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
 };
-use keyway_codec::ldif::{LdifError, Reader, Record};
+use crate::write::Operation;
+use keyway_codec::dn::Dn;
+use keyway_codec::ldif::{LdifError, Lines, Reader, Record};
+use keyway_codec::message::ResultCode;
 use keyway_store::Write;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -18,8 +23,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// Row of the store's meta table: an import that has begun and not ended.
+/// Rows of the store's meta table: an import that has begun and not ended; which of its records wait
+/// for the entries above them.
 const META_IMPORT: &str = "import";
+const META_WAITING: &str = "import-waiting";
 
 /// Bytes of the input that are read at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -36,6 +43,8 @@ pub struct ImportOptions {
     pub keep_going: bool,
     /// Leave out so many records at the beginning, because they have been imported.
     pub skip_records: u64,
+    /// Makes files for what has to wait; without it that is kept in memory.
+    pub scratch: Option<ScratchMaker>,
 }
 
 /// How far an import has got.
@@ -91,8 +100,8 @@ pub struct ImportReport {
     /// here: how many, by their scheme and why. Of more than [`IMPORT_SCHEMES_MAX`] schemes the
     /// rest is under "others".
     pub passwords_unverified: BTreeMap<String, u64>,
-    /// Values that were left out, because they mean something only to the server that wrote them.
-    pub left_out: u64,
+    /// What was done otherwise than the input says, without a loss.
+    pub notes: Notes,
     /// How what entries said of their groups compares with the groups.
     pub member_of: MemberOfReport,
     /// The first wrong records, up to [`IMPORT_ERRORS_KEPT_MAX`].
@@ -158,11 +167,12 @@ pub struct Unfinished {
 }
 
 impl Directory {
-    /// Imports LDIF: entries, parents first, and changes. Blocks until all is on the disk.
+    /// Imports LDIF: entries and changes. Blocks until all is on the disk.
     ///
     /// It is done as the administrator. Operational attributes that entries come with are kept,
     /// passwords are hashed. An entry that is in no naming context makes one, if it is of a class
-    /// that trees begin with or the first entry of all. Many records go into one commit.
+    /// that trees begin with, or if nothing else is left. One that comes before the entry above it
+    /// waits for that. Many records go into one commit.
     ///
     /// # Errors
     /// The first wrong record, unless it is to go on; the input's errors and the store's.
@@ -181,6 +191,12 @@ impl Directory {
             seen: 0,
             bytes: 0,
             running: None,
+            waiting: Vec::new(),
+            retried: VecDeque::new(),
+            spool: Spool::default(),
+            resumed: self.waiting_records(options)?,
+            is_retry: false,
+            outside: None,
             claims: Claims::default(),
             report: ImportReport::default(),
         };
@@ -188,9 +204,29 @@ impl Directory {
         // Some are noticed when they are read, some when they are done.
         import.report.first_errors.sort_by_key(|error| error.line);
         import.compare_groups()?;
-        let forget = |write: &mut Write<'_>| Ok::<_, Failure>(write.meta_delete(META_IMPORT)?);
+        let forget = |write: &mut Write<'_>| {
+            write.meta_delete(META_WAITING)?;
+            Ok::<_, Failure>(write.meta_delete(META_IMPORT)?)
+        };
         self.store.write_now(forget)?;
         Ok(import.report)
+    }
+
+    /// The records of an import that is gone on with that were waiting; sorted. Forgets those of
+    /// another.
+    fn waiting_records(&self, options: &ImportOptions) -> Result<Vec<u64>, Failure> {
+        if options.skip_records == 0 {
+            let forget = |write: &mut Write<'_>| Ok::<_, Failure>(write.meta_delete(META_WAITING)?);
+            self.store.write_now(forget)?;
+            return Ok(Vec::new());
+        }
+        let read = self.store.read()?;
+        let row = read.view().meta_get(META_WAITING)?.unwrap_or_default();
+        let text = str::from_utf8(row).unwrap_or_default();
+        let mut waiting: Vec<u64> =
+            text.split_ascii_whitespace().filter_map(|index| index.parse().ok()).collect();
+        waiting.sort_unstable();
+        Ok(waiting)
     }
 
     /// The import that was killed or stopped at a wrong record, if the last one was.
@@ -210,6 +246,27 @@ impl Directory {
 /// A record of a group that was wrong, by its place in the group.
 type Wrong = (usize, Failure);
 
+/// What came of a group.
+#[derive(Default)]
+struct Outcome {
+    /// How many records were done.
+    done: u64,
+    wrong: Vec<Wrong>,
+    /// Records whose entry above is not there yet, by their places.
+    waiting: Vec<usize>,
+    /// Records whose entry is there already as it is, by their places.
+    repeated: Vec<usize>,
+}
+
+/// An entry that waits for the one above it.
+struct Waiting {
+    index: u64,
+    line: u64,
+    dn: String,
+    /// No naming context holds it, so that it has not been looked at yet.
+    is_outside: bool,
+}
+
 struct Import<'a> {
     directory: &'a Directory,
     options: &'a ImportOptions,
@@ -220,6 +277,17 @@ struct Import<'a> {
     seen: u64,
     bytes: u64,
     running: Option<Running>,
+    /// Entries that wait, and what they are, in one order.
+    waiting: Vec<Waiting>,
+    spool: Spool,
+    /// Those that are tried again just now, the next one first.
+    retried: VecDeque<Waiting>,
+    /// Records that an earlier try left waiting.
+    resumed: Vec<u64>,
+    /// Whether what is read has waited.
+    is_retry: bool,
+    /// Of the entries that no naming context holds, the one with the shortest name.
+    outside: Option<(usize, String)>,
     /// What entries say of their groups.
     claims: Claims,
     report: ImportReport,
@@ -228,11 +296,67 @@ struct Import<'a> {
 /// A group that is being committed.
 struct Running {
     records: Arc<Vec<Prepared>>,
-    answer: Receiver<Result<Vec<Wrong>, Failure>>,
+    answer: Receiver<Result<Outcome, Failure>>,
 }
 
 impl Import<'_> {
     fn all(&mut self, input: &mut dyn Read) -> Result<(), ImportError> {
+        self.pass(input)?;
+        while !self.waiting.is_empty() {
+            let before = self.waiting.len();
+            let outside = self.outside.take();
+            self.again()?;
+            if self.waiting.len() < before {
+                continue;
+            }
+            match outside.map(|(_, dn)| self.directory.add_naming_context(&dn)) {
+                Some(Ok(())) => {}
+                Some(Err(_)) | None => break,
+            }
+        }
+        for Waiting { line, dn, is_outside, .. } in std::mem::take(&mut self.waiting) {
+            let why = match is_outside {
+                true => "no naming context holds this DN",
+                false => "there is no entry above it, here or in what is imported",
+            };
+            self.wrong(RecordError { line, dn: Some(dn), why: why.to_owned() })?;
+        }
+        Ok(())
+    }
+
+    /// Tries those once more that wait.
+    fn again(&mut self) -> Result<(), ImportError> {
+        let mut kept = std::mem::take(&mut self.spool).read().map_err(ImportError::Input)?;
+        self.retried = std::mem::take(&mut self.waiting).into();
+        let mut reader = Reader::new();
+        let mut piece = vec![0; PIECE_BYTES];
+        self.is_retry = true;
+        loop {
+            let read = kept.read(&mut piece).map_err(ImportError::Input)?;
+            let mut rest = piece.get(..read).unwrap_or_default();
+            let mut records = Vec::new();
+            while let Some(record) = reader.read(&mut rest) {
+                records.push(record);
+            }
+            if read == 0 {
+                records.extend(reader.finish());
+            }
+            for record in records {
+                let Some(waiting) = self.retried.pop_front() else { break };
+                self.group.is_told = !waiting.is_outside;
+                let record = record.map(|record| Record { line: waiting.line, ..record });
+                self.take(waiting.index, record)?;
+            }
+            if read == 0 {
+                break;
+            }
+        }
+        self.flush()?;
+        self.settle()
+    }
+
+    /// Reads the input once.
+    fn pass(&mut self, input: &mut dyn Read) -> Result<(), ImportError> {
         let mut reader = Reader::new();
         let mut piece = vec![0; PIECE_BYTES];
         loop {
@@ -259,7 +383,7 @@ impl Import<'_> {
     /// Says where `memberOf` and the groups, which are all in now, disagree.
     fn compare_groups(&mut self) -> Result<(), Failure> {
         let read = self.directory.store.read()?;
-        let core = &self.directory.core;
+        let core = &self.directory.core();
         let (disagreements, first) = core.disagreements(read.view(), &self.claims)?;
         self.report.member_of = MemberOfReport {
             agreeing: (self.claims.len() as u64).saturating_sub(disagreements),
@@ -272,21 +396,39 @@ impl Import<'_> {
 
     fn record(&mut self, record: Result<Record, LdifError>) -> Result<(), ImportError> {
         self.seen += 1;
-        if self.seen <= self.options.skip_records {
+        if self.seen <= self.options.skip_records && self.resumed.binary_search(&self.seen).is_err()
+        {
             return Ok(());
         }
+        self.take(self.seen, record)
+    }
+
+    fn take(&mut self, index: u64, record: Result<Record, LdifError>) -> Result<(), ImportError> {
         let taken = match record {
             Err(error) => Err(error.into()),
             Ok(record) => {
                 let (line, dn) = (record.line, record.dn.clone());
-                let taken = self.group.take(self.directory, record, &mut self.claims);
-                taken.map_err(|failure| RecordError { line, dn: Some(dn), why: failure.diagnostic })
+                match self.group.take(self.directory, index, record, &mut self.claims) {
+                    Ok(Taken::Done) => Ok(()),
+                    Ok(Taken::Outside(lines)) => self.outside(index, line, dn, &lines)?,
+                    Err(failure) => {
+                        Err(RecordError { line, dn: Some(dn), why: failure.diagnostic })
+                    }
+                }
             }
         };
         if let Err(error) = taken {
             if !self.options.keep_going {
                 // What is right before it goes in, and so does a row that says how far it got.
-                self.seen -= 1;
+                match self.is_retry {
+                    true => self.waiting.push(Waiting {
+                        index,
+                        line: error.line,
+                        dn: error.dn.clone().unwrap_or_default(),
+                        is_outside: true,
+                    }),
+                    false => self.seen -= 1,
+                }
                 self.flush()?;
                 self.settle()?;
             }
@@ -299,6 +441,43 @@ impl Import<'_> {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Has an entry wait that no naming context holds.
+    fn outside(
+        &mut self,
+        index: u64,
+        line: u64,
+        dn: String,
+        lines: &Lines,
+    ) -> Result<Result<(), RecordError>, ImportError> {
+        let rdns = Dn::parse(&dn).map_or(usize::MAX, |dn| dn.rdns.len());
+        if may_be_top(self.directory, lines)
+            && self.outside.as_ref().is_none_or(|(shortest, _)| rdns < *shortest)
+        {
+            self.outside = Some((rdns, dn.clone()));
+        }
+        let values = lines.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
+        self.wait(Waiting { index, line, dn, is_outside: true }, values)
+    }
+
+    /// Has an entry wait until all else is in.
+    fn wait<'v>(
+        &mut self,
+        waiting: Waiting,
+        values: impl Iterator<Item = (&'v str, &'v [u8])>,
+    ) -> Result<Result<(), RecordError>, ImportError> {
+        if self.waiting.len() >= IMPORT_WAITING_MAX {
+            let why = format!("{IMPORT_WAITING_MAX} entries come before those above them already");
+            return Ok(Err(RecordError { line: waiting.line, dn: Some(waiting.dn), why }));
+        }
+        if !self.is_retry {
+            self.report.notes.add(Note::BeforeParent, 1, &waiting.dn);
+        }
+        let scratch = self.options.scratch.as_ref();
+        self.spool.push(scratch, &waiting.dn, values).map_err(ImportError::Input)?;
+        self.waiting.push(waiting);
+        Ok(Ok(()))
     }
 
     /// Notes a wrong record, or ends the import with it.
@@ -315,8 +494,8 @@ impl Import<'_> {
 
     /// Hands the group to the committer, after the one before has been answered.
     fn flush(&mut self) -> Result<(), ImportError> {
-        let group = std::mem::take(&mut self.group);
-        self.report.left_out += group.left_out;
+        let mut group = std::mem::take(&mut self.group);
+        self.report.notes.extend(std::mem::take(&mut group.notes));
         self.report.passwords_hashed += group.hashed;
         for (scheme, count) in &group.unverified {
             let known = &mut self.report.passwords_unverified;
@@ -329,7 +508,9 @@ impl Import<'_> {
         self.settle()?;
         let answer = loop {
             let (sender, answer) = sync_channel(1);
-            let job = job(&self.directory.core, records.clone(), self.options, self.seen);
+            let waiting = self.waiting.iter().chain(&self.retried).map(|one| one.index).collect();
+            let reached = Reached { seen: self.seen, is_retry: self.is_retry, waiting };
+            let job = job(&self.directory.core(), records.clone(), self.options, reached);
             // The receiver waits in `running`, so the answer cannot go astray.
             let done = move |result| drop(sender.send(result));
             match self.directory.store.submit(job, done) {
@@ -347,13 +528,23 @@ impl Import<'_> {
     fn settle(&mut self) -> Result<(), ImportError> {
         let Some(Running { records, answer }) = self.running.take() else { return Ok(()) };
         let gone = || Failure::new(keyway_codec::message::ResultCode::Unavailable, "it was closed");
-        let wrong = answer.recv().map_err(|_| gone())??;
-        let done = match wrong.last() {
-            Some((last, _)) if !self.options.keep_going => *last,
-            _ => records.len() - wrong.len(),
-        };
-        self.report.records += done as u64;
-        for (index, failure) in wrong {
+        let outcome = answer.recv().map_err(|_| gone())??;
+        self.report.records += outcome.done;
+        for prepared in outcome.waiting.iter().filter_map(|place| records.get(*place)) {
+            let Prepared { index, line, dn, operation } = prepared;
+            let Operation::Add(add) = operation else { continue };
+            let values = add.attributes.iter().flat_map(|(name, values)| {
+                values.iter().map(|value| (name.as_str(), value.as_slice()))
+            });
+            let waiting = Waiting { index: *index, line: *line, dn: dn.clone(), is_outside: false };
+            if let Err(error) = self.wait(waiting, values)? {
+                self.wrong(error)?;
+            }
+        }
+        for prepared in outcome.repeated.iter().filter_map(|place| records.get(*place)) {
+            self.report.notes.add(Note::EntryTwice, 1, &prepared.dn);
+        }
+        for (index, failure) in outcome.wrong {
             let Some(Prepared { line, dn, .. }) = records.get(index) else { continue };
             let (line, dn) = (*line, Some(dn.clone()));
             self.wrong(RecordError { line, dn, why: failure.diagnostic })?;
@@ -368,29 +559,61 @@ impl Import<'_> {
     }
 }
 
+/// How far an import is with what it has read.
+struct Reached {
+    /// Records that have been read.
+    seen: u64,
+    /// Whether the group's records have waited.
+    is_retry: bool,
+    /// Records of other groups that wait.
+    waiting: Vec<u64>,
+}
+
 /// Does a group's records in turn. A wrong one changes nothing; the rest is done without it, or
 /// left if the import is to stop.
 fn job(
     core: &Arc<Core>,
     records: Arc<Vec<Prepared>>,
     options: &ImportOptions,
-    seen: u64,
-) -> impl FnMut(&mut Write<'_>) -> Result<Vec<Wrong>, Failure> + Send + 'static + use<> {
+    reached: Reached,
+) -> impl FnMut(&mut Write<'_>) -> Result<Outcome, Failure> + Send + 'static + use<> {
     let (core, keep_going, source) = (core.clone(), options.keep_going, options.source.clone());
     move |write| {
-        let mut wrong = Vec::new();
+        let mut outcome = Outcome::default();
         let mut left = 0;
-        for (index, record) in records.iter().enumerate() {
-            if let Err(failure) = record.operation.apply(&core, write) {
-                wrong.push((index, failure));
-                if !keep_going {
-                    left = records.len() - index;
-                    break;
+        for (place, record) in records.iter().enumerate() {
+            let Err(failure) = record.operation.apply(&core, write) else {
+                outcome.done += 1;
+                continue;
+            };
+            match (&record.operation, failure.code) {
+                (Operation::Add(_), ResultCode::NoSuchObject) => outcome.waiting.push(place),
+                (Operation::Add(add), ResultCode::EntryAlreadyExists)
+                    if add.is_there(&core, write.view())? =>
+                {
+                    outcome.repeated.push(place);
+                }
+                _ => {
+                    outcome.wrong.push((place, failure));
+                    if !keep_going {
+                        left = records.len() - place;
+                        break;
+                    }
                 }
             }
         }
-        let row = format!("{} {source}", seen.saturating_sub(left as u64));
-        write.meta_put(META_IMPORT, row.as_bytes())?;
-        Ok(wrong)
+        let left = || records.iter().rev().take(left).map(|record| record.index);
+        let seen = match left().next_back() {
+            Some(first) if !reached.is_retry => first.saturating_sub(1),
+            _ => reached.seen,
+        };
+        write.meta_put(META_IMPORT, format!("{seen} {source}").as_bytes())?;
+        let ours = outcome.waiting.iter().filter_map(|place| records.get(*place));
+        let mut all = reached.waiting.clone();
+        all.extend(ours.map(|record| record.index));
+        all.extend(left().filter(|_| reached.is_retry));
+        let row: Vec<String> = all.iter().map(u64::to_string).collect();
+        write.meta_put(META_WAITING, row.join(" ").as_bytes())?;
+        Ok(outcome)
     }
 }

@@ -1,26 +1,34 @@
 //! From LDIF records to operations that are ready to be done.
 
+use super::notes::{Note, Notes};
 use super::wait::wait;
 use crate::controls::RequestControls;
 use crate::directory::{Core, Directory};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::integrity::Claims;
 use crate::names::{self, Name, Place};
-use crate::schema::{OBJECT_CLASS, base};
-use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source};
+use crate::schema::{OBJECT_CLASS, Schema, base};
+use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source, keep_once};
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 /// How long an import waits for the slow pool when others have filled it.
 const POOL_PAUSE: Duration = Duration::from_millis(2);
 
-/// Classes of entries that a tree begins with.
-const CONTAINERS: &[&str] =
-    &["country", "dcObject", "domain", "locality", "organization", "organizationalUnit"];
+/// Classes of entries that a tree begins with, wherever they are.
+const TOPS: &[&str] = &["country", "dcObject", "domain", "organization"];
+
+/// Classes of entries that a tree begins with if nothing is above them.
+const CONTAINERS: &[&str] = &["locality", "organizationalUnit"];
+
+/// Attributes that are kept and that nothing here looks at, though the server they come from does.
+const WITHOUT_EFFECT: &[&str] =
+    &["aci", "nsIdleTimeout", "nsLookThroughLimit", "nsRoleDN", "nsSizeLimit", "nsTimeLimit"];
 
 /// Attributes that mean something only to the server that wrote them. They are left out. What
 /// locks an account is not among them: to leave that out would unlock it.
@@ -35,26 +43,46 @@ const LEFT_OUT: &[&str] = &[
     "pwdLastSuccess",
     "pwdPolicySubentry",
     // 389 Directory Server
-    "aci",
+    "dsEntryDN",
     "entryId",
-    "nsIdleTimeout",
-    "nsLookThroughLimit",
-    "nsSizeLimit",
-    "nsTimeLimit",
+    "entryUSN",
+    "internalCreatorsName",
+    "internalModifiersName",
+    "nsRole",
     "nsUniqueId",
     "nscpEntryDN",
     "parentid",
+    "passwordAllowChangeTime",
+    "passwordExpWarned",
+    "passwordExpirationTime",
+    "passwordGraceUserTime",
+    "passwordHistory",
+    "passwordRetryCount",
+    "retryCountResetTime",
     // OpenDJ, PingDirectory
     "ds-sync-generation-id",
     "ds-sync-hist",
     "ds-sync-state",
 ];
 
+/// The class of what 389 Directory Server keeps of a deleted entry.
+const TOMBSTONES: &[&str] = &["nsTombstone"];
+
 /// A record that has been understood.
 pub(super) struct Prepared {
+    /// Its place in the input.
+    pub index: u64,
     pub line: u64,
     pub dn: String,
     pub operation: Operation,
+}
+
+/// What came of a record.
+pub(super) enum Taken {
+    /// It is in the group, or nothing is to be done with it.
+    Done,
+    /// No naming context holds it, and it does not look like the top of a tree.
+    Outside(Lines),
 }
 
 /// Records of one commit.
@@ -63,8 +91,10 @@ pub(super) struct Group {
     records: Vec<Prepared>,
     /// Passwords that are being hashed, and the record they belong to.
     secrets: VecDeque<(usize, Secrets)>,
-    /// Values that mean nothing here.
-    pub left_out: u64,
+    /// What is to be told of them.
+    pub notes: Notes,
+    /// Whether what is taken now has been told of before.
+    pub is_told: bool,
     /// Passwords that were given as they are.
     pub hashed: u64,
     /// Passwords that cannot be verified here, by what their scheme is called.
@@ -84,20 +114,27 @@ impl Group {
     pub fn take(
         &mut self,
         directory: &Directory,
+        index: u64,
         record: Record,
         claims: &mut Claims,
-    ) -> Result<()> {
+    ) -> Result<Taken> {
         let Record { line, dn, mut kind } = record;
         if let RecordKind::Content(lines) | RecordKind::Add(lines) = &mut kind {
-            ensure_context(directory, &dn, lines)?;
-            claims.take(&dn, lines);
-            let given = lines.len();
-            lines.retain(|(description, _)| !is_left_out(description));
-            self.left_out += (given - lines.len()) as u64;
+            if is_of(lines, TOMBSTONES) {
+                self.notes.add(Note::Tombstone, 1, &dn);
+                return Ok(Taken::Done);
+            }
+            if !ensure_context(directory, &dn, lines)? {
+                return Ok(Taken::Outside(std::mem::take(lines)));
+            }
+            if !self.is_told {
+                claims.take(&dn, lines);
+                self.look_at(&dn, lines);
+            }
         }
-        let mut operation = operation(&directory.core, &dn, kind)?;
+        let mut operation = self.operation(&directory.core(), &dn, kind)?;
         let secrets = loop {
-            match Secrets::take(&directory.core.passwords, &mut operation, Giver::Import) {
+            match Secrets::take(&directory.shared.passwords, &mut operation, Giver::Import) {
                 Err(failure) if failure.code == ResultCode::Busy => {
                     if !self.hash_next()? {
                         thread::sleep(POOL_PAUSE);
@@ -106,15 +143,61 @@ impl Group {
                 secrets => break secrets?,
             }
         };
-        for label in &secrets.unverified {
+        for label in secrets.unverified.iter().filter(|_| !self.is_told) {
             *self.unverified.entry(label.clone()).or_default() += 1;
         }
         self.hashed += secrets.len() as u64;
         if !secrets.is_empty() {
             self.secrets.push_back((self.records.len(), secrets));
         }
-        self.records.push(Prepared { line, dn, operation });
-        Ok(())
+        self.records.push(Prepared { index, line, dn, operation });
+        Ok(Taken::Done)
+    }
+
+    /// Leaves out what means nothing here, and notes that and what has no effect.
+    fn look_at(&mut self, dn: &str, lines: &mut Lines) {
+        let one_of = |list: &[&'static str], description: &str| {
+            list.iter().find(|name| name.eq_ignore_ascii_case(base(description))).copied()
+        };
+        lines.retain(|(description, _)| {
+            if let Some(name) = one_of(WITHOUT_EFFECT, description) {
+                self.notes.add(Note::NoEffect(name), 1, dn);
+            }
+            let left_out = one_of(LEFT_OUT, description);
+            if let Some(name) = left_out {
+                self.notes.add(Note::LeftOut(name), 1, dn);
+            }
+            left_out.is_none()
+        });
+    }
+
+    fn operation(&mut self, core: &Arc<Core>, dn: &str, kind: RecordKind) -> Result<Operation> {
+        let (subject, controls) = (Core::own_subject(), RequestControls::default());
+        Ok(match kind {
+            RecordKind::Content(lines) | RecordKind::Add(lines) => {
+                let (attributes, twice) = grouped(&core.schema, lines);
+                let given =
+                    attributes.iter().map(|(name, values)| (name.as_str(), values.as_slice()));
+                let add = Add::of(core, &subject, dn, given, Source::Export, &controls)?;
+                if !self.is_told {
+                    self.notes.add(Note::ValueTwice, twice, dn);
+                    self.notes.add(Note::Structural, u64::from(!add.is_sound), dn);
+                }
+                Operation::Add(add)
+            }
+            RecordKind::Delete => Operation::Delete(Delete::new(core, &subject, dn, &controls)?),
+            RecordKind::Modify(changes) => {
+                let changes = changes.iter().map(|change| {
+                    (change.operation, change.attribute.as_str(), change.values.clone())
+                });
+                Operation::Modify(Modify::of(core, &subject, dn, changes, &controls)?)
+            }
+            RecordKind::ModRdn { new_rdn, delete_old_rdn, new_superior } => {
+                let (new_rdn, new_superior) = (new_rdn.as_str(), new_superior.as_deref());
+                let request = ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior };
+                Operation::Rename(Rename::new(core, &subject, &request, &controls)?)
+            }
+        })
     }
 
     /// The records, with all passwords hashed.
@@ -133,64 +216,53 @@ impl Group {
     }
 }
 
-/// Makes a naming context of an entry that is in none, if it looks like the top of a tree or is
-/// the first one of all.
-fn ensure_context(directory: &Directory, dn: &str, lines: &Lines) -> Result<()> {
-    let contexts = directory.core.contexts();
-    let name = Name::parse(&directory.core.schema, dn)?;
-    if !matches!(names::place(&contexts, &name), Place::Outside) {
-        return Ok(());
-    }
-    let first = contexts.iter().all(|context| context.is_system);
-    let is_container = lines.iter().any(|(name, value)| {
-        name.eq_ignore_ascii_case(OBJECT_CLASS)
-            && CONTAINERS.iter().any(|class| value.eq_ignore_ascii_case(class.as_bytes()))
-    });
-    if !first && !is_container {
-        return Err(Failure::no_such_object("").context("no naming context holds this DN"));
-    }
-    directory.add_naming_context(dn)
+/// Whether an entry that no naming context holds can become one: it is the first, or a container.
+pub(super) fn may_be_top(directory: &Directory, lines: &Lines) -> bool {
+    let contexts = directory.shared.contexts();
+    contexts.iter().all(|context| context.is_system) || is_of(lines, CONTAINERS)
 }
 
-fn operation(core: &Core, dn: &str, kind: RecordKind) -> Result<Operation> {
-    let (subject, controls) = (Core::own_subject(), RequestControls::default());
-    Ok(match kind {
-        RecordKind::Content(lines) | RecordKind::Add(lines) => {
-            let attributes = grouped(lines);
-            let given = attributes.iter().map(|(name, values)| (name.as_str(), values.as_slice()));
-            Operation::Add(Add::of(core, &subject, dn, given, Source::Export, &controls)?)
-        }
-        RecordKind::Delete => Operation::Delete(Delete::new(core, &subject, dn, &controls)?),
-        RecordKind::Modify(changes) => {
-            let changes = changes
-                .iter()
-                .map(|change| (change.operation, change.attribute.as_str(), change.values.clone()));
-            Operation::Modify(Modify::of(core, &subject, dn, changes, &controls)?)
-        }
-        RecordKind::ModRdn { new_rdn, delete_old_rdn, new_superior } => {
-            let (new_rdn, new_superior) = (new_rdn.as_str(), new_superior.as_deref());
-            let request = ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior };
-            Operation::Rename(Rename::new(core, &subject, &request, &controls)?)
-        }
+/// Whether an entry is of one of these classes.
+fn is_of(lines: &Lines, classes: &[&str]) -> bool {
+    lines.iter().any(|(name, value)| {
+        name.eq_ignore_ascii_case(OBJECT_CLASS)
+            && classes.iter().any(|class| value.eq_ignore_ascii_case(class.as_bytes()))
     })
 }
 
-fn is_left_out(description: &str) -> bool {
-    LEFT_OUT.iter().any(|name| name.eq_ignore_ascii_case(base(description)))
+/// Whether a naming context holds an entry; makes one of it if it looks like the top of a tree.
+fn ensure_context(directory: &Directory, dn: &str, lines: &Lines) -> Result<bool> {
+    let contexts = directory.shared.contexts();
+    let name = Name::parse(&directory.core().schema, dn)?;
+    if !matches!(names::place(&contexts, &name), Place::Outside) {
+        return Ok(true);
+    }
+    if !is_of(lines, TOPS) && name.parts.len() > 1 {
+        return Ok(false);
+    }
+    directory.add_naming_context(dn)?;
+    Ok(true)
 }
 
 type Grouped = Vec<(String, Vec<Cow<'static, [u8]>>)>;
 
-/// Lines of one description put together.
-fn grouped(lines: Lines) -> Grouped {
+/// Lines of one attribute put together, with each value once, and how many were there again.
+fn grouped(schema: &Schema, lines: Lines) -> (Grouped, u64) {
     let mut grouped = Grouped::new();
     for (description, value) in lines {
-        let same = |(known, _): &&mut (String, _)| known.eq_ignore_ascii_case(&description);
+        let known = schema.describe(&description);
+        let description = known.map_or(description, |known| known.canonical().into_owned());
         // Mostly the last one, so it is looked at first.
-        match grouped.iter_mut().rev().find(same) {
+        match grouped.iter_mut().rev().find(|(known, _)| *known == description) {
             Some((_, values)) => values.push(Cow::Owned(value)),
             None => grouped.push((description, vec![Cow::Owned(value)])),
         }
     }
-    grouped
+    let mut twice = 0;
+    for (description, values) in &mut grouped {
+        if let Some(attribute) = schema.attribute(base(description)) {
+            twice += keep_once(schema, attribute, values) as u64;
+        }
+    }
+    (grouped, twice)
 }

@@ -16,7 +16,7 @@ impl Directory {
     /// # Errors
     /// The store's, or that its keys were made in a form that is not understood.
     pub(crate) fn reindex(&self) -> Result<(), OpenError> {
-        let core = self.core.clone();
+        let core = self.core();
         let read = self.store.read()?;
         let row = read.view().meta_get(META_INDEXES)?.unwrap_or_default().to_vec();
         let fresh = core.indexes.fingerprint().as_bytes();
@@ -27,7 +27,7 @@ impl Directory {
             let old = Arc::new(self.indexes_of(&row)?);
             let mut after = Some(EntryId::ROOT);
             while let Some(from) = after {
-                let (core, old) = (self.core.clone(), old.clone());
+                let (core, old) = (core.clone(), old.clone());
                 after = self.store.write_now(move |write| {
                     let keys = |indexes: &Indexes, entry: &keyway_store::Entry| {
                         indexes.keys(&core.schema, &entry.attributes)
@@ -49,7 +49,7 @@ impl Directory {
     pub(crate) fn is_indexed(&self) -> Result<bool, OpenError> {
         let read = self.store.read()?;
         let row = read.view().meta_get(META_INDEXES)?.unwrap_or_default();
-        Ok(row == self.core.indexes.fingerprint().as_bytes())
+        Ok(row == self.core().indexes.fingerprint().as_bytes())
     }
 
     fn indexes_of(&self, row: &[u8]) -> Result<Indexes, OpenError> {
@@ -59,7 +59,7 @@ impl Directory {
         };
         let text = str::from_utf8(row).map_err(|_| unknown())?;
         let settings = IndexSetting::from_fingerprint(text).ok_or_else(unknown)?;
-        Indexes::new(&settings, &self.core.schema).map_err(|_| unknown())
+        Indexes::new(&settings, &self.core().schema).map_err(|_| unknown())
     }
 }
 

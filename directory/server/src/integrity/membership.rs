@@ -168,10 +168,10 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn members_of(&self, group: &str) -> Result<Option<usize>> {
-        let name = Name::parse(&self.core.schema, group)?;
+        let name = Name::parse(&self.core().schema, group)?;
         let read = self.store.read()?;
-        let Some(group) = self.core.entry_named(read.view(), &name)? else { return Ok(None) };
-        let members = self.core.members(read.view(), group, MEMBER_IDS_MAX)?;
+        let Some(group) = self.core().entry_named(read.view(), &name)? else { return Ok(None) };
+        let members = self.core().members(read.view(), group, MEMBER_IDS_MAX)?;
         Ok(members.map(|ids| ids.into_iter().collect::<HashSet<_>>().len()))
     }
 }

@@ -119,7 +119,7 @@ impl Conversation {
             (false, false) => {}
         }
         self.require_privacy()?;
-        let name = Name::parse(self.shared.directory.schema(), name)?;
+        let name = Name::parse(&self.shared.directory.core().schema, name)?;
         let found = self.shared.directory.credentials_of(&name)?;
         self.check(&name.canonical(), found, password)
     }
@@ -189,9 +189,9 @@ impl Conversation {
     fn shows_the_administrators_certificate(&self) -> bool {
         let subject = self.channel.certificate_subject.as_deref();
         let fingerprint = self.channel.certificate_fingerprint.as_ref();
-        let schema = &self.shared.directory.core.schema;
+        let core = self.shared.directory.core();
         let mut administrators = self.settings.administrators.iter();
-        administrators.any(|one| one.is(fingerprint, subject, schema))
+        administrators.any(|one| one.is(fingerprint, subject, &core.schema))
     }
 
     /// The mechanisms that `supportedSASLMechanisms` names: those that can succeed on the
@@ -220,7 +220,7 @@ impl Conversation {
     /// Checks a password of the entry that was found by what was asked for.
     fn check(&self, asked: &[u8], found: Option<Credentials>, password: &[u8]) -> Result<Outcome> {
         let directory = self.shared.directory.clone();
-        let passwords = &directory.core.passwords;
+        let passwords = &directory.shared.passwords;
         let attempt = passwords.attempt(self.from, asked, self.standing);
         let values = found.as_ref().map_or(&[][..], |found| &found.passwords);
         let password = Zeroizing::new(password.to_vec());
@@ -232,7 +232,8 @@ impl Conversation {
     /// An identity in a form in which equal ones are equal, whether or not anybody has it: the
     /// brake on guessing must not tell.
     fn asked(&self, identity: &str) -> Result<Vec<u8>> {
-        let schema = self.shared.directory.schema();
+        let core = self.shared.directory.core();
+        let schema = &core.schema;
         match Identity::parse(identity) {
             Identity::Dn(dn) => Ok(Name::parse(schema, dn)?.canonical()),
             Identity::Uid(uid) => {

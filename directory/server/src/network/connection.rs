@@ -107,7 +107,7 @@ fn tls_channel(shared: &Shared, stream: &Stream) -> Channel {
     let subject = certificate.and_then(|der| subject_dn(der).ok());
     let fingerprint = certificate.and_then(|der| {
         let mut digest = [0; FINGERPRINT_BYTES];
-        let engine = &shared.directory.core.engine;
+        let engine = &shared.directory.shared.engine;
         // Whose fingerprint is not known is nobody by it.
         engine.digest(Algorithm::Sha256, &[der], &mut digest).ok().map(|()| digest)
     });

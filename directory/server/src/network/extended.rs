@@ -126,7 +126,7 @@ impl Conversation {
                     return Err(Failure::new(ResultCode::ConstraintViolation, error.to_string()));
                 }
             },
-            None => self.shared.directory.core.passwords.generate()?,
+            None => self.shared.directory.shared.passwords.generate()?,
         };
         let audit = self
             .journal
@@ -170,7 +170,7 @@ impl Change {
         if let Some(old) = &self.old {
             self.check_old(old).await?;
         }
-        let hashed = self.directory.core.passwords.hash(self.new.clone())?.await?;
+        let hashed = self.directory.shared.passwords.hash(self.new.clone())?.await?;
         let audit = self.audit.take();
         let Change { directory, subject, target, .. } = &self;
         let set: Result<_> = directory.set_password(subject, target, hashed, audit).await;
@@ -179,11 +179,11 @@ impl Change {
     }
 
     async fn check_old(&self, old: &Zeroizing<Vec<u8>>) -> Result<()> {
-        let name = Name::parse(self.directory.schema(), &self.target)?;
+        let name = Name::parse(&self.directory.core().schema, &self.target)?;
         let found = self.directory.credentials_of(&name)?;
         let entry = found.as_ref().and_then(|found| found.subject.id());
         let values = found.map(|found| found.passwords).unwrap_or_default();
-        let passwords = &self.directory.core.passwords;
+        let passwords = &self.directory.shared.passwords;
         // A connection tries many of these at once, so that how it has fared says nothing.
         let attempt = passwords.attempt(self.from, &name.canonical(), Standing::default());
         let verdict = match passwords.check(attempt, entry, old.clone(), &values)? {

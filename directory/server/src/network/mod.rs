@@ -103,8 +103,8 @@ impl Shared {
     }
 
     fn origin(&self, connection: u64, peer: SocketAddr) -> Origin {
-        let core = &self.directory.core;
-        Origin { log: core.log.clone(), clock: core.clock, connection, peer }
+        let shared = &self.directory.shared;
+        Origin { log: shared.log.clone(), clock: shared.clock, connection, peer }
     }
 }
 
@@ -132,7 +132,7 @@ impl Server {
         settings: Settings,
     ) -> io::Result<Server> {
         let waiting_max = settings.limits.password_checks_waiting_max;
-        directory.core.passwords.set_waiting_max(waiting_max);
+        directory.shared.passwords.set_waiting_max(waiting_max);
         let settings = RwLock::new(Arc::new(settings));
         let unfinished = Arc::default();
         let shared = Shared { directory, settings, meters: Meters::new(), unfinished };
@@ -151,7 +151,7 @@ impl Server {
     /// Takes other settings, for connections to come; those that are open keep theirs.
     pub fn reconfigure(&self, settings: Settings) {
         let waiting_max = settings.limits.password_checks_waiting_max;
-        self.shared.directory.core.passwords.set_waiting_max(waiting_max);
+        self.shared.directory.shared.passwords.set_waiting_max(waiting_max);
         *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 

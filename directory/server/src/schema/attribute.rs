@@ -1,8 +1,8 @@
 //! Attribute types, with all that they inherit filled in (RFC 4512 § 4.1.2).
 
-use super::{Index, NAME_BYTES_MAX, SchemaError, lookup};
+use super::{Index, NAME_BYTES_MAX, SchemaError, lookup, unknown};
 use keyway_codec::description::{AttributeTypeDescription, Usage};
-use keyway_codec::syntax::{MatchingRule, Syntax};
+use keyway_codec::syntax::{MatchingRule, RuleKind, Syntax};
 
 /// An attribute type.
 #[derive(Debug)]
@@ -53,6 +53,11 @@ impl AttributeType {
         self.syntax
     }
 
+    /// The type that it derives from, by its position.
+    pub(super) fn sup(&self) -> Option<usize> {
+        self.sup
+    }
+
     /// Whether an entry has at most one value of it.
     pub fn is_single_value(&self) -> bool {
         self.description.single_value
@@ -75,45 +80,92 @@ impl PartialEq for AttributeType {
     }
 }
 
-/// The attribute type that is described at this position.
+/// The attribute type that is described at this position. Rules and syntaxes that are not known are
+/// taken for others, with a warning: entries are kept, if not found by all that they were found by.
 pub(super) fn build(
     position: usize,
     descriptions: &[AttributeTypeDescription],
     index: &Index,
+    warnings: &mut Vec<SchemaError>,
 ) -> Result<AttributeType, SchemaError> {
     let Some(description) = descriptions.get(position) else {
         return Err(SchemaError::new("?", "is not there"));
     };
     let name = description.names.first().unwrap_or(&description.oid);
     let wrong = |why: String| SchemaError::new(name, why);
-    if name.len() > NAME_BYTES_MAX {
+    if description.names.iter().chain([name]).any(|name| name.len() > NAME_BYTES_MAX) {
         return Err(wrong(format!("its name is longer than {NAME_BYTES_MAX} bytes")));
     }
     let line = lineage(description, descriptions, index).map_err(wrong)?;
     let inherited = |own: fn(&AttributeTypeDescription) -> Option<&String>| {
         line.iter().find_map(|description| own(description))
     };
-    let rule = |name: Option<&String>| match name {
-        Some(name) => MatchingRule::from_name(name)
-            .or_else(|| MatchingRule::from_oid(name))
-            .map(Some)
-            .ok_or_else(|| wrong(format!("matching rule {name} is not known"))),
-        None => Ok(None),
-    };
-    let syntax = line
+    let mut warn = |why: String| warnings.push(SchemaError::new(name, why));
+    let equality_name = inherited(|description| description.equality.as_ref());
+    let equality = equality_name.and_then(|name| rule(name));
+    let syntax_oid = line
         .iter()
         .find_map(|description| description.syntax.as_ref())
+        .map(|syntax| syntax.oid.as_str())
         .ok_or_else(|| wrong("has no syntax, nor has a supertype".into()))?;
+    let known = syntax_of(syntax_oid);
+    // Of values of an unknown syntax only their rule says something.
+    let syntax =
+        known.unwrap_or_else(|| equality.map_or(Syntax::OctetString, MatchingRule::syntax));
+    let is_new = description.syntax.is_some();
+    if known.is_none() && is_new {
+        warn(format!("syntax {syntax_oid} is not known; taken for {}", syntax.name()));
+    }
+    let usual = MatchingRule::usual_equality(syntax).unwrap_or(MatchingRule::OctetString);
+    let mut known = |named: Option<&String>, own: bool, kind, usual: Option<MatchingRule>| {
+        let named = named?;
+        let found = rule(named);
+        // Some name the equality rule everywhere.
+        let meant = found.filter(|rule| rule.kind() == kind).or(usual);
+        if found.is_none() && own {
+            let instead = meant.map_or("none", MatchingRule::name);
+            warn(format!("matching rule {named} is not known here; taken for {instead}"));
+        }
+        meant
+    };
+    let equality =
+        known(equality_name, description.equality.is_some(), RuleKind::Equality, Some(usual));
+    let ordering = known(
+        inherited(|description| description.ordering.as_ref()),
+        description.ordering.is_some(),
+        RuleKind::Ordering,
+        equality.and_then(MatchingRule::usual_ordering),
+    );
+    let substrings = known(
+        inherited(|description| description.substring.as_ref()),
+        description.substring.is_some(),
+        RuleKind::Substrings,
+        equality.and_then(MatchingRule::usual_substrings),
+    );
     Ok(AttributeType {
         position,
         sup: description.sup.as_deref().and_then(|sup| lookup(index, sup)),
         family: vec![position],
-        equality: rule(inherited(|description| description.equality.as_ref()))?,
-        ordering: rule(inherited(|description| description.ordering.as_ref()))?,
-        substrings: rule(inherited(|description| description.substring.as_ref()))?,
-        // Of values of an unknown syntax nothing is known: they are octets.
-        syntax: Syntax::from_oid(&syntax.oid).unwrap_or(Syntax::OctetString),
+        equality,
+        ordering,
+        substrings,
+        syntax,
         description: description.clone(),
+    })
+}
+
+fn rule(name: &str) -> Option<MatchingRule> {
+    MatchingRule::from_name(name).or_else(|| MatchingRule::from_oid(name))
+}
+
+/// The syntax of an OID, also of one that another server has given to a syntax that is known.
+fn syntax_of(oid: &str) -> Option<Syntax> {
+    Syntax::from_oid(oid).or(match oid {
+        // Active Directory's: strings, large integers, security descriptors.
+        "1.2.840.113556.1.4.905" => Some(Syntax::DirectoryString),
+        "1.2.840.113556.1.4.906" => Some(Syntax::Integer),
+        "1.2.840.113556.1.4.907" => Some(Syntax::OctetString),
+        _ => None,
     })
 }
 
@@ -128,7 +180,7 @@ fn lineage<'d>(
     while let Some(sup) = &last.sup {
         last = lookup(index, sup)
             .and_then(|position| descriptions.get(position))
-            .ok_or_else(|| format!("supertype {sup} is not known"))?;
+            .ok_or_else(|| unknown("supertype", sup, index))?;
         if line.len() > descriptions.len() {
             return Err("derives from itself".into());
         }

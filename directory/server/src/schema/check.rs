@@ -40,8 +40,38 @@ pub fn complete_classes(schema: &Schema, attributes: &mut Attributes) -> Result<
 /// # Errors
 /// `objectClassViolation`, or `constraintViolation` for too many values.
 pub fn check_entry<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<&'s ObjectClass> {
+    let structural = structural(&classes(schema, attributes)?)?;
+    check_attributes(schema, attributes)?;
+    Ok(structural)
+}
+
+/// The same for an entry whose structural classes may be none or several that do not derive from each
+/// other, as 389 Directory Server takes them. Returns the first of them, and whether all is well.
+///
+/// # Errors
+/// As [`check_entry`], but for that.
+pub fn check_loosely<'s>(
+    schema: &'s Schema,
+    attributes: &Attributes,
+) -> Result<(&'s ObjectClass, bool)> {
     let classes = classes(schema, attributes)?;
-    let structural = structural(&classes)?;
+    check_attributes(schema, attributes)?;
+    if let Ok(structural) = structural(&classes) {
+        return Ok((structural, true));
+    }
+    let structural = classes.iter().find(|class| class.kind() == ClassKind::Structural);
+    let none = || Failure::new(ResultCode::ObjectClassViolation, "the entry has no object class");
+    Ok((structural.or(classes.first()).ok_or_else(none)?, false))
+}
+
+/// Whether an entry's structural classes are one chain.
+pub fn is_sound(schema: &Schema, attributes: &Attributes) -> bool {
+    classes(schema, attributes).is_ok_and(|classes| structural(&classes).is_ok())
+}
+
+/// Checks what classes demand and allow.
+fn check_attributes(schema: &Schema, attributes: &Attributes) -> Result<()> {
+    let classes = classes(schema, attributes)?;
     let violation = |text| Err(Failure::new(ResultCode::ObjectClassViolation, text));
     for class in &classes {
         for must in class.must().iter().filter_map(|position| schema.attributes.get(*position)) {
@@ -68,7 +98,7 @@ pub fn check_entry<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<&'
             return Err(Failure::new(ResultCode::ConstraintViolation, text));
         }
     }
-    Ok(structural)
+    Ok(())
 }
 
 /// The classes that an entry lists.
@@ -80,7 +110,7 @@ fn classes<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<Vec<&'s Ob
         .ok_or_else(|| violation("the entry has no object class".into()))?;
     let class = |value: &Vec<u8>| {
         let name = str::from_utf8(value).unwrap_or("?");
-        schema.class(name).ok_or_else(|| violation(format!("object class {name} is not known")))
+        schema.class(name).ok_or_else(|| violation(schema.unknown_class(name)))
     };
     values.iter().map(class).collect()
 }
@@ -91,6 +121,7 @@ fn structural<'s>(classes: &[&'s ObjectClass]) -> Result<&'s ObjectClass> {
     let structural = || classes.iter().filter(|class| class.kind() == ClassKind::Structural);
     let lowest = structural()
         .find(|class| !structural().any(|other| other != *class && other.is_a(class)))
+        .or_else(|| classes.iter().find(|class| class.may_stand_alone()))
         .ok_or_else(|| violation("the entry has no structural object class".into()))?;
     match structural().find(|class| !lowest.is_a(class)) {
         None => Ok(lowest),

@@ -1,7 +1,11 @@
 //! Object classes, with all that they inherit filled in (RFC 4512 § 2.4).
 
-use super::{Index, SchemaError, lookup};
+use super::{Index, SchemaError, lookup, unknown};
 use keyway_codec::description::{ClassKind, ObjectClassDescription};
+use std::sync::LazyLock;
+
+/// The extension of an auxiliary class that an entry may have without a structural one.
+const STANDS_ALONE: &str = "X-STANDS-ALONE";
 
 /// An object class.
 #[derive(Debug)]
@@ -51,13 +55,26 @@ impl ObjectClass {
         &self.must
     }
 
+    /// Positions of the attributes that an entry of it may have, those that it must have aside.
+    pub(super) fn may(&self) -> &[usize] {
+        &self.may
+    }
+
     /// Whether an entry of it may have the attribute of this position.
     pub(super) fn allows(&self, attribute: usize) -> bool {
         self.may.binary_search(&attribute).is_ok() || self.must.binary_search(&attribute).is_ok()
     }
 
+    /// Whether an auxiliary class may be all that an entry is. `posixGroup` is: RFC 2307 has it as a
+    /// structural class, RFC 2307bis as an auxiliary one, and entries of both are in use.
+    pub fn may_stand_alone(&self) -> bool {
+        let named = |(name, _): &(String, Vec<String>)| name.eq_ignore_ascii_case(STANDS_ALONE);
+        self.description.kind == ClassKind::Auxiliary
+            && self.description.extensions.iter().any(named)
+    }
+
     /// Whether it allows every user attribute (RFC 4512 § 4.3).
-    pub(super) fn allows_all(&self) -> bool {
+    pub fn allows_all(&self) -> bool {
         self.description.oid == "1.3.6.1.4.1.1466.101.120.111"
     }
 }
@@ -81,7 +98,8 @@ pub(super) fn build(
         for (listed, found) in [(&class.must, &mut must), (&class.may, &mut may)] {
             for attribute in listed {
                 let known = lookup(attributes, attribute);
-                found.push(known.ok_or_else(|| wrong(format!("{attribute} is not known")))?);
+                let unknown = || wrong(unknown("attribute", attribute, attributes));
+                found.push(known.ok_or_else(unknown)?);
             }
         }
     }
@@ -90,6 +108,16 @@ pub(super) fn build(
         list.dedup();
     }
     Ok(ObjectClass { position, superclasses, must, may, description: description.clone() })
+}
+
+/// What a class derives from; if it does not say, from `top`, as all do (RFC 4512 § 2.4.1).
+fn superiors<'d>(class: &'d ObjectClassDescription, index: &Index) -> &'d [String] {
+    static TOP: LazyLock<[String; 1]> = LazyLock::new(|| ["top".to_owned()]);
+    let top = lookup(index, "top");
+    match &class.sup[..] {
+        [] if top.is_some() && lookup(index, &class.oid) != top => &*TOP,
+        sup => sup,
+    }
 }
 
 /// Positions of all that the class derives from, nearest first.
@@ -102,8 +130,9 @@ fn ancestors(
     let mut next = 0;
     let mut from = position;
     loop {
-        for sup in descriptions.get(from).map_or(&[][..], |class| &class.sup) {
-            let above = lookup(index, sup).ok_or_else(|| format!("class {sup} is not known"))?;
+        let class = descriptions.get(from);
+        for sup in class.map_or(&[][..], |class| superiors(class, index)) {
+            let above = lookup(index, sup).ok_or_else(|| unknown("class", sup, index))?;
             if above == position {
                 return Err("derives from itself".into());
             }

@@ -1,20 +1,27 @@
 //! The schema: which attributes and object classes there are, and what they demand.
 //!
-//! Built once from RFC 4512 descriptions and never changed, so that it is shared without locks.
-//! Every attribute has one canonical name, its first; entries are stored under canonical names.
+//! Built from RFC 4512 descriptions and never changed, so that it is shared without locks; another
+//! one is put in its place. Every attribute has one canonical name, its first; entries are stored
+//! under canonical names.
 
 mod attribute;
 mod check;
 mod class;
+mod compose;
 mod describe;
+mod difference;
+mod sources;
 
 pub use attribute::AttributeType;
-pub use check::{Attributes, OBJECT_CLASS, check_entry, complete_classes};
+pub use check::{Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes, is_sound};
 pub use class::ObjectClass;
+pub use compose::{Composed, Defined, Definition, Origin};
 pub use describe::{Description, base, has_options};
+pub use difference::Difference;
+pub use sources::{Changes, SourceFile, Sources};
 
+use keyway_codec::definitions::nearest;
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
-use keyway_codec::standard;
 use keyway_codec::syntax::{Descriptors, MatchingRule, Syntax};
 use std::collections::HashMap;
 use std::fmt;
@@ -29,6 +36,7 @@ pub struct Schema {
     classes: Vec<ObjectClass>,
     attribute_index: Index,
     class_index: Index,
+    warnings: Vec<SchemaError>,
 }
 
 /// Why definitions do not make a schema. Whoever wrote them is at fault.
@@ -42,25 +50,33 @@ pub struct SchemaError {
 
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "schema definition {}: {}", self.definition, self.why)
+        write!(f, "schema: {}: {}", self.definition, self.why)
     }
 }
 
 impl std::error::Error for SchemaError {}
 
 impl SchemaError {
+    /// Where a definition stands that cannot be read.
+    fn place(error: &keyway_codec::definitions::DefinitionError) -> String {
+        keyway_codec::definitions::DefinitionError { why: String::new(), ..error.clone() }
+            .to_string()
+            .trim_end_matches([' ', ':'])
+            .to_owned()
+    }
+
     fn new(definition: &str, why: impl Into<String>) -> Self {
         SchemaError { definition: definition.into(), why: why.into() }
     }
 }
 
 impl Schema {
-    /// The standard definitions.
+    /// The standard definitions, with all sets that come with the program.
     ///
     /// # Errors
     /// None, as a test shows; the type is that of any schema.
     pub fn standard() -> Result<Schema, SchemaError> {
-        Schema::new(standard::ATTRIBUTE_TYPES, standard::OBJECT_CLASSES)
+        Composed::new(&Sources::defaults(), &Changes::default())?.schema()
     }
 
     /// A schema of these descriptions. What a definition refers to may come after it.
@@ -68,61 +84,55 @@ impl Schema {
     /// # Errors
     /// The first definition that is malformed, there twice, or refers to what is not there.
     pub fn new(attributes: &[&str], classes: &[&str]) -> Result<Schema, SchemaError> {
+        let wrong = |text: &str, why: &dyn fmt::Display| SchemaError::new(text, why.to_string());
+        let attributes = attributes
+            .iter()
+            .map(|text| AttributeTypeDescription::parse(text).map_err(|error| wrong(text, &error)));
+        let classes = classes
+            .iter()
+            .map(|text| ObjectClassDescription::parse(text).map_err(|error| wrong(text, &error)));
+        let attributes: Vec<_> = attributes.collect::<Result<_, _>>()?;
+        let classes: Vec<_> = classes.collect::<Result<_, _>>()?;
+        Schema::of(&attributes, &classes)
+    }
+
+    /// The same of descriptions that have been parsed.
+    ///
+    /// # Errors
+    /// The first definition that is there twice or refers to what is not there.
+    pub fn of(
+        attributes: &[AttributeTypeDescription],
+        classes: &[ObjectClassDescription],
+    ) -> Result<Schema, SchemaError> {
+        let attribute_index =
+            index(attributes.iter().map(|one| (one.oid.as_str(), one.names.as_slice())))?;
+        let class_index =
+            index(classes.iter().map(|one| (one.oid.as_str(), one.names.as_slice())))?;
         let mut schema = Schema {
-            attributes: Vec::new(),
-            classes: Vec::new(),
-            attribute_index: Index::default(),
-            class_index: Index::default(),
+            attributes: Vec::with_capacity(attributes.len()),
+            classes: Vec::with_capacity(classes.len()),
+            attribute_index,
+            class_index,
+            warnings: Vec::new(),
         };
-        schema.add_attributes(attributes)?;
-        schema.add_classes(classes)?;
+        for position in 0..attributes.len() {
+            let index = &schema.attribute_index;
+            let attribute = attribute::build(position, attributes, index, &mut schema.warnings)?;
+            schema.attributes.push(attribute);
+        }
+        attribute::link_families(&mut schema.attributes);
+        for position in 0..classes.len() {
+            let class =
+                class::build(position, classes, &schema.class_index, &schema.attribute_index)?;
+            schema.classes.push(class);
+        }
         Ok(schema)
     }
 
-    fn add_attributes(&mut self, texts: &[&str]) -> Result<(), SchemaError> {
-        let descriptions = texts
-            .iter()
-            .map(|text| {
-                AttributeTypeDescription::parse(text)
-                    .map_err(|error| SchemaError::new(text, error.to_string()))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        for (position, description) in descriptions.iter().enumerate() {
-            for name in keys(&description.oid, &description.names) {
-                if self.attribute_index.insert(name.clone(), position).is_some() {
-                    return Err(SchemaError::new(&name, "is defined twice"));
-                }
-            }
-        }
-        for position in 0..descriptions.len() {
-            let attribute = attribute::build(position, &descriptions, &self.attribute_index)?;
-            self.attributes.push(attribute);
-        }
-        attribute::link_families(&mut self.attributes);
-        Ok(())
-    }
-
-    fn add_classes(&mut self, texts: &[&str]) -> Result<(), SchemaError> {
-        let descriptions = texts
-            .iter()
-            .map(|text| {
-                ObjectClassDescription::parse(text)
-                    .map_err(|error| SchemaError::new(text, error.to_string()))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        for (position, description) in descriptions.iter().enumerate() {
-            for name in keys(&description.oid, &description.names) {
-                if self.class_index.insert(name.clone(), position).is_some() {
-                    return Err(SchemaError::new(&name, "is defined twice"));
-                }
-            }
-        }
-        for position in 0..descriptions.len() {
-            let class =
-                class::build(position, &descriptions, &self.class_index, &self.attribute_index)?;
-            self.classes.push(class);
-        }
-        Ok(())
+    /// What was not understood of definitions and taken for something else: matching rules and
+    /// syntaxes that this server does not know.
+    pub fn warnings(&self) -> &[SchemaError] {
+        &self.warnings
     }
 
     /// The attribute type of a name or OID without options, in any case.
@@ -137,6 +147,16 @@ impl Schema {
         self.classes.get(position)
     }
 
+    /// What to say of an attribute that is not known.
+    pub fn unknown_attribute(&self, name: &str) -> String {
+        unknown("attribute", name, &self.attribute_index)
+    }
+
+    /// What to say of an object class that is not known.
+    pub fn unknown_class(&self, name: &str) -> String {
+        unknown("object class", name, &self.class_index)
+    }
+
     /// All attribute types, in the order they were defined.
     pub fn attributes(&self) -> &[AttributeType] {
         &self.attributes
@@ -145,6 +165,15 @@ impl Schema {
     /// All object classes, in the order they were defined.
     pub fn classes(&self) -> &[ObjectClass] {
         &self.classes
+    }
+
+    /// The attributes that an entry of the class must or may have.
+    pub fn attributes_of<'s>(
+        &'s self,
+        class: &'s ObjectClass,
+    ) -> impl Iterator<Item = &'s AttributeType> {
+        let positions = class.must().iter().chain(class.may());
+        positions.filter_map(|position| self.attributes.get(*position))
     }
 
     /// The type itself and all its subtypes.
@@ -187,6 +216,7 @@ fn is_of_text(rule: MatchingRule) -> bool {
         || rule.has_form_of(MatchingRule::CaseExact)
         || rule.has_form_of(MatchingRule::CaseIgnoreIa5)
         || rule.has_form_of(MatchingRule::CaseExactIa5)
+        || rule.has_form_of(MatchingRule::Word)
 }
 
 fn is_text(syntax: Syntax) -> bool {
@@ -230,6 +260,28 @@ impl Hasher for Fnv {
     fn finish(&self) -> u64 {
         self.0
     }
+}
+
+/// From what every definition is found by to its place.
+fn index<'d>(
+    definitions: impl Iterator<Item = (&'d str, &'d [String])>,
+) -> Result<Index, SchemaError> {
+    let mut index = Index::default();
+    for (position, (oid, names)) in definitions.enumerate() {
+        for key in keys(oid, names) {
+            if index.insert(key.clone(), position).is_some() {
+                return Err(SchemaError::new(&key, "is defined twice"));
+            }
+        }
+    }
+    Ok(index)
+}
+
+/// What to say of a name that is not known: the one that was meant, perhaps.
+fn unknown(what: &str, name: &str, index: &Index) -> String {
+    let near = nearest(name, index.keys().map(AsRef::as_ref));
+    let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    format!("{what} {name} is not known{near}")
 }
 
 /// Looks a name up in any case, without allocating.

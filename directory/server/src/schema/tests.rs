@@ -3,6 +3,7 @@
 use super::*;
 use crate::failure::Failure;
 use keyway_codec::message::ResultCode;
+use keyway_codec::standard::{self, SETS};
 
 const STRING: &str = "SYNTAX 1.3.6.1.4.1.1466.115.121.1.15";
 
@@ -79,19 +80,170 @@ fn definitions_that_make_no_schema() {
     assert!(refused(&[&attribute("SUP one")], &[]).contains("itself"));
     let circle = ["( 1.1 NAME 'a' SUP b )", "( 1.2 NAME 'b' SUP a )"];
     assert!(refused(&circle, &[]).contains("itself"));
-    let unknown_rule = attribute(&format!("EQUALITY unheardOfMatch {STRING}"));
-    assert!(refused(&[&unknown_rule], &[]).contains("unheardOfMatch"));
     let class = |rest: &str| format!("( 1.2.4 NAME 'kind' {rest} )");
     assert!(refused(&[&plain], &[&class("SUP other")]).contains("other"));
     assert!(refused(&[&plain], &[&class("MUST other")]).contains("other"));
+    assert!(refused(&[&plain], &[&class("MUST onne")]).ends_with("did you mean one?"));
     assert!(refused(&[&plain], &[&class(""), &class("")]).contains("twice"));
     let circle = ["( 1.1 NAME 'a' SUP b )", "( 1.2 NAME 'b' SUP a )"];
     assert!(refused(&[], &circle).contains("itself"));
     // What is referred to may come later, and a syntax nobody knows is one of octets.
     let odd = "( 1.2.5 NAME 'odd' SYNTAX 9.9.9 )";
     let schema = Schema::new(&["( 1.1 NAME 'a' SUP one )", odd, &plain], &[]).unwrap();
+    assert_eq!(schema.warnings().len(), 1);
     assert_eq!(schema.attribute("odd").unwrap().syntax(), Syntax::OctetString);
     assert_eq!(schema.family(schema.attribute("one").unwrap()).count(), 2);
+}
+
+#[test]
+fn rules_that_are_not_known_are_taken_for_others() {
+    let odd = |rest: &str| {
+        let schema = Schema::new(&[&format!("( 1.2.3 NAME 'odd' {rest} )")], &[]).unwrap();
+        let attribute = schema.attribute("odd").unwrap();
+        let rules = (attribute.equality(), attribute.substrings(), attribute.syntax());
+        (rules, schema.warnings().iter().map(ToString::to_string).collect::<String>())
+    };
+    let (rules, warnings) = odd(&format!("EQUALITY unheardOfMatch SUBSTR otherMatch {STRING}"));
+    let (equal, parts) = (MatchingRule::CaseIgnore, MatchingRule::CaseIgnoreSubstrings);
+    assert_eq!(rules, (Some(equal), Some(parts), Syntax::DirectoryString));
+    assert!(warnings.contains("odd: matching rule unheardOfMatch is not known here"), "{warnings}");
+    let (rules, warnings) = odd("EQUALITY integerMatch SYNTAX 9.9.9");
+    assert_eq!(rules, (Some(MatchingRule::Integer), None, Syntax::Integer));
+    assert!(warnings.contains("syntax 9.9.9 is not known; taken for INTEGER"), "{warnings}");
+    let (rules, _) = odd("EQUALITY caseIgnoreOrderingMatch SYNTAX 1.2.840.113556.1.4.907");
+    assert_eq!(rules, (Some(MatchingRule::OctetString), None, Syntax::OctetString));
+}
+
+fn composed(files: &[(&str, &str)]) -> Result<(Schema, Vec<String>), SchemaError> {
+    let file = |(name, text): &(&str, &str)| SourceFile {
+        name: (*name).to_owned(),
+        bytes: text.as_bytes().into(),
+    };
+    let sources = Sources { files: files.iter().map(file).collect(), ..Sources::defaults() };
+    let composed = Composed::new(&sources, &Changes::default())?;
+    Ok((composed.schema()?, composed.warnings))
+}
+
+#[test]
+fn sets_and_standard_definitions_are_one_schema() {
+    let (schema, warnings) = composed(&[]).unwrap();
+    assert!(warnings.is_empty() && schema.warnings().is_empty(), "{:?}", schema.warnings());
+    let begins = |line: &&str| line.contains(" ( ") && !line.starts_with([' ', '#']);
+    let count = |text: &str| text.lines().filter(begins).count();
+    let defined: usize = SETS.iter().map(|set| count(set.text)).sum();
+    let standard = standard::ATTRIBUTE_TYPES.len() + standard::OBJECT_CLASSES.len();
+    // None takes the place of another.
+    assert_eq!(schema.attributes().len() + schema.classes().len(), standard + defined);
+    for class in [
+        "sudoRole",
+        "ldapPublicKey",
+        "automountMap",
+        "krbPrincipalAux",
+        "sambaSamAccount",
+        "eduPerson",
+        "hostObject",
+        "authorizedServiceObject",
+        "nsRoleDefinition",
+        "nsView",
+    ] {
+        assert!(schema.class(class).is_some(), "{class}");
+    }
+}
+
+#[test]
+fn files_come_before_what_the_program_brings() {
+    let own = "attributetype ( 1.9.1 NAME 'shoeSize' SUP name )\n\
+        objectclass ( 1.9.2 NAME 'shoeOwner' SUP top AUXILIARY MAY shoeSize )\n";
+    let (schema, _) = composed(&[("a", own), ("b", own)]).unwrap();
+    assert!(schema.class("shoeowner").is_some(), "what is said twice is said once");
+    let other = "attributetype ( 1.9.1 NAME 'shoeSize' SUP name SINGLE-VALUE )";
+    let error = composed(&[("a", own), ("b", other)]).err().unwrap().to_string();
+    assert!(error.contains("shoeSize (b, line 1): a, line 1 has it in another form"), "{error}");
+    // A standard attribute by its OID: what is not said stays, names among it.
+    let uid = "attributetype ( 0.9.2342.19200300.100.1.1 NAME 'login' \
+        SYNTAX 1.3.6.1.4.1.1466.115.121.1.15{256} )";
+    let (schema, _) = composed(&[("a", uid)]).unwrap();
+    let uid = schema.attribute("login").unwrap();
+    assert_eq!((uid, uid.name()), (schema.attribute("uid").unwrap(), "login"));
+    assert_eq!(uid.equality(), Some(MatchingRule::CaseIgnore));
+    // One of a set by its name, with another OID.
+    let autofs = "objectclass ( 1.3.6.1.4.1.2312.4.2.2 NAME 'automountMap' SUP top MUST ou )";
+    let (schema, _) = composed(&[("a", autofs)]).unwrap();
+    assert_eq!(schema.class("automountMap").unwrap().oid(), "1.3.6.1.4.1.2312.4.2.2");
+    assert!(schema.class("1.3.6.1.1.1.2.16").is_none());
+    // What the server needs stays as it is.
+    let class = "attributetype ( 2.5.4.0 NAME 'objectClass' \
+        SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 )";
+    let (schema, warnings) = composed(&[("a", class)]).unwrap();
+    assert_eq!(schema.attribute("objectClass").unwrap().syntax(), Syntax::Oid);
+    assert!(warnings[0].contains("objectClass (a, line 1) is left out"), "{warnings:?}");
+    // An error says where the definition stands.
+    let error = composed(&[("a", "\nobjectclass ( 1.9 NAME 'b' MUST telephonNumber )")]);
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("b (a, line 2)") && error.contains("did you mean telephone"), "{error}");
+}
+
+#[test]
+fn a_difference_is_what_an_entry_can_contradict() {
+    let own = |rest: &str, may: &str| {
+        let text = format!(
+            "attributetype ( 1.9.1 NAME 'shoeSize' SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 {rest} )\n\
+             objectclass ( 1.9.2 NAME 'shoeOwner' SUP top AUXILIARY MAY ( cn {may} ) )\n"
+        );
+        composed(&[("a", &text)]).unwrap().0
+    };
+    let old = own("EQUALITY caseIgnoreMatch", "$ shoeSize");
+    let with = |size: &str| {
+        entry(&[
+            ("objectClass", "person"),
+            ("objectClass", "shoeOwner"),
+            ("cn", "x"),
+            ("sn", "x"),
+            ("shoeSize", size),
+        ])
+    };
+    let without = entry(&[("objectClass", "person"), ("cn", "x"), ("sn", "x")]);
+    let why = |new: &Schema, entry: &Attributes| {
+        Difference::new(&old, new).contradiction("cn=x", entry).unwrap_or_default()
+    };
+    assert!(Difference::new(&old, &own("EQUALITY caseIgnoreMatch", "$ shoeSize $ sn")).is_empty());
+    let stricter = own("EQUALITY caseIgnoreMatch SINGLE-VALUE", "$ shoeSize");
+    assert!(!Difference::new(&old, &stricter).is_empty());
+    assert_eq!(why(&stricter, &with("42")), "");
+    let mut two = with("42");
+    two[3].1.push(b"43".to_vec());
+    assert!(why(&stricter, &two).contains("one value only"));
+    let narrower = own("EQUALITY caseIgnoreMatch", "");
+    assert!(why(&narrower, &with("42")).contains("allows attribute shoeSize"));
+    let exact = own("EQUALITY caseExactMatch", "$ shoeSize");
+    assert_eq!(why(&exact, &with("42")), "");
+    assert!(why(&exact, &with("XL")).contains("would be equal to others"));
+    let (gone, _) = composed(&[]).unwrap();
+    assert!(why(&gone, &with("42")).contains("it has attribute shoeSize"));
+    assert!(why(&gone, &entry(&[("objectClass", "shoeOwner")])).contains("of object class"));
+    for new in [&stricter, &narrower, &exact, &gone] {
+        assert_eq!(why(new, &without), "");
+    }
+    assert!(
+        why(&gone, &entry(&[("member", "shoeSize=42,o=x")])).contains("attribute member refers")
+    );
+    let named = Difference::new(&old, &gone).contradiction("shoeSize=42", &without);
+    assert!(named.unwrap().contains("named by it"));
+}
+
+#[test]
+fn changes_are_kept_as_text() {
+    let changes = Changes {
+        attribute_types: vec![
+            AttributeTypeDescription::parse_stored("( a-oid NAME 'a' SUP name )").unwrap(),
+        ],
+        object_classes: vec![
+            ObjectClassDescription::parse("( 1.2 NAME 'b' DESC 'x\\27y' MAY a )").unwrap(),
+        ],
+        deleted: vec!["1.3".into()],
+    };
+    assert_eq!(Changes::from_text(&changes.to_text()), Ok(changes));
+    assert!(Changes::from_text("nonsense").is_err());
 }
 
 #[test]
@@ -148,6 +300,10 @@ fn entries_are_held_against_their_classes() {
         check(&more(("objectClass", "posixAccount"))).unwrap_err().code,
         ResultCode::ObjectClassViolation
     );
+    let group = [("objectClass", "posixGroup"), ("cn", "x"), ("gidNumber", "1")];
+    assert_eq!(check(&group).unwrap(), "posixGroup", "as in RFC 2307");
+    let both = [("objectClass", "groupOfNames")].into_iter().chain(group).collect::<Vec<_>>();
+    assert_eq!(check(&both).unwrap(), "groupOfNames", "as in RFC 2307bis");
     let extensible = [("objectClass", "extensibleObject"), ("dc", "x")];
     let all: Vec<_> = person.iter().chain(&extensible).copied().collect();
     assert_eq!(check(&all).unwrap(), "person");

@@ -17,7 +17,7 @@ impl Directory {
     /// # Errors
     /// The store's.
     pub fn dn_of_uid(&self, uid: &str) -> Result<Option<String>> {
-        let core = &*self.core;
+        let core = &*self.core();
         let filter = Filter::Equality { attribute: "uid".into(), value: uid.as_bytes().into() };
         let matcher = Matcher::new(&core.schema, &filter);
         let rights = View::unrestricted();

@@ -33,10 +33,13 @@ use keyway_codec::message::{EntryWriter, LdapResult, ResultCode, Scope};
 use keyway_store::{EntryId, Key, Names, View as Tree};
 use page::Position;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A search under way. It is `Send` and holds no part of the request.
 pub struct Search {
+    /// The state of the schema that it began with.
+    core: Arc<Core>,
     subject: Subject,
     place: access::Place,
     target: Target,
@@ -136,21 +139,17 @@ impl Search {
     ) -> Step {
         match self.advance(directory, message_id, out, budget_bytes) {
             Ok(Pause::Turn) => Step::More,
-            Ok(Pause::End) => self.done(&directory.core, LdapResult::success(), None),
-            Ok(Pause::PageFull(after)) => {
-                self.done(&directory.core, LdapResult::success(), Some(after))
-            }
-            Ok(Pause::Limit(code, text)) => {
-                self.done(&directory.core, LdapResult::new(code, text), None)
-            }
+            Ok(Pause::End) => self.done(LdapResult::success(), None),
+            Ok(Pause::PageFull(after)) => self.done(LdapResult::success(), Some(after)),
+            Ok(Pause::Limit(code, text)) => self.done(LdapResult::new(code, text), None),
             Err(failure) => Step::Done(failure.into(), Vec::new()),
         }
     }
 
-    fn done(&self, core: &Core, result: LdapResult<'static>, next: Option<EntryId>) -> Step {
+    fn done(&self, result: LdapResult<'static>, next: Option<EntryId>) -> Step {
         let Some(page) = &self.page else { return Step::Done(result, Vec::new()) };
         let cookie = match next {
-            Some(after) => core.cookies.seal(&page.query, Position { after, sent: self.sent }),
+            Some(after) => self.core.cookies.seal(&page.query, Position { after, sent: self.sent }),
             None => Ok(Vec::new()),
         };
         let cookie = match cookie {
@@ -169,7 +168,7 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Result<Pause> {
-        let core = &*directory.core;
+        let core = &*self.core.clone();
         directory.refresh(&self.subject)?;
         let view = core.permissions(&self.subject, self.place);
         match std::mem::replace(&mut self.target, Target::Empty) {

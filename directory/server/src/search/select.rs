@@ -43,6 +43,7 @@ impl Selection {
             match *description {
                 "*" => selection.user = true,
                 "+" => selection.operational = true,
+                other if other.starts_with('@') => selection.class(schema, other),
                 other => selection.named.extend(schema.describe(other).map(|description| {
                     Named {
                         family: schema
@@ -55,6 +56,21 @@ impl Selection {
             }
         }
         selection
+    }
+
+    /// All attributes of a class, by `@` and its name (RFC 4529).
+    fn class(&mut self, schema: &Schema, wanted: &str) {
+        let mut parts = wanted.trim_start_matches('@').split(';');
+        let Some(class) = parts.next().and_then(|name| schema.class(name)) else { return };
+        if class.allows_all() {
+            self.user = true;
+        }
+        let options: Vec<String> = parts.map(str::to_ascii_lowercase).collect();
+        let families = schema.attributes_of(class).map(|attribute| Named {
+            family: schema.family(attribute).map(|member| member.name().to_owned()).collect(),
+            options: options.clone(),
+        });
+        self.named.extend(families);
     }
 
     /// Whether a stored description is wanted.

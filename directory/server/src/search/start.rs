@@ -45,14 +45,15 @@ impl Directory {
         controls: &RequestControls<'_>,
         announced: Announced,
     ) -> Result<Search> {
-        let core = &*self.core;
+        let core = &self.core();
         self.refresh(subject)?;
         let matcher = Matcher::new(&core.schema, &request.filter);
         let bounds = Bounds::new(core, subject, request, controls);
         let planned = Planned { matcher: &matcher, count_max: count_max(bounds.answer_max) };
-        let (place, mut target) = self.target(subject, request, &planned, announced)?;
+        let (place, mut target) = self.target(core, subject, request, &planned, announced)?;
         if let Some(assertion) = &controls.assertion {
-            self.assert_target(subject, place, &target, &Matcher::new(&core.schema, assertion))?;
+            let assertion = Matcher::new(&core.schema, assertion);
+            self.assert_target(core, subject, place, &target, &assertion)?;
         }
         let (mut sent, mut page) = (0, None);
         if let Some(paged) = &controls.paged {
@@ -69,6 +70,7 @@ impl Directory {
             page = Some(Page { query, left: if paged.size == 0 { u32::MAX } else { paged.size } });
         }
         Ok(Search {
+            core: core.clone(),
             subject: subject.clone(),
             place,
             target,
@@ -121,12 +123,12 @@ impl Directory {
     /// Finds the base and plans the way to the entries.
     fn target(
         &self,
+        core: &Core,
         subject: &Subject,
         request: &SearchRequest<'_>,
         planned: &Planned<'_>,
         announced: Announced,
     ) -> Result<(access::Place, Target)> {
-        let core = &*self.core;
         let name = Name::parse(&core.schema, request.base)?;
         let contexts = core.contexts();
         let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
@@ -138,7 +140,7 @@ impl Directory {
             }
             Place::Root => {
                 core.may_look(subject, access::Place::Data)?;
-                Ok((access::Place::Data, self.below_root(&contexts, request.scope, planned)?))
+                Ok((access::Place::Data, self.below_root(core, &contexts, request.scope, planned)?))
             }
             Place::Subschema => {
                 core.may_look(subject, access::Place::Subschema)?;
@@ -174,6 +176,7 @@ impl Directory {
     /// All naming contexts of users, as if they hung from one entry.
     fn below_root(
         &self,
+        core: &Core,
         contexts: &[Arc<NamingContext>],
         scope: Scope,
         planned: &Planned<'_>,
@@ -184,7 +187,7 @@ impl Directory {
             Scope::One => Source::entries(tops.clone()),
             _ => {
                 let lists = tops.iter().map(|top| Key::subtree(*top)).collect();
-                planned.source(&self.core, read.view(), lists)?
+                planned.source(core, read.view(), lists)?
             }
         };
         Ok(Target::Tree(Cursor { base: EntryId::ROOT, scope, tops, source, after: EntryId::ROOT }))
@@ -193,12 +196,12 @@ impl Directory {
     /// RFC 4528: the assertion is about the base.
     fn assert_target(
         &self,
+        core: &Core,
         subject: &Subject,
         place: access::Place,
         target: &Target,
         matcher: &Matcher,
     ) -> Result<()> {
-        let core = &*self.core;
         let view = core.permissions(subject, place);
         let evaluator = Evaluator::search(&core.schema, &view);
         let truth = match target {

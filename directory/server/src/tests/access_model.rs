@@ -196,7 +196,7 @@ fn fixture() -> Fixture {
 #[test]
 fn the_compiled_table_says_what_the_rules_say() {
     let fixture = fixture();
-    let core = &fixture.directory.core;
+    let core = &fixture.directory.core();
     let cases = (prop::collection::vec(rule(), 0..5), over(), select(vec![0, 1, 2, 3]));
     proptest!(|((rules, over, who) in cases)| {
         let settings = Settings { rules: rules.clone(), ..settings() };

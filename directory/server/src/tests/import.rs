@@ -2,7 +2,7 @@
 
 use super::export::exported;
 use super::*;
-use crate::{ImportError, ImportOptions, ImportReport, Unfinished};
+use crate::{ImportError, ImportOptions, ImportReport, Note, Unfinished};
 
 fn import(
     fixture: &Fixture,
@@ -66,7 +66,14 @@ fn what_another_server_noted_is_kept_or_left_out() {
         )
     );
     let report = import(&fixture, &text, &ImportOptions::default()).unwrap();
-    assert_eq!((report.records, report.left_out), (3, 4));
+    assert_eq!(report.records, 3);
+    let noted: Vec<_> = report.notes.0.iter().map(|(note, noted)| (*note, noted.count)).collect();
+    let expected = [
+        (Note::NoEffect("aci"), 2),
+        (Note::NoEffect("nsSizeLimit"), 1),
+        (Note::LeftOut("entryCSN"), 1),
+    ];
+    assert_eq!(noted, expected);
     let found = fixture.read(&format!("uid=ada,{PEOPLE}"), &["*", "+"]);
     for (name, value) in [
         ("entryUUID", "597ae2f6-16a6-1027-98f4-d28b5365dc14"),
@@ -117,7 +124,7 @@ roomnumber: 4612
 nsSizeLimit: -1
 ";
     let report = import(&fixture, text, &ImportOptions::default()).unwrap();
-    assert_eq!((report.records, report.left_out), (4, 2));
+    assert_eq!(report.records, 4);
     let everywhere = |filter: &'static str| {
         fixture.search(&SearchRequest { base: "", ..request(filter) }).names()
     };
@@ -191,7 +198,7 @@ fn a_wrong_record_stops_it_or_is_told_and_left_out() {
     let text = format!(
         "{TREE}{}{}{}{}{}{}",
         person("ada", ""),
-        person("ada", ""),
+        person("ada", "description: another\n"),
         person("bad", "unheard-of: x\n"),
         "dn: uid=lost,ou=nowhere,dc=example,dc=com\nobjectClass: account\n\n",
         "dn: uid=url,ou=people,dc=example,dc=com\nobjectClass: account\ncn:< file:///etc/passwd\n\n",
@@ -211,7 +218,7 @@ fn a_wrong_record_stops_it_or_is_told_and_left_out() {
         import(&fixture, &text, &ImportOptions { skip_records: 4, ..keep_going() }).unwrap();
     assert_eq!((report.records, report.errors), (1, 3));
     let lines: Vec<u64> = report.first_errors.iter().map(|error| error.line).collect();
-    assert_eq!(lines, [19, 25, 30]);
+    assert_eq!(lines, [20, 26, 31]);
     let dns: Vec<bool> = report.first_errors.iter().map(|error| error.dn.is_some()).collect();
     assert_eq!(dns, [true; 3]);
     assert_eq!(fixture.names("(uid=*)"), ["ada", "last"]);
@@ -232,4 +239,72 @@ fn a_person_makes_no_naming_context() {
     let more = "dn: o=other\nobjectClass: organization\no: other\n";
     import(&fixture, more, &ImportOptions::default()).unwrap();
     assert_eq!(fixture.directory.naming_contexts(), [BASE, "o=other"]);
+}
+
+#[test]
+fn children_may_come_before_those_above_them() {
+    let (people, tree) = (person("ada", "") + &person("bob", ""), TREE);
+    let mut blocks: Vec<&str> = tree.trim_end().split("\n\n").collect();
+    blocks.reverse();
+    let reversed = format!("{people}{}\n\n", blocks.join("\n\n"));
+    let fixture = empty(&settings());
+    let report = import(&fixture, &reversed, &ImportOptions::default()).unwrap();
+    assert_eq!((report.records, report.errors), (4, 0));
+    assert_eq!(report.notes.0[&Note::BeforeParent].count, 3);
+    assert_eq!(fixture.directory.naming_contexts(), [BASE]);
+    assert_eq!(fixture.names("(uid=*)"), ["ada", "bob"]);
+    assert_eq!(fixture.directory.unfinished_import().unwrap(), None);
+    // Nothing above them ever comes.
+    let stray = person("cyd", "").replace(PEOPLE, "ou=nowhere,dc=example,dc=com");
+    let ImportError::Record { error, .. } =
+        import(&fixture, &stray, &ImportOptions::default()).unwrap_err()
+    else {
+        panic!("the record is at fault")
+    };
+    assert!(error.why.contains("no entry above it") && error.line == 1, "{error}");
+    // What waits when an import is stopped is there when it goes on.
+    let fixture = empty(&settings());
+    let broken = format!("{people}{}", TREE.replace("ou: people", "shoe: 42"));
+    import(&fixture, &broken, &ImportOptions::default()).unwrap_err();
+    let unfinished = fixture.directory.unfinished_import().unwrap().unwrap();
+    assert_eq!(unfinished.records, 3);
+    let options = ImportOptions { skip_records: 3, ..ImportOptions::default() };
+    import(&fixture, &format!("{people}{TREE}"), &options).unwrap();
+    assert_eq!(fixture.names("(uid=*)"), ["ada", "bob"]);
+}
+
+#[test]
+fn what_is_there_twice_is_kept_once() {
+    let fixture = empty(&settings());
+    let ada = person("ada", "cn: ADA\ndescription: a\ndescription: b\ndescription: A\n");
+    let text = format!("{TREE}{ada}{ada}");
+    let report = import(&fixture, &text, &ImportOptions::default()).unwrap();
+    assert_eq!((report.records, report.errors), (3, 0));
+    // Twice in each of the two.
+    assert_eq!(report.notes.0[&Note::ValueTwice].count, 4);
+    assert_eq!(report.notes.0[&Note::EntryTwice].first, [format!("uid=ada,{PEOPLE}")]);
+    let found = fixture.read(&format!("uid=ada,{PEOPLE}"), &["*"]);
+    assert_eq!(found.values("description"), ["a", "b"]);
+    // Another entry of the name is a loss.
+    let other = person("ada", "description: c\n");
+    import(&fixture, &other, &ImportOptions::default()).unwrap_err();
+}
+
+#[test]
+fn what_389_directory_server_lets_in_is_kept_and_can_be_changed() {
+    let fixture = empty(&settings());
+    let text = format!(
+        "{TREE}dn: cn=\"cn=x,{BASE}\",{BASE}\nobjectClass: top\nobjectClass: ldapSubEntry\n\
+         objectClass: cosTemplate\ncn: \"cn=x,{BASE}\"\ncosPriority: 1\n\n\
+         dn: nsuniqueid=1,cn=gone,{BASE}\nobjectClass: person\nobjectClass: nsTombstone\n\
+         cn: gone\nsn: gone\n\n"
+    );
+    let report = import(&fixture, &text, &ImportOptions::default()).unwrap();
+    assert_eq!((report.records, report.errors), (3, 0));
+    assert_eq!(report.notes.0[&Note::Structural].count, 1);
+    assert_eq!(report.notes.0[&Note::Tombstone].count, 1);
+    let dn = format!("cn=cn\\3Dx\\2C{},{BASE}", BASE.replace(',', "\\2C").replace('=', "\\3D"));
+    let change = vec![change(ChangeOperation::Replace, "cosPriority", &["2"])];
+    fixture.modify(&dn, change).unwrap();
+    assert_eq!(fixture.read(&dn, &["cosPriority"]).values("cosPriority"), ["2"]);
 }

@@ -8,7 +8,7 @@ use keyway_store::{EntryId, Key};
 
 /// The way to the entries below the sample's top, and how many candidates it has.
 fn planned(fixture: &Fixture, filter: &str) -> (Source, usize) {
-    let core = &fixture.directory.core;
+    let core = &fixture.directory.core();
     let read = fixture.directory.store.read().unwrap();
     let contexts = core.contexts();
     let tops = crate::names::tops(read.view(), &contexts).unwrap();
@@ -78,7 +78,7 @@ fn what_no_index_helps_with_is_looked_for_everywhere() {
 #[test]
 fn a_small_scope_is_walked_rather_than_a_long_list() {
     let fixture = filled();
-    let core = &fixture.directory.core;
+    let core = &fixture.directory.core();
     let read = fixture.directory.store.read().unwrap();
     let contexts = core.contexts();
     let groups = crate::names::Name::parse(&core.schema, GROUPS).unwrap();

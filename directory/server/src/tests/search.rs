@@ -424,7 +424,46 @@ fn a_filter_of_thousands_of_terms_lets_others_run() {
 fn a_piece_of_megabytes_is_looked_up_by_a_few_of_its_parts() {
     let fixture = filled();
     let piece = "ab".repeat(1 << 20);
-    let keys = fixture.directory.core.indexes.containing("cn", piece.as_bytes(), 16);
+    let keys = fixture.directory.core().indexes.containing("cn", piece.as_bytes(), 16);
     assert_eq!(keys.len(), 16);
     assert_eq!(fixture.names(&format!("(cn=*{piece}*)")), [""; 0]);
+}
+
+#[test]
+fn attributes_are_asked_for_by_class() {
+    let fixture = filled();
+    let found = |wanted: &'static [&'static str]| {
+        let mut names = fixture.read(&format!("uid=ada,{PEOPLE}"), wanted).descriptions();
+        names.sort();
+        names
+    };
+    let posix = ["cn", "gidNumber", "homeDirectory", "objectClass", "uid", "uidNumber"];
+    assert_eq!(found(&["@posixAccount"]), posix);
+    assert_eq!(found(&["@person", "uidNumber"]), ["cn", "objectClass", "sn", "uidNumber"]);
+    assert_eq!(found(&["@unheardOf"]), [""; 0]);
+    assert_eq!(found(&["@extensibleObject"]), found(&["*"]));
+}
+
+#[test]
+fn rules_of_bits_and_words() {
+    let fixture = filled();
+    // uidNumber 1000 is 1111101000 in binary.
+    for (filter, expected) in [
+        (
+            "(&(uidNumber<=1002)(uidNumber:1.2.840.113556.1.4.803:=1000))",
+            &["ada", "alan", "barbara"][..],
+        ),
+        ("(&(uidNumber<=1002)(uidNumber:1.2.840.113556.1.4.803:=1))", &["alan"]),
+        ("(&(uidNumber<=1002)(uidNumber:1.2.840.113556.1.4.804:=3))", &["alan", "barbara"]),
+        ("(&(uidNumber<=1002)(!(uidNumber:integerBitOrMatch:=3)))", &["ada"]),
+        ("(uidNumber:1.2.840.113556.1.4.803:=x)", &[]),
+        ("(cn:1.2.840.113556.1.4.803:=1)", &[]),
+        ("(cn:wordMatch:=LOVELACE)", &["ada"]),
+        ("(cn:wordMatch:=love)", &[]),
+        ("(cn:wordMatch:=ada lovelace)", &[]),
+        ("(cn:keywordMatch:=ada lovelace)", &["ada"]),
+        ("(mail:keywordMatch:=ada)", &["ada"]),
+    ] {
+        assert_eq!(fixture.names(filter), expected, "{filter}");
+    }
 }

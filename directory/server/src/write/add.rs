@@ -13,7 +13,7 @@ use crate::names::{self, Name};
 use crate::operational::{
     CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
 };
-use crate::schema::{Attributes, OBJECT_CLASS, check_entry, complete_classes};
+use crate::schema::{Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes};
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
 use keyway_store::{Entry, EntryId, Key, Names, View as Tree, Write};
@@ -24,7 +24,9 @@ use std::cell::RefCell;
 pub(crate) struct Add {
     request: Request,
     /// The whole entry, operational attributes included.
-    pub(super) attributes: Attributes,
+    pub(crate) attributes: Attributes,
+    /// Whether its structural classes are one chain.
+    pub(crate) is_sound: bool,
     keys: Vec<Key>,
     /// Ranges of which it is to get a number.
     numbers: Vec<usize>,
@@ -72,16 +74,39 @@ impl Add {
         name_values(core, &mut attributes, dn)?;
         complete_classes(&core.schema, &mut attributes)?;
         let numbers = core.wanted_numbers(&mut attributes);
-        let structural = check_entry(&core.schema, &attributes)?.name().to_owned();
+        let (structural, is_sound) = match source {
+            Source::Client => (check_entry(&core.schema, &attributes)?, true),
+            Source::Export => check_loosely(&core.schema, &attributes)?,
+        };
+        let structural = structural.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
         stamp(core, &mut attributes, &request.stamp)?;
         let keys = core.indexes.keys(&core.schema, &attributes);
-        Ok(Add { request, attributes, keys, numbers })
+        Ok(Add { request, attributes, is_sound, keys, numbers })
+    }
+
+    /// Whether the entry that is there already has all its values, those that a server notes aside.
+    pub fn is_there(&self, core: &Core, view: Tree<'_>) -> Result<bool> {
+        let (_, entry) = self.request.find(view)?;
+        let held = entry.to_entry().attributes;
+        let schema = &core.schema;
+        Ok(self.attributes.iter().all(|(name, values)| {
+            let Some(description) = schema.describe(name) else { return false };
+            let attribute = description.attribute;
+            let held = edit::values(&held, name).map_or(&[][..], Vec::as_slice);
+            attribute.is_operational()
+                || values.iter().all(|value| edit::is_among(schema, attribute, held, value))
+        }))
     }
 
     /// Who asks for it.
     pub fn subject(&self) -> &Subject {
         &self.request.subject
+    }
+
+    /// What it has in common with other writes.
+    pub(super) fn request(&self) -> &Request {
+        &self.request
     }
 
     /// Adds the entry.

@@ -31,6 +31,11 @@ impl Delete {
         Ok(Delete { request })
     }
 
+    /// What it has in common with other writes.
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Deletes the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;

@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::limits::ATTRIBUTE_VALUES_MAX;
-use crate::schema::{AttributeType, Attributes, Description, OBJECT_CLASS, Schema};
+use crate::schema::{AttributeType, Attributes, Description, OBJECT_CLASS, Schema, base};
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
 use std::borrow::Cow;
@@ -15,7 +15,11 @@ use std::collections::HashSet;
 /// `undefinedAttributeType`.
 pub fn describe<'s>(schema: &'s Schema, description: &str) -> Result<Description<'s>> {
     schema.describe(description).ok_or_else(|| {
-        let text = format!("attribute {description} is not known, or has an unknown option");
+        let name = base(description);
+        let text = match schema.attribute(name) {
+            Some(_) => format!("attribute {description} has an unknown option"),
+            None => schema.unknown_attribute(name),
+        };
         Failure::new(ResultCode::UndefinedAttributeType, text)
     })
 }
@@ -303,9 +307,34 @@ pub fn has_value(
     attribute: &AttributeType,
     value: &[u8],
 ) -> bool {
+    let held = values(attributes, attribute.name());
+    held.is_some_and(|held| is_among(schema, attribute, held, value))
+}
+
+/// Whether a value is equal to one of those.
+pub fn is_among(
+    schema: &Schema,
+    attribute: &AttributeType,
+    values: &[Vec<u8>],
+    value: &[u8],
+) -> bool {
     let wanted = normal(schema, attribute, value);
-    values(attributes, attribute.name())
-        .is_some_and(|held| held.iter().any(|value| normal(schema, attribute, value) == wanted))
+    values.iter().any(|value| normal(schema, attribute, value) == wanted)
+}
+
+/// Takes those values away that are equal to one before them, and says how many.
+pub fn keep_once(
+    schema: &Schema,
+    attribute: &AttributeType,
+    values: &mut Vec<Cow<'_, [u8]>>,
+) -> usize {
+    if values.len() < 2 {
+        return 0;
+    }
+    let before = values.len();
+    let mut seen = HashSet::new();
+    values.retain(|value| seen.insert(normal(schema, attribute, value).into_owned()));
+    before - values.len()
 }
 
 /// Sets an attribute to one value, where it was if it is there.

@@ -8,33 +8,35 @@ mod delete;
 pub(crate) mod edit;
 mod modify;
 mod read_entry;
+mod redefine;
 mod rename;
 mod secret;
 mod upgrade;
 
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
-pub(crate) use edit::describe;
+pub(crate) use edit::{describe, keep_once};
 pub(crate) use modify::Modify;
 pub(crate) use rename::Rename;
 
 use crate::access::{Place as AccessPlace, Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::{RequestControls, ResponseControl};
-use crate::directory::{Core, Directory};
+use crate::directory::{Core, Current, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
 use crate::log::Audit;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
+use crate::redefine::{Redefinition, install, require_generation};
 use crate::schema::{Attributes, Schema};
 use crate::search::Selection;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, ResultCode};
 use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
 pub(crate) use secret::{Giver, Secrets, hashed_already};
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
 pub(crate) use upgrade::Upgrades;
 
@@ -51,21 +53,21 @@ pub(crate) enum Operation {
     Delete(Delete),
     Modify(Modify),
     Rename(Rename),
+    /// A change of the schema; `None` if it changes nothing.
+    Redefine(Option<Redefinition>),
 }
 
 impl Operation {
     /// Understands a client's request; `None` if it is no write.
     pub fn of(
-        core: &Core,
+        core: &Arc<Core>,
         subject: &Subject,
         op: &Op<'_>,
         controls: &RequestControls<'_>,
     ) -> Option<Result<Operation>> {
         Some(match op {
             Op::AddRequest(add) => Add::new(core, subject, add, controls).map(Operation::Add),
-            Op::ModifyRequest(modify) => {
-                Modify::new(core, subject, modify, controls).map(Operation::Modify)
-            }
+            Op::ModifyRequest(modify) => Operation::modify(core, subject, modify, controls),
             Op::DeleteRequest(dn) => {
                 Delete::new(core, subject, dn, controls).map(Operation::Delete)
             }
@@ -76,6 +78,20 @@ impl Operation {
         })
     }
 
+    /// Understands a client's modify.
+    fn modify(
+        core: &Arc<Core>,
+        subject: &Subject,
+        request: &ModifyRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Result<Operation> {
+        if Name::parse(&core.schema, request.dn).is_ok_and(|name| name.is_subschema()) {
+            let redefinition = redefine::redefinition(core, subject, request, controls);
+            return redefinition.map(Operation::Redefine);
+        }
+        Modify::new(core, subject, request, controls).map(Operation::Modify)
+    }
+
     /// Whether anybody could be in other groups when it is done.
     pub fn changes_groups(&self, core: &Core) -> bool {
         let is_membership = |name: &str| core.integrity.is_membership(name);
@@ -84,16 +100,46 @@ impl Operation {
             Operation::Modify(modify) => modify.edits.iter().any(|edit| is_membership(&edit.name)),
             // Groups and their members go by their names.
             Operation::Delete(_) | Operation::Rename(_) => true,
+            // What a group is may change with the schema.
+            Operation::Redefine(_) => true,
         }
     }
 
     /// Does it. May be called again if what it did was undone.
+    ///
+    /// # Errors
+    /// Also `busy`, if the schema was changed since it was prepared.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+        if let Some(request) = self.request() {
+            require_generation(write, request.generation)?;
+        }
         match self {
+            Operation::Redefine(None) => Ok(WriteDone::default()),
+            Operation::Redefine(Some(redefinition)) => {
+                redefinition.apply(write).map(|()| WriteDone::default())
+            }
             Operation::Add(add) => add.apply(core, write),
             Operation::Delete(delete) => delete.apply(core, write),
             Operation::Modify(modify) => modify.apply(core, write),
             Operation::Rename(rename) => rename.apply(core, write),
+        }
+    }
+
+    fn request(&self) -> Option<&Request> {
+        match self {
+            Operation::Add(add) => Some(add.request()),
+            Operation::Delete(delete) => Some(delete.request()),
+            Operation::Modify(modify) => Some(modify.request()),
+            Operation::Rename(rename) => Some(rename.request()),
+            Operation::Redefine(_) => None,
+        }
+    }
+
+    /// The state of the schema that it leaves, if it changes it.
+    fn next(&self) -> Option<Arc<Core>> {
+        match self {
+            Operation::Redefine(redefinition) => redefinition.as_ref().map(Redefinition::next),
+            _ => None,
         }
     }
 
@@ -103,7 +149,9 @@ impl Operation {
             Operation::Add(add) => add.subject(),
             Operation::Modify(modify) => modify.subject(),
             // They store none.
-            Operation::Delete(_) | Operation::Rename(_) => return Giver::User,
+            Operation::Delete(_) | Operation::Rename(_) | Operation::Redefine(_) => {
+                return Giver::User;
+            }
         };
         if subject.is_administrator() { Giver::Administrator } else { Giver::User }
     }
@@ -111,6 +159,8 @@ impl Operation {
 
 /// What all writes have in common.
 pub(crate) struct Request {
+    /// The schema's, under which it was understood.
+    pub generation: u64,
     pub subject: Subject,
     pub name: Name,
     pub context: Arc<NamingContext>,
@@ -158,7 +208,9 @@ impl Request {
                 }
                 return Err(match place {
                     Place::Root => unwilling("the root DSE cannot be changed"),
-                    Place::Subschema => unwilling("the schema cannot be changed over LDAP"),
+                    Place::Subschema => {
+                        unwilling("the schema's entry can be modified, not deleted or renamed")
+                    }
                     _ => Failure::no_such_object("").context("no naming context holds this DN"),
                 });
             }
@@ -170,6 +222,7 @@ impl Request {
             wanted.as_ref().map(|wanted| Selection::new(&core.schema, wanted, false))
         };
         Ok(Request {
+            generation: core.generation,
             subject: subject.clone(),
             name,
             context,
@@ -283,7 +336,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> Option<Result<Operation>> {
         match self.refresh(subject) {
-            Ok(()) => Operation::of(&self.core, subject, op, controls),
+            Ok(()) => Operation::of(&self.core(), subject, op, controls),
             Err(failure) => Some(Err(failure)),
         }
     }
@@ -301,7 +354,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Add::new(&self.core, subject, request, controls));
+        let prepared = prepared.and_then(|()| Add::new(&self.core(), subject, request, controls));
         self.carry_out(prepared.map(Operation::Add), None)
     }
 
@@ -313,7 +366,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Delete::new(&self.core, subject, dn, controls));
+        let prepared = prepared.and_then(|()| Delete::new(&self.core(), subject, dn, controls));
         self.carry_out(prepared.map(Operation::Delete), None)
     }
 
@@ -326,8 +379,9 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Modify::new(&self.core, subject, request, controls));
-        self.carry_out(prepared.map(Operation::Modify), None)
+        let prepared =
+            prepared.and_then(|()| Operation::modify(&self.core(), subject, request, controls));
+        self.carry_out(prepared, None)
     }
 
     /// Renames or moves an entry and all below it (RFC 4511 § 4.9). As [`Directory::add`].
@@ -338,7 +392,8 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Rename::new(&self.core, subject, request, controls));
+        let prepared =
+            prepared.and_then(|()| Rename::new(&self.core(), subject, request, controls));
         self.carry_out(prepared.map(Operation::Rename), None)
     }
 
@@ -351,10 +406,11 @@ impl Directory {
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Modify::password(&self.core, subject, dn, hashed));
+        let prepared = prepared.and_then(|()| Modify::password(&self.core(), subject, dn, hashed));
         // It was hashed here, so nothing is left to be taken out of it.
-        let submitted = prepared
-            .and_then(|modify| submit(&self.store, &self.core, Operation::Modify(modify), audit));
+        let submitted = prepared.and_then(|modify| {
+            submit(&self.store, &self.current, Operation::Modify(modify), audit)
+        });
         async move { answered(submitted?).await.map(drop) }
     }
 
@@ -365,13 +421,13 @@ impl Directory {
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let started = prepared.and_then(|operation| self.start(operation, audit));
-        let (store, core) = (self.store.clone(), self.core.clone());
+        let (store, current) = (self.store.clone(), self.current.clone());
         async move {
             let answer = match started? {
                 Started::Submitted(answer) => answer,
                 Started::Hashing(mut operation, secrets, audit) => {
                     secrets.put_hashed(&mut operation).await?;
-                    submit(&store, &core, *operation, audit.map(|audit| *audit))?
+                    submit(&store, &current, *operation, audit.map(|audit| *audit))?
                 }
             };
             answered(answer).await
@@ -384,12 +440,12 @@ impl Directory {
             && modify.has_secrets()
         {
             // Hashing is work, and not done for those who may not have it done.
-            modify.check_rights(&self.core, self.store.read()?.view())?;
+            modify.check_rights(&self.core(), self.store.read()?.view())?;
         }
-        let secrets = Secrets::take(&self.core.passwords, &mut operation, giver)?;
+        let secrets = Secrets::take(&self.shared.passwords, &mut operation, giver)?;
         // Submitted at once if it can be, so that a client's writes are done in their order.
         match secrets.is_empty() {
-            true => Ok(Started::Submitted(submit(&self.store, &self.core, operation, audit)?)),
+            true => Ok(Started::Submitted(submit(&self.store, &self.current, operation, audit)?)),
             false => Ok(Started::Hashing(Box::new(operation), secrets, audit.map(Box::new))),
         }
     }
@@ -408,18 +464,22 @@ enum Started {
 
 fn submit(
     store: &Store,
-    core: &Arc<Core>,
+    current: &Current,
     operation: Operation,
     audit: Option<Audit>,
 ) -> Result<oneshot::Receiver<Result<WriteDone>>> {
     let (sender, receiver) = oneshot::channel();
-    let (core, later) = (core.clone(), core.clone());
+    let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
     let changes_groups = operation.changes_groups(&core);
     let job = move |write: &mut Write<'_>| operation.apply(&core, write);
     // Nobody may be waiting any more: the connection is gone.
     store.submit(job, move |result| {
+        if let (Ok(_), Some(next)) = (&result, next) {
+            install(&shared, &current, next);
+        }
         if result.is_ok() && changes_groups {
-            later.access.groups_changed();
+            shared.access.groups_changed();
         }
         if let (Ok(_), Some(audit)) = (&result, audit) {
             audit.done();

@@ -9,7 +9,10 @@ use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
 use crate::operational::STRUCTURAL_OBJECT_CLASS;
-use crate::schema::{AttributeType, Attributes, OBJECT_CLASS, base, check_entry, complete_classes};
+use crate::schema::{
+    AttributeType, Attributes, OBJECT_CLASS, ObjectClass, base, check_entry, check_loosely,
+    complete_classes, is_sound,
+};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
 use keyway_store::{Entry, EntryId, EntryRef, Names, View, Write};
@@ -118,6 +121,11 @@ impl Modify {
         Ok((id, entry))
     }
 
+    /// What it has in common with other writes.
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Changes the entry.
     pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
@@ -126,10 +134,11 @@ impl Modify {
         let rdn = rdn_of(&entry)?;
         let Entry { rdn: rdn_text, attributes: mut new } = entry.to_entry();
         let old = self.touched(core, &new, &[]);
+        let was_sound = is_sound(&core.schema, &new);
         for edit in &self.edits {
             edit.apply(core, write.view(), id, &old, &mut new)?;
         }
-        let numbers = self.check(core, &rdn, &mut new)?;
+        let numbers = self.check(core, &rdn, was_sound, &mut new)?;
         self.check_unique(core, write.view(), id, &new, &numbers)?;
         request.stamp.mark(&mut new);
         let mut response_controls: Vec<_> =
@@ -174,7 +183,13 @@ impl Modify {
     }
 
     /// Checks the entry as it has become; of which ranges it is to get a number.
-    fn check(&self, core: &Core, rdn: &Rdn, attributes: &mut Attributes) -> Result<Vec<usize>> {
+    fn check(
+        &self,
+        core: &Core,
+        rdn: &Rdn,
+        was_sound: bool,
+        attributes: &mut Attributes,
+    ) -> Result<Vec<usize>> {
         let schema = &core.schema;
         for ava in &rdn.avas {
             let Some(attribute) = schema.attribute(&ava.attribute) else { continue };
@@ -191,10 +206,25 @@ impl Modify {
             complete_classes(schema, attributes)?;
         }
         let numbers = core.wanted_numbers(attributes);
-        let structural = check_entry(schema, attributes)?;
+        // What was let in with structural classes of its own kind can still be changed.
+        let (structural, is_sound) = match was_sound {
+            true => (check_entry(schema, attributes)?, true),
+            false => check_loosely(schema, attributes)?,
+        };
+        if !was_sound || !is_sound {
+            let name = structural.name().to_owned();
+            edit::set(attributes, STRUCTURAL_OBJECT_CLASS, &name);
+            return Ok(numbers);
+        }
         let before = edit::values(attributes, STRUCTURAL_OBJECT_CLASS);
         let before = before.and_then(|values| values.first()).map(Vec::as_slice);
         if before.is_some_and(|before| before != structural.name().as_bytes()) {
+            let before = before.and_then(|before| schema.class(str::from_utf8(before).ok()?));
+            if before.is_some_and(ObjectClass::may_stand_alone) {
+                let name = structural.name().to_owned();
+                edit::set(attributes, STRUCTURAL_OBJECT_CLASS, &name);
+                return Ok(numbers);
+            }
             let text = "the structural object class of an entry cannot be changed";
             return Err(Failure::new(ResultCode::ObjectClassModsProhibited, text));
         }

@@ -9,7 +9,7 @@ use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::integrity::{Leaving, Proposed, Referrers};
 use crate::names::{self, Name, NamePart, NamingContext, Place};
-use crate::schema::{Attributes, check_entry};
+use crate::schema::{Attributes, check_entry, check_loosely, is_sound};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
 use keyway_store::{Entry, EntryId, EntryRef, Key, Names, View, Write};
@@ -55,6 +55,11 @@ impl Rename {
         let mut new_name = Name { parts: vec![NamePart::new(&core.schema, &new_rdn)?] };
         new_name.parts.extend(superior.parts);
         Ok(Rename { request, new_rdn, new_name, new_context, new_below, delete_old_rdn })
+    }
+
+    /// What it has in common with other writes.
+    pub(super) fn request(&self) -> &Request {
+        &self.request
     }
 
     /// Renames the entry.
@@ -168,7 +173,10 @@ impl Rename {
                 edit::add(&core.schema, &mut attributes, &description, vec![ava.value.clone()])?;
             }
         }
-        check_entry(&core.schema, &attributes)?;
+        match is_sound(&core.schema, &old) {
+            true => check_entry(&core.schema, &attributes).map(drop)?,
+            false => check_loosely(&core.schema, &attributes).map(drop)?,
+        }
         self.request.stamp.mark(&mut attributes);
         let (removed, added) = core.indexes.difference(&core.schema, &old, &attributes);
         let rdn = self.new_name.parts.first().map(|part| part.text.clone()).unwrap_or_default();

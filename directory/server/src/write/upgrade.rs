@@ -1,11 +1,11 @@
 //! The upgrade of a stored password: it was right, so it is known, and stored again as a new one.
 
-use crate::directory::{Core, Credentials, Directory, USER_PASSWORD};
+use crate::directory::{Core, Credentials, Directory, Shared, USER_PASSWORD};
 use crate::failure::Result;
 use crate::password::limits::UPGRADES_MAX;
 use keyway_store::{EntryId, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
@@ -14,13 +14,13 @@ use zeroize::Zeroizing;
 pub(crate) struct Upgrades(AtomicUsize);
 
 /// The place of one of them.
-struct Turn(Arc<Core>);
+struct Turn(Arc<Shared>);
 
 impl Turn {
-    fn take(core: &Arc<Core>) -> Option<Turn> {
+    fn take(shared: &Arc<Shared>) -> Option<Turn> {
         let one_more = |now: usize| (now < UPGRADES_MAX).then_some(now + 1);
-        let taken = core.upgrades.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        taken.ok().map(|_| Turn(core.clone()))
+        let taken = shared.upgrades.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.ok().map(|_| Turn(shared.clone()))
     }
 }
 
@@ -43,17 +43,18 @@ impl Directory {
         outdated: usize,
         password: Zeroizing<Vec<u8>>,
     ) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
-        if !self.core.upgrade_passwords.load(Ordering::Relaxed) {
+        if !self.shared.upgrade_passwords.load(Ordering::Relaxed) {
             return None;
         }
         let (id, old) = (found.subject.id()?, found.passwords.get(outdated)?.clone());
-        let turn = Turn::take(&self.core)?;
-        let hash = self.core.passwords.hash(password).ok()?;
-        let (store, core) = (self.store.clone(), self.core.clone());
+        let turn = Turn::take(&self.shared)?;
+        let hash = self.shared.passwords.hash(password).ok()?;
+        let (store, current) = (self.store.clone(), self.current.clone());
         Some(async move {
             if let Ok(new) = hash.await {
                 let (sender, receiver) = oneshot::channel();
                 let upgrade = Upgrade { id, old, new };
+                let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
                 let job = move |write: &mut Write<'_>| upgrade.apply(&core, write);
                 if store.submit(job, move |result| drop(sender.send(result))).is_ok() {
                     let _ = receiver.await;
@@ -75,6 +76,7 @@ impl Upgrade {
     /// Does it if the old value is still there: a password that was changed meanwhile stays
     /// changed. It is the same password, so when it was changed, and the entry, stays the same.
     fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<()> {
+        core.require_current(write)?;
         let Some(entry) = write.view().entry(self.id)? else { return Ok(()) };
         let mut entry = entry.to_entry();
         let old = entry.attributes.clone();

@@ -63,6 +63,7 @@ fn names_and_oids() {
             RuleKind::Equality => "Match",
             RuleKind::Ordering => "OrderingMatch",
             RuleKind::Substrings => "SubstringsMatch",
+            RuleKind::Words | RuleKind::Bits => "Match",
         };
         assert!(rule.name().ends_with(ending), "{}", rule.name());
     }
@@ -74,6 +75,21 @@ fn names_and_oids() {
         MatchingRule::CaseIgnore.description(),
         "( 2.5.13.2 NAME 'caseIgnoreMatch' SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 )"
     );
+}
+
+#[test]
+fn words() {
+    let normal = |value| normal(MatchingRule::Keyword, value).expect(value);
+    let held = normal("Ada, Countess of LOVELACE (1815\u{2013}1852)");
+    let has = |words: &str| {
+        let wanted = normal(words);
+        held.windows(wanted.len()).any(|window| window == wanted)
+    };
+    assert!(has("ada") && has("lovelace") && has("1815") && has("Countess of"));
+    assert!(!has("count") && !has("love") && !has("of countess"));
+    all_equal(MatchingRule::Word, &["a-b", " A b!"]);
+    undefined(MatchingRule::Word, &["\u{e000}"]);
+    all_equal(MatchingRule::DirectoryStringFirstComponent, &["( Ada x )", "(ada)", "ADA"]);
 }
 
 #[test]

@@ -1,0 +1,224 @@
+//! Files of schema definitions, as other servers have them.
+//!
+//! Three forms are read, told apart by what is in them: OpenLDAP's configuration (`attributetype`,
+//! `objectclass`, `objectidentifier`), its `cn=config` as LDIF (`olcAttributeTypes: {0}( ...`), and
+//! the LDIF of a subschema entry (`attributeTypes: ( ...`), which 389 Directory Server and its
+//! relatives keep, also as a change (`add: attributeTypes`). What such files hold besides is left
+//! out and counted. In what order definitions and files come makes no difference.
+
+mod lines;
+mod nearest;
+
+use crate::description::{AttributeTypeDescription, ObjectClassDescription};
+use crate::dn::is_numeric_oid;
+use crate::limits::{DEFINITIONS_MAX, OBJECT_IDENTIFIER_DEPTH_MAX};
+use crate::syntax::{MatchingRule, Syntax};
+use lines::{Form, Keyword, Statement};
+use std::collections::HashMap;
+use std::fmt;
+
+pub use nearest::nearest;
+
+/// A file of definitions.
+#[derive(Debug, Clone, Copy)]
+pub struct File<'a> {
+    /// What it is called, for errors.
+    pub name: &'a str,
+    /// What is in it.
+    pub bytes: &'a [u8],
+}
+
+/// Something that a file defines, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located<T> {
+    /// The file's place among those that were read.
+    pub file: usize,
+    /// The line that it begins on.
+    pub line: u64,
+    /// What it is.
+    pub definition: T,
+}
+
+/// What files define.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Definitions {
+    /// Attribute types.
+    pub attribute_types: Vec<Located<AttributeTypeDescription>>,
+    /// Object classes.
+    pub object_classes: Vec<Located<ObjectClassDescription>>,
+    /// How many statements were left out: rules on content and structure, name forms, syntaxes.
+    pub left_out: usize,
+}
+
+/// Why a file cannot be read. Whoever wrote it is at fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinitionError {
+    /// The file's name.
+    pub file: String,
+    /// The line; 0 if it is about the whole file.
+    pub line: u64,
+    /// The beginning of the definition, if it is about one.
+    pub definition: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl fmt::Display for DefinitionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ", line {}", self.line)?;
+        }
+        if !self.definition.is_empty() {
+            write!(f, ", definition {}", self.definition)?;
+        }
+        write!(f, ": {}", self.why)
+    }
+}
+
+impl std::error::Error for DefinitionError {}
+
+/// Reads files together: a name that one gives an OID (`objectidentifier`) the others can use.
+///
+/// # Errors
+/// The first thing that is wrong: the file, the line, the definition and the reason.
+pub fn read(files: &[File<'_>]) -> Result<Definitions, DefinitionError> {
+    let statements = files.iter().map(statements).collect::<Result<Vec<_>, _>>()?;
+    let macros: Vec<Macros> = statements.iter().map(|one| Macros::of(one)).collect();
+    let mut definitions = Definitions::default();
+    for (index, (file, statements)) in files.iter().zip(&statements).enumerate() {
+        let expand = |name: &str| {
+            let own = macros.get(index)?.get(name);
+            own.or_else(|| macros.iter().find_map(|one| one.get(name)))
+        };
+        let before = definitions.count();
+        for statement in statements {
+            definitions.take(file, index, statement, &expand)?;
+        }
+        if definitions.count() == before && !statements.iter().any(Statement::is_macro) {
+            let why = "it defines no attribute type and no object class; it should have lines that \
+                       begin with attributetype, olcAttributeTypes: or attributeTypes:";
+            return Err(error(file, 0, "", why));
+        }
+        if definitions.count() > DEFINITIONS_MAX {
+            let why = format!("there are more than {DEFINITIONS_MAX} definitions");
+            return Err(error(file, 0, "", why));
+        }
+    }
+    Ok(definitions)
+}
+
+fn statements(file: &File<'_>) -> Result<Vec<Statement>, DefinitionError> {
+    let text = str::from_utf8(file.bytes).map_err(|why| {
+        let before = file.bytes.get(..why.valid_up_to()).unwrap_or_default();
+        error(file, line_after(before), "", "it is not UTF-8 text")
+    })?;
+    lines::statements(text).map_err(|wrong| error(file, wrong.line, &wrong.shown, wrong.why))
+}
+
+/// The number of the line that begins, or goes on, after this text.
+fn line_after(before: &[u8]) -> u64 {
+    1 + before.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+fn error(file: &File<'_>, line: u64, shown: &str, why: impl Into<String>) -> DefinitionError {
+    DefinitionError { file: file.name.into(), line, definition: shown.into(), why: why.into() }
+}
+
+impl Definitions {
+    fn count(&self) -> usize {
+        self.attribute_types.len() + self.object_classes.len()
+    }
+
+    fn take(
+        &mut self,
+        file: &File<'_>,
+        index: usize,
+        statement: &Statement,
+        macros: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), DefinitionError> {
+        let Statement { line, text, form, .. } = statement;
+        match statement.keyword {
+            Keyword::AttributeType => {
+                let mut definition = AttributeTypeDescription::parse_lenient(text, macros)
+                    .map_err(|why| wrong(file, statement, why.at, why.why))?;
+                if *form == Form::Subschema {
+                    complete(&mut definition);
+                }
+                self.attribute_types.push(Located { file: index, line: *line, definition });
+            }
+            Keyword::ObjectClass => {
+                let definition = ObjectClassDescription::parse_lenient(text, macros)
+                    .map_err(|why| wrong(file, statement, why.at, why.why))?;
+                self.object_classes.push(Located { file: index, line: *line, definition });
+            }
+            Keyword::ObjectIdentifier => {
+                let name = text.split_ascii_whitespace().next().unwrap_or_default();
+                if macros(name).is_none() {
+                    let why = "a name, and an OID or a name that has one, are due";
+                    return Err(wrong(file, statement, 0, why));
+                }
+            }
+            Keyword::Other => self.left_out += 1,
+        }
+        Ok(())
+    }
+}
+
+fn wrong(file: &File<'_>, statement: &Statement, at: usize, why: &str) -> DefinitionError {
+    let before = statement.text.as_bytes().get(..at).unwrap_or_default();
+    error(file, statement.line + line_after(before) - 1, &statement.shown(), why)
+}
+
+/// 389 Directory Server compares values without an equality rule by their syntax; in its files most
+/// attributes have none.
+fn complete(definition: &mut AttributeTypeDescription) {
+    if definition.equality.is_some() || definition.sup.is_some() {
+        return;
+    }
+    let syntax = definition.syntax.as_ref().and_then(|syntax| Syntax::from_oid(&syntax.oid));
+    let Some(rule) = syntax.and_then(MatchingRule::usual_equality) else { return };
+    definition.equality = Some(rule.name().to_owned());
+    if definition.substring.is_none() {
+        let substrings = MatchingRule::usual_substrings(rule);
+        definition.substring = substrings.map(|rule| rule.name().to_owned());
+    }
+}
+
+/// The OIDs that one file has names for.
+struct Macros(HashMap<String, String>);
+
+impl Macros {
+    fn of(statements: &[Statement]) -> Macros {
+        let mut macros = HashMap::new();
+        for statement in statements.iter().filter(|statement| statement.is_macro()) {
+            let mut words = statement.text.split_ascii_whitespace();
+            if let (Some(name), Some(oid), None) = (words.next(), words.next(), words.next()) {
+                macros.insert(name.to_ascii_lowercase(), oid.to_owned());
+            }
+        }
+        Macros(macros)
+    }
+
+    /// The numeric OID of a name.
+    fn get(&self, name: &str) -> Option<String> {
+        let mut oid = self.0.get(&name.to_ascii_lowercase())?.clone();
+        for _ in 0..OBJECT_IDENTIFIER_DEPTH_MAX {
+            if is_numeric_oid(&oid) {
+                return Some(oid);
+            }
+            let (name, arcs) = oid.split_once(':').unwrap_or((&oid, ""));
+            let above = self.0.get(&name.to_ascii_lowercase())?;
+            oid = match arcs {
+                "" => above.clone(),
+                // What is above may be a name with arcs itself.
+                arcs if above.contains(':') || is_numeric_oid(above) => format!("{above}.{arcs}"),
+                arcs => format!("{above}:{arcs}"),
+            };
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

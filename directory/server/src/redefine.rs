@@ -1,0 +1,197 @@
+//! Another schema in the place of the one there is: checked against all entries, put into the store
+//! with what it was made of, and then used by everybody at once.
+//!
+//! The store's row says how often the schema has changed. A write is prepared under one schema and
+//! done later; if the row says another number by then, it is refused and can be tried again.
+
+use crate::access::Access;
+use crate::directory::{Core, Current, Shared, indexes};
+use crate::failure::{Failure, Result};
+use crate::schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
+use crate::settings::Settings;
+use keyway_codec::message::ResultCode;
+use keyway_store::{EntryId, Names, View, Write};
+use std::sync::{Arc, PoisonError};
+
+/// Rows of the store's meta table: all definitions; those that came over LDAP; how often the schema
+/// has changed, and when it last did.
+const META_SCHEMA: &str = "schema";
+const META_CHANGES: &str = "schema-changes";
+const META_GENERATION: &str = "schema-generation";
+
+/// What a store says of the schema it was written with.
+#[derive(Default)]
+pub(crate) struct Stored {
+    /// What was changed over LDAP.
+    pub changes: Changes,
+    /// How often the schema has changed.
+    pub generation: u64,
+    /// When it last did; empty if nobody knows.
+    pub time: String,
+    /// All definitions; empty in a store that knows none.
+    text: String,
+}
+
+impl Stored {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The store's; a row that is not understood.
+    pub fn read(view: View<'_>) -> Result<Stored> {
+        let row = |name: &str| -> Result<String> {
+            let row = view.meta_get(name)?.unwrap_or_default();
+            Ok(String::from_utf8_lossy(row).into_owned())
+        };
+        let changes = Changes::from_text(&row(META_CHANGES)?).map_err(|why| other(&why))?;
+        let numbered = row(META_GENERATION)?;
+        let (generation, time) = numbered.split_once(' ').unwrap_or(("0", ""));
+        let generation = generation.parse().unwrap_or_default();
+        Ok(Stored { changes, generation, time: time.to_owned(), text: row(META_SCHEMA)? })
+    }
+
+    /// Whether it was written with these definitions.
+    pub fn is(&self, composed: &Composed) -> bool {
+        self.text == composed.to_text()
+    }
+
+    /// The schema that it was written with: the standard one if it does not say.
+    pub fn schema(&self) -> Result<Schema, SchemaError> {
+        if self.text.is_empty() {
+            return Schema::standard();
+        }
+        let all = Changes::from_text(&self.text)?;
+        Schema::of(&all.attribute_types, &all.object_classes)
+    }
+}
+
+fn other(why: &SchemaError) -> Failure {
+    Failure::new(ResultCode::Other, why.to_string())
+}
+
+/// Puts the rows of a schema.
+pub(crate) fn put(write: &mut Write<'_>, core: &Core) -> Result<()> {
+    write.meta_put(META_SCHEMA, core.composed.to_text().as_bytes())?;
+    write.meta_put(META_CHANGES, core.changes.to_text().as_bytes())?;
+    let numbered = format!("{} {}", core.generation, core.schema_time);
+    Ok(write.meta_put(META_GENERATION, numbered.as_bytes())?)
+}
+
+/// Checks that no entry contradicts a schema that is to be used instead of another. Looks at every
+/// entry, unless the new schema has all that the old one has.
+///
+/// # Errors
+/// `unwillingToPerform`: how many entries do, and the first of them; or the store's.
+pub(crate) fn check_entries(view: View<'_>, old: &Schema, new: &Schema) -> Result<()> {
+    let difference = Difference::new(old, new);
+    if difference.is_empty() {
+        return Ok(());
+    }
+    let (mut first, mut count) = (None, 0_u64);
+    for entry in view.entries(EntryId::ROOT)? {
+        let (_, entry) = entry?;
+        let whole = entry.to_entry();
+        let Some(why) = difference.contradiction(&whole.rdn, &whole.attributes) else { continue };
+        count += 1;
+        if first.is_none() {
+            first = Some((view.dn_of(&entry, &mut Names::new())?, why));
+        }
+    }
+    let Some((dn, why)) = first else { return Ok(()) };
+    let entries = if count == 1 { "1 entry needs".into() } else { format!("{count} entries need") };
+    let text = format!(
+        "{entries} {} as it is, \"{dn}\" for one: {why}; change them first",
+        difference.shown()
+    );
+    Err(Failure::new(ResultCode::UnwillingToPerform, text))
+}
+
+/// A schema that is to take the place of another.
+pub(crate) struct Redefinition {
+    old: Arc<Core>,
+    next: Arc<Core>,
+}
+
+impl Redefinition {
+    /// Makes another schema of these parts; `None` if it would be the same.
+    ///
+    /// # Errors
+    /// `invalidAttributeSyntax` for definitions that make no schema; `unwillingToPerform` if the
+    /// settings name what would be gone.
+    pub fn new(
+        old: &Arc<Core>,
+        sources: Sources,
+        changes: Changes,
+        settings: &Settings,
+    ) -> Result<Option<Redefinition>> {
+        let wrong =
+            |why: SchemaError| Failure::new(ResultCode::InvalidAttributeSyntax, why.to_string());
+        let composed = Composed::new(&sources, &changes).map_err(wrong)?;
+        if composed.to_text() == old.composed.to_text() && changes == old.changes {
+            return Ok(None);
+        }
+        let schema = composed.schema().map_err(wrong)?;
+        let needed = |why: String| Failure::new(ResultCode::UnwillingToPerform, why);
+        let (integrity, indexes) = indexes(settings, &schema)
+            .map_err(|why| needed(format!("the configuration needs what would be gone: {why}")))?;
+        Access::new(&settings.rules, &schema)
+            .map_err(|why| needed(format!("an access rule needs what would be gone: {why}")))?;
+        let next = Core {
+            schema,
+            integrity,
+            indexes,
+            schema_time: old.timestamp(),
+            generation: old.generation + 1,
+            composed,
+            sources,
+            changes,
+            shared: old.shared.clone(),
+        };
+        Ok(Some(Redefinition { old: old.clone(), next: Arc::new(next) }))
+    }
+
+    /// Checks the entries there are, and puts it into the store.
+    ///
+    /// # Errors
+    /// As [`check_entries`]; `busy` if the schema has changed since this was made.
+    pub fn apply(&self, write: &mut Write<'_>) -> Result<()> {
+        self.old.require_current(write)?;
+        check_entries(write.view(), &self.old.schema, &self.next.schema)?;
+        put(write, &self.next)
+    }
+
+    /// The new state, to be used when it is on the disk.
+    pub fn next(&self) -> Arc<Core> {
+        self.next.clone()
+    }
+}
+
+impl Core {
+    /// Checks that the store's entries are those of this schema.
+    ///
+    /// # Errors
+    /// `busy` if the schema was changed.
+    pub fn require_current(&self, write: &Write<'_>) -> Result<()> {
+        require_generation(write, self.generation)
+    }
+}
+
+/// Checks that the schema is still the one of this number.
+///
+/// # Errors
+/// `busy` if it was changed.
+pub(crate) fn require_generation(write: &Write<'_>, generation: u64) -> Result<()> {
+    let row = write.view().meta_get(META_GENERATION)?.unwrap_or_default();
+    let number = row.split(|byte| *byte == b' ').next().unwrap_or_default();
+    if number == generation.to_string().as_bytes() {
+        return Ok(());
+    }
+    Err(Failure::new(ResultCode::Busy, "the schema has just been changed: try again"))
+}
+
+/// Uses a state of the schema from now on.
+pub(crate) fn install(shared: &Shared, current: &Current, next: Arc<Core>) {
+    let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);
+    // It was tried when the state was made; rules that have come since name what both have.
+    let _ = shared.access.replace(&settings.rules, &next.schema);
+    *current.write().unwrap_or_else(PoisonError::into_inner) = next;
+}

@@ -1,0 +1,441 @@
+//! Putting definitions together: the standard ones, those of sets, of files, and what was changed
+//! over LDAP. A later one takes the place of an earlier one that has its OID or one of its names.
+
+use super::sources::to_text;
+use super::{Changes, Schema, SchemaError, Sources};
+use keyway_codec::definitions::{self, File, Located};
+use keyway_codec::description::{
+    AttributeTypeDescription, ClassKind, ObjectClassDescription, Usage,
+};
+use keyway_codec::standard;
+use std::fmt;
+
+/// Where a definition comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is there always.
+    Standard,
+    /// A set that is switched on.
+    Set(&'static str),
+    /// A file.
+    File {
+        /// Its name.
+        name: String,
+        /// The line that the definition begins on.
+        line: u64,
+    },
+    /// A change over LDAP.
+    Ldap,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Standard => f.write_str("the standard schema"),
+            Origin::Set(name) => write!(f, "the set {name}"),
+            Origin::File { name, line } => write!(f, "{name}, line {line}"),
+            Origin::Ldap => f.write_str("a change over LDAP"),
+        }
+    }
+}
+
+/// A definition and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Defined<D> {
+    /// What it says.
+    pub definition: D,
+    /// Who says it.
+    pub origin: Origin,
+}
+
+/// All definitions of a schema.
+#[derive(Clone, Debug, Default)]
+pub struct Composed {
+    /// Attribute types.
+    pub attribute_types: Vec<Defined<AttributeTypeDescription>>,
+    /// Object classes.
+    pub object_classes: Vec<Defined<ObjectClassDescription>>,
+    /// What files say and does not count, and why.
+    pub warnings: Vec<String>,
+}
+
+/// What the two kinds of descriptions have in common here.
+pub trait Definition: Clone + fmt::Display {
+    /// The numeric OID.
+    fn oid(&self) -> &str;
+    /// Short names.
+    fn names(&self) -> &[String];
+    /// Whether both say the same, whatever they say it with.
+    fn means(&self, other: &Self) -> bool;
+    /// Whether both are so alike that nobody need be told which of them counts.
+    fn is_near(&self, other: &Self) -> bool;
+    /// Whether the server relies on it as it is.
+    fn is_needed(&self) -> bool;
+    /// The same, to be changed.
+    fn names_mut(&mut self) -> &mut Vec<String>;
+    /// Takes the rules that it does not say from the one that it replaces.
+    fn complete(&mut self, replaced: &Self);
+
+    /// What it is called.
+    fn shown(&self) -> &str {
+        self.names().first().map_or(self.oid(), String::as_str)
+    }
+
+    /// Whether both claim the same OID or name.
+    fn meets(&self, other: &Self) -> bool {
+        let names =
+            |name: &String| other.names().iter().any(|known| known.eq_ignore_ascii_case(name));
+        self.oid().eq_ignore_ascii_case(other.oid()) || self.names().iter().any(names)
+    }
+}
+
+fn same_words(one: &[String], other: &[String]) -> bool {
+    let within = |these: &[String], those: &[String]| {
+        these.iter().all(|this| those.iter().any(|that| that.eq_ignore_ascii_case(this)))
+    };
+    within(one, other) && within(other, one)
+}
+
+fn same_word(one: Option<&String>, other: Option<&String>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// What the server looks at itself.
+const NEEDED_ATTRIBUTES: [&str; 4] = ["objectClass", "userPassword", "aliasedObjectName", "ref"];
+const NEEDED_CLASSES: [&str; 5] = ["top", "alias", "referral", "subschema", "extensibleObject"];
+
+impl Definition for AttributeTypeDescription {
+    fn oid(&self) -> &str {
+        &self.oid
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn names_mut(&mut self) -> &mut Vec<String> {
+        &mut self.names
+    }
+
+    fn means(&self, other: &Self) -> bool {
+        let syntax = |one: &Self| one.syntax.as_ref().map(|syntax| syntax.oid.clone());
+        self.oid.eq_ignore_ascii_case(&other.oid)
+            && same_words(&self.names, &other.names)
+            && same_word(self.sup.as_ref(), other.sup.as_ref())
+            && same_word(self.equality.as_ref(), other.equality.as_ref())
+            && same_word(self.ordering.as_ref(), other.ordering.as_ref())
+            && same_word(self.substring.as_ref(), other.substring.as_ref())
+            && syntax(self) == syntax(other)
+            && self.single_value == other.single_value
+            && self.collective == other.collective
+            && self.no_user_modification == other.no_user_modification
+            && self.usage == other.usage
+    }
+
+    fn is_near(&self, other: &Self) -> bool {
+        let syntax = |one: &Self| one.syntax.as_ref().map(|syntax| syntax.oid.clone());
+        self.usage != Usage::UserApplications || syntax(self) == syntax(other)
+    }
+
+    fn is_needed(&self) -> bool {
+        self.usage != Usage::UserApplications || NEEDED_ATTRIBUTES.contains(&self.shown())
+    }
+
+    fn complete(&mut self, replaced: &Self) {
+        let syntax = |one: &Self| one.syntax.as_ref().map(|syntax| syntax.oid.clone());
+        if self.sup.is_some() || syntax(self) != syntax(replaced) {
+            return;
+        }
+        let rules = [
+            (&mut self.equality, &replaced.equality),
+            (&mut self.ordering, &replaced.ordering),
+            (&mut self.substring, &replaced.substring),
+        ];
+        for (rule, before) in rules {
+            if rule.is_none() {
+                rule.clone_from(before);
+            }
+        }
+    }
+}
+
+impl Definition for ObjectClassDescription {
+    fn oid(&self) -> &str {
+        &self.oid
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn names_mut(&mut self) -> &mut Vec<String> {
+        &mut self.names
+    }
+
+    fn means(&self, other: &Self) -> bool {
+        // A class that says of no other that it derives from it derives from top.
+        let sup = |one: &Self| match &one.sup[..] {
+            [] if one.kind != ClassKind::Abstract => vec!["top".to_owned()],
+            sup => sup.to_vec(),
+        };
+        self.oid.eq_ignore_ascii_case(&other.oid)
+            && same_words(&self.names, &other.names)
+            && same_words(&sup(self), &sup(other))
+            && self.kind == other.kind
+            && same_words(&self.must, &other.must)
+            && same_words(&self.may, &other.may)
+    }
+
+    fn is_near(&self, other: &Self) -> bool {
+        self.oid == other.oid && self.kind == other.kind
+    }
+
+    fn is_needed(&self) -> bool {
+        NEEDED_CLASSES.contains(&self.shown())
+    }
+
+    fn complete(&mut self, _: &Self) {}
+}
+
+impl Composed {
+    /// Puts them together.
+    ///
+    /// # Errors
+    /// A definition that cannot be read, or that two files have in different forms.
+    pub fn new(sources: &Sources, changes: &Changes) -> Result<Composed, SchemaError> {
+        let mut composed = Composed::default();
+        for text in standard::ATTRIBUTE_TYPES {
+            let definition =
+                AttributeTypeDescription::parse(text).map_err(|why| bad(text, &why))?;
+            composed.attribute_types.push(Defined { definition, origin: Origin::Standard });
+        }
+        for text in standard::OBJECT_CLASSES {
+            let definition = ObjectClassDescription::parse(text).map_err(|why| bad(text, &why))?;
+            composed.object_classes.push(Defined { definition, origin: Origin::Standard });
+        }
+        let sets = sources.sets.iter().map(|set| (set.name, set.text.as_bytes()));
+        composed.read(sets, |name, _| Origin::Set(static_name(sources, name)))?;
+        let files = sources.files.iter().map(|file| (file.name.as_str(), &*file.bytes));
+        composed.read(files, |name, line| Origin::File { name: name.to_owned(), line })?;
+        composed.change(changes);
+        Ok(composed)
+    }
+
+    /// The schema that they are.
+    ///
+    /// # Errors
+    /// A definition that refers to what is not there, with where it stands.
+    pub fn schema(&self) -> Result<Schema, SchemaError> {
+        let attributes: Vec<_> =
+            self.attribute_types.iter().map(|one| one.definition.clone()).collect();
+        let classes: Vec<_> =
+            self.object_classes.iter().map(|one| one.definition.clone()).collect();
+        Schema::of(&attributes, &classes).map_err(|error| SchemaError {
+            definition: self.place(&error.definition),
+            why: error.why,
+        })
+    }
+
+    /// Where a definition stands, and what it is called.
+    fn place(&self, name: &str) -> String {
+        let attributes =
+            self.attribute_types.iter().map(|one| (&one.origin, &one.definition.names));
+        let classes = self.object_classes.iter().map(|one| (&one.origin, &one.definition.names));
+        let found =
+            attributes.chain(classes).find(|(_, names)| names.iter().any(|one| one == name));
+        match found {
+            Some((origin, _)) => format!("{name} ({origin})"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Whether there is a definition of this OID.
+    pub fn defines(&self, oid: &str) -> bool {
+        self.attribute_types.iter().any(|one| one.definition.oid == oid)
+            || self.object_classes.iter().any(|one| one.definition.oid == oid)
+    }
+
+    /// All definitions as text, a line each.
+    pub fn to_text(&self) -> String {
+        to_text(
+            self.attribute_types.iter().map(|one| &one.definition),
+            self.object_classes.iter().map(|one| &one.definition),
+        )
+    }
+
+    fn read<'s>(
+        &mut self,
+        files: impl Iterator<Item = (&'s str, &'s [u8])>,
+        origin: impl Fn(&str, u64) -> Origin,
+    ) -> Result<(), SchemaError> {
+        let files: Vec<File<'s>> = files.map(|(name, bytes)| File { name, bytes }).collect();
+        let read = definitions::read(&files).map_err(|error| SchemaError {
+            definition: SchemaError::place(&error),
+            why: error.why,
+        })?;
+        let origin_of =
+            |file: usize, line: u64| origin(files.get(file).map_or("?", |file| file.name), line);
+        let mut replaced = Vec::new();
+        for Located { file, line, definition } in read.attribute_types {
+            let new = Defined { definition, origin: origin_of(file, line) };
+            put(&mut self.attribute_types, &mut replaced, &mut self.warnings, new)?;
+        }
+        inherit_names(&mut self.attribute_types, &mut replaced);
+        for Located { file, line, definition } in read.object_classes {
+            let new = Defined { definition, origin: origin_of(file, line) };
+            put(&mut self.object_classes, &mut replaced, &mut self.warnings, new)?;
+        }
+        inherit_names(&mut self.object_classes, &mut replaced);
+        Ok(())
+    }
+
+    fn change(&mut self, changes: &Changes) {
+        let warnings = &mut self.warnings;
+        delete(&mut self.attribute_types, warnings, changes);
+        delete(&mut self.object_classes, warnings, changes);
+        for definition in &changes.attribute_types {
+            overlay(&mut self.attribute_types, warnings, definition);
+        }
+        for definition in &changes.object_classes {
+            overlay(&mut self.object_classes, warnings, definition);
+        }
+    }
+}
+
+fn bad(text: &str, why: &dyn fmt::Display) -> SchemaError {
+    SchemaError::new(text, why.to_string())
+}
+
+fn static_name(sources: &Sources, name: &str) -> &'static str {
+    sources.sets.iter().find(|set| set.name == name).map_or("?", |set| set.name)
+}
+
+/// Takes what was deleted over LDAP out of what files define.
+fn delete<D: Definition>(all: &mut Vec<Defined<D>>, warnings: &mut Vec<String>, changes: &Changes) {
+    all.retain(|one| {
+        let is_deleted = changes.deleted.iter().any(|oid| oid == one.definition.oid());
+        if is_deleted {
+            let name = one.definition.shown();
+            warnings
+                .push(format!("{name} ({}) was deleted over LDAP, and is left out", one.origin));
+        }
+        !is_deleted
+    });
+}
+
+/// Puts a definition of a set or a file among the others.
+fn put<D: Definition>(
+    all: &mut Vec<Defined<D>>,
+    replaced: &mut Vec<Replaced>,
+    warnings: &mut Vec<String>,
+    mut new: Defined<D>,
+) -> Result<(), SchemaError> {
+    let Some(first) = all.iter().position(|old| old.definition.meets(&new.definition)) else {
+        all.push(new);
+        return Ok(());
+    };
+    let met: Vec<&Defined<D>> =
+        all.iter().filter(|old| old.definition.meets(&new.definition)).collect();
+    if let [old] = met.as_slice()
+        && old.definition.means(&new.definition)
+    {
+        return Ok(());
+    }
+    let name = new.definition.shown();
+    if let Some(needed) = met.iter().find(|old| is_kept(old)) {
+        let kept = needed.definition.shown();
+        if !needed.definition.is_near(&new.definition) {
+            warnings.push(format!(
+                "{name} ({}) is left out: {kept} stays as the server needs it",
+                new.origin
+            ));
+        }
+        return Ok(());
+    }
+    let is_file = |origin: &Origin| matches!(origin, Origin::File { .. });
+    if let Some(other) = met.iter().find(|old| is_file(&old.origin) && is_file(&new.origin)) {
+        return Err(SchemaError {
+            definition: format!("{name} ({})", new.origin),
+            why: format!("{} has it in another form; leave one of them out", other.origin),
+        });
+    }
+    for old in met.iter().rev() {
+        new.definition.complete(&old.definition);
+        let (by, names) = (new.definition.oid().to_owned(), old.definition.names().to_vec());
+        replaced.push(Replaced { by, names });
+    }
+    replace(all, first, new);
+    Ok(())
+}
+
+/// Names of a definition that another one, of this OID, has taken the place of.
+struct Replaced {
+    by: String,
+    names: Vec<String>,
+}
+
+/// Gives definitions those names of what they have replaced that nobody else has: somebody may refer
+/// to them. What was the first name stays it, since entries are stored under it.
+fn inherit_names<D: Definition>(all: &mut [Defined<D>], replaced: &mut Vec<Replaced>) {
+    for Replaced { by, names } in replaced.drain(..) {
+        let is = |name: &String, other: &String| name.eq_ignore_ascii_case(other);
+        for name in &names {
+            if all.iter().any(|one| one.definition.names().iter().any(|other| is(name, other))) {
+                continue;
+            }
+            if let Some(heir) = all.iter_mut().find(|one| one.definition.oid() == by) {
+                heir.definition.names_mut().push(name.clone());
+            }
+        }
+        let Some(heir) = all.iter_mut().find(|one| one.definition.oid() == by) else { continue };
+        let own = heir.definition.names_mut();
+        let first = names.first().and_then(|name| own.iter().position(|other| is(name, other)));
+        let shared = own.first().is_some_and(|first| names.iter().any(|name| is(name, first)));
+        if let Some(first) = first.filter(|_| shared)
+            && let Some(name) = names.first()
+        {
+            own.remove(first);
+            own.insert(0, name.clone());
+        }
+    }
+}
+
+/// Whether nothing may take its place.
+fn is_kept<D: Definition>(old: &Defined<D>) -> bool {
+    old.origin == Origin::Standard && old.definition.is_needed()
+}
+
+/// Puts a definition that came over LDAP in the place of those that it meets.
+fn overlay<D: Definition>(all: &mut Vec<Defined<D>>, warnings: &mut Vec<String>, definition: &D) {
+    let first = all.iter().position(|old| old.definition.meets(definition));
+    let new = Defined { definition: definition.clone(), origin: Origin::Ldap };
+    let Some(first) = first else { return all.push(new) };
+    for old in all.iter().filter(|old| old.definition.meets(definition)) {
+        if matches!(old.origin, Origin::File { .. }) && !old.definition.means(definition) {
+            warnings.push(format!(
+                "{} ({}) was changed over LDAP, and that counts",
+                old.definition.shown(),
+                old.origin
+            ));
+        }
+    }
+    replace(all, first, new);
+}
+
+/// Puts `new` at a place, and takes all away that it meets.
+fn replace<D: Definition>(all: &mut Vec<Defined<D>>, at: usize, new: Defined<D>) {
+    let definition = new.definition.clone();
+    let mut index = 0;
+    all.retain(|old| {
+        index += 1;
+        index - 1 == at || !old.definition.meets(&definition)
+    });
+    // Nothing before the first one that it meets was taken away.
+    if let Some(old) = all.get_mut(at) {
+        *old = new;
+    }
+}

@@ -1,0 +1,218 @@
+//! A schema of one's own: from files at an import and at a start, and over LDAP while it runs.
+
+use keyway_tests::{Finished, Server, available, finish, keyway};
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const TREE: &str = "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n\n\
+    dn: uid=ada,dc=shoes\nobjectClass: account\nobjectClass: shoeOwner\nuid: ada\nshoeSize: 42\n";
+
+const OPENLDAP: &str = "objectidentifier Shoes 1.3.6.1.4.1.99999\n\
+    attributetype ( Shoes:1 NAME 'shoeSize'\n\tDESC 'how long they are'\n\tEQUALITY integerMatch\n\
+    \tSYNTAX 1.3.6.1.4.1.1466.115.121.1.27 )\n\
+    objectclass ( Shoes:2 NAME 'shoeOwner' SUP top AUXILIARY MAY shoeSize )\n";
+
+const CONFIG: &str = "dn: cn=shoes,cn=schema,cn=config\nobjectClass: olcSchemaConfig\ncn: shoes\n\
+    olcAttributeTypes: {0}( 1.3.6.1.4.1.99999.1 NAME 'shoeSize' EQUALITY integerMatch SYNTAX 1.3.6.1\n \
+    .4.1.1466.115.121.1.27 )\n\
+    olcObjectClasses: {0}( 1.3.6.1.4.1.99999.2 NAME 'shoeOwner' SUP top AUXILIARY MAY shoeSize )\n";
+
+const SUBSCHEMA: &str = "dn: cn=schema\nobjectClass: top\nobjectClass: subschema\ncn: schema\n\
+    attributeTypes: ( shoeSize-oid NAME 'shoeSize' SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 X-ORIGIN 'us\n \
+    er defined' )\n\
+    objectClasses: ( shoeOwner-oid NAME 'shoeOwner' AUXILIARY MAY ( shoeSize ) )\n";
+
+const CHANGE: &str = "dn: cn=schema\nchangetype: modify\nadd: attributeTypes\n\
+    attributeTypes: ( 1.3.6.1.4.1.99999.1 NAME 'shoeSize' SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 )\n-\n\
+    add: objectClasses\n\
+    objectClasses: ( 1.3.6.1.4.1.99999.2 NAME 'shoeOwner' AUXILIARY MAY shoeSize )\n-\n";
+
+fn import(data: &Path, ldif: &str, schema: &[&Path]) -> Finished {
+    let mut command = Command::new(keyway());
+    command.args(["directory", "import", "-", "--restart", "--data"]).arg(data);
+    for file in schema {
+        command.arg("--schema").arg(file);
+    }
+    finish(&mut command, ldif)
+}
+
+fn start(data: &Path) -> Server {
+    Server::start(data, &[])
+}
+
+fn modify(server: &Server, change: &str) -> Finished {
+    finish(&mut server.admin_tool("ldapmodify"), change)
+}
+
+fn add(server: &Server, entry: &str) -> Finished {
+    finish(&mut server.admin_tool("ldapadd"), entry)
+}
+
+fn search(server: &Server, arguments: &[&str]) -> Finished {
+    let mut search = server.admin_tool("ldapsearch");
+    finish(search.args(["-LLL", "-o", "ldif-wrap=no"]).args(arguments), "")
+}
+
+/// Definitions of shoes that the subschema has.
+fn shoes(server: &Server) -> String {
+    let found =
+        search(server, &["-s", "base", "-b", "cn=schema", "attributeTypes", "objectClasses"]);
+    let out = found.expect(0).out;
+    out.lines().filter(|line| line.contains("'shoe")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn definitions_come_with_an_import_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let forms = [
+        ("shoes.schema", OPENLDAP),
+        ("shoes.ldif", CONFIG),
+        ("99user.ldif", SUBSCHEMA),
+        ("schema.Shoes", CHANGE),
+    ];
+    for (index, (name, text)) in forms.into_iter().enumerate() {
+        let data = folder.path().join(format!("data{index}"));
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        let refused = import(&data, TREE, &[]);
+        assert!(refused.err.contains("attribute shoeSize is not known"), "{}", refused.err);
+        import(&data, TREE, &[&file]).expect(0);
+        // What was given is in the folder, and nobody need give it again.
+        assert_eq!(fs::read_dir(data.join("schema")).unwrap().count(), 1, "{name}");
+        import(
+            &data,
+            "dn: uid=ada,dc=shoes\nchangetype: modify\nadd: shoeSize\nshoeSize: 43\n",
+            &[],
+        )
+        .expect(0);
+        let export =
+            Command::new(keyway()).args(["directory", "export", "--data"]).arg(&data).output();
+        let out = String::from_utf8(export.unwrap().stdout).unwrap();
+        assert!(out.contains("shoeSize: 42\nshoeSize: 43\n"), "{name}\n{out}");
+        finish(Command::new(keyway()).args(["directory", "check", "--data"]).arg(&data), "")
+            .expect(0);
+    }
+}
+
+#[test]
+fn an_error_in_a_file_says_where_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("bad.schema"));
+    fs::write(&file, OPENLDAP.replace("MAY shoeSize", "MAY shoeSise")).unwrap();
+    let refused = import(&data, TREE, &[&file]);
+    assert_eq!(refused.code, 1);
+    for words in
+        ["bad.schema, line 6", "shoeOwner", "attribute shoeSise is not known", "mean shoesize"]
+    {
+        assert!(refused.err.contains(words), "{words}: {}", refused.err);
+    }
+    assert!(!data.join("schema").exists());
+    let good = folder.path().join("good.schema");
+    fs::write(&good, OPENLDAP).unwrap();
+    import(&data, TREE, &[&good]).expect(0);
+    // A change that an entry contradicts is refused, and the folder is left as it was.
+    let stricter = OPENLDAP.replace("MAY shoeSize", "MUST ( shoeSize $ description )");
+    fs::write(data.join("schema/good.schema"), &stricter).unwrap();
+    let refused = import(&data, "", &[]);
+    assert_eq!(refused.code, 1);
+    for words in
+        ["1 entry needs shoeOwner as it is", "uid=ada,dc=shoes", "demands attribute description"]
+    {
+        assert!(refused.err.contains(words), "{words}: {}", refused.err);
+    }
+    fs::write(data.join("schema/good.schema"), OPENLDAP).unwrap();
+    import(&data, "", &[]).expect(0);
+}
+
+#[test]
+fn definitions_change_over_ldap_while_it_runs() {
+    if !available(&["ldapmodify", "ldapadd", "ldapsearch"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    import(&data, "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n", &[]).expect(0);
+    let mut server = start(&data);
+    let ada = "dn: uid=ada,dc=shoes\nobjectClass: account\nobjectClass: shoeOwner\nuid: ada\n\
+        shoeSize: 42\n";
+    assert_eq!(add(&server, ada).code, 17, "undefinedAttributeType");
+    modify(&server, CHANGE).expect(0);
+    assert_eq!(shoes(&server).lines().count(), 2);
+    assert_eq!(modify(&server, CHANGE).code, 20, "attributeOrValueExists");
+    add(&server, ada).expect(0);
+
+    // It survives a kill, and what is in use stays.
+    server.kill();
+    let server = start(&data);
+    assert_eq!(shoes(&server).lines().count(), 2);
+    let delete = "dn: cn=schema\nchangetype: modify\ndelete: objectClasses\n\
+        objectClasses: ( 1.3.6.1.4.1.99999.2 )\n-\ndelete: attributeTypes\n\
+        attributeTypes: ( 1.3.6.1.4.1.99999.1 )\n-\n";
+    let refused = modify(&server, delete);
+    assert_eq!(refused.code, 53, "unwillingToPerform: {}", refused.err);
+    for words in ["1 entry needs shoeOwner, shoeSize", "uid=ada,dc=shoes"] {
+        assert!(refused.err.contains(words), "{words}: {}", refused.err);
+    }
+    // A wider form takes the place of the narrower one.
+    let wider = "dn: cn=schema\nchangetype: modify\ndelete: objectClasses\n\
+        objectClasses: ( 1.3.6.1.4.1.99999.2 )\n-\nadd: objectClasses\n\
+        objectClasses: ( 1.3.6.1.4.1.99999.2 NAME 'shoeOwner' AUXILIARY MAY ( shoeSize $ title ) )\n-\n";
+    modify(&server, wider).expect(0);
+    let title = "dn: uid=ada,dc=shoes\nchangetype: modify\nadd: title\ntitle: runner\n";
+    modify(&server, title).expect(0);
+    let narrower = wider.replace("( shoeSize $ title )", "shoeSize");
+    let refused = modify(&server, &narrower);
+    assert!(
+        refused.code == 53 && refused.err.contains("allows attribute title"),
+        "{}",
+        refused.err
+    );
+    // What the program brings cannot be deleted, and nobody else may change anything.
+    let person =
+        "dn: cn=schema\nchangetype: modify\ndelete: objectClasses\nobjectClasses: ( 2.5.6.6 )\n";
+    let refused = modify(&server, person);
+    assert!(refused.code == 53 && refused.err.contains("standard definition"), "{}", refused.err);
+    let mut nobody = server.tool("ldapmodify", server.ldap());
+    assert_eq!(finish(nobody.arg("-x"), CHANGE).code, 50, "insufficientAccessRights");
+
+    let gone = "dn: uid=ada,dc=shoes\nchangetype: delete\n";
+    modify(&server, gone).expect(0);
+    modify(&server, delete).expect(0);
+    assert_eq!(shoes(&server), "");
+    let log = fs::read_to_string(data.join("log/audit.log")).unwrap();
+    assert!(log.contains("modify") && log.contains("cn=schema"), "{log}");
+    assert!(server.stop().success());
+    let server = start(&data);
+    assert_eq!(shoes(&server), "");
+    assert!(server.stop().success());
+    finish(Command::new(keyway()).args(["directory", "check", "--data"]).arg(&data), "").expect(0);
+}
+
+#[test]
+fn files_are_read_again_while_it_runs() {
+    if !available(&["ldapsearch", "ldapadd"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    import(&data, "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n", &[]).expect(0);
+    let mut server = start(&data);
+    fs::create_dir(data.join("schema")).unwrap();
+    fs::write(data.join("schema/shoes.schema"), OPENLDAP).unwrap();
+    server.signal(Signal::HUP);
+    assert_eq!(server.next_event()["event"], "reloaded");
+    assert_eq!(shoes(&server).lines().count(), 2);
+    add(&server, TREE.split_once("\n\n").unwrap().1).expect(0);
+    // In use: the file is needed.
+    fs::remove_file(data.join("schema/shoes.schema")).unwrap();
+    server.signal(Signal::HUP);
+    let refused = server.next_event();
+    assert!(refused["error"].as_str().unwrap().contains("uid=ada,dc=shoes"), "{refused}");
+    assert_eq!(shoes(&server).lines().count(), 2);
+    fs::write(data.join("schema/shoes.schema"), OPENLDAP).unwrap();
+    server.signal(Signal::HUP);
+    assert_eq!(server.next_event()["event"], "reloaded");
+    assert!(server.stop().success());
+}
