@@ -79,7 +79,7 @@ fn names_and_oids() {
 
 #[test]
 fn words() {
-    let normal = |value| normal(MatchingRule::Keyword, value).expect(value);
+    let normal = |value: &str| normal(MatchingRule::Keyword, value).expect(value);
     let held = normal("Ada, Countess of LOVELACE (1815\u{2013}1852)");
     let has = |words: &str| {
         let wanted = normal(words);
