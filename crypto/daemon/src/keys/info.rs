@@ -34,7 +34,8 @@ pub struct VersionInfo {
     pub number: u32,
     /// When it was made or imported, in seconds since 1970.
     pub created_s: u64,
-    /// Its public half, as [`Session::public_key`] gives it; empty if there is none.
+    /// Its public half, as [`Session::public_key`](keyway_engine::Session::public_key) gives it;
+    /// empty if there is none.
     pub public_key: Vec<u8>,
     /// Requests that were done under it.
     pub uses: u64,
