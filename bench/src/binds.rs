@@ -1,9 +1,8 @@
 //! What binds against Argon2id cost the server: the first of each person, and those that follow.
 //!
 //! In each round a number of people whom nobody has seen bind once each; then they bind again and
-//! again, four of five times one of the first fifth; then as many others do the same whose
-//! passwords are stored as {SSHA512}. What is reported is the server process's processor time a
-//! bind.
+//! again, four of five times one of the first fifth; then as many others do the same whose passwords
+//! are stored as {SSHA512}. What is reported is the server's processor time a bind.
 
 use crate::ldap::{PASSWORD, SUFFIX, argon2id, keyway, ssha512, write_people};
 use crate::process::processor_time;
@@ -50,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     write_people(&ldif, both)?;
     let server = keyway(folder.path(), &ldif, &["upgrade"])?;
     let address = server.address().parse().map_err(|_| "the server's address is none")?;
-    let bench = Bench { address, process: server.pid(), clients };
+    let bench = Bench { address, processes: server.server_pids(), clients };
     let [mut first, mut rate, mut again, mut fast, mut hash] = [(); 5].map(|()| Vec::new());
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
@@ -98,18 +97,18 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
 /// Processor time of one derivation in this process, in microseconds.
 fn hash_us(engine: &keyway_engine::Engine) -> Result<f64, String> {
     const TIMES: u32 = 10;
-    let before = processor_time(std::process::id());
+    let before = processor_time(&[std::process::id()]);
     for _ in 0..TIMES {
         argon2id(engine)?;
     }
-    let spent = processor_time(std::process::id()).saturating_sub(before);
+    let spent = processor_time(&[std::process::id()]).saturating_sub(before);
     Ok(spent.as_secs_f64() * 1e6 / f64::from(TIMES))
 }
 
 /// A server and those who bind to it.
 struct Bench {
     address: SocketAddr,
-    process: u32,
+    processes: Vec<u32>,
     clients: u64,
 }
 
@@ -122,7 +121,7 @@ impl Bench {
     ) -> Result<(f64, f64), String> {
         let clients = (0..self.clients).map(|_| Client::connect(self.address));
         let clients = clients.collect::<Result<Vec<_>, _>>()?;
-        let (before, begun) = (processor_time(self.process), Instant::now());
+        let (before, begun) = (processor_time(&self.processes), Instant::now());
         let work = |(number, mut client): (u64, Client)| {
             let mut turn = 0;
             while let Some(uid) = who(number, turn) {
@@ -138,7 +137,7 @@ impl Bench {
             let panicked = |_| Err("a client panicked".into());
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
         });
-        let spent = processor_time(self.process).saturating_sub(before).as_secs_f64();
+        let spent = processor_time(&self.processes).saturating_sub(before).as_secs_f64();
         let took = begun.elapsed().as_secs_f64();
         let ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
         let binds = ended.iter().map(|(turns, _)| *turns).sum::<u64>().max(1) as f64;

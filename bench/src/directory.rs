@@ -234,7 +234,7 @@ impl Bench<'_> {
         };
         let ca = PathBuf::from(server.text("ca_certificate"));
         let tls = tls::Target { address: address(server.tls_address())?, ca: &ca };
-        self.drive(measurement, server.server_pid(), &account, &tls)
+        self.drive(measurement, &server.server_pids(), &account, &tls)
     }
 
     fn slapd(&self, measurement: &Measurement) -> Result<Driven, String> {
@@ -242,7 +242,7 @@ impl Bench<'_> {
         let account = Account { address: server.address, admin: SLAPD_ADMIN, password: PASSWORD };
         let address = server.tls_address.ok_or("slapd has no TLS")?;
         let tls = tls::Target { address, ca: &self.slapd_ca };
-        self.drive(measurement, server.process.id(), &account, &tls)
+        self.drive(measurement, &[server.process.id()], &account, &tls)
     }
 
     fn echo(&self, measurement: &Measurement, sizes: Sizes) -> Result<Driven, String> {
@@ -253,7 +253,7 @@ impl Bench<'_> {
         let step =
             |client: &mut EchoClient, _: &mut Rng| (0..times).try_for_each(|_| client.exchange());
         let load = self.load(measurement);
-        drive(load, self.servers.echo.process.id(), connect, step, |_| sizes)
+        drive(load, &[self.servers.echo.process.id()], connect, step, |_| sizes)
     }
 
     fn load(&self, measurement: &Measurement) -> Load {
@@ -263,7 +263,7 @@ impl Bench<'_> {
     fn drive(
         &self,
         measurement: &Measurement,
-        process: u32,
+        processes: &[u32],
         account: &Account<'_>,
         tls: &tls::Target<'_>,
     ) -> Result<Driven, String> {
@@ -274,7 +274,7 @@ impl Bench<'_> {
             let step = |connector: &mut tls::Connector, random: &mut Rng| {
                 connector.bind(&dn(&uid(pick(random, entries))), PASSWORD)
             };
-            return drive(load, process, connect, step, |_| (0, 0));
+            return drive(load, processes, connect, step, |_| (0, 0));
         }
         let connect = || {
             let mut client = Client::connect(account.address)?;
@@ -285,7 +285,7 @@ impl Bench<'_> {
             operate(measurement.operation, client, random, entries)
         };
         let sizes = |client: &Client| (client.request_bytes, client.answer_bytes);
-        let mut driven = drive(load, process, connect, step, sizes)?;
+        let mut driven = drive(load, processes, connect, step, sizes)?;
         if measurement.operation == Operation::Pipelined {
             driven.cost_us /= IN_FLIGHT as f64;
             driven.rate *= IN_FLIGHT as f64;

@@ -71,7 +71,7 @@ pub struct Driven {
 /// Lets the client threads work for the asked time.
 pub fn drive<C: Send>(
     load: Load,
-    process: u32,
+    processes: &[u32],
     connect: impl Fn() -> Result<C, String> + Sync,
     step: impl Fn(&mut C, &mut Rng) -> Result<(), String> + Sync,
     sizes: impl Fn(&C) -> Sizes + Sync,
@@ -80,7 +80,7 @@ pub fn drive<C: Send>(
     for _ in 0..load.clients.max(1) {
         clients.push(connect()?);
     }
-    let (before, begun) = (processor_time(process), Instant::now());
+    let (before, begun) = (processor_time(processes), Instant::now());
     let end = begun + Duration::from_secs_f64(load.seconds);
     let work = |(index, mut client): (usize, C)| {
         let mut random = Rng::with_seed(index as u64);
@@ -104,7 +104,7 @@ pub fn drive<C: Send>(
         };
         threads.into_iter().map(join).collect()
     });
-    let spent = processor_time(process).saturating_sub(before);
+    let spent = processor_time(processes).saturating_sub(before);
     let took = begun.elapsed().as_secs_f64();
     let results: Vec<(u64, C)> = results.into_iter().collect::<Result<_, _>>()?;
     let done: u64 = results.iter().map(|(done, _)| done).sum();

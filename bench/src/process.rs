@@ -29,9 +29,13 @@ impl Process {
     }
 }
 
-/// Processor time of all living threads of a process so far, to the nanosecond where the kernel
+/// Processor time of all living threads of these processes so far, to the nanosecond where the kernel
 /// keeps it (schedstat), else in ticks of 10 ms.
-pub fn processor_time(process: u32) -> Duration {
+pub fn processor_time(processes: &[u32]) -> Duration {
+    processes.iter().map(|process| of_one(*process)).sum()
+}
+
+fn of_one(process: u32) -> Duration {
     let tasks = format!("/proc/{process}/task");
     let of = |task: fs::DirEntry| {
         let text = fs::read_to_string(task.path().join("schedstat")).ok()?;

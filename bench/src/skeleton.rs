@@ -118,14 +118,14 @@ fn measure(arguments: &Arguments, servers: &Servers) -> Result<Vec<Claim>, Strin
             for turn in 0..3 {
                 match (round + turn) % 3 {
                     0 => {
-                        let process = servers.keyway.pid();
-                        let driven = ldap(arguments, operation, process, &keyway)?;
+                        let processes = servers.keyway.server_pids();
+                        let driven = ldap(arguments, operation, &processes, &keyway)?;
                         figures.keyway.push(driven.cost_us);
                         sizes[index] = Some(driven.sizes);
                     }
                     1 => {
-                        let process = servers.slapd.process.id();
-                        figures.slapd.push(ldap(arguments, operation, process, &slapd)?.cost_us);
+                        let processes = [servers.slapd.process.id()];
+                        figures.slapd.push(ldap(arguments, operation, &processes, &slapd)?.cost_us);
                     }
                     _ => {
                         let sizes = sizes[index].ok_or("the echo's sizes are not known yet")?;
@@ -147,7 +147,7 @@ fn measure(arguments: &Arguments, servers: &Servers) -> Result<Vec<Claim>, Strin
 fn ldap(
     arguments: &Arguments,
     operation: Operation,
-    process: u32,
+    processes: &[u32],
     account: &Account<'_>,
 ) -> Result<Driven, String> {
     let connect = || {
@@ -172,7 +172,7 @@ fn ldap(
             Operation::Add => add(client),
         }
     };
-    drive(arguments.load(), process, connect, step, |client| {
+    drive(arguments.load(), processes, connect, step, |client| {
         (client.request_bytes, client.answer_bytes)
     })
 }
@@ -180,7 +180,7 @@ fn ldap(
 fn echo(arguments: &Arguments, echo: &Echo, (request, answer): Sizes) -> Result<f64, String> {
     let connect = || EchoClient::connect(echo.address, request, answer);
     let step = |client: &mut EchoClient, _: &mut Rng| client.exchange();
-    Ok(drive(arguments.load(), echo.process.id(), connect, step, |_| (request, answer))?.cost_us)
+    Ok(drive(arguments.load(), &[echo.process.id()], connect, step, |_| (request, answer))?.cost_us)
 }
 
 fn write_ldif(path: &Path, entries: usize) -> Result<(), String> {

@@ -2,13 +2,15 @@
 //!
 //! The authority's name is made from its key, so that its key alone is enough to issue again. Its
 //! key may be taken away to a safe place: it is needed only when a certificate is to be issued.
-//! rcgen writes certificates; keys, signatures and random numbers are the engine's (`signing`).
+//! rcgen writes certificates; keys, signatures and random numbers are the engine's (`signing`), and
+//! where the keys are, `own_keys` knows.
 
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use crate::host::Names;
 use crate::output;
-use crate::signing::{self, SigningKey};
+use crate::own_keys::{self, OwnKeys, PrivateKey, Which};
+use crate::signing::SigningKey;
 use crate::timestamp::Timestamp;
 use keyway_codec::certificate::{Certificate, Name};
 use keyway_engine::Engine;
@@ -21,7 +23,6 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt::{Display, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use zeroize::Zeroizing;
 
 const CA_DAYS: i64 = 3650;
 /// Some clients take no certificate that is valid for longer than 825 days.
@@ -36,13 +37,16 @@ pub struct Identity {
     /// The server's certificate, and those of its issuers.
     pub chain: Vec<CertificateDer<'static>>,
     /// Its key.
-    pub key: PrivateKeyDer<'static>,
+    pub key: PrivateKey,
     /// The file that makes a client trust it; `None` if we have none, so that the client needs its
     /// own.
     pub trust: Option<PathBuf>,
+    /// Where the key of our own authority is, if it is here: a file, or `cryptod:NAME`.
+    pub ca_key: Option<String>,
 }
 
-/// Makes what is missing or about to expire, and reads the rest.
+/// Makes what is missing or about to expire, and reads the rest. Keys are in files, or in the cryptod whose
+/// socket is given.
 ///
 /// A server's certificate that somebody else issued is taken as it is, and no authority is made
 /// beside it: nobody would have a use for that.
@@ -52,14 +56,16 @@ pub struct Identity {
 pub fn identity(
     engine: &Engine,
     folder: &Folder,
+    cryptod: Option<&Path>,
     names: &Names,
     now: Timestamp,
 ) -> Result<Identity, Failure> {
+    let mut keys = OwnKeys::open(engine, folder, cryptod)?;
     if !folder.has(name::CA_CERTIFICATE) {
         if !folder.has(name::SERVER_CERTIFICATE) {
-            make_authority(engine, folder, now)?;
-        } else if folder.has(name::CA_KEY) {
-            restore_authority(engine, folder, now)?;
+            make_authority(&mut keys, folder, now)?;
+        } else if let Some(key) = keys.load(Which::Authority, None)? {
+            restore_authority(&key, folder, now)?;
         }
     }
     let ca_file = folder.file(name::CA_CERTIFICATE);
@@ -67,24 +73,29 @@ pub fn identity(
         true => certificates(&ca_file)?,
         false => Vec::new(),
     };
-    match standing(folder, &ca, names, now)? {
+    let own = ca.first().and_then(|der| Certificate::read(der).ok()).map(|read| read.public_key);
+    let can_issue = keys.has(Which::Authority, own.as_deref());
+    match standing(folder, &keys, &ca, names, now)? {
         Standing::Good => {}
-        Standing::Lacking(_) if folder.has(name::CA_KEY) => issue(engine, folder, &ca, names, now)?,
-        Standing::Lacking(why) => output::note(needs_key(folder, &why)),
-        Standing::Useless(_) if folder.has(name::CA_KEY) => issue(engine, folder, &ca, names, now)?,
-        Standing::Useless(why) => return Err(Failure::new(needs_key(folder, &why))),
+        Standing::Lacking(_) | Standing::Useless(_) if can_issue => {
+            issue(&mut keys, folder, &ca, names, now)?;
+        }
+        Standing::Lacking(why) => output::note(needs_key(folder, &keys, &why)),
+        Standing::Useless(why) => return Err(Failure::new(needs_key(folder, &keys, &why))),
     }
-    let mut identity =
-        read(&folder.file(name::SERVER_CERTIFICATE), &folder.file(name::SERVER_KEY))?;
-    if identity
-        .chain
+    let file = folder.file(name::SERVER_CERTIFICATE);
+    let (chain, mut trust) = chain(&file)?;
+    let key = keys.private_key(Which::Server, &own_keys::public_key_in(&file)?)?;
+    if chain
         .first()
         .and_then(|der| Certificate::read(der).ok())
         .is_some_and(|certificate| is_issued_by(&certificate, &ca))
     {
-        identity.trust = Some(ca_file);
+        trust = Some(ca_file.clone());
     }
-    Ok(identity)
+    let own = folder.has(name::CA_CERTIFICATE).then(|| own_keys::public_key_in(&ca_file));
+    let ca_key = keys.place(Which::Authority, own.transpose()?.as_deref());
+    Ok(Identity { chain, key, trust, ca_key })
 }
 
 /// Reads a server's certificate and its key, whoever made them.
@@ -93,19 +104,8 @@ pub fn identity(
 /// If one of them cannot be read or is not what it should be.
 pub fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
     let (chain, trust) = chain(certificate)?;
-    let pem = data::read_secret(key)?;
-    let encrypted = || {
-        let key = key.display();
-        Failure::new(format!(
-            "{key} is encrypted, and nobody is there to be asked for its passphrase; decrypt it \
-             with: openssl pkey -in {key} -out FILE (readable by its owner only)"
-        ))
-    };
-    if pem.contains("ENCRYPTED") {
-        return Err(encrypted());
-    }
-    let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|why| malformed(key, why))?;
-    Ok(Identity { chain, key, trust })
+    let key = PrivateKey::File(own_keys::read(key)?, key.to_owned());
+    Ok(Identity { chain, key, trust, ca_key: None })
 }
 
 /// Reads a server's certificate and those of its issuers, and says whether the file makes a client
@@ -125,12 +125,11 @@ pub fn chain(
     Ok((chain, trust))
 }
 
-fn make_authority(engine: &Engine, folder: &Folder, now: Timestamp) -> Result<(), Failure> {
+fn make_authority(keys: &mut OwnKeys<'_>, folder: &Folder, now: Timestamp) -> Result<(), Failure> {
     // A first start that was cut short may have left the key.
-    let key = if folder.has(name::CA_KEY) {
-        key(engine, folder, name::CA_KEY)?
-    } else {
-        make_key(engine, folder, name::CA_KEY)?
+    let key = match keys.load(Which::Authority, None)? {
+        Some(key) => key,
+        None => keys.make(Which::Authority)?,
     };
     let certificate = authority(&key, now)?.self_signed(&key).map_err(cannot_issue)?;
     folder.write(name::CA_CERTIFICATE, certificate.pem().as_bytes())
@@ -157,9 +156,8 @@ fn authority(key: &SigningKey, now: Timestamp) -> Result<CertificateParams, Fail
 }
 
 /// Makes the authority's certificate again, if its key is there and it issued the server's.
-fn restore_authority(engine: &Engine, folder: &Folder, now: Timestamp) -> Result<(), Failure> {
-    let key = key(engine, folder, name::CA_KEY)?;
-    let again = authority(&key, now)?.self_signed(&key).map_err(cannot_issue)?;
+fn restore_authority(key: &SigningKey, folder: &Folder, now: Timestamp) -> Result<(), Failure> {
+    let again = authority(key, now)?.self_signed(key).map_err(cannot_issue)?;
     let server = certificates(&folder.file(name::SERVER_CERTIFICATE))?;
     let server = server.first().and_then(|der| Certificate::read(der).ok());
     if server.is_some_and(|server| is_issued_by(&server, &[again.der().clone()])) {
@@ -179,6 +177,7 @@ enum Standing {
 
 fn standing(
     folder: &Folder,
+    keys: &OwnKeys<'_>,
     ca: &[CertificateDer<'_>],
     names: &Names,
     now: Timestamp,
@@ -191,7 +190,7 @@ fn standing(
     let unreadable = || malformed(&file, "it is not a certificate");
     let certificate =
         chain.first().and_then(|der| Certificate::read(der).ok()).ok_or_else(unreadable)?;
-    let has_key = folder.has(name::SERVER_KEY);
+    let has_key = keys.has(Which::Server, Some(&certificate.public_key));
     let not_after = Timestamp::from_unix_s(certificate.not_after_unix_s);
     let expired = not_after < now;
     if !is_issued_by(&certificate, ca) {
@@ -225,12 +224,11 @@ fn standing(
     })
 }
 
-fn needs_key(folder: &Folder, why: &str) -> String {
+fn needs_key(folder: &Folder, keys: &OwnKeys<'_>, why: &str) -> String {
     format!(
-        "{} {why}, and the key of the authority that would issue another is not here; put it at {} \
-         for one start, and take it away again",
+        "{} {why}, and the key of the authority that would issue another is not here; {}",
         folder.file(name::SERVER_CERTIFICATE).display(),
-        folder.file(name::CA_KEY).display()
+        keys.place_of_authority()
     )
 }
 
@@ -241,18 +239,23 @@ fn is_issued_by(certificate: &Certificate<'_>, ca: &[CertificateDer<'_>]) -> boo
 }
 
 fn issue(
-    engine: &Engine,
+    keys: &mut OwnKeys<'_>,
     folder: &Folder,
     ca: &[CertificateDer<'_>],
     names: &Names,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let ca_key = key(engine, folder, name::CA_KEY)?;
+    let ca_certificate = folder.file(name::CA_CERTIFICATE);
+    let own = own_keys::public_key_in(&ca_certificate)?;
+    let ca_key = keys.load(Which::Authority, Some(&own))?;
+    let ca_key = ca_key.ok_or_else(|| malformed(&ca_certificate, "its key is gone"))?;
     // The key stays when the certificate is renewed: then one file changes, and they always fit.
-    let server_key = if folder.has(name::SERVER_KEY) {
-        key(engine, folder, name::SERVER_KEY)?
-    } else {
-        make_key(engine, folder, name::SERVER_KEY)?
+    let file = folder.file(name::SERVER_CERTIFICATE);
+    let current = folder.has(name::SERVER_CERTIFICATE).then(|| own_keys::public_key_in(&file));
+    let current = keys.load(Which::Server, current.transpose()?.as_deref())?;
+    let server_key = match current {
+        Some(key) => key,
+        None => keys.make(Which::Server)?,
     };
     let issuer = Issuer::new(authority(&ca_key, now)?, ca_key);
     let params = server(&server_key, names, now)?;
@@ -317,20 +320,6 @@ fn serial(key: &SigningKey, now: Timestamp) -> Result<SerialNumber, Failure> {
     Ok(SerialNumber::from(serial))
 }
 
-fn make_key(engine: &Engine, folder: &Folder, file: &str) -> Result<SigningKey, Failure> {
-    let (key, der) = SigningKey::generate(engine).map_err(cannot_issue)?;
-    let der = Zeroizing::new(der);
-    folder.write_secret(file, signing::pem(&der).as_bytes())?;
-    Ok(key)
-}
-
-fn key(engine: &Engine, folder: &Folder, file: &str) -> Result<SigningKey, Failure> {
-    let path = folder.file(file);
-    let pem = data::read_secret(&path)?;
-    let der = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|why| malformed(&path, why))?;
-    SigningKey::load(engine, &Zeroizing::new(der)).map_err(|why| malformed(&path, why))
-}
-
 /// The certificates in a PEM file; at least one.
 ///
 /// # Errors
@@ -362,7 +351,14 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_unix_s(1_800_000_000);
 
     fn identity(folder: &Folder, names: &Names, now: Timestamp) -> Result<Identity, Failure> {
-        super::identity(&keyway_drivers::engine(), folder, names, now)
+        super::identity(&keyway_drivers::engine(), folder, None, names, now)
+    }
+
+    fn key(identity: &Identity) -> &PrivateKeyDer<'static> {
+        match &identity.key {
+            PrivateKey::File(key, _) => key,
+            PrivateKey::Held(name) => panic!("{name} is not in a file"),
+        }
     }
 
     fn folder(place: &tempfile::TempDir) -> Folder {
@@ -403,7 +399,7 @@ mod tests {
         let later = NOW.after_days(SERVER_DAYS - SERVER_DAYS_LEFT_MIN + 1);
         let renewed = identity(&folder, &names(), later).unwrap();
         assert_ne!(wider.chain, renewed.chain);
-        assert_eq!(first.key, renewed.key);
+        assert!(key(&first) == key(&renewed));
         let ca = certificates(&folder.file(name::CA_CERTIFICATE)).unwrap();
         let (ca, server) =
             (Certificate::read(&ca[0]).unwrap(), Certificate::read(&renewed.chain[0]).unwrap());

@@ -34,6 +34,9 @@ pub struct Banner {
     names: Vec<Name>,
     password: PasswordFile,
     has_sample: bool,
+    /// The `keyway up` that this process is of.
+    up: Option<u32>,
+    ca_key: Option<String>,
 }
 
 impl Banner {
@@ -48,6 +51,7 @@ impl Banner {
         made: &Made,
         password: PasswordFile,
         first_start: bool,
+        up: Option<u32>,
     ) -> Result<Banner, Failure> {
         let address =
             |socket: &Option<TcpListener>| socket.as_ref().map(listeners::address).transpose();
@@ -63,6 +67,8 @@ impl Banner {
             names: made.names.clone(),
             password,
             has_sample: folder.has(name::SAMPLE_PASSWORD),
+            up,
+            ca_key: made.ca_key.clone(),
         })
     }
 
@@ -106,7 +112,8 @@ impl Banner {
         json!({
             "event": "ready",
             "version": env!("CARGO_PKG_VERSION"),
-            "pid": std::process::id(),
+            "pid": self.up.unwrap_or_else(std::process::id),
+            "ldapd_pid": std::process::id(),
             "ldap": self.plain.map(|address| url("ldap", listeners::at_home(address))),
             "ldaps": self.tls.map(|address| url("ldaps", listeners::at_home(address))),
             "ldap_urls": all("ldap", self.plain),
@@ -121,7 +128,7 @@ impl Banner {
                 (self.password == PasswordFile::Right).then(password),
             "sample_password_file": self.has_sample.then(|| self.file(name::SAMPLE_PASSWORD)),
             "ca_certificate": self.trust.as_ref().map(|file| file.display().to_string()),
-            "ca_key": self.file_if_there(name::CA_KEY),
+            "ca_key": self.ca_key,
             "configuration": self.file(name::CONFIGURATION),
             "meter": self.file_if_there(name::METER),
             "try": self.commands(),

@@ -2,13 +2,14 @@
 
 use crate::acl::Acl;
 use crate::crypto::Crypto;
-use crate::cryptod::Cryptod;
+use crate::cryptod::{self, Cryptod};
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
 use crate::logs::Log;
 use crate::output::Voice;
 use crate::quic::Quic;
+use crate::supervised::Inherited;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use keyway_codec::certificate::Name;
@@ -28,7 +29,8 @@ Start here:
   keyway top                   what it is doing, once a second (in another terminal)
   keyway acl explain --help    who may do what in it, and why
   keyway crypto test           is the cryptography right on this machine, and how fast
-  keyway cryptod               the engine for other processes, which see no key
+  keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
+                               the two processes of keyway up, each started alone
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
 
 With --json a failure is one line of JSON too, where the answer would have been:
@@ -44,6 +46,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Up(Up),
+    Ldapd(Ldapd),
     #[command(subcommand)]
     Directory(Directory),
     #[command(subcommand)]
@@ -67,7 +70,8 @@ impl Command {
     /// it may be debugged all the same.
     pub fn holds_secrets(&self) -> Option<bool> {
         match self {
-            Command::Up(up) => Some(up.allow_debugging),
+            Command::Up(up) => Some(up.serve.allow_debugging),
+            Command::Ldapd(ldapd) => Some(ldapd.serve.allow_debugging),
             Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
             Command::Directory(_)
             | Command::Acl(_)
@@ -101,6 +105,11 @@ pub struct Data {
 /// What it refuses, what is changed and what is wrong is written to DIR/log. SIGHUP makes it read
 /// again what can change while it runs, certificates, access rules, limits, and open its logs anew:
 /// all of it or, if something is wrong, nothing. Closing its terminal does not stop it.
+///
+/// It is two processes, which it looks after: keyway ldapd speaks LDAP and has the store, keyway
+/// cryptod has the keys. One that dies is started again, with a line in DIR/log/error.log; addresses
+/// stay bound meanwhile, so that clients wait instead of being refused. Each can be started alone,
+/// as an init system would. Where keyway.toml names another cryptod ([cryptod] socket), that one is used.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -117,16 +126,19 @@ Examples:
 
 The server's certificate:
   DIR's own authority (ca.pem) issues it for this machine's names and addresses and those of
-  --name, and renews it at a start. DIR/ca.key is needed for that only: it may be kept elsewhere
-  and put back for one start. A certificate of your own goes to DIR/server.pem with its key in
-  DIR/server.key (chmod 600), before the first start or later; or name its files in DIR/keyway.toml.
+  --name, and renews it at a start. The keys of both are made in cryptod and never leave it: tls-ca
+  and tls-server of keyway key list. The authority's is needed to issue only: its file,
+  DIR/cryptod/keys/tls-ca.key, may be kept elsewhere and put back for one start. A certificate of
+  your own goes to DIR/server.pem with its key in DIR/server.key (chmod 600), before the first start
+  or later: cryptod takes that key, and the file is removed. Or name files in DIR/keyway.toml; a key
+  that is named there is read by ldapd, and stays where it is.
 
 Hardening:
-  The process cannot be traced by others of its user, leaves no core file, gains no rights and
-  makes files for its owner only (--allow-debugging leaves out the first two). Its keys are wiped
-  after use. Where it may lock memory without a limit (root, LimitMEMLOCK=infinity), all but the
+  The processes cannot be traced by others of their user, leave no core file, gain no rights and
+  make files for their owner only (--allow-debugging leaves out the first two). cryptod gives up
+  all other files, the network and most system calls. Keys are wiped after use. Where one may lock memory without a limit (root, LimitMEMLOCK=infinity), all but the
   store's pages is locked, and nothing of that gets to swap; what it once used it then keeps.
-  A systemd unit can add:
+  A systemd unit (with Type=notify) can add:
     User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
     ProtectSystem=strict            ReadWritePaths=DIR
     ProtectHome=yes                 PrivateTmp=yes
@@ -137,6 +149,54 @@ Hardening:
     LimitMEMLOCK=infinity
     RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK")]
 pub struct Up {
+    #[command(flatten)]
+    pub serve: Serve,
+    /// Where cryptod's master key comes from, under which keys are sealed on the disk: file:PATH,
+    /// passphrase:PATH, credential:NAME or tpm:PATH, as for keyway cryptod [default:
+    /// file:DIR/cryptod/master.key]
+    #[arg(long, value_name = "SOURCE", value_parser = cryptod::file_source)]
+    pub master: Option<String>,
+}
+
+/// Start the directory's server alone: the half of keyway up that speaks LDAP and has the store
+///
+/// Keys are where they are: in the cryptod of the data folder, which then has to run (keyway
+/// cryptod --data DIR), if it holds keys of the folder or keyway.toml names one that it is to hold;
+/// else in files, which this process reads. With --cryptod a first start has its keys made there.
+///
+/// It listens on the sockets that systemd hands over, if it does: the first one for LDAP and the
+/// second for LDAPS, or as FileDescriptorName= says (ldap, ldaps). Signals are as for keyway up.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway ldapd
+      serve ./keyway-data with keys in files, or with those of the cryptod that runs on it
+  keyway cryptod --data /srv/directory &
+  keyway ldapd --data /srv/directory --cryptod /srv/directory/cryptod/socket
+      the two processes of keyway up, each started, watched and stopped by itself
+
+A systemd unit (keyway cryptod --help has that of the other process):
+  [Unit]
+  After=keyway-cryptod.service    Wants=keyway-cryptod.service
+  [Service]
+  Type=notify
+  ExecStart=/usr/bin/keyway ldapd --data /var/lib/keyway --cryptod /run/keyway/cryptod.socket
+  User=keyway")]
+pub struct Ldapd {
+    #[command(flatten)]
+    pub serve: Serve,
+    /// The socket of the cryptod, of this user, that holds the keys [default: DIR/cryptod/socket, if it
+    /// holds any]
+    #[arg(long, value_name = "PATH")]
+    pub cryptod: Option<PathBuf>,
+    /// What keyway up has left to this process
+    #[arg(long, hide = true, value_parser = Inherited::parse)]
+    pub inherited: Option<Inherited>,
+}
+
+/// What a directory is served with.
+#[derive(Debug, Args)]
+pub struct Serve {
     #[command(flatten)]
     pub data: Data,
     /// Where to take LDAP with StartTLS, or 'off' [default: 127.0.0.1:1389]
@@ -160,6 +220,30 @@ pub struct Up {
     /// Say where it listens as one line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl Serve {
+    /// The arguments again; those for a first start only if it may be one.
+    pub fn arguments(&self, first: bool) -> Vec<OsString> {
+        let mut all: Vec<OsString> = vec!["--data".into(), self.data.folder.clone().into()];
+        let mut add = |flag: &str, value: OsString| all.extend([flag.into(), value]);
+        let address = |listen: Listen| listen.map_or("off".to_owned(), |it| it.to_string());
+        for (flag, listen) in [("--listen", self.listen), ("--listen-tls", self.listen_tls)] {
+            if let Some(listen) = listen {
+                add(flag, address(listen).into());
+            }
+        }
+        self.names.iter().for_each(|name| add("--name", name.to_string().into()));
+        if let Some(people) = self.sample.filter(|_| first) {
+            add("--sample", people.to_string().into());
+        }
+        if let Some(file) = self.import.clone().filter(|_| first) {
+            add("--import", file.into());
+        }
+        let flags = [("--json", self.json), ("--allow-debugging", self.allow_debugging)];
+        all.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
+        all
+    }
 }
 
 /// Move entries in and out of a directory that is not being served

@@ -1,37 +1,93 @@
 //! This program as a client of a running cryptod: keys that it holds are used there, and nowhere
 //! else.
 
+use crate::configuration::Configuration;
+use crate::cryptod::socket_at;
 use crate::data::{Folder, name};
 use crate::failure::{Failure, plain};
 use crate::limits::{CRYPTOD_LOOK_EVERY, CRYPTOD_WAIT};
+use crate::own_keys;
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Engine, Selection};
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf, absolute};
 use std::thread;
 use std::time::Instant;
 
 /// What the driver is called.
 const DRIVER: &str = "cryptod";
 
-/// Connects the engine to the daemon that `[cryptod]` names, if it names one, for as long as what
-/// comes of it is kept. One that is about to be started is waited for, up to [`CRYPTOD_WAIT`].
-/// `tell` is called with `false` when the daemon has gone, and with `true` when it is back.
+/// Which daemon holds keys.
+pub struct Daemon {
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// Whether it holds those of the data folder's own certificates, too.
+    pub holds_own: bool,
+    /// What names it, and what to do if nobody listens there.
+    source: String,
+    advice: String,
+}
+
+/// The daemon that a directory needs, if it needs one: the one that a flag names, or else the
+/// configuration, or that of the data folder, if it holds keys of it or is to hold one.
+///
+/// # Errors
+/// If the system does not say where we are.
+pub fn daemon(
+    folder: &Folder,
+    configuration: &Configuration,
+    flag: Option<&Path>,
+) -> Result<Option<Daemon>, Failure> {
+    let file = folder.file(name::CONFIGURATION).display().to_string();
+    if let Some(socket) = flag {
+        return Ok(Some(Daemon {
+            socket: absolute(socket).map_err(|why| Failure::system("find", socket, &why))?,
+            holds_own: true,
+            source: "--cryptod".to_owned(),
+            advice: "start one (keyway cryptod --help), or correct the path".to_owned(),
+        }));
+    }
+    if let Some(socket) = &configuration.cryptod {
+        return Ok(Some(Daemon {
+            socket: folder.file_at(socket),
+            holds_own: false,
+            source: format!("{file}: [cryptod] socket"),
+            advice: "start one (keyway cryptod --help), or correct the path".to_owned(),
+        }));
+    }
+    let are_held = own_keys::are_held(folder.path());
+    let data = crate::output::shell(&folder.path().to_string_lossy());
+    let source = match are_held {
+        true => format!("the keys of {data} are in its cryptod"),
+        false => format!("{file} names keys that the folder's cryptod is to hold"),
+    };
+    Ok((are_held || configuration.names_held_keys()).then(|| Daemon {
+        socket: socket_at(folder.path()),
+        holds_own: true,
+        source,
+        advice: format!(
+            "start it (keyway cryptod --data {data}), or both (keyway up --data {data})"
+        ),
+    }))
+}
+
+/// Connects the engine to a daemon, for as long as what comes of it is kept. One that is about to be
+/// started is waited for, up to [`CRYPTOD_WAIT`]. `tell` is called with `false` when the daemon has
+/// gone, and with `true` when it is back.
 ///
 /// # Errors
 /// If nobody listens there, or whoever does refuses us.
 pub fn connect(
     engine: &Engine,
-    folder: &Folder,
-    socket: Option<&Path>,
+    daemon: Option<&Daemon>,
     tell: impl Fn(bool) + Clone + Send + 'static,
 ) -> Result<Option<Remote>, Failure> {
-    let Some(socket) = socket else { return Ok(None) };
+    let Some(daemon) = daemon else { return Ok(None) };
     let options = RemoteOptions {
         name: DRIVER.to_owned(),
         // What takes none of its keys is done here.
         selection: Selection::Named,
-        ..RemoteOptions::new(folder.file_at(socket), "keyway directory")
+        ..RemoteOptions::new(&daemon.socket, "keyway directory")
     };
     let begun = Instant::now();
     loop {
@@ -40,7 +96,7 @@ pub fn connect(
             Err(why) if is_absent(&why) && begun.elapsed() < CRYPTOD_WAIT => {
                 thread::sleep(CRYPTOD_LOOK_EVERY);
             }
-            Err(why) => return Err(failure(folder, &options.path, &why)),
+            Err(why) => return Err(daemon.failure(&why)),
         }
     }
 }
@@ -51,15 +107,16 @@ fn is_absent(why: &io::Error) -> bool {
         && matches!(why.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
 }
 
-fn failure(folder: &Folder, socket: &Path, why: &io::Error) -> Failure {
-    let (file, socket) = (folder.file(name::CONFIGURATION), socket.display());
-    let why = match is_absent(why) {
-        true => format!(
-            "no cryptod listens at {socket}, and none came within {} s; start one (keyway cryptod \
-             --help), or correct the path",
-            CRYPTOD_WAIT.as_secs()
-        ),
-        false => format!("cannot use the cryptod at {socket}: {}", plain(why)),
-    };
-    Failure::new(format!("{}: [cryptod] socket: {why}", file.display()))
+impl Daemon {
+    fn failure(&self, why: &io::Error) -> Failure {
+        let Daemon { source, advice, .. } = self;
+        let socket = self.socket.display();
+        Failure::new(match is_absent(why) {
+            true => format!(
+                "{source}: no cryptod listens at {socket}, and none came within {} s; {advice}",
+                CRYPTOD_WAIT.as_secs()
+            ),
+            false => format!("{source}: cannot use the cryptod at {socket}: {}", plain(why)),
+        })
+    }
 }

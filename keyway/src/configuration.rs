@@ -97,8 +97,14 @@ impl Configuration {
         parse(&data::read(file)?).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
     }
 
+    /// Whether it names keys that a cryptod holds.
+    pub fn names_held_keys(&self) -> bool {
+        let key = self.tls.files.as_ref().map(|(_, key)| key);
+        matches!(key, Some(ServerKey::Held(_))) || self.directory.password_pepper.is_some()
+    }
+
     /// The same with the flags of a command, which win.
-    pub fn with_flags(mut self, arguments: &cli::Up) -> Configuration {
+    pub fn with_flags(mut self, arguments: &cli::Serve) -> Configuration {
         let either = |flag: Option<Listen>, file: Listen| flag.unwrap_or(file);
         self.listen = either(arguments.listen, self.listen);
         self.listen_tls = either(arguments.listen_tls, self.listen_tls);
@@ -158,7 +164,7 @@ fn check(raw: Raw, text: &str) -> Result<Configuration, Wrong> {
         listen_tls: address(&listen_tls)?,
         unix: unix_settings(&listen_unix, &unix)?,
         naming_contexts,
-        tls: tls_settings(&tls, !cryptod.socket.is_empty())?,
+        tls: tls_settings(&tls)?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
         directory: keyway_server::Settings {
             rules: rules
@@ -194,11 +200,11 @@ fn check(raw: Raw, text: &str) -> Result<Configuration, Wrong> {
     })
 }
 
-fn tls_settings(raw: &raw::Tls, has_cryptod: bool) -> Result<tls::Settings, Wrong> {
+fn tls_settings(raw: &raw::Tls) -> Result<tls::Settings, Wrong> {
     let path = |text: &Spanned<String>| PathBuf::from(text.get_ref());
     let files = match (raw.certificate.get_ref().is_empty(), raw.key.get_ref().is_empty()) {
         (true, true) => None,
-        (false, false) => Some((path(&raw.certificate), server_key(&raw.key, has_cryptod)?)),
+        (false, false) => Some((path(&raw.certificate), server_key(&raw.key)?)),
         (false, true) => return Err(wrong(&raw.certificate, "name the key's file too")),
         (true, false) => return Err(wrong(&raw.key, "name the certificate's file too")),
     };
@@ -226,16 +232,11 @@ fn tls_settings(raw: &raw::Tls, has_cryptod: bool) -> Result<tls::Settings, Wron
     })
 }
 
-fn server_key(key: &Spanned<String>, has_cryptod: bool) -> Result<ServerKey, Wrong> {
-    let Some(name) = key.get_ref().strip_prefix("cryptod:") else {
-        return Ok(ServerKey::File(key.get_ref().into()));
-    };
-    if !is_key_name(name) {
-        return Err(wrong(key, NO_KEY_NAME));
-    }
-    match has_cryptod {
-        true => Ok(ServerKey::Held(name.to_owned())),
-        false => Err(wrong(key, "name the socket of the cryptod that holds it, in [cryptod]")),
+fn server_key(key: &Spanned<String>) -> Result<ServerKey, Wrong> {
+    match key.get_ref().strip_prefix("cryptod:") {
+        None => Ok(ServerKey::File(key.get_ref().into())),
+        Some(name) if is_key_name(name) => Ok(ServerKey::Held(name.to_owned())),
+        Some(_) => Err(wrong(key, NO_KEY_NAME)),
     }
 }
 
@@ -570,7 +571,6 @@ mod tests {
             ),
             ("[tls]\nkey = \"k\"", "line 2: key: name the certificate's file too"),
             ("[tls]\ncertificate = \"c\"\nkey = \"cryptod:A\"", "line 3: key: a key's name has"),
-            ("[tls]\ncertificate = \"c\"\nkey = \"cryptod:a\"", "line 3: key: name the socket of"),
             ("[tls]\nnames = [\"a b\"]", "line 2: names: \"a b\" is neither a host's name"),
             ("[tls]\nclient_certificates = \"on\"", "line 2: client_certificates: \"on\" is not"),
             ("[tls]\nadministrators = [\"sha256:12\"]", "line 2: administrators: "),

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, plain};
 use keyway_ring::Socket;
-use keyway_ring::control::{self, Answer, Ask, VERSION};
+use keyway_ring::control::{self, Answer, Ask, KeyAsk, KeyInfo, VERSION};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -36,6 +36,23 @@ impl Control {
         match control.ask(&Ask::Hello { version: VERSION, name: name.to_owned() })? {
             Answer::Hello { .. } => Ok(control),
             _ => Err(nonsense()),
+        }
+    }
+
+    /// All keys that the daemon holds.
+    ///
+    /// # Errors
+    /// As [`Control::ask`].
+    pub fn keys(&self) -> Result<Vec<KeyInfo>, Failure> {
+        let (mut all, mut after) = (Vec::new(), String::new());
+        loop {
+            let answer = self.ask(&Ask::Keys(KeyAsk::List { after: after.clone() }))?;
+            let Answer::Keys { keys, more } = answer else { return Err(nonsense()) };
+            all.extend(keys);
+            match all.last().filter(|_| more) {
+                Some(last) => after.clone_from(&last.name),
+                None => return Ok(all),
+            }
         }
     }
 

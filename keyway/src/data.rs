@@ -1,14 +1,18 @@
 //! The data folder: whose it is, who may use it now, and how files get into it.
 
 use crate::failure::{Failure, is_disk_full, plain};
+use crate::limits::{LOCK_LOOK_EVERY, LOCK_OF_THE_DEAD_WAIT};
 use crate::timestamp::Timestamp;
 use keyway_store::Store;
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf, absolute};
+use std::thread;
+use std::time::Instant;
 use zeroize::Zeroizing;
 
 /// The form of the data folder that this program makes and reads.
@@ -146,7 +150,7 @@ pub struct Folder {
     path: PathBuf,
     made: String,
     /// Holds the lock.
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -165,7 +169,7 @@ impl Folder {
         // Another process may have made it while we came to the lock.
         let fresh = look(&path)? == State::Absent;
         check(&path)?;
-        let mut folder = Folder { path, made: now.to_string(), _lock: lock };
+        let mut folder = Folder { path, made: now.to_string(), lock };
         match read_version(&folder.path)? {
             Some(made) => folder.made = made,
             None if fresh => {
@@ -178,6 +182,22 @@ impl Folder {
             }
         }
         Ok(folder)
+    }
+
+    /// The data folder whose lock another process holds, and has left to this one as well.
+    ///
+    /// # Errors
+    /// If its version cannot be read.
+    pub fn inherited(path: &Path, lock: File) -> Result<Folder, Failure> {
+        let path =
+            absolute(path).map_err(|why| Failure::system("find the data folder", path, &why))?;
+        let made = read_version(&path)?.unwrap_or_else(|| UNKNOWN_TIME.to_owned());
+        Ok(Folder { path, made, lock })
+    }
+
+    /// The lock's file, for a process that is to hold it with this one.
+    pub fn lock(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
     }
 
     /// The same, if there is one.
@@ -333,11 +353,21 @@ fn lock(folder: &Path) -> Result<File, Failure> {
         .mode(SECRET_MODE)
         .open(&path)
         .map_err(refused)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Err(in_use(folder, &mut file)),
-        Err(why) => return Err(Failure::system("lock", &path, &why.into())),
+    let begun = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            // Who was killed is not gone at once, and his children have the lock a little longer.
+            Err(Errno::WOULDBLOCK)
+                if begun.elapsed() < LOCK_OF_THE_DEAD_WAIT && is_dead(holder(&mut file)) =>
+            {
+                thread::sleep(LOCK_LOOK_EVERY);
+            }
+            Err(Errno::WOULDBLOCK) => return Err(in_use(folder, &mut file)),
+            Err(why) => return Err(Failure::system("lock", &path, &why.into())),
+        }
     }
+    file.rewind().map_err(refused)?;
     // The id is for people. A full disk, which may have no room for it, is no reason not to start.
     let id = std::process::id().to_string();
     match file.write_all(id.as_bytes()).and_then(|()| file.set_len(id.len() as u64)) {
@@ -350,23 +380,38 @@ fn lock(folder: &Path) -> Result<File, Failure> {
 pub fn user(folder: &Path) -> Option<String> {
     let mut file = File::open(folder.join(name::LOCK)).ok()?;
     match flock(&file, FlockOperation::NonBlockingLockShared) {
-        Err(Errno::WOULDBLOCK) => Some(holder(&mut file)),
+        Err(Errno::WOULDBLOCK) => Some(called(holder(&mut file))),
         _ => None,
     }
 }
 
-fn holder(lock: &mut File) -> String {
+/// The process that has the lock; it may not have got to writing its id yet.
+fn holder(lock: &mut File) -> Option<u32> {
     let mut id = String::new();
-    // It may not have got to writing its id yet.
-    let _ = lock.take(20).read_to_string(&mut id);
-    match id.trim().parse::<u32>() {
-        Ok(id) => format!("process {id}"),
-        Err(_) => "another process".to_owned(),
+    lock.rewind().ok()?;
+    lock.take(20).read_to_string(&mut id).ok()?;
+    id.trim().parse().ok()
+}
+
+fn called(process: Option<u32>) -> String {
+    process.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"))
+}
+
+/// Whether a process has ended, even if nobody has asked how.
+fn is_dead(process: Option<u32>) -> bool {
+    let Some(id) = process else { return false };
+    match fs::read_to_string(format!("/proc/{id}/stat")) {
+        // The state is behind the name, which is in brackets.
+        Ok(stat) => {
+            let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            matches!(state, Some('Z' | 'X'))
+        }
+        Err(why) => why.kind() == ErrorKind::NotFound,
     }
 }
 
 fn in_use(folder: &Path, lock: &mut File) -> Failure {
-    let (folder, process) = (folder.display(), holder(lock));
+    let (folder, process) = (folder.display(), called(holder(lock)));
     Failure::new(format!("{folder} is in use by {process}; stop it first, or name another folder"))
 }
 

@@ -22,6 +22,11 @@ impl Failure {
         Failure { line: one_line(&line.to_string()), status: STATUS_FAILED }
     }
 
+    /// What another process of this program has said of its end.
+    pub fn with_status(line: &str, status: u8) -> Failure {
+        Failure { line: one_line(line), status }
+    }
+
     /// The program was called wrongly.
     pub fn usage(line: impl fmt::Display) -> Failure {
         Failure { line: one_line(&line.to_string()), status: STATUS_USAGE }

@@ -30,8 +30,8 @@ pub fn process(debugging: bool) {
 /// when they are first used. They stay
 /// with the process then, since an allocator cannot hand back parts of what is locked.
 ///
-/// Returns whether it is so. If not, and the system has swap, it warns.
-pub fn lock_memory() -> bool {
+/// Returns whether it is so. If not, and the system has swap, it warns, if it is to.
+pub fn lock_memory(warn: bool) -> bool {
     let unlimited = Rlimit { current: None, maximum: None };
     // Root may lift the limit; others have what they were given.
     let _ = setrlimit(Resource::Memlock, unlimited);
@@ -41,7 +41,7 @@ pub fn lock_memory() -> bool {
         let _ = munlockall();
         locked = false;
     }
-    if !locked && has_swap() {
+    if !locked && warn && has_swap() {
         output::note(
             "warning: the system may write keys to swap: let the process lock its memory (ulimit \
              -Hl unlimited, LimitMEMLOCK=infinity of a systemd unit), or keep it from swap \

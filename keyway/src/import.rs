@@ -26,9 +26,11 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
     let configuration = Configuration::load(&folder)?;
     let engine = keyway_drivers::engine();
     // Passwords in clear are stored under the pepper.
-    let cryptod = configuration.cryptod.as_deref();
-    let cryptod = cryptod.filter(|_| configuration.directory.password_pepper.is_some());
-    let _cryptod = client::connect(&engine, &folder, cryptod, |_| {})?;
+    let cryptod = match configuration.directory.password_pepper {
+        Some(_) => client::daemon(&folder, &configuration, None)?,
+        None => None,
+    };
+    let _cryptod = client::connect(&engine, cryptod.as_ref(), |_| {})?;
     let instance = Instance::open(&folder, &configuration, &engine, false)?;
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();

@@ -48,6 +48,22 @@ pub const CRYPTOD_WAIT: Duration = Duration::from_secs(5);
 /// See [`CRYPTOD_WAIT`].
 pub const CRYPTOD_LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// How long a start waits for the lock of a process that was killed and is not gone yet, and how often it
+/// looks.
+pub const LOCK_OF_THE_DEAD_WAIT: Duration = Duration::from_secs(5);
+/// See [`LOCK_OF_THE_DEAD_WAIT`].
+pub const LOCK_LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// The pause before a process that has ended is started again for the second time in a row; each further
+/// one is twice as long. The first time there is none.
+pub const RESTART_PAUSE: Duration = Duration::from_millis(100);
+/// How often in a row a process is started again.
+pub const RESTARTS_MAX: u32 = 6;
+/// For how long a process has to run so that its end is not in a row with those before.
+pub const RESTART_FORGET: Duration = Duration::from_secs(10);
+/// How often is looked whether a cryptod that somebody else started is still there.
+pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
+
 /// How many names a certificate of ours is made for.
 pub const CERTIFICATE_NAMES_MAX: usize = 100;
 /// More than a file of revocation lists may have, in bytes.

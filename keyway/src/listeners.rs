@@ -1,6 +1,9 @@
 //! The sockets a server listens on.
 
 use crate::failure::{Failure, plain};
+use crate::notify::{self, HandedOver};
+use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
+use rustix::net::{AddressFamily, SocketType};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
@@ -50,6 +53,40 @@ impl Sockets {
             ));
         }
         Ok(Sockets { plain, tls })
+    }
+
+    /// Those that systemd hands over, if it does: the first one is for LDAP and the second for LDAPS, unless
+    /// they are named `ldap` and `ldaps`.
+    ///
+    /// # Errors
+    /// If they are not what is wanted.
+    pub fn handed_over() -> Result<Option<Sockets>, Failure> {
+        let all = notify::handed_over()?;
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let wrong = || {
+            Failure::new(
+                "the sockets that were handed over are not one for LDAP and one for LDAPS; let .socket \
+                 units have ListenStream=, Accept=no, and FileDescriptorName=ldap or ldaps",
+            )
+        };
+        let mut sockets = Sockets { plain: None, tls: None };
+        for (index, HandedOver { name, file }) in all.into_iter().enumerate() {
+            let place = match (name.as_str(), index) {
+                ("ldap", _) => &mut sockets.plain,
+                ("ldaps", _) => &mut sockets.tls,
+                (_, 0) => &mut sockets.plain,
+                _ => &mut sockets.tls,
+            };
+            let fits = socket_acceptconn(&file) == Ok(true)
+                && socket_type(&file) == Ok(SocketType::STREAM)
+                && socket_domain(&file) != Ok(AddressFamily::UNIX);
+            if !fits || place.replace(file.into()).is_some() {
+                return Err(wrong());
+            }
+        }
+        Ok(Some(sockets))
     }
 
     /// Where they listen.

@@ -26,13 +26,16 @@ mod host;
 mod import;
 mod instance;
 mod key;
+mod ldapd;
 mod limits;
 mod listeners;
 mod log;
 mod logs;
 mod metrics;
+mod notify;
 mod offline;
 mod output;
+mod own_keys;
 mod populate;
 mod progress;
 mod quic;
@@ -41,6 +44,7 @@ mod sample;
 mod signals;
 mod signing;
 mod source;
+mod supervised;
 mod timestamp;
 mod tls;
 mod top;
@@ -60,8 +64,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     limits::raise_open_files();
     match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(status) => status,
         Err(failure) => {
             output::failure(&failure, cli::voice());
             ExitCode::from(failure.status())
@@ -69,15 +72,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what the arguments ask for. Says whether all of it could be done.
-fn run() -> Result<bool, Failure> {
-    let Some(command) = cli::parse()? else { return Ok(true) };
+/// Does what the arguments ask for.
+fn run() -> Result<ExitCode, Failure> {
+    let Some(command) = cli::parse()? else { return Ok(ExitCode::SUCCESS) };
     if let Some(debugging) = command.holds_secrets() {
         harden::process(debugging);
     }
     keyway_drivers::chosen_backend().map_err(|why| Failure::usage(why.to_string()))?;
-    match command {
-        Command::Up(arguments) => up::run(&arguments).map(|()| true),
+    let done = match command {
+        // What a process of its had to say, that has said.
+        Command::Up(arguments) => return up::run(&arguments),
+        Command::Ldapd(arguments) => ldapd::run(&arguments).map(|()| true),
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
         Command::Log(arguments) => logs::run(&arguments).map(|()| true),
         Command::Metrics(arguments) => metrics::run(&arguments).map(|()| true),
@@ -90,5 +95,7 @@ fn run() -> Result<bool, Failure> {
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
-    }
+    };
+    // Whether all of it could be done.
+    done.map(|all| if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

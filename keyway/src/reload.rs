@@ -1,6 +1,6 @@
 //! SIGHUP: what can change while a server runs is read again, all of it or nothing.
 
-use crate::cli::Up;
+use crate::cli::Serve;
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 
 /// A running server, and where what it runs with comes from.
 pub struct Reload<'a> {
-    pub arguments: &'a Up,
+    pub arguments: &'a Serve,
     pub folder: &'a Folder,
     pub instance: &'a Instance,
     pub verifier: &'a Verifier,

@@ -1,18 +1,28 @@
 //! SIGINT and SIGTERM: the first asks for an end in good order, the second for one at once. SIGHUP
 //! asks to read again what can change while a server runs, and so a terminal that is closed ends
-//! nothing.
+//! nothing. A process that `keyway up` has started hears both from that, over its channel: what a
+//! terminal or an init system sends to all processes at once ends the supervisor, which then ends the
+//! others in order.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, plain};
+use crate::supervised::RELOAD;
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
+use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit status after a second signal: 128 and SIGINT's number, as shells have it.
-const STATUS_AT_ONCE: i32 = 130;
+pub const STATUS_AT_ONCE: i32 = 130;
 
 /// The signals, from when it was made on.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    /// What the supervisor says, if there is one.
+    channel: Option<tokio::net::UnixStream>,
+    /// An end was asked for, and not heeded yet.
+    put_back: bool,
 }
 
 /// What a signal asks for.
@@ -33,7 +43,11 @@ pub fn catch_hangup() -> Result<Signal, Failure> {
 }
 
 fn catch(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(|why| Failure::new(format!("cannot catch signals: {why}")))
+    signal(kind).map_err(refused)
+}
+
+fn refused(why: std::io::Error) -> Failure {
+    Failure::new(format!("cannot catch signals: {}", plain(&why)))
 }
 
 impl Signals {
@@ -42,28 +56,55 @@ impl Signals {
     /// # Errors
     /// If the system refuses.
     pub fn catch() -> Result<Signals, Failure> {
-        Signals::catch_beside(catch_hangup()?)
+        Signals::catch_beside(catch_hangup()?, None)
     }
 
-    /// The same, where SIGHUP is caught already: one that came meanwhile is not forgotten.
+    /// The same, where SIGHUP is caught already: one that came meanwhile is not forgotten. With a
+    /// supervisor's channel, that and SIGHUP is what counts.
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn catch_beside(hangup: Signal) -> Result<Signals, Failure> {
+    pub fn catch_beside(hangup: Signal, channel: Option<UnixStream>) -> Result<Signals, Failure> {
+        let channel = channel.map(tokio::net::UnixStream::from_std);
         Ok(Signals {
             interrupt: catch(SignalKind::interrupt())?,
             terminate: catch(SignalKind::terminate())?,
             hangup,
+            channel: channel.transpose().map_err(refused)?,
+            put_back: false,
         })
     }
 
     /// Waits for the next one.
     pub async fn next(&mut self) -> Asked {
-        tokio::select! {
-            _ = self.interrupt.recv() => Asked::End,
-            _ = self.terminate.recv() => Asked::End,
-            _ = self.hangup.recv() => Asked::Reload,
+        if std::mem::take(&mut self.put_back) {
+            return Asked::End;
         }
+        let Signals { interrupt, terminate, hangup, channel, .. } = self;
+        let Some(channel) = channel else {
+            return tokio::select! {
+                _ = interrupt.recv() => Asked::End,
+                _ = terminate.recv() => Asked::End,
+                _ = hangup.recv() => Asked::Reload,
+            };
+        };
+        let mut said = [0];
+        loop {
+            tokio::select! {
+                _ = hangup.recv() => return Asked::Reload,
+                read = channel.read(&mut said) => match read {
+                    Ok(1) if said == [RELOAD] => return Asked::Reload,
+                    Ok(1) => {}
+                    Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                    _ => return Asked::End,
+                },
+            }
+        }
+    }
+
+    /// The end that was asked for is asked for again.
+    pub fn put_back(&mut self) {
+        self.put_back = true;
     }
 
     /// Waits for one that asks for an end.
@@ -71,8 +112,11 @@ impl Signals {
         while self.next().await != Asked::End {}
     }
 
-    /// Ends the process when the next one comes.
+    /// Ends the process when the next one comes. A supervisor does that by itself.
     pub async fn end_at_next(mut self) -> ! {
+        if self.channel.is_some() {
+            std::future::pending::<()>().await;
+        }
         self.end().await;
         std::process::exit(STATUS_AT_ONCE)
     }

@@ -8,11 +8,23 @@ use rustls_pki_types::PrivateKeyDer;
 use zeroize::Zeroizing;
 
 /// What a certificate can be signed with, and what rcgen calls it.
-static KINDS: [(Algorithm, &SignatureAlgorithm); 4] = [
+type KeyKind = (Algorithm, &'static SignatureAlgorithm);
+
+static KINDS: [KeyKind; 4] = [
     (Algorithm::EcdsaP256Sha256, &rcgen::PKCS_ECDSA_P256_SHA256),
     (Algorithm::EcdsaP384Sha384, &rcgen::PKCS_ECDSA_P384_SHA384),
     (Algorithm::Ed25519, &rcgen::PKCS_ED25519),
     (Algorithm::RsaPkcs1Sha256, &rcgen::PKCS_RSA_SHA256),
+];
+
+/// What a key of RSA signs with in TLS.
+const RSA: [Algorithm; 6] = [
+    Algorithm::RsaPssSha256,
+    Algorithm::RsaPssSha384,
+    Algorithm::RsaPssSha512,
+    Algorithm::RsaPkcs1Sha256,
+    Algorithm::RsaPkcs1Sha384,
+    Algorithm::RsaPkcs1Sha512,
 ];
 
 const DIGEST_BYTES: usize = 32;
@@ -26,7 +38,7 @@ pub struct SigningKey {
     engine: Engine,
     session: Session,
     public_key: Vec<u8>,
-    algorithm: &'static SignatureAlgorithm,
+    kind: &'static KeyKind,
 }
 
 impl SigningKey {
@@ -66,14 +78,32 @@ impl SigningKey {
         KINDS.iter().find_map(|kind| SigningKey::of(engine, key, kind).ok()).ok_or(none)
     }
 
-    fn of(
+    /// Takes one that a driver of the engine holds under this name, for one of these algorithms.
+    ///
+    /// # Errors
+    /// If it is none, or not for this process.
+    pub fn held(
         engine: &Engine,
-        key: Key<'_>,
-        (algorithm, name): &(Algorithm, &'static SignatureAlgorithm),
+        name: &str,
+        algorithms: &[Algorithm],
     ) -> Result<SigningKey, Error> {
-        let session = engine.session(Parameters::new(*algorithm, key))?;
+        let none = Error::InvalidKey("it is no key that certificates can be signed with");
+        let kind = KINDS.iter().find(|(algorithm, _)| algorithms.contains(algorithm));
+        SigningKey::of(engine, Key::Named(name), kind.ok_or(none)?)
+    }
+
+    fn of(engine: &Engine, key: Key<'_>, kind: &'static KeyKind) -> Result<SigningKey, Error> {
+        let session = engine.session(Parameters::new(kind.0, key))?;
         let public_key = session.public_key()?;
-        Ok(SigningKey { engine: engine.clone(), session, public_key, algorithm: name })
+        Ok(SigningKey { engine: engine.clone(), session, public_key, kind })
+    }
+
+    /// What a server signs with under it.
+    pub fn algorithms(&self) -> &[Algorithm] {
+        match self.kind.0 {
+            Algorithm::RsaPkcs1Sha256 => &RSA,
+            _ => std::slice::from_ref(&self.kind.0),
+        }
     }
 
     /// The key's identifier (RFC 7093 § 2): the beginning of the SHA-256 digest of its
@@ -111,7 +141,7 @@ impl PublicKeyData for SigningKey {
     }
 
     fn algorithm(&self) -> &'static SignatureAlgorithm {
-        self.algorithm
+        self.kind.1
     }
 }
 
@@ -205,6 +235,7 @@ mod tests {
             let der = PrivateKeyDer::try_from(theirs.serialize_der()).unwrap();
             let key = SigningKey::load(&engine, &der).unwrap();
             assert!(key.algorithm() == *name);
+            assert_eq!(key.algorithms().len(), 1);
             assert_eq!(key.der_bytes(), theirs.public_key_raw());
             assert!(!key.sign(b"message").unwrap().is_empty());
         }

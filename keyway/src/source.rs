@@ -24,7 +24,15 @@ impl Source {
     /// # Errors
     /// If it cannot be opened, or is a folder.
     pub fn open(path: &Path) -> Result<Source, Failure> {
-        if path.as_os_str() == "-" {
+        Source::new(path, open(path)?)
+    }
+
+    /// One that was [opened](open()).
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn new(path: &Path, file: Option<File>) -> Result<Source, Failure> {
+        let Some(file) = file else {
             let name = "standard input".to_owned();
             let reader = Box::new(io::stdin());
             return Ok(Source {
@@ -34,13 +42,9 @@ impl Source {
                 bytes: None,
                 read_bytes: 0,
             });
-        }
-        let bad = |why: io::Error| Failure::new(format!("{}: {}", path.display(), plain(&why)));
-        let file = File::open(path).map_err(bad)?;
+        };
+        let bad = |why: io::Error| bad(path, &why);
         let metadata = file.metadata().map_err(bad)?;
-        if metadata.is_dir() {
-            return Err(bad(ErrorKind::IsADirectory.into()));
-        }
         let full = absolute(path).map_err(bad)?;
         Ok(Source {
             reader: Box::new(file),
@@ -50,6 +54,25 @@ impl Source {
             read_bytes: 0,
         })
     }
+}
+
+/// Opens a file; `None` for `-`, which is standard input.
+///
+/// # Errors
+/// If it cannot be opened, or is a folder.
+pub fn open(path: &Path) -> Result<Option<File>, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(None);
+    }
+    let file = File::open(path).map_err(|why| bad(path, &why))?;
+    match file.metadata().map_err(|why| bad(path, &why))?.is_dir() {
+        true => Err(bad(path, &ErrorKind::IsADirectory.into())),
+        false => Ok(Some(file)),
+    }
+}
+
+fn bad(path: &Path, why: &io::Error) -> Failure {
+    Failure::new(format!("{}: {}", path.display(), plain(why)))
 }
 
 impl Read for Source {

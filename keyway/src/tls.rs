@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::host::Names;
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
 use crate::output;
+use crate::own_keys::PrivateKey;
 use crate::timestamp::Timestamp;
 use keyway_codec::certificate::{Certificate, Name, RevocationList};
 use keyway_engine::Engine;
@@ -15,7 +16,7 @@ use rustix::process::getuid;
 use rustls::server::NoClientAuth;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -61,6 +62,8 @@ pub enum Clients {
 /// What the server's configurations have in common.
 pub struct Tls {
     engine: Engine,
+    /// The socket of the cryptod that holds the keys of the folder's own certificates, if one does.
+    cryptod: Option<PathBuf>,
     options: ServerOptions,
     trusted: Option<Trusted>,
 }
@@ -83,16 +86,19 @@ pub struct Made {
     pub trust: Option<PathBuf>,
     /// What the certificate names.
     pub names: Vec<Name>,
+    /// Where the key of our own authority is, if it is here: a file, or `cryptod:NAME`.
+    pub ca_key: Option<String>,
 }
 
 impl Tls {
-    /// With tickets of its own.
+    /// With tickets of its own. The keys of the folder's own certificates are in files, or in the cryptod
+    /// that listens there, to which the engine is connected.
     ///
     /// # Errors
     /// If the engine gives no key for them.
-    pub fn new(engine: &Engine) -> Result<Tls, Failure> {
+    pub fn new(engine: &Engine, cryptod: Option<PathBuf>) -> Result<Tls, Failure> {
         let options = ServerOptions::new(engine).map_err(Failure::new)?;
-        Ok(Tls { engine: engine.clone(), options, trusted: None })
+        Ok(Tls { engine: engine.clone(), cryptod, options, trusted: None })
     }
 
     /// Reads all files and makes a configuration of what is in them now, for a server that listens
@@ -112,21 +118,15 @@ impl Tls {
             Some((certificate, _)) => folder.file_at(certificate),
             None => folder.file(name::SERVER_CERTIFICATE),
         };
-        let (chain, trust, key) = match &settings.files {
+        let Identity { chain, key, trust, ca_key } = match &settings.files {
             Some((_, ServerKey::Held(name))) => {
                 let (chain, trust) = authority::chain(&certificate)?;
-                (chain, trust, Secret::Held(name))
+                Identity { chain, key: PrivateKey::Held(name.clone()), trust, ca_key: None }
             }
-            Some((_, ServerKey::File(key))) => {
-                let file = folder.file_at(key);
-                let Identity { chain, key, trust } = authority::read(&certificate, &file)?;
-                (chain, trust, Secret::Here(key, file))
-            }
+            Some((_, ServerKey::File(key))) => authority::read(&certificate, &folder.file_at(key))?,
             None => {
                 let names = Names::new(&settings.names, listen);
-                let made = authority::identity(&self.engine, folder, &names, now)?;
-                let Identity { chain, key, trust } = made;
-                (chain, trust, Secret::Here(key, folder.file(name::SERVER_KEY)))
+                authority::identity(&self.engine, folder, self.cryptod.as_deref(), &names, now)?
             }
         };
         let names = chain.first().and_then(|der| Certificate::read(der).ok());
@@ -150,24 +150,16 @@ impl Tls {
             options.tickets = Arc::new(tickets.map_err(Failure::new)?);
         }
         let config = match key {
-            Secret::Here(key, file) => keyway_tls::server_config(&options, chain, key)
+            PrivateKey::File(key, file) => keyway_tls::server_config(&options, chain, key)
                 .map_err(|why| not_made(&certificate, &file, why)),
-            Secret::Held(name) => {
-                keyway_tls::server_config_with_held_key(&options, &self.engine, chain, name)
-                    .map_err(|why| not_made_with_held(&certificate, name, why))
+            PrivateKey::Held(name) => {
+                keyway_tls::server_config_with_held_key(&options, &self.engine, chain, &name)
+                    .map_err(|why| not_made_with_held(&certificate, &name, why))
             }
         }?;
         (self.options, self.trusted) = (options, trusted);
-        Ok(Made { config: Arc::new(config), trust, names })
+        Ok(Made { config: Arc::new(config), trust, names, ca_key })
     }
-}
-
-/// The server's key.
-enum Secret<'a> {
-    /// With the file that it is from.
-    Here(PrivateKeyDer<'static>, PathBuf),
-    /// Cryptod's of this name.
-    Held(&'a str),
 }
 
 /// Why there is no configuration with a certificate and a key from files.

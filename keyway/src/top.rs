@@ -23,6 +23,8 @@ const NAME_WIDTH: usize = 27;
 const ERROR_WIDTH: usize = 64;
 /// How long a server's end may go unnoticed.
 const LOOK_MAX: Duration = Duration::from_millis(500);
+/// How long is waited for a server that is started again.
+const AGAIN_MAX: Duration = Duration::from_secs(10);
 
 /// Columns and their counters. The first ones are operations, which the total is of.
 const OPERATIONS: [(&str, &str); 9] = [
@@ -54,22 +56,44 @@ const MORE: [(&str, &str); 5] = [
 /// # Errors
 /// If no server runs on the data folder, or its page cannot be read.
 pub fn run(arguments: &Top) -> Result<(), Failure> {
-    let reader = open(arguments)?;
+    let mut reader = open(arguments)?;
+    let mut lines = 0;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|why| Failure::new(format!("cannot start: {why}")))?;
-    match runtime.block_on(show(arguments, &reader)) {
-        Err(End::Failed(failure)) => Err(failure),
-        Err(End::Output(why)) if why.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::output(&why))
+    loop {
+        match runtime.block_on(show(arguments, &reader, &mut lines)) {
+            Err(End::Failed(failure)) => return Err(failure),
+            Err(End::Output(why)) if why.kind() != io::ErrorKind::BrokenPipe => {
+                return Err(Failure::output(&why));
+            }
+            Err(End::ServerStopped) => {}
+            Ok(()) | Err(End::Output(_) | End::Interrupted) => return Ok(()),
         }
-        Err(End::ServerStopped) => {
-            output::note("the server has stopped");
-            Ok(())
+        match open_again(arguments) {
+            Some(next) => {
+                output::note("the server was started again");
+                reader = next;
+            }
+            None => {
+                output::note("the server has stopped");
+                return Ok(());
+            }
         }
-        Ok(()) | Err(End::Output(_) | End::Interrupted) => Ok(()),
     }
+}
+
+/// The page of a server that keyway up starts again. Whoever has the folder will have one soon.
+fn open_again(arguments: &Top) -> Option<Reader> {
+    let begun = Instant::now();
+    while begun.elapsed() < AGAIN_MAX && data::user(&arguments.data.folder).is_some() {
+        match open(arguments) {
+            Ok(reader) => return Some(reader),
+            Err(_) => std::thread::sleep(LOOK_MAX / 10),
+        }
+    }
+    None
 }
 
 /// Why no more lines are shown.
@@ -113,9 +137,9 @@ fn open(arguments: &Top) -> Result<Reader, Failure> {
     }
 }
 
-async fn show(arguments: &Top, reader: &Reader) -> Result<(), End> {
+async fn show(arguments: &Top, reader: &Reader, lines: &mut u64) -> Result<(), End> {
     let interval = Duration::from_secs_f64(arguments.interval);
-    let (mut lines, mut interrupted) = (0, false);
+    let mut interrupted = false;
     let mut interrupts = signal(SignalKind::interrupt()).map_err(End::Output)?;
     let mut clients = match arguments.cryptod {
         true => Some(daemon::Clients::at(&cryptod::socket_at(&arguments.data.folder))),
@@ -142,7 +166,7 @@ async fn show(arguments: &Top, reader: &Reader) -> Result<(), End> {
                 Some(_) => (daemon::header(), daemon::line(&difference)),
                 None => (header(), difference.line()),
             };
-            if interrupted || lines % HEADER_LINES == 0 {
+            if interrupted || lines.is_multiple_of(HEADER_LINES) {
                 output::write(header).map_err(End::Output)?;
             }
             output::write(line).map_err(End::Output)?;
@@ -155,8 +179,8 @@ async fn show(arguments: &Top, reader: &Reader) -> Result<(), End> {
                 output::write(line).map_err(End::Output)?;
             }
         }
-        lines += 1;
-        if arguments.count == Some(lines) {
+        *lines += 1;
+        if arguments.count == Some(*lines) {
             return Ok(());
         }
         // After a pause of the machine, do not make up for the lines that nobody saw.

@@ -188,14 +188,32 @@ impl Server {
         command
     }
 
-    /// The process.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
+    /// The same of `keyway ldapd` alone, with its keys in files.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn ldapd(data: &Path, arguments: &[&str]) -> Server {
+        let mut command = Command::new(keyway());
+        command.args(["ldapd", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
+        Server::spawn(command.arg("--data").arg(data).args(arguments))
     }
 
-    /// The process that serves.
+    /// The process that serves, which one of `keyway up` has started.
+    ///
+    /// # Panics
+    /// If it has not said which.
     pub fn server_pid(&self) -> u32 {
-        self.child.id()
+        let id = self.ready["ldapd_pid"].as_u64().and_then(|id| u32::try_from(id).ok());
+        id.expect("the process")
+    }
+
+    /// All that do something for clients: with `keyway up`, cryptod as well.
+    pub fn server_pids(&self) -> Vec<u32> {
+        let up = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{up}/task/{up}/children"));
+        let children = children.unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+        [up].into_iter().chain(children).collect()
     }
 
     /// Sends SIGTERM and waits for the end.

@@ -102,7 +102,8 @@ fn a_certificate_is_a_clients_if_it_says_so() {
     if !available(NEEDS) {
         return;
     }
-    let (data, server) = sample(1);
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::ldapd(&data.path().join("data"), &["--sample", "1"]);
     let files = Authority::new();
     let (ca, key) = (server.text("ca_certificate"), server.text("ca_key"));
     let person = "/DC=com/DC=example/OU=People/UID=adabaker";
@@ -271,9 +272,10 @@ fn a_certificate_of_ones_own() {
     server.stop();
     // The files may be elsewhere, and one may be of another pair.
     let elsewhere = tempfile::tempdir().unwrap();
-    for name in ["server.pem", "server.key"] {
-        fs::rename(data.join(name), elsewhere.path().join(name)).unwrap();
-    }
+    fs::rename(data.join("server.pem"), elsewhere.path().join("server.pem")).unwrap();
+    // cryptod has taken the other one.
+    assert!(!data.join("server.key").exists());
+    fs::copy(files.path("server.key"), elsewhere.path().join("server.key")).unwrap();
     let at = |name: &str| elsewhere.path().join(name).display().to_string();
     let (pem, key) = (at("server.pem"), at("server.key"));
     configure(&data, &format!("certificate = \"{pem}\"\nkey = \"{key}\""));
@@ -332,7 +334,8 @@ fn what_was_lost_is_not_replaced_by_what_does_not_fit() {
     pasted(&server, None);
     server.stop();
     // The key is kept elsewhere: nothing is missed until something has to be issued.
-    fs::rename(data.join("ca.key"), folder.path().join("ca.key")).unwrap();
+    let sealed = data.join("cryptod/keys/tls-ca.key");
+    fs::rename(&sealed, folder.path().join("tls-ca.key")).unwrap();
     fs::write(data.join("ca.pem"), ca).unwrap();
     let server = Server::start(&data, &[]);
     pasted(&server, None);
@@ -340,7 +343,13 @@ fn what_was_lost_is_not_replaced_by_what_does_not_fit() {
     fs::remove_file(data.join("ca.pem")).unwrap();
     let server = Server::start(&data, &[]);
     assert!(server.ready["ca_certificate"].is_null());
-    assert!(!data.join("ca.pem").exists() && !data.join("ca.key").exists());
+    assert!(!data.join("ca.pem").exists() && !sealed.exists());
+    server.stop();
+    // For one start it is there again.
+    fs::rename(folder.path().join("tls-ca.key"), &sealed).unwrap();
+    let server = Server::start(&data, &["--name", "new.example.com"]);
+    assert_eq!(server.text("ca_key"), "cryptod:tls-ca");
+    pasted(&server, None);
 }
 
 #[test]

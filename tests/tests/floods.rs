@@ -93,7 +93,7 @@ const HELD_MAX: usize = (128 << 20) / (REQUEST_BYTES as usize - 100_000);
 
 /// Most memory that the process has had in RAM so far, in bytes.
 fn peak_memory(server: &Server) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", server.server_pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
 }

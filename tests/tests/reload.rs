@@ -87,9 +87,7 @@ fn certificates_and_configuration_change_under_open_connections() {
         .replace("listen = \"127.0.0.1:1389\"", "listen = \"127.0.0.1:1390\"")
         .replace("store_bytes_max = 274877906944", "store_bytes_max = 374877906944");
     fs::write(&configuration, &limited).unwrap();
-    for name in ["server.pem", "server.key"] {
-        fs::remove_file(file(&server, name)).unwrap();
-    }
+    fs::remove_file(file(&server, "server.pem")).unwrap();
     // The address is the flag's, whatever the file says.
     let reloaded = json!({ "event": "reloaded", "at_next_start": ["store_bytes_max"] });
     assert_eq!(reload(&mut server), reloaded);

@@ -12,6 +12,7 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 /// What builds for that processor and runs it.
 const NEEDED: &[Peer] = &[
     peer("gcc-aarch64-linux-gnu", &["aarch64-linux-gnu-gcc", "--version"]),
+    peer("libc6-dev-arm64-cross", &["test", "-f", "/usr/aarch64-linux-gnu/include/stdio.h"]),
     peer("qemu-user", &["qemu-aarch64", "--version"]),
 ];
 

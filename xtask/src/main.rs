@@ -40,7 +40,7 @@ Commands:
   loom             the rings of two processes, in every order in which two processors may see them
   emulate          simd's tests with its AVX-512 backends, whose instructions are done in software
   arm              simd's tests on 64-bit ARM, in QEMU; needs rustup
-  race             the tests of the engine and its drivers under ThreadSanitizer; needs rust-src
+  race             the tests of the engine and its drivers under ThreadSanitizer; needs rustup
   peers            install or build what the benchmarks are measured against
 
 Each step prints its seconds. With CI=true in the environment nothing may be skipped, and a step

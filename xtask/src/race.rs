@@ -1,6 +1,7 @@
 //! `cargo xtask race`: the tests of the engine and its drivers under ThreadSanitizer.
 
 use crate::shell::{cargo, run as sh};
+use std::process::Command;
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
@@ -12,8 +13,9 @@ const TESTS: [(&str, &[&str]); 3] = [
 ];
 
 /// The standard library is built anew, for its own atomics have to be seen too: that needs its
-/// source (`rustup component add rust-src`) and unstable flags, hence `RUSTC_BOOTSTRAP`.
+/// source and unstable flags, hence `RUSTC_BOOTSTRAP`.
 pub fn run() -> Result<(), String> {
+    sh(Command::new("rustup").args(["component", "add", "rust-src"]))?;
     for (package, tests) in TESTS {
         let names = tests.iter().flat_map(|test| ["--test", test]);
         sh(cargo()
@@ -21,10 +23,7 @@ pub fn run() -> Result<(), String> {
             .env("RUSTFLAGS", "-Zsanitizer=thread")
             .args(["test", "-Zbuild-std", "--target", HOST, "--target-dir", "target/race"])
             .args(["-p", package])
-            .args(names))
-        .map_err(|why| {
-            format!("{why}\nis the library's source there? rustup component add rust-src")
-        })?;
+            .args(names))?;
     }
     Ok(())
 }

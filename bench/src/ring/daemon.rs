@@ -44,7 +44,7 @@ impl Daemon {
 
     /// Processor time that it has spent so far.
     pub fn time(&self) -> Duration {
-        processor_time(self.process.id())
+        processor_time(&[self.process.id()])
     }
 
     /// An engine with the usual drivers that is a client of it by this name; its driver is

@@ -1,7 +1,7 @@
 //! The socket that clients connect to.
 
-use keyway_ring::Socket;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+use keyway_ring::{Socket, with_address};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
     }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    with_address(path, |address| bind(&socket, address))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
     rustix::net::listen(&socket, 128)?;
     Ok(socket)

@@ -19,13 +19,14 @@ fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<An
     match ask {
         KeyAsk::Generate { name, policy } => {
             let policy = Policy::read(&policy)?;
-            keys.add(&name, policy.spec(), Material::NEW, by, now)?;
-            policy.grant(keys, &name, by, now)?;
+            keys.add_for(&name, policy.spec(), Material::NEW, &policy.whos, by, now)?;
         }
         KeyAsk::Import { name, policy, material } => {
             let policy = Policy::read(&policy)?;
             let forms = forms(&policy.algorithms, &material.0);
-            let add = |form: &Material<'_>| keys.add(&name, policy.spec(), *form, by, now);
+            let add = |form: &Material<'_>| {
+                keys.add_for(&name, policy.spec(), *form, &policy.whos, by, now)
+            };
             // The last of them says what is wrong with all.
             let mut added = Err(Error::Material("it is empty"));
             for form in &forms {
@@ -35,7 +36,6 @@ fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<An
                 }
             }
             added?;
-            policy.grant(keys, &name, by, now)?;
         }
         KeyAsk::List { after } => {
             let mut listed: Vec<_> =
@@ -105,16 +105,6 @@ impl Policy {
 
     fn spec(&self) -> Spec<'_> {
         Spec { algorithms: &self.algorithms, purposes: self.purposes }
-    }
-
-    fn grant(
-        &self,
-        keys: &KeyStore,
-        name: &str,
-        by: &Caller,
-        now: SystemTime,
-    ) -> Result<(), Error> {
-        self.whos.iter().try_for_each(|who| keys.allow(name, who, self.purposes, by, now))
     }
 }
 

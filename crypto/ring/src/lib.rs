@@ -49,4 +49,4 @@ pub use memory::{OutOfBounds, Piece, Pieces, SharedMemory};
 pub use pair::{ClientEnd, DaemonEnd, RingMemory};
 pub use queue::{Consumer, Producer, Words};
 #[cfg(not(loom))]
-pub use socket::{Received, Socket};
+pub use socket::{Received, Socket, with_address};

@@ -1,14 +1,16 @@
 //! Messages with file descriptors over a Unix socket that keeps their bounds (`SOCK_SEQPACKET`).
 
 use crate::limits::{CONNECT, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
+use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -25,6 +27,26 @@ pub struct Received {
     pub fds: Vec<OwnedFd>,
 }
 
+/// Does something with the address of a socket at a path. Where the path is longer than an address may be,
+/// it is the path from its folder, which is open meanwhile.
+///
+/// # Errors
+/// The system's; `InvalidFilename` if the name in its folder is too long as well.
+pub fn with_address<T>(
+    path: &Path,
+    action: impl FnOnce(&SocketAddrUnix) -> rustix::io::Result<T>,
+) -> io::Result<T> {
+    match (SocketAddrUnix::new(path), path.parent(), path.file_name()) {
+        (Err(Errno::NAMETOOLONG), Some(folder), Some(name)) => {
+            let folder = File::open(folder)?;
+            let number = folder.as_raw_fd().to_string();
+            let near = Path::new("/proc/self/fd").join(number).join(name);
+            Ok(action(&SocketAddrUnix::new(near)?)?)
+        }
+        (address, ..) => Ok(action(&address?)?),
+    }
+}
+
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC;
 
 impl Socket {
@@ -36,7 +58,7 @@ impl Socket {
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
         set_socket_timeout(&socket, Timeout::Send, Some(CONNECT))?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        with_address(path, |address| rustix::net::connect(&socket, address))?;
         set_socket_timeout(&socket, Timeout::Send, None)?;
         Ok(Socket(socket))
     }

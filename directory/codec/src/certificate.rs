@@ -57,6 +57,8 @@ pub struct Certificate<'a> {
     pub issuer: &'a [u8],
     /// The subject's name, encoded.
     pub subject: &'a [u8],
+    /// The public key, as the bits of its subjectPublicKey.
+    pub public_key: Vec<u8>,
     /// When it stops being valid, in seconds since 1970 (UTC).
     pub not_after_unix_s: i64,
     /// What it is for.
@@ -79,6 +81,7 @@ impl<'a> Certificate<'a> {
         Ok(Certificate {
             issuer: read.tbs_certificate.issuer.as_raw(),
             subject: read.tbs_certificate.subject.as_raw(),
+            public_key: read.tbs_certificate.subject_pki.subject_public_key.data.to_vec(),
             not_after_unix_s: validity.not_after.timestamp(),
             names,
         })

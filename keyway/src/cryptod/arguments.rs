@@ -1,5 +1,6 @@
 //! What `keyway cryptod` can be asked for.
 
+use crate::supervised::Inherited;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 /// are done together. Each client gets its share of the time, and no more than its share of
 /// anything else.
 ///
-/// It needs no root and no network, and takes from itself what it does not need.
+/// It needs no root and no network, and takes from itself what it does not need. keyway up starts one by
+/// itself, for the keys of its data folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -89,4 +91,7 @@ pub struct Cryptod {
     /// Say what happens as lines of JSON
     #[arg(long)]
     pub json: bool,
+    /// What keyway up has left to this process
+    #[arg(long, hide = true, value_parser = Inherited::parse)]
+    pub inherited: Option<Inherited>,
 }

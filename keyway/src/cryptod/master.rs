@@ -42,6 +42,19 @@ pub fn source(text: &str) -> Result<Source, String> {
     }
 }
 
+/// A source for a daemon that may have to be started again, as it is written.
+///
+/// # Errors
+/// As [`source`], and if it can be read only once.
+pub fn file_source(text: &str) -> Result<String, String> {
+    match source(text)? {
+        Source::Passphrase(path) if path.as_os_str() == "-" => {
+            Err("cryptod may have to be started again: name a file instead of '-'".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// A master key, or a passphrase that one is made from.
 pub enum Got {
     Key(MasterKey),

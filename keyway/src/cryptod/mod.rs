@@ -2,20 +2,24 @@
 
 mod arguments;
 mod master;
-mod notify;
 mod sandbox;
 pub mod who;
 
 use crate::data::name;
 use crate::failure::{Failure, plain};
 use crate::harden;
+use crate::notify::{self, HandedOver};
 use crate::output;
-use crate::signals::Signals;
+use crate::signals::{self, Signals};
+use crate::supervised::{self, Inherited};
 use crate::timestamp::time_since_boot;
 pub use arguments::Cryptod;
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
+pub use master::file_source;
+use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
+use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{getgid, getuid};
 use serde_json::json;
 use std::fs::{self, DirBuilder, Permissions};
@@ -42,6 +46,7 @@ const SPIN_MAX: Duration = Duration::from_micros(100);
 /// # Errors
 /// Whatever keeps it from serving.
 pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
+    let supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
     let admission = admission(arguments)?;
     let folder = arguments.folder.join(name::CRYPTOD);
     make_folder(&folder)?;
@@ -53,7 +58,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     if let Err(why) = keyway_meter::open(Some(&meter)) {
         output::note(format_args!("warning: keyway top will not see the counters: {why}"));
     }
-    harden::lock_memory();
+    harden::lock_memory(true);
     let verifier = Verifier::new(software(), Remember::default(), Box::new(time_since_boot))
         .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
     let engine = keyway_drivers::engine_beside(verifier);
@@ -101,10 +106,15 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot wait for signals: {why}")))?;
+    let channel = supervised.as_ref().map(|it| it.channel.try_clone()).transpose();
+    let channel = channel.map_err(|why| Failure::new(format!("cannot serve: {}", plain(&why))))?;
     let ended = runtime.block_on(async {
-        let mut signals = Signals::catch()?;
+        let mut signals = Signals::catch_beside(signals::catch_hangup()?, channel)?;
         say_ready(arguments, socket.as_deref(), pumps, spin)?;
         notify::ready(arguments.take_over);
+        if let Some(supervised) = &supervised {
+            supervised::ready(&supervised.channel);
+        }
         let successor = tokio::select! {
             () = signals.end() => None,
             Ok(process) = handed_over => Some(process),
@@ -202,6 +212,11 @@ pub fn socket_at(data: &Path) -> PathBuf {
     data.join(name::CRYPTOD).join(SOCKET)
 }
 
+/// The key store of the daemon of a data folder.
+pub fn keys_at(data: &Path) -> PathBuf {
+    data.join(name::CRYPTOD).join(KEYS)
+}
+
 /// The page of counters of the daemon of a data folder.
 pub fn meter_at(data: &Path) -> PathBuf {
     data.join(name::CRYPTOD).join(METER)
@@ -214,7 +229,7 @@ fn socket_path(arguments: &Cryptod, folder: &Path) -> PathBuf {
 /// What to listen at, and where that is, if it is this program's to make and to remove.
 fn listener(arguments: &Cryptod, admission: &Admission, folder: &Path) -> Result<Place, Failure> {
     if arguments.socket.is_none()
-        && let Some(socket) = notify::handed_over()?
+        && let Some(socket) = handed_over()?
     {
         return Ok(Place::Made(socket, None));
     }
@@ -240,6 +255,36 @@ fn listener(arguments: &Cryptod, admission: &Admission, folder: &Path) -> Result
         ))),
         Err(why) => Err(Failure::system("listen at", &path, &why)),
     }
+}
+
+/// The socket that this process was started with, if it was.
+fn handed_over() -> Result<Option<OwnedFd>, Failure> {
+    let mut all = notify::handed_over()?;
+    let count = all.len();
+    let (Some(HandedOver { file: socket, .. }), 1) = (all.pop(), count) else {
+        return match count {
+            0 => Ok(None),
+            _ => Err(Failure::new(format!(
+                "{count} sockets were handed over, where one is wanted; let the .socket unit have one \
+                 ListenSequentialPacket="
+            ))),
+        };
+    };
+    let cannot = |why: &dyn std::fmt::Display| {
+        Failure::new(format!("cannot take the socket that was handed over: {why}"))
+    };
+    let keeps_bounds = socket_domain(&socket) == Ok(AddressFamily::UNIX)
+        && socket_type(&socket) == Ok(SocketType::SEQPACKET)
+        && socket_acceptconn(&socket) == Ok(true);
+    if !keeps_bounds {
+        return Err(cannot(
+            &"it is no listening Unix socket for messages; let the .socket unit have \
+              ListenSequentialPacket=PATH and Accept=no",
+        ));
+    }
+    // Who gave up before he was accepted holds up nobody.
+    rustix::io::ioctl_fionbio(&socket, true).map_err(|why| cannot(&why))?;
+    Ok(Some(socket))
 }
 
 /// Whether anybody beside this user and root is let in.

@@ -72,17 +72,7 @@ fn done(at: &At, ask: KeyAsk, name: &str, event: &str) -> Result<(), Failure> {
 }
 
 fn list(at: &At) -> Result<(), Failure> {
-    let daemon = self::at(at)?;
-    let (mut all, mut after) = (Vec::new(), String::new());
-    loop {
-        let answer = daemon.ask(&Ask::Keys(KeyAsk::List { after }))?;
-        let Answer::Keys { keys, more } = answer else { return Err(nonsense()) };
-        all.extend(keys);
-        match all.last().filter(|_| more) {
-            Some(last) => after = last.name.clone(),
-            None => break,
-        }
-    }
+    let all = self::at(at)?.keys()?;
     if at.json {
         return output::json(&json!({ "keys": all.iter().map(shown).collect::<Vec<_>>() }));
     }

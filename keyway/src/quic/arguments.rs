@@ -75,7 +75,7 @@ pub enum Group {
 /// Serve the files of a folder (HTTP/0.9 over QUIC, "hq-interop"), and keyway quic perf
 ///
 /// Nothing outside the folder is served, also not through links. The first start makes a
-/// certificate authority and a certificate for this host in the data folder, as keyway up does;
+/// certificate authority and a certificate for this host in the data folder, keys in files;
 /// with a certificate of your own, put it there as server.pem and server.key. Ctrl-C stops it: who
 /// is connected is told so.
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use crate::failure::{Failure, plain};
 use crate::host::Names;
 use crate::listeners;
 use crate::output::{self, grouped, shell};
+use crate::own_keys::{self, PrivateKey};
 use crate::signals::Signals;
 use crate::timestamp::Timestamp;
 use keyway_quic::{Served, Server};
@@ -33,7 +34,10 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
     let engine = keyway_drivers::engine();
     let identity = {
         let data = Folder::open(&arguments.data, Timestamp::now())?;
-        authority::identity(&engine, &data, &Names::new(&[], &[address]), Timestamp::now())?
+        if own_keys::are_held(data.path()) {
+            return Err(are_held());
+        }
+        authority::identity(&engine, &data, None, &Names::new(&[], &[address]), Timestamp::now())?
     };
     let ca = identity.trust.clone();
     let url = format!("https://{}", listeners::at_home(address));
@@ -50,6 +54,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
         let mut signals = Signals::catch()?;
         let host = host::host(&engine, &arguments.transport, None, None)?;
         let Identity { chain, key, .. } = identity;
+        let PrivateKey::File(key, _) = key else { return Err(are_held()) };
         let endpoint = host.server(chain, key, &Server::PROTOCOLS, socket)?;
         if arguments.json {
             output::json(&ready)?;
@@ -74,6 +79,13 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
         keyway_quic::close(&endpoint).await;
         say(server.served(), arguments.json)
     })
+}
+
+fn are_held() -> Failure {
+    Failure::new(
+        "the keys of this data folder are in its cryptod, for keyway up; name another folder with \
+         --data DIR",
+    )
 }
 
 fn say(served: Served, json: bool) -> Result<(), Failure> {

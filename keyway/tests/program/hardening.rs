@@ -1,7 +1,6 @@
 //! What a running server gives away of itself, as the system and a debugger see it.
 
-use crate::support::{KEYWAY, PAGE, Running, keyway, mappings};
-use base64::Engine;
+use crate::support::{KEYWAY, PAGE, Running, hold_of_memory, keyway, mappings};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -11,18 +10,18 @@ use std::process::Command;
 /// Debian's `nobody`.
 const NOBODY: u32 = 65534;
 
-fn process(running: &Running, file: &str) -> String {
-    fs::read_to_string(format!("/proc/{}/{file}", running.pid())).unwrap()
+fn process(process: u32, file: &str) -> String {
+    fs::read_to_string(format!("/proc/{process}/{file}")).unwrap()
 }
 
-fn core_limit(running: &Running) -> Vec<String> {
-    let limits = process(running, "limits");
+fn core_limit(process: u32) -> Vec<String> {
+    let limits = self::process(process, "limits");
     let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     line.split_whitespace().skip(4).take(2).map(str::to_owned).collect()
 }
 
-fn status(running: &Running, field: &str) -> String {
-    let status = process(running, "status");
+fn status(process: u32, field: &str) -> String {
+    let status = self::process(process, "status");
     let line = status.lines().find(|line| line.starts_with(field)).unwrap();
     line.split_whitespace().nth(1).unwrap().to_owned()
 }
@@ -52,9 +51,15 @@ fn a_server_leaves_no_core_and_gains_no_rights() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let running = Running::start(&data, &["--sample", "0"]);
-    assert_eq!(core_limit(&running), ["0", "0"]);
-    assert_eq!(status(&running, "NoNewPrivs:"), "1");
-    assert_eq!(status(&running, "Umask:"), "0077");
+    let cryptod = running.child("cryptod").unwrap();
+    assert_eq!(running.child("ldapd"), Some(running.server()));
+    for process in [running.pid(), running.server(), cryptod] {
+        assert_eq!(core_limit(process), ["0", "0"]);
+        assert_eq!(status(process, "NoNewPrivs:"), "1");
+        assert_eq!(status(process, "Umask:"), "0077");
+    }
+    // It has given up most system calls.
+    assert_eq!(status(cryptod, "Seccomp:"), "2");
     // It can still be watched.
     let data = data.to_str().unwrap();
     let top = keyway(["top", "--json", "--count", "1", "--interval", "0.05", "--data", data]);
@@ -62,10 +67,9 @@ fn a_server_leaves_no_core_and_gains_no_rights() {
     running.stop();
 }
 
-/// Keys lie wherever libraries allocate: that is locked. The store, which may be larger than
-/// memory, is not.
+/// Keys lie wherever libraries allocate: that is locked. ldapd has read the file, and keeps nothing of it.
 #[test]
-fn a_servers_key_is_in_locked_memory_only() {
+fn a_servers_key_is_in_cryptods_locked_memory_only() {
     if !rustix::process::geteuid().is_root() {
         let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
         assert!(!ci, "nothing may be skipped in CI, but to lock memory takes root");
@@ -74,22 +78,33 @@ fn a_servers_key_is_in_locked_memory_only() {
     }
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
+    // One of the owner's, which we know.
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+    let params = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(data.join("server.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(data.join("server.key"), key.serialize_pem()).unwrap();
+    fs::set_permissions(data.join("server.key"), fs::Permissions::from_mode(0o600)).unwrap();
     let running = Running::start(&data, &["--sample", "10"]);
-    let pem = fs::read_to_string(data.join("server.key")).unwrap();
-    let base64: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
-    let der = base64::engine::general_purpose::STANDARD.decode(base64).unwrap();
+    assert!(!data.join("server.key").exists());
     // The private key is an octet string of 32 bytes (RFC 5915 § 3); libraries may turn it round.
+    let der = key.serialized_der();
     let at = der.windows(2).position(|window| window == [4, 32]).unwrap() + 2;
-    let key = &der[at..at + 32];
-    let turned: Vec<u8> = key.iter().rev().copied().collect();
-    let open = |file: &str| File::open(format!("/proc/{}/{file}", running.pid())).unwrap();
+    let key: [u8; 32] = der[at..at + 32].try_into().unwrap();
+    let mut turned = key;
+    turned.reverse();
+    for process in [running.pid(), running.server()] {
+        assert_eq!(hold_of_memory(process, &[key, turned]), Some([0, 0]));
+    }
+    let store =
+        mappings(running.server()).into_iter().find(|(_, name, _)| name.ends_with("data.mdb"));
+    assert!(!store.unwrap().2, "the store, which may be larger than memory, is locked");
+    let cryptod = running.child("cryptod").unwrap();
+    let open = |file: &str| File::open(format!("/proc/{cryptod}/{file}")).unwrap();
     let (memory, pages) = (open("mem"), open("pagemap"));
     let (mut locked_copies, mut other_copies) = (0, 0);
-    for (range, name, locked) in mappings(&running) {
-        if name.ends_with("data.mdb") {
-            assert!(!locked, "{name}");
-            continue;
-        }
+    for (range, _, locked) in mappings(cryptod) {
         for start in range.step_by(PAGE as usize) {
             let (mut present, mut page) = ([0; 8], [0; PAGE as usize]);
             // Bit 63 says that the page is in memory (Linux's pagemap.rst).
@@ -117,7 +132,7 @@ fn a_limit_on_locked_memory_is_no_reason_not_to_start() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let Some(running) = as_nobody(&data, &[]) else { return };
-    assert_eq!(status(&running, "VmLck:"), "0");
+    assert_eq!(status(running.server(), "VmLck:"), "0");
     running.stop();
 }
 
@@ -128,22 +143,24 @@ fn nobody_of_its_user_looks_into_a_server() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let Some(running) = as_nobody(&data, &[]) else { return };
-    let owner = |file: &str| fs::metadata(format!("/proc/{}/{file}", running.pid())).unwrap().uid();
-    assert_eq!((owner("environ"), owner("mem")), (0, 0));
-    assert!(!can_look_into(&running));
+    let owner = |process: u32, file| fs::metadata(format!("/proc/{process}/{file}")).unwrap().uid();
+    for process in [running.pid(), running.server(), running.child("cryptod").unwrap()] {
+        assert_eq!((owner(process, "environ"), owner(process, "mem")), (0, 0));
+        assert!(!can_look_into(process));
+    }
     running.stop();
     // Unless somebody wants it so.
     let Some(running) = as_nobody(&data, &["--allow-debugging"]) else { return };
-    assert!(can_look_into(&running));
-    assert_eq!(status(&running, "NoNewPrivs:"), "1");
+    assert!(can_look_into(running.server()) && can_look_into(running.child("cryptod").unwrap()));
+    assert_eq!(status(running.server(), "NoNewPrivs:"), "1");
     running.stop();
 }
 
 /// Whether another process of the same user may read what is the server's own. (Its memory, too,
 /// but where the system lets only parents trace, that says nothing.)
-fn can_look_into(running: &Running) -> bool {
+fn can_look_into(process: u32) -> bool {
     let mut command = Command::new("sh");
-    command.args(["-c", "exec 3</proc/$1/environ", "sh", &running.pid().to_string()]);
+    command.args(["-c", "exec 3</proc/$1/environ", "sh", &process.to_string()]);
     command.stderr(std::process::Stdio::null());
     command.uid(NOBODY).gid(NOBODY).status().unwrap().success()
 }

@@ -1,7 +1,7 @@
 //! A directory whose keys cryptod holds: two processes, as a system starts them.
 
 use crate::support::{
-    Finished, KEYWAY, Running, bind, finish, hold_of_memory, installed, keyway, keyway_with,
+    Finished, KEYWAY, Running, bind, finish, hold_of_memory, installed, keyway, keyway_with, until,
 };
 use keyway_codec::message::ResultCode;
 use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
@@ -12,11 +12,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long something may take that takes no time.
-const LONG: Duration = Duration::from_secs(60);
 const PEPPER: [u8; 32] = *b"32 bytes of pepper, black, fresh";
 const ADMIN: &str = "cn=admin,cn=keyway";
 
@@ -130,16 +127,6 @@ impl Place {
     }
 }
 
-/// Waits until it is so.
-#[track_caller]
-fn until(mut so: impl FnMut() -> bool, what: &str) {
-    let end = Instant::now() + LONG;
-    while !so() {
-        assert!(Instant::now() < end, "{what}");
-        thread::yield_now();
-    }
-}
-
 #[test]
 fn the_servers_key_and_the_pepper_never_are_in_its_memory() {
     if !installed("openssl") {
@@ -169,9 +156,9 @@ fn the_servers_key_and_the_pepper_never_are_in_its_memory() {
     let mut turned = secret;
     turned.reverse();
     let secrets = [secret, turned, PEPPER];
-    let Some(held) = hold_of_memory(&cryptod, &secrets) else { return };
+    let Some(held) = hold_of_memory(cryptod.pid(), &secrets) else { return };
     assert!(held[0] + held[1] > 0 && held[2] > 0, "{held:?}");
-    assert_eq!(hold_of_memory(&up, &secrets).unwrap(), [0; 3]);
+    assert_eq!(hold_of_memory(up.server(), &secrets).unwrap(), [0; 3]);
     up.stop();
     cryptod.stop();
 }

@@ -11,5 +11,6 @@ mod passwords;
 mod quic;
 mod refusals;
 mod start;
+mod supervision;
 mod support;
 mod top;

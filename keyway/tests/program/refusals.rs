@@ -98,6 +98,7 @@ fn a_folder_or_secret_that_others_can_read() {
     set(&data, 0o755).unwrap();
     up(&data, &[]).refused(1, &["755", "chmod 700"]);
     set(&data, 0o700).unwrap();
+    fs::write(data.join("server.key"), "").unwrap();
     set(&data.join("server.key"), 0o640).unwrap();
     up(&data, &[]).refused(1, &["server.key", "640", "chmod 600"]);
 }

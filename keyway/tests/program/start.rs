@@ -30,7 +30,6 @@ fn a_first_start_makes_everything_and_a_second_opens_it() {
     assert_eq!(ready["try"].as_array().unwrap().len(), 3);
     let files = [
         ("ca_certificate", 0o644),
-        ("ca_key", 0o600),
         ("administrator_password_file", 0o600),
         ("sample_password_file", 0o600),
         ("meter", 0o600),
@@ -41,7 +40,9 @@ fn a_first_start_makes_everything_and_a_second_opens_it() {
     }
     assert_eq!(mode(&data), 0o700);
     assert_eq!(mode(&data.join("store")), 0o700);
-    assert_eq!(mode(&data.join("server.key")), 0o600);
+    assert_eq!(first.text("ca_key"), "cryptod:tls-ca");
+    assert_eq!(mode(&data.join("cryptod/keys/tls-server.key")), 0o600);
+    assert!(!data.join("server.key").exists() && !data.join("ca.key").exists());
     let admin = fs::read(first.text("administrator_password_file")).unwrap();
     let sample = fs::read(first.text("sample_password_file")).unwrap();
     for password in [&admin, &sample] {

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 /// Bytes of a page on the machines that we know.
 pub const PAGE: u64 = 4096;
@@ -124,8 +125,25 @@ impl Running {
         self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.ready))
     }
 
+    /// The process that was started.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The process that serves: ldapd's, or that of another server.
+    pub fn server(&self) -> u32 {
+        self.ready["ldapd_pid"].as_u64().map_or(self.child.id(), |id| id as u32)
+    }
+
+    /// The process that `keyway up` has started with this command, if it runs.
+    pub fn child(&self, command: &str) -> Option<u32> {
+        let up = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{up}/task/{up}/children")).ok()?;
+        let is_it = |id: &u32| {
+            let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            line.split('\0').nth(1) == Some(command)
+        };
+        children.split_whitespace().filter_map(|id| id.parse().ok()).find(is_it)
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -164,6 +182,19 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// How long something may take that takes no time.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Waits until it is so.
+#[track_caller]
+pub fn until(mut so: impl FnMut() -> bool, what: &str) {
+    let end = Instant::now() + LONG;
+    while !so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::yield_now();
     }
 }
 
@@ -225,10 +256,10 @@ pub fn bind(running: &Running, name: &str, password: &str) -> ResultCode {
     }
 }
 
-/// What a server has mapped: where, with what name, and whether it is locked (proc(5), smaps).
-pub fn mappings(running: &Running) -> Vec<(Range<u64>, String, bool)> {
+/// What a process has mapped: where, with what name, and whether it is locked (proc(5), smaps).
+pub fn mappings(process: u32) -> Vec<(Range<u64>, String, bool)> {
     let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
-    let smaps = fs::read_to_string(format!("/proc/{}/smaps", running.pid())).unwrap();
+    let smaps = fs::read_to_string(format!("/proc/{process}/smaps")).unwrap();
     let mut found = Vec::new();
     let mut of = None;
     for line in smaps.lines() {
@@ -247,22 +278,19 @@ pub fn mappings(running: &Running) -> Vec<(Range<u64>, String, bool)> {
     found
 }
 
-/// How often each of these is in the memory of a server; `None`, said on standard error, if we are
-/// no root who could look. In CI that is a failure.
-pub fn hold_of_memory<const N: usize>(
-    running: &Running,
-    secrets: &[[u8; 32]; N],
-) -> Option<[usize; N]> {
+/// How often each of these is in the memory of a process; `None`, said on standard error, if we are no root
+/// who could look. In CI that is a failure.
+pub fn hold_of_memory<const N: usize>(process: u32, secrets: &[[u8; 32]; N]) -> Option<[usize; N]> {
     if !rustix::process::geteuid().is_root() {
         let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
         assert!(!ci, "nothing may be skipped in CI, but to look into memory takes root");
         eprintln!("skipped: to look into a server's memory takes root");
         return None;
     }
-    let open = |file: &str| File::open(format!("/proc/{}/{file}", running.pid())).unwrap();
+    let open = |file: &str| File::open(format!("/proc/{process}/{file}")).unwrap();
     let (memory, pages) = (open("mem"), open("pagemap"));
     let mut found = [0; N];
-    for (range, name, _) in mappings(running) {
+    for (range, name, _) in mappings(process) {
         // Nobody has put anything into what cannot be written; the store's file cannot.
         if !name.starts_with("rw") || name.ends_with("data.mdb") {
             continue;

@@ -106,6 +106,11 @@ impl Disk {
                 let (folder, name) = self.place(to);
                 folder.now.insert(name, number);
             }
+            Change::Link(from, to) => {
+                let number = self.find(from).unwrap_or_else(|| panic!("{from} is not there"));
+                let (folder, name) = self.place(to);
+                folder.now.insert(name, number);
+            }
             Change::Remove(path) => drop(self.take(path)),
         }
     }

@@ -179,7 +179,7 @@ impl Drop for Told<'_> {
 
 /// The files of which a server that was ready has to keep what is in them.
 fn lasting(data: &Path) -> Vec<(&'static str, String)> {
-    ["version", "keyway.toml", "ca.pem", "ca.key", "server.pem", "server.key", "admin-password"]
+    ["version", "keyway.toml", "ca.pem", "server.pem", "admin-password"]
         .map(|name| (name, fs::read_to_string(data.join(name)).unwrap()))
         .to_vec()
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 const CALLS: &str = "trace=openat,close,lseek,write,pwrite64,writev,pwritev,pwritev2,ftruncate,\
                      fallocate,fsync,fdatasync,fcntl,dup,rename,renameat,renameat2,unlink,unlinkat,\
                      mkdir,mkdirat,link,linkat,symlink,symlinkat,truncate,sync_file_range,\
-                     copy_file_range,sendfile,io_uring_setup";
+                     copy_file_range,sendfile,io_uring_setup,clone,clone3";
 
 /// One thing done to a file. Paths are below the folder, whose own is empty.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub enum Change {
     Sync(String),
     /// A name is changed.
     Rename(String, String),
+    /// A file gets another name beside its own.
+    Link(String, String),
     /// A name is gone.
     Remove(String),
 }
@@ -48,23 +50,40 @@ pub fn recorder(folder: &Path) -> Command {
 
 /// The changes below `root` in the account that is in `folder`.
 pub fn read(folder: &Path, root: &Path) -> Vec<Event> {
-    let mut calls: Vec<(u128, String)> = Vec::new();
+    let mut calls: Vec<(u128, u32, String)> = Vec::new();
     for file in std::fs::read_dir(folder).unwrap() {
         // One file for each thread; a call that did not end has no effect, or none that was seen.
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let path = file.unwrap().path();
+        let thread = path.extension().and_then(|id| id.to_str()?.parse().ok()).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
         let ours = |line: &&str| !line.contains("+++ ");
         calls.extend(text.lines().filter(ours).filter_map(|line| {
             let (at, call) = line.split_once(' ')?;
-            Some((at.replace('.', "").parse().ok()?, call.to_owned()))
+            Some((at.replace('.', "").parse().ok()?, thread, call.to_owned()))
         }));
     }
     calls.sort();
+    let makers = makers(&calls);
     let root = root.to_str().unwrap().to_owned();
-    let mut reader = Reader { root, open: HashMap::new(), events: Vec::new() };
-    for (at, call) in &calls {
+    let mut reader = Reader { root, process: 0, open: HashMap::new(), events: Vec::new() };
+    for (at, thread, call) in &calls {
+        reader.process = *thread;
+        while let Some(maker) = makers.get(&reader.process) {
+            reader.process = *maker;
+        }
         reader.call(*at, call).unwrap_or_else(|| panic!("not understood: {call:.200}"));
     }
     reader.events
+}
+
+/// Which thread of the same process has made each.
+fn makers(calls: &[(u128, u32, String)]) -> HashMap<u32, u32> {
+    let threads = calls.iter().filter(|(.., call)| call.contains("CLONE_THREAD"));
+    let made = threads.filter_map(|(_, maker, call)| {
+        let (_, made) = call.rsplit_once(" = ")?;
+        Some((made.trim().parse().ok()?, *maker))
+    });
+    made.collect()
 }
 
 /// An open file.
@@ -77,7 +96,10 @@ struct Open {
 
 struct Reader {
     root: String,
-    open: HashMap<u32, Open>,
+    /// Whose call it is.
+    process: u32,
+    /// By process and number. What a process has from its parent, it does not write to.
+    open: HashMap<(u32, u32), Open>,
     events: Vec<Event>,
 }
 
@@ -105,17 +127,25 @@ impl Reader {
                 [None, None] => {}
                 _ => return None,
             },
+            ("link" | "linkat", _) => match <[_; 2]>::try_from(paths).ok()? {
+                [Some(from), Some(to)] => self.push(at, Change::Link(from, to)),
+                [None, None] => {}
+                _ => return None,
+            },
+            ("clone" | "clone3", _) => {}
             ("unlink" | "unlinkat", _) => {
                 for path in paths.into_iter().flatten() {
                     self.push(at, Change::Remove(path));
                 }
             }
-            ("close", Some(number)) => drop(self.open.remove(&number)),
+            ("close", Some(number)) => drop(self.open.remove(&(self.process, number))),
             ("dup", Some(number)) => self.copied(number, result),
             ("fcntl", Some(number)) if arguments.contains("F_DUPFD") => self.copied(number, result),
             ("fcntl", _) => {}
             (_, Some(number)) => {
-                let Some(open) = self.open.get_mut(&number) else { return Some(()) };
+                let Some(open) = self.open.get_mut(&(self.process, number)) else {
+                    return Some(());
+                };
                 let path = open.path.clone();
                 let change = match name {
                     "lseek" => {
@@ -168,7 +198,7 @@ impl Reader {
     }
 
     fn opened(&mut self, at: u128, paths: &[Option<String>], arguments: &str, number: u32) {
-        self.open.remove(&number);
+        self.open.remove(&(self.process, number));
         let [Some(path)] = paths else { return };
         if arguments.contains("O_CREAT") {
             self.push(at, Change::Create(path.clone()));
@@ -177,12 +207,12 @@ impl Reader {
             self.push(at, Change::Length { path: path.clone(), bytes: 0, grow_only: false });
         }
         let synced = arguments.contains("SYNC");
-        self.open.insert(number, Open { path: path.clone(), offset: 0, synced });
+        self.open.insert((self.process, number), Open { path: path.clone(), offset: 0, synced });
     }
 
     fn copied(&mut self, number: u32, copy: usize) {
-        if let Some(open) = self.open.get(&number).cloned() {
-            self.open.insert(copy as u32, open);
+        if let Some(open) = self.open.get(&(self.process, number)).cloned() {
+            self.open.insert((self.process, copy as u32), open);
         }
     }
 }

@@ -23,6 +23,20 @@ pub struct Spec<'a> {
     pub purposes: Purposes,
 }
 
+/// One for each of these callers, for these purposes.
+fn grants(callers: &[Who], purposes: Purposes) -> Result<Vec<Grant>, Error> {
+    let mut grants: Vec<Grant> = Vec::new();
+    for who in callers {
+        if grants.iter().all(|grant| grant.who != *who) {
+            grants.push(Grant { who: who.clone(), purposes });
+        }
+    }
+    if grants.len() > limits::GRANTS_MAX {
+        return Err(Error::Limit { of: "grants of a key", most: limits::GRANTS_MAX });
+    }
+    Ok(grants)
+}
+
 impl KeyStore {
     /// Makes a key, or imports one. At first nobody may use it ([`KeyStore::allow`]). The engine
     /// must take it for every algorithm.
@@ -38,12 +52,33 @@ impl KeyStore {
         by: &Caller,
         now: SystemTime,
     ) -> Result<(), Error> {
+        self.add_for(name, spec, material, &[], by, now)
+    }
+
+    /// The same for these callers from the beginning, for all its purposes.
+    ///
+    /// # Errors
+    /// As [`KeyStore::add`].
+    pub fn add_for(
+        &self,
+        name: &str,
+        spec: Spec<'_>,
+        material: Material<'_>,
+        callers: &[Who],
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<(), Error> {
         let action = if material.is_generated() { "generate" } else { "import" };
-        self.change(Asked { action, key: name, by, now }, None, || {
+        let whom: Vec<_> =
+            callers.iter().map(|who| format!("{} to {who}", spec.purposes)).collect();
+        let detail = Some(whom.join(", ")).filter(|whom| !whom.is_empty());
+        self.change(Asked { action, key: name, by, now }, detail.as_deref(), || {
             if !keyway_engine::is_key_name(name) {
                 return Err(Error::Name);
             }
             record::check_use(spec.algorithms, spec.purposes).map_err(Error::Unfit)?;
+            callers.iter().try_for_each(record::check_who).map_err(Error::Unfit)?;
+            let grants = grants(callers, spec.purposes)?;
             {
                 let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
                 if keys.contains_key(name) {
@@ -58,7 +93,7 @@ impl KeyStore {
                 name: name.to_owned(),
                 algorithms: spec.algorithms.to_vec(),
                 purposes: spec.purposes,
-                grants: Vec::new(),
+                grants,
                 created_s: unix_s(now),
                 revoked_s: None,
                 versions: vec![Arc::new(version)],

@@ -2,7 +2,7 @@
 
 use keyway_engine::Blame;
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Why the store did not do what it was asked to.
@@ -151,7 +151,13 @@ impl fmt::Display for Error {
             }
             Error::Tpm { tool, why } => write!(f, "the TPM: {tool}: {why}"),
             Error::System { doing, file, why } => {
-                write!(f, "cannot {doing} {}: {why}", file.display())
+                let file = file.display();
+                match why.kind() {
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                        write!(f, "cannot {doing} {file}: the disk is full; make room")
+                    }
+                    _ => write!(f, "cannot {doing} {file}: {why}"),
+                }
             }
         }
     }

@@ -171,6 +171,11 @@ impl Compiled {
     fn is_below(&self, at: u16, view: &View, entry: &Candidate<'_, '_>) -> Result<bool> {
         let Some((name, scope)) = &self.below else { return Ok(true) };
         let Some(tree) = entry.tree() else { return Ok(false) };
+        let goes_down = matches!(scope, Scope::Subtree | Scope::Subordinate);
+        // The tree need not be asked, and the name will mostly be needed anyway.
+        if goes_down && is_spelled_below(entry.dn()?, &self.below_text) {
+            return Ok(true);
+        }
         let Some(top) = view.top(at, entry.core(), tree, name)? else { return Ok(false) };
         let id = entry.id();
         Ok(match scope {
@@ -192,5 +197,33 @@ impl Compiled {
             }
         }
         Ok(true)
+    }
+}
+
+/// Whether a DN goes on behind its first RDNs exactly as another one does.
+fn is_spelled_below(dn: &str, above: &str) -> bool {
+    let Some(before) = dn.strip_suffix(above).and_then(|rest| rest.strip_suffix(',')) else {
+        return false;
+    };
+    // The comma is part of a value if it is escaped.
+    let escapes = before.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    !before.is_empty() && escapes % 2 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_spelled_below;
+
+    #[test]
+    fn what_is_spelled_below_is_below() {
+        let top = "ou=people,dc=x";
+        assert!(is_spelled_below("uid=a,ou=people,dc=x", top));
+        assert!(is_spelled_below(r"cn=a\\,ou=people,dc=x", top));
+        for other in
+            ["ou=people,dc=x", ",ou=people,dc=x", "uid=a,ou=People,dc=x", "cn=you=people,dc=x"]
+        {
+            assert!(!is_spelled_below(other, top), "{other}");
+        }
+        assert!(!is_spelled_below(r"cn=a\,ou=people,dc=x", top), "it is directly below dc=x");
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Compiled {
     pub(super) groups: Vec<Name>,
     pub(super) relations: Vec<Link>,
     pub(super) below: Option<(Name, Scope)>,
+    /// That name as entries' names have it if it is spelled alike.
+    pub(super) below_text: String,
     pub(super) filter: Option<Matcher>,
     pub(super) except: Vec<Name>,
 }
@@ -209,7 +211,8 @@ impl Table {
 impl Compiled {
     fn bare(rule: Rule) -> Compiled {
         let (dns, groups, relations, except) = Default::default();
-        Compiled { rule, dns, groups, relations, below: None, filter: None, except }
+        let below_text = String::new();
+        Compiled { rule, dns, groups, relations, below: None, below_text, filter: None, except }
     }
 
     fn new(rule: &Rule, schema: &Schema) -> std::result::Result<Compiled, String> {
@@ -221,14 +224,16 @@ impl Compiled {
         let name = |dn: &String| name(schema, dn);
         let names = |dns: &[String]| dns.iter().map(name).collect::<Result<Vec<_>, String>>();
         let relation = |name: &String| Link::to_dn(schema, name);
+        let below = match &rule.target.below {
+            Some(Below { dn, scope }) => Some((name(dn)?, *scope)),
+            None => None,
+        };
         Ok(Compiled {
             dns: names(&rule.needs.dns)?.iter().map(Name::canonical).collect(),
             groups: names(&rule.needs.groups)?,
             relations: rule.needs.relations.iter().map(relation).collect::<Result<_, _>>()?,
-            below: match &rule.target.below {
-                Some(Below { dn, scope }) => Some((name(dn)?, *scope)),
-                None => None,
-            },
+            below_text: below.as_ref().map(|(name, _)| name.text()).unwrap_or_default(),
+            below,
             filter: rule.target.filter.as_ref().map(|text| filter(schema, text)).transpose()?,
             except: names(&rule.target.except_members_of)?,
             rule,

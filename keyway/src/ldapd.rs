@@ -1,8 +1,9 @@
-//! `keyway up`: makes what is missing, opens what is there, serves until it is told to stop.
+//! `keyway ldapd`: makes what is missing, opens what is there, serves until it is told to stop, by itself or
+//! as a process of `keyway up`.
 
-use crate::admin;
+use crate::admin::{self, PasswordFile};
 use crate::banner::Banner;
-use crate::cli::Up;
+use crate::cli::{Ldapd, Serve};
 use crate::client;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
@@ -12,12 +13,14 @@ use crate::instance::Instance;
 use crate::limits;
 use crate::listeners::Sockets;
 use crate::log::Logs;
+use crate::notify;
 use crate::output;
 use crate::populate::{self, Manner};
 use crate::reload::Reload;
 use crate::sample::Sample;
 use crate::signals::{self, Asked, Signals};
 use crate::source::Source;
+use crate::supervised::{self, Inherited, Supervised};
 use crate::timestamp::{Timestamp, time_since_boot};
 use crate::tls::Tls;
 use crate::unix_socket;
@@ -26,6 +29,7 @@ use keyway_server::log::{Severity, Value};
 use keyway_server::network::{CurrentTls, Listener, Mode, Server};
 use serde_json::json;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
@@ -40,22 +44,27 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Whatever keeps it from serving; what was acknowledged before is on the disk.
-pub fn run(arguments: &Up) -> Result<(), Failure> {
+pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
+    let supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
+    let handed_over = Sockets::handed_over()?;
     let runtime = runtime()?;
     let hangup = runtime.block_on(async { signals::catch_hangup() })?;
-    // A file that is not there and a port that is taken are found before anything is made.
-    let source = arguments.import.as_deref().map(Source::open).transpose()?;
-    let (folder, mut configuration, sockets) = prepare(arguments)?;
+    let Start { supervision, source, folder, mut configuration, sockets } = match supervised {
+        Some(supervised) => Start::supervised(&arguments.serve, supervised)?,
+        None => Start::alone(&arguments.serve, handed_over)?,
+    };
+    let again = supervision.as_ref().is_some_and(|it| it.again);
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
     open_meter(&folder);
-    let locked_memory = harden::lock_memory();
+    // The supervised cryptod warns for both.
+    let locked_memory = harden::lock_memory(supervision.is_none());
     let verifier = Verifier::new(software(), configuration.remember, Box::new(time_since_boot))
         .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
     let engine = keyway_drivers::engine_beside(verifier.clone());
-    let tell = tell_of_cryptod(&logs);
-    let cryptod = client::connect(&engine, &folder, configuration.cryptod.as_deref(), tell)?;
-    let mut tls = Tls::new(&engine)?;
+    let daemon = client::daemon(&folder, &configuration, arguments.cryptod.as_deref())?;
+    let cryptod = client::connect(&engine, daemon.as_ref(), tell_of_cryptod(&logs))?;
+    let mut tls = Tls::new(&engine, daemon.filter(|it| it.holds_own).map(|it| it.socket))?;
     let listen = sockets.addresses()?;
     let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
     let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
@@ -65,12 +74,19 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     let passwords = instance.directory.passwords().clone();
     admin::ensure(&folder, &instance, &passwords, &runtime)?;
     let password = || admin::stored_password(&folder, name::SAMPLE_PASSWORD, &passwords, &runtime);
-    let first_start = populate(arguments, source, &folder, &instance, &password)?;
+    let serve = &arguments.serve;
+    let first_start = !again && populate(serve, source, &folder, &instance, &password)?;
     add_naming_contexts(&folder, &configuration, &instance)?;
-    let password = admin::password_file(&folder, &instance, &passwords, &runtime);
-    let banner = Banner::new(&folder, &instance, &sockets, &made, password, first_start)?;
+    let password = match again {
+        // Nobody is told.
+        true => PasswordFile::Gone,
+        false => admin::password_file(&folder, &instance, &passwords, &runtime),
+    };
+    let up = supervision.as_ref().map(|it| it.up);
+    let banner = Banner::new(&folder, &instance, &sockets, &made, password, first_start, up)?;
+    let is_supervised = supervision.is_some();
     let serving = Serving {
-        arguments,
+        arguments: serve,
         folder: &folder,
         instance: &instance,
         verifier: &verifier,
@@ -79,6 +95,7 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
         tls,
         current_tls: CurrentTls::new(made.config),
         configuration,
+        supervision,
     };
     let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
@@ -86,12 +103,54 @@ pub fn run(arguments: &Up) -> Result<(), Failure> {
     drop(cryptod);
     drop(logs);
     ended?;
-    // Whoever read the output may have gone long ago; it was a good end all the same.
-    let _ = match arguments.json {
+    if !is_supervised {
+        say_stopped(serve.json);
+    }
+    Ok(())
+}
+
+/// Says that all is over. Whoever read the output may have gone long ago; it was a good end all the same.
+pub fn say_stopped(json: bool) {
+    let _ = match json {
         true => output::json(&json!({ "event": "stopped" })),
         false => output::text("stopped"),
     };
-    Ok(())
+}
+
+/// What a server begins with.
+struct Start {
+    supervision: Option<Supervision>,
+    source: Option<Source>,
+    folder: Folder,
+    configuration: Configuration,
+    sockets: Sockets,
+}
+
+/// Who started this process, if that is `keyway up`.
+struct Supervision {
+    up: u32,
+    channel: UnixStream,
+    /// Whether an earlier process was ready: nothing has to be said or made.
+    again: bool,
+}
+
+impl Start {
+    fn alone(arguments: &Serve, handed_over: Option<Sockets>) -> Result<Start, Failure> {
+        // A file that is not there and a port that is taken are found before anything is made.
+        let source = arguments.import.as_deref().map(Source::open).transpose()?;
+        let (folder, configuration, sockets) = prepare(arguments, handed_over)?;
+        Ok(Start { supervision: None, source, folder, configuration, sockets })
+    }
+
+    fn supervised(arguments: &Serve, by: Supervised) -> Result<Start, Failure> {
+        let Supervised { up, channel, lock, ldap, ldaps, import, again } = by;
+        let source = arguments.import.as_deref().map(|path| Source::new(path, import));
+        let folder = Folder::inherited(&arguments.data.folder, lock)?;
+        let configuration = Configuration::load(&folder)?.with_flags(arguments);
+        let sockets = Sockets { plain: ldap, tls: ldaps };
+        let supervision = Some(Supervision { up, channel, again });
+        Ok(Start { supervision, source: source.transpose()?, folder, configuration, sockets })
+    }
 }
 
 /// Counts where `keyway top` can look. Where no file can be had, on a full disk above all, it is
@@ -133,7 +192,7 @@ fn tell_of_cryptod(logs: &Logs) -> impl Fn(bool) + Clone + Send + 'static {
 /// Puts entries into a directory that is empty, or was not populated to the end. Says whether it
 /// did.
 fn populate(
-    arguments: &Up,
+    arguments: &Serve,
     source: Option<Source>,
     folder: &Folder,
     instance: &Instance,
@@ -184,8 +243,18 @@ fn populate(
     Ok(true)
 }
 
-/// Finds the folder and the configuration, and takes the ports.
-fn prepare(arguments: &Up) -> Result<(Folder, Configuration, Sockets), Failure> {
+/// Finds the folder and the configuration, and takes the ports, unless there are sockets already.
+///
+/// # Errors
+/// If the folder or a port cannot be had, or the configuration is wrong.
+pub fn prepare(
+    arguments: &Serve,
+    handed_over: Option<Sockets>,
+) -> Result<(Folder, Configuration, Sockets), Failure> {
+    let open_sockets = |configuration: &Configuration| match handed_over {
+        Some(sockets) => Ok(sockets),
+        None => Sockets::open(configuration.listen, configuration.listen_tls),
+    };
     let path = &arguments.data.folder;
     let open = |folder: &Folder| Configuration::load(folder).map(|it| it.with_flags(arguments));
     if data::look(path)? == State::Ours {
@@ -200,11 +269,7 @@ fn prepare(arguments: &Up) -> Result<(Folder, Configuration, Sockets), Failure> 
     Ok((folder, configuration, sockets))
 }
 
-fn open_sockets(configuration: &Configuration) -> Result<Sockets, Failure> {
-    Sockets::open(configuration.listen, configuration.listen_tls)
-}
-
-fn already_populated(folder: &Folder, arguments: &Up) -> Failure {
+fn already_populated(folder: &Folder, arguments: &Serve) -> Failure {
     let folder = output::shell(&folder.path().to_string_lossy());
     let file = arguments.import.as_deref().unwrap_or("-".as_ref()).to_string_lossy();
     Failure::new(format!(
@@ -238,7 +303,7 @@ fn add_naming_contexts(
 
 /// What a server is started with.
 struct Serving<'a> {
-    arguments: &'a Up,
+    arguments: &'a Serve,
     folder: &'a Folder,
     instance: &'a Instance,
     verifier: &'a Verifier,
@@ -248,22 +313,32 @@ struct Serving<'a> {
     tls: Tls,
     current_tls: CurrentTls,
     configuration: Configuration,
+    supervision: Option<Supervision>,
 }
 
 impl Serving<'_> {
     /// Serves until a signal comes or the store fails.
     async fn serve(self, sockets: Sockets, banner: &Banner, hangup: Signal) -> Result<(), Failure> {
-        let mut signals = Signals::catch_beside(hangup)?;
+        let channel = self.supervision.as_ref().map(|it| it.channel.try_clone()).transpose();
+        let channel = channel.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
+        let mut signals = Signals::catch_beside(hangup, channel)?;
         let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, verifier, logs, listen, .. } = self;
-        let Serving { tls, current_tls, configuration, .. } = self;
+        let Serving { tls, current_tls, configuration, supervision, .. } = self;
         banner.log(logs);
         let connections_max = configuration.network.limits.connections_max;
         if let Some(text) = limits::too_few_open_files(connections_max) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
             output::note(text);
         }
-        banner.say(arguments.json)?;
+        match &supervision {
+            // Before anybody else knows: who asks for an end then gets one in good order.
+            Some(supervision) => supervised::ready(&supervision.channel),
+            None => notify::ready(false),
+        }
+        if supervision.is_none_or(|it| !it.again) {
+            banner.say(arguments.json)?;
+        }
         let mut reload = Reload {
             arguments,
             folder,
@@ -287,6 +362,7 @@ impl Serving<'_> {
             }
         };
         tokio::spawn(signals.end_at_next());
+        notify::stopping();
         server.shutdown().await;
         match failed {
             None => {

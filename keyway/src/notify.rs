@@ -1,9 +1,8 @@
 //! What systemd and its like are told, and what they hand over (sd_notify(3), sd_listen_fds(3)).
 
 use crate::failure::{Failure, plain};
-use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
-use rustix::net::{AddressFamily, SocketType};
 use std::env;
+use std::iter;
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -43,40 +42,32 @@ fn say(what: &str) {
     }
 }
 
-/// The socket that this process was started with, if it was.
-///
-/// # Errors
-/// If it was started with several, or with something else.
-pub fn handed_over() -> Result<Option<OwnedFd>, Failure> {
-    let number = |name| env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
-    if number("LISTEN_PID") != Some(std::process::id()) {
-        return Ok(None);
-    }
-    match number("LISTEN_FDS") {
-        None | Some(0) => Ok(None),
-        Some(1) => listening().map(Some),
-        Some(count) => Err(Failure::new(format!(
-            "{count} sockets were handed over, where one is wanted; let the .socket unit have one \
-             ListenSequentialPacket="
-        ))),
-    }
+/// A file that this process was started with.
+pub struct HandedOver {
+    /// What it is called, if it has a name.
+    pub name: String,
+    /// It.
+    pub file: OwnedFd,
 }
 
-fn listening() -> Result<OwnedFd, Failure> {
-    let cannot = |why: &dyn std::fmt::Display| {
-        Failure::new(format!("cannot take the socket that was handed over: {why}"))
-    };
-    let socket = keyway_ring::inherited(FIRST).map_err(|why| cannot(&plain(&why)))?;
-    let keeps_bounds = socket_domain(&socket) == Ok(AddressFamily::UNIX)
-        && socket_type(&socket) == Ok(SocketType::SEQPACKET)
-        && socket_acceptconn(&socket) == Ok(true);
-    if !keeps_bounds {
-        return Err(cannot(
-            &"it is no listening Unix socket for messages; let the .socket unit have \
-              ListenSequentialPacket=PATH and Accept=no",
-        ));
+/// The files that this process was started with. To be called once, before it opens any.
+///
+/// # Errors
+/// If one of them is not there.
+pub fn handed_over() -> Result<Vec<HandedOver>, Failure> {
+    let number = |name| env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    if number("LISTEN_PID") != Some(std::process::id()) {
+        return Ok(Vec::new());
     }
-    // Who gave up before he was accepted holds up nobody.
-    rustix::io::ioctl_fionbio(&socket, true).map_err(|why| cannot(&why))?;
-    Ok(socket)
+    let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let names = names.split(':').map(str::to_owned).chain(iter::repeat(String::new()));
+    let numbers = FIRST..FIRST.saturating_add_unsigned(number("LISTEN_FDS").unwrap_or(0));
+    let take = |(number, name)| match keyway_ring::inherited(number) {
+        Ok(file) => Ok(HandedOver { name, file }),
+        Err(why) => Err(Failure::new(format!(
+            "cannot take the sockets that were handed over: {}",
+            plain(&why)
+        ))),
+    };
+    numbers.zip(names).map(take).collect()
 }

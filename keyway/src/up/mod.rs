@@ -1,0 +1,445 @@
+//! `keyway up`: one cryptod and one ldapd on a data folder, started, watched, and ended in order.
+//!
+//! The supervisor has the data folder's lock and the listening sockets for as long as it runs, and
+//! leaves both to the processes: while one is started again, nobody else takes the folder, and clients
+//! wait instead of being refused. Its own death takes the processes with it.
+
+mod process;
+mod restarts;
+
+use crate::cli::Up;
+use crate::configuration::Configuration;
+use crate::control::Control;
+use crate::cryptod::socket_at;
+use crate::data::Folder;
+use crate::failure::{Failure, plain};
+use crate::ldapd;
+use crate::limits::OTHER_CRYPTOD_LOOK_EVERY;
+use crate::listeners::Sockets;
+use crate::log::{self, Logs, To};
+use crate::notify;
+use crate::output;
+use crate::signals::{self, Asked, STATUS_AT_ONCE, Signals};
+use crate::source;
+use crate::supervised::Inherited;
+use keyway_server::log::{Severity, Value};
+use process::{Process, Program, is_crash, words};
+use restarts::{Next, Restarts};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::process::{ExitCode, ExitStatus, Stdio};
+use std::time::Instant;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Serves until it is told to stop. Returns the exit status; what a process of it could not do, that has
+/// said.
+///
+/// # Errors
+/// Whatever keeps it from serving.
+pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
+    let handed_over = Sockets::handed_over()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| Failure::new(format!("cannot start: {}", plain(&why))))?;
+    runtime.block_on(async {
+        let hangup = signals::catch_hangup()?;
+        // A file that is not there and a port that is taken are found before anything is made.
+        let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
+        let (folder, configuration, sockets) = ldapd::prepare(&arguments.serve, handed_over)?;
+        let ends = signal(SignalKind::child());
+        let ends = ends.map_err(|why| Failure::new(format!("cannot wait for processes: {why}")))?;
+        let mut supervisor = Supervisor {
+            arguments,
+            cryptod: configuration
+                .cryptod
+                .is_none()
+                .then(|| Cryptod { socket: socket_at(folder.path()), process: Watched::default() }),
+            ldapd: Watched::default(),
+            log: configuration.log,
+            folder,
+            sockets,
+            import,
+            program: Program::new()?,
+            signals: Signals::catch_beside(hangup, None)?,
+            ends,
+        };
+        match supervisor.start().await? {
+            Begun::Ready => supervisor.serve().await,
+            Begun::Ended(status) => Ok(status),
+        }
+    })
+}
+
+struct Supervisor<'a> {
+    arguments: &'a Up,
+    folder: Folder,
+    log: log::Settings,
+    sockets: Sockets,
+    /// What a first start is filled from.
+    import: Option<File>,
+    program: Program,
+    signals: Signals,
+    /// Tells that a process has ended.
+    ends: Signal,
+    /// `None` if the configuration names another one.
+    cryptod: Option<Cryptod>,
+    ldapd: Watched,
+}
+
+/// The cryptod of the data folder.
+struct Cryptod {
+    socket: PathBuf,
+    process: Watched,
+}
+
+/// A process that is to run.
+#[derive(Default)]
+struct Watched {
+    process: Option<Process>,
+    restarts: Restarts,
+    /// When it is to be started.
+    due: Option<Instant>,
+}
+
+/// What came of a start.
+enum Begun {
+    Ready,
+    Ended(ExitCode),
+}
+
+/// How all of it ends.
+enum Over {
+    /// ldapd has, and has said why.
+    Ended(ExitStatus),
+    /// A process ends again and again.
+    GivenUp(Failure),
+}
+
+impl Supervisor<'_> {
+    /// Starts both, one after the other.
+    async fn start(&mut self) -> Result<Begun, Failure> {
+        let mut hung_up = false;
+        if let Some(cryptod) = &mut self.cryptod {
+            if cryptod.is_others() {
+                output::note(format_args!(
+                    "the cryptod that listens at {} already is used",
+                    cryptod.socket.display()
+                ));
+                cryptod.process.due = Some(Instant::now() + OTHER_CRYPTOD_LOOK_EVERY);
+            } else {
+                self.start_cryptod()?;
+                let process = self.cryptod.as_mut().and_then(|it| it.process.process.as_mut());
+                let process = process.ok_or_else(|| Failure::new("there is no process"))?;
+                let hang_up = |_: &Process| hung_up = true;
+                if !until_ready(process, &mut self.signals, hang_up).await {
+                    return Err(why_not(process, "cryptod"));
+                }
+            }
+        }
+        self.start_ldapd(true)?;
+        let process = self.ldapd.process.as_mut();
+        let process = process.ok_or_else(|| Failure::new("there is no process"))?;
+        if hung_up {
+            process.reload();
+        }
+        if until_ready(process, &mut self.signals, Process::reload).await {
+            self.import = None;
+            notify::ready(false);
+            return Ok(Begun::Ready);
+        }
+        let status = process.wait().map_err(|why| Failure::new(plain(&why)))?;
+        self.end_cryptod().await;
+        match is_crash(status) {
+            true => Err(Failure::new(format!("ldapd {} while it started", words(status)))),
+            false => Ok(Begun::Ended(code(status))),
+        }
+    }
+
+    /// Looks after both until somebody asks for an end, or it makes no sense any more.
+    async fn serve(&mut self) -> Result<ExitCode, Failure> {
+        let over = loop {
+            let cryptod = self.cryptod.as_ref().and_then(|it| it.process.due);
+            let due = cryptod.into_iter().chain(self.ldapd.due).min();
+            let pause = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let over = tokio::select! {
+                asked = self.signals.next() => match asked {
+                    Asked::End => return self.stop().await,
+                    Asked::Reload => {
+                        self.reload();
+                        None
+                    }
+                },
+                _ = self.ends.recv() => self.look(),
+                () = pause => self.start_due(),
+            };
+            if let Some(over) = over {
+                break over;
+            }
+        };
+        if let Some(ldapd) = self.ldapd.process.take() {
+            self.end(ldapd).await;
+        }
+        self.end_cryptod().await;
+        match over {
+            Over::Ended(status) => Ok(code(status)),
+            Over::GivenUp(failure) => Err(failure),
+        }
+    }
+
+    /// Ends both in good order: ldapd first, which needs the other one until its end.
+    async fn stop(&mut self) -> Result<ExitCode, Failure> {
+        notify::stopping();
+        let status = match self.ldapd.process.take() {
+            Some(process) => Some(self.end(process).await),
+            None => None,
+        };
+        self.end_cryptod().await;
+        match status {
+            Some(status) if is_crash(status) => {
+                Err(Failure::new(format!("ldapd {} while it stopped", words(status))))
+            }
+            Some(status) if !status.success() => Ok(code(status)),
+            _ => {
+                ldapd::say_stopped(self.arguments.serve.json);
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+
+    async fn end_cryptod(&mut self) {
+        if let Some(process) = self.cryptod.as_mut().and_then(|it| it.process.process.take()) {
+            self.end(process).await;
+        }
+    }
+
+    /// Asks a process to end and waits for it. With a second signal all is over at once.
+    async fn end(&mut self, mut process: Process) -> ExitStatus {
+        process.ask_to_end();
+        loop {
+            if let Some(status) = process.ended() {
+                return status;
+            }
+            tokio::select! {
+                _ = self.ends.recv() => {}
+                () = self.signals.end() => std::process::exit(STATUS_AT_ONCE),
+            }
+        }
+    }
+
+    fn reload(&mut self) {
+        // If it is wrong, ldapd says so.
+        if let Ok(configuration) = Configuration::load(&self.folder) {
+            self.log = configuration.log;
+        }
+        if let Some(ldapd) = &self.ldapd.process {
+            ldapd.reload();
+        }
+    }
+
+    /// Sees which process has ended.
+    fn look(&mut self) -> Option<Over> {
+        if let Some((mut process, status)) =
+            self.cryptod.as_mut().and_then(|it| it.process.take_ended())
+        {
+            let why = match process.was_ready() {
+                true => words(status),
+                false => why_not(&mut process, "cryptod").to_string(),
+            };
+            let next = self.cryptod.as_mut().map(|it| it.process.after(&process))?;
+            if let Some(over) = self.again("cryptod", &process, &why, next) {
+                return Some(over);
+            }
+        }
+        let (process, status) = self.ldapd.take_ended()?;
+        if !is_crash(status) {
+            return Some(Over::Ended(status));
+        }
+        let next = self.ldapd.after(&process);
+        self.again("ldapd", &process, &words(status), next)
+    }
+
+    /// Writes down that a process has ended, and what comes of it.
+    fn again(&self, what: &str, process: &Process, why: &str, next: Next) -> Option<Over> {
+        let id = process.id();
+        match next {
+            Next::Start(number, pause) => {
+                let pause = match pause.as_millis() {
+                    0 => "now".to_owned(),
+                    pause => format!("in {pause} ms"),
+                };
+                self.say(format!(
+                    "{what} (process {id}) {why}; it is started again {pause} ({number} in a row)"
+                ));
+                None
+            }
+            Next::GiveUp => {
+                let text = format!("{what} (process {id}) {why}, again and again; giving up");
+                self.say(text.clone());
+                Some(Over::GivenUp(Failure::new(format!(
+                    "{text}; what was acknowledged is safe, and {} has what came before",
+                    self.folder.path().join(&self.log.folder).join("error.log").display()
+                ))))
+            }
+        }
+    }
+
+    /// Writes a line of the error log, and says the same to whoever watches.
+    fn say(&self, text: String) {
+        if self.log.to != To::Stderr {
+            output::note(&text);
+        }
+        match Logs::open(&self.folder, &self.log) {
+            Ok(logs) => logs.say(Severity::Error, "restart", &[("text", Value::Text(&text))]),
+            Err(why) => output::note(why),
+        }
+    }
+
+    /// Starts what is to be started by now.
+    fn start_due(&mut self) -> Option<Over> {
+        let now = Instant::now();
+        if let Some(cryptod) = &mut self.cryptod
+            && cryptod.process.due.is_some_and(|due| due <= now)
+        {
+            if cryptod.is_others() {
+                cryptod.process.due = Some(now + OTHER_CRYPTOD_LOOK_EVERY);
+            } else {
+                cryptod.process.due = None;
+                if let Err(why) = self.start_cryptod() {
+                    return Some(Over::GivenUp(why));
+                }
+            }
+        }
+        if self.ldapd.due.is_some_and(|due| due <= now) {
+            self.ldapd.due = None;
+            if let Err(why) = self.start_ldapd(false) {
+                return Some(Over::GivenUp(why));
+            }
+        }
+        None
+    }
+
+    fn start_cryptod(&mut self) -> Result<(), Failure> {
+        let Some(cryptod) = &mut self.cryptod else { return Ok(()) };
+        let mut command = self.program.command("cryptod");
+        command.arg("--json").arg("--data").arg(self.folder.path());
+        if let Some(master) = &self.arguments.master {
+            command.arg("--master").arg(master);
+        }
+        if self.arguments.serve.allow_debugging {
+            command.arg("--allow-debugging");
+        }
+        // What it says is for this process.
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let lock = self.folder.lock();
+        let started = Process::start(command, &[lock], |channel| Inherited {
+            up: std::process::id(),
+            channel,
+            lock: lock.as_raw_fd(),
+            ldap: None,
+            ldaps: None,
+            import: None,
+            again: false,
+        });
+        cryptod.process.process = Some(started.map_err(|why| cannot_start("cryptod", &why))?);
+        Ok(())
+    }
+
+    fn start_ldapd(&mut self, first: bool) -> Result<(), Failure> {
+        let mut command = self.program.command("ldapd");
+        command.args(self.arguments.serve.arguments(first));
+        if let Some(cryptod) = &self.cryptod {
+            command.arg("--cryptod").arg(&cryptod.socket);
+        }
+        let (lock, Sockets { plain, tls }) = (self.folder.lock(), &self.sockets);
+        let number = |file: &Option<_>| file.as_ref().map(AsRawFd::as_raw_fd);
+        let mut files = vec![lock];
+        files.extend(plain.iter().chain(tls).map(AsFd::as_fd));
+        files.extend(self.import.iter().map(AsFd::as_fd));
+        let started = Process::start(command, &files, |channel| Inherited {
+            up: std::process::id(),
+            channel,
+            lock: lock.as_raw_fd(),
+            ldap: number(plain),
+            ldaps: number(tls),
+            import: self.import.as_ref().map(AsRawFd::as_raw_fd),
+            again: !first,
+        });
+        self.ldapd.process = Some(started.map_err(|why| cannot_start("ldapd", &why))?);
+        Ok(())
+    }
+}
+
+impl Cryptod {
+    /// Whether somebody else has started one there, or put one in the place of ours (--take-over).
+    fn is_others(&self) -> bool {
+        self.process.process.is_none() && Control::connect(&self.socket, "keyway up").is_ok()
+    }
+}
+
+impl Watched {
+    /// The process, if it has ended.
+    fn take_ended(&mut self) -> Option<(Process, ExitStatus)> {
+        let status = self.process.as_mut()?.ended()?;
+        Some((self.process.take()?, status))
+    }
+
+    /// Says when the next one is to be started after this one.
+    fn after(&mut self, process: &Process) -> Next {
+        let next = self.restarts.after(process.age());
+        if let Next::Start(_, pause) = next {
+            self.due = Some(Instant::now() + pause);
+        }
+        next
+    }
+}
+
+/// Waits until a process is ready; `false` if it ends instead. An end that is asked for meanwhile is one at
+/// once: what is being made is made to be cut short.
+async fn until_ready(
+    process: &mut Process,
+    signals: &mut Signals,
+    mut hang_up: impl FnMut(&Process),
+) -> bool {
+    loop {
+        let asked = tokio::select! {
+            ready = process.ready() => return ready,
+            asked = signals.next() => asked,
+        };
+        match asked {
+            Asked::Reload => hang_up(process),
+            // It was, and so was who asks: the signal comes again, for an end in good order.
+            Asked::End if process.was_ready() => {
+                signals.put_back();
+                return true;
+            }
+            Asked::End => std::process::exit(STATUS_AT_ONCE),
+        }
+    }
+}
+
+/// Why a process that has closed its channel could not be started.
+fn why_not(process: &mut Process, what: &str) -> Failure {
+    let status = process.wait();
+    let said = process.failure();
+    said.unwrap_or_else(|| match status {
+        Ok(status) => Failure::new(format!("{what} {} while it started", words(status))),
+        Err(why) => Failure::new(format!("{what} could not be started: {}", plain(&why))),
+    })
+}
+
+fn cannot_start(what: &str, why: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot start {what}: {}", plain(why)))
+}
+
+/// The exit status of a process that has ended by itself.
+fn code(status: ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
+}

@@ -1,0 +1,163 @@
+//! A process that `keyway up` has started: this program again, which knows of its supervisor.
+
+use crate::failure::{Failure, plain};
+use crate::supervised::{Inherited, READY, RELOAD};
+use rustix::io::{FdFlags, fcntl_setfd};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt;
+
+/// The exit status of a program of ours that has panicked.
+const PANICKED: i32 = 101;
+/// What an init system tells of itself: it is this process that it means.
+const OF_THE_INIT_SYSTEM: [&str; 4] =
+    ["NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
+
+/// This program, to be started again.
+pub struct Program {
+    path: PathBuf,
+    called: OsString,
+}
+
+impl Program {
+    /// # Errors
+    /// If the system does not say where it is.
+    pub fn new() -> Result<Program, Failure> {
+        let path = std::env::current_exe()
+            .map_err(|why| Failure::new(format!("cannot find this program: {}", plain(&why))))?;
+        let called = std::env::args_os().next().unwrap_or_else(|| path.clone().into());
+        Ok(Program { path, called })
+    }
+
+    /// A command of it.
+    pub fn command(&self, name: &str) -> Command {
+        // It may have been replaced since, or taken away.
+        let path = if self.path.exists() { self.path.clone() } else { "/proc/self/exe".into() };
+        let mut command = Command::new(path);
+        command.arg0(&self.called).arg(name);
+        for name in OF_THE_INIT_SYSTEM {
+            command.env_remove(name);
+        }
+        command
+    }
+}
+
+/// A running process.
+pub struct Process {
+    child: Child,
+    channel: UnixStream,
+    /// The same, to wait at.
+    waiting: tokio::net::UnixStream,
+    began: Instant,
+    is_ready: bool,
+}
+
+impl Process {
+    /// Starts a command, and leaves these files open for it; `inherited` tells it their numbers, and
+    /// is given that of its end of the channel.
+    ///
+    /// The process ends with the thread that calls this.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn start(
+        mut command: Command,
+        files: &[BorrowedFd<'_>],
+        inherited: impl FnOnce(i32) -> Inherited,
+    ) -> io::Result<Process> {
+        let (channel, its) = UnixStream::pair()?;
+        channel.set_nonblocking(true)?;
+        let waiting = tokio::net::UnixStream::from_std(channel.try_clone()?)?;
+        let inherited = serde_json::to_string(&inherited(its.as_raw_fd()))?;
+        command.arg("--inherited").arg(inherited);
+        let all: Vec<_> = files.iter().copied().chain([its.as_fd()]).collect();
+        // Nobody else starts a process meanwhile.
+        all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()))?;
+        let child = command.spawn();
+        all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
+        Ok(Process { child: child?, channel, waiting, began: Instant::now(), is_ready: false })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How long it has run.
+    pub fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Waits until it is ready; `false` if it ends before.
+    pub async fn ready(&mut self) -> bool {
+        let mut said = [0];
+        while !self.is_ready {
+            match self.waiting.read(&mut said).await {
+                Ok(1) => self.is_ready = said == [READY],
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether it has been ready by now.
+    pub fn was_ready(&mut self) -> bool {
+        let mut said = [0];
+        self.is_ready = self.is_ready || matches!((&self.channel).read(&mut said), Ok(1));
+        self.is_ready
+    }
+
+    /// Has it read its files again.
+    pub fn reload(&self) {
+        // One that is so far behind has enough to do.
+        let _ = (&self.channel).write(&[RELOAD]);
+    }
+
+    /// Asks for an end in good order.
+    pub fn ask_to_end(&self) {
+        let _ = self.channel.shutdown(std::net::Shutdown::Write);
+    }
+
+    /// How it has ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Waits for the end of one that has closed its channel.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+
+    /// What it said of its failure, if its output comes here: the error and the exit status.
+    pub fn failure(&mut self) -> Option<Failure> {
+        let mut said = String::new();
+        self.child.stdout.take()?.read_to_string(&mut said).ok()?;
+        let said: Value = serde_json::from_str(said.lines().last()?).ok()?;
+        let status = said["status"].as_u64().and_then(|status| u8::try_from(status).ok());
+        Some(Failure::with_status(said["error"].as_str()?, status?))
+    }
+}
+
+/// Whether a process did not end by itself.
+pub fn is_crash(status: ExitStatus) -> bool {
+    status.code().is_none_or(|code| code == PANICKED)
+}
+
+/// How a process has ended, in words.
+pub fn words(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("was killed by signal {signal}"),
+        (None, Some(0)) => "has ended".to_owned(),
+        (None, Some(PANICKED)) => "has panicked".to_owned(),
+        (None, code) => format!("has ended with status {}", code.unwrap_or_default()),
+    }
+}
