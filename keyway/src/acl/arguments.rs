@@ -6,7 +6,7 @@ use keyway_server::access::{Rights, Strength};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Ask the access rules ([[access]] in DIR/keyway.toml): who may do what, why, and what would change
+/// Ask the access rules (`access` in DIR/keyway.toml): who may do what, why, what would change
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 explain and who-can look at the entries of the data folder as well, also while a server has it

@@ -173,7 +173,7 @@ impl Directory {
                     return Ok(Found::new(access::Place::Data, target));
                 }
                 let base = (EntryId::ROOT, tops);
-                self.tree(core, access::Place::Data, &read, base, request, planned, manages)
+                tree(core, access::Place::Data, &read, base, request, planned, manages)
             }
             Place::Subschema => {
                 core.may_look(subject, access::Place::Subschema)?;
@@ -197,39 +197,9 @@ impl Directory {
                 };
                 let Located { context, id } =
                     locate(&core.schema, &contexts, read.view(), &name, how)?;
-                self.tree(core, context.place(), &read, (id, vec![id]), request, planned, manages)
+                tree(core, context.place(), &read, (id, vec![id]), request, planned, manages)
             }
         }
-    }
-
-    /// The part of the tree that a scope is, from its base or its tops.
-    fn tree(
-        &self,
-        core: &Core,
-        place: access::Place,
-        read: &Read,
-        (base, tops): (EntryId, Vec<EntryId>),
-        request: &SearchRequest<'_>,
-        planned: &Planned<'_>,
-        manages: bool,
-    ) -> Result<Found> {
-        let (view, scope) = (read.view(), request.scope);
-        let mut vertices = Vertices::of(tops);
-        let follows = matches!(request.deref, Deref::InSearching | Deref::Always);
-        if follows && place == access::Place::Data {
-            vertices.follow(core, view, scope)?;
-        }
-        let references = match manages || !core.standing.has_referrals(read)? {
-            true => Vec::new(),
-            false => vertices.references(core, view, scope)?,
-        };
-        let source = match scope {
-            Scope::Base => Source::entry(base),
-            _ => planned.source(core, view, vertices.lists(scope))?,
-        };
-        let mut cursor = Cursor::new(base, scope, vertices, source);
-        cursor.skips_aliases = follows && scope != Scope::Base;
-        Ok(Found { place, target: Target::Tree(cursor), references })
     }
 
     /// RFC 4528: the assertion is about the base.
@@ -272,4 +242,33 @@ impl Core {
             false => "search here",
         }))
     }
+}
+
+/// The part of the tree that a scope is, from its base or its tops.
+fn tree(
+    core: &Core,
+    place: access::Place,
+    read: &Read,
+    (base, tops): (EntryId, Vec<EntryId>),
+    request: &SearchRequest<'_>,
+    planned: &Planned<'_>,
+    manages: bool,
+) -> Result<Found> {
+    let (view, scope) = (read.view(), request.scope);
+    let mut vertices = Vertices::of(tops);
+    let follows = matches!(request.deref, Deref::InSearching | Deref::Always);
+    if follows && place == access::Place::Data {
+        vertices.follow(core, view, scope)?;
+    }
+    let references = match manages || !core.standing.has_referrals(read)? {
+        true => Vec::new(),
+        false => vertices.references(core, view, scope)?,
+    };
+    let source = match scope {
+        Scope::Base => Source::entry(base),
+        _ => planned.source(core, view, vertices.lists(scope))?,
+    };
+    let mut cursor = Cursor::new(base, scope, vertices, source);
+    cursor.skips_aliases = follows && scope != Scope::Base;
+    Ok(Found { place, target: Target::Tree(cursor), references })
 }
