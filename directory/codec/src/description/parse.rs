@@ -4,6 +4,7 @@ use super::{DescriptionError, SyntaxReference, Usage};
 use crate::dn::is_numeric_oid;
 use crate::limits::DESCRIPTION_WORDS_MAX;
 use crate::syntax::Syntax;
+use std::borrow::Cow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
@@ -306,11 +307,13 @@ fn closing_quote(inner: &str) -> Option<usize> {
 /// Resolves `\27` and `\5C`, the only escapes in quotes. A line break, with the blanks around it, is
 /// one blank.
 fn unescaped(text: &str) -> Option<String> {
-    if text.contains(['\n', '\r']) {
-        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        return unescaped(&lines.join(" "));
-    }
-    let mut parts = text.split('\\');
+    let breaks = ['\n', '\r'];
+    let lines = text.split(breaks).map(str::trim).filter(|line| !line.is_empty());
+    let joined: Cow<'_, str> = match text.contains(breaks) {
+        true => lines.collect::<Vec<_>>().join(" ").into(),
+        false => text.into(),
+    };
+    let mut parts = joined.split('\\');
     let mut out = parts.next()?.to_owned();
     for part in parts {
         let (code, rest) = part.split_at_checked(2)?;

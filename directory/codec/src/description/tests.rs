@@ -199,6 +199,14 @@ fn any_attribute() -> impl Strategy<Value = AttributeTypeDescription> {
     )
 }
 
+#[test]
+fn any_line_break_in_quotes_is_one_blank() {
+    for text in ["( 1.2 DESC 'a\n\t b' )", "( 1.2 DESC 'a\rb' )", "( 1.2 DESC 'a\r\n b' )"] {
+        let read = ObjectClassDescription::parse(text).unwrap();
+        assert_eq!(read.description.as_deref(), Some("a b"), "{text:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_written_reads_the_same(class in any_class(), attribute in any_attribute()) {
