@@ -6,6 +6,7 @@ use crate::cryptod::{self, Cryptod};
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
+use crate::load::Load;
 use crate::logs::Log;
 use crate::output::Voice;
 use crate::quic::Quic;
@@ -32,6 +33,7 @@ Start here:
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
+  keyway load --help           load on this directory or another one, and what it does to it
 
 With --json a failure is one line of JSON too, where the answer would have been:
   {\"event\":\"failed\",\"error\":\"what, where, and what to do\",\"status\":1}
@@ -63,6 +65,8 @@ pub enum Command {
     Key(Key),
     #[command(subcommand)]
     Quic(Quic),
+    #[command(subcommand)]
+    Load(Load),
 }
 
 impl Command {
@@ -82,6 +86,7 @@ impl Command {
             | Command::Metrics(_)
             | Command::Log(_)
             | Command::Crypto(_)
+            | Command::Load(_)
             | Command::Quic(_) => None,
         }
     }

@@ -29,6 +29,7 @@ mod key;
 mod ldapd;
 mod limits;
 mod listeners;
+mod load;
 mod log;
 mod logs;
 mod metrics;
@@ -95,6 +96,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Key(command) => key::run(&command).map(|()| true),
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
+        Command::Load(command) => load::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
     };
     // Whether all of it could be done.

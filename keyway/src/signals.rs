@@ -50,6 +50,29 @@ fn refused(why: std::io::Error) -> Failure {
     Failure::new(format!("cannot catch signals: {}", plain(&why)))
 }
 
+/// Catches SIGINT and SIGTERM from now on: the first has `asked` called, the second ends the process.
+///
+/// # Errors
+/// If the system refuses.
+pub fn at_end(asked: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let cannot = |why| Failure::new(format!("cannot start: {why}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(cannot)?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::catch()?
+    };
+    let watch = move || {
+        runtime.block_on(async {
+            signals.next().await;
+            asked();
+            signals.end_at_next().await
+        })
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(cannot)?;
+    Ok(())
+}
+
 impl Signals {
     /// Begins to catch them. They no longer end the process by themselves.
     ///

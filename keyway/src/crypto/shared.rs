@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
-use crate::signals::Signals;
+use crate::signals;
 use keyway_cryptotest::{Interrupt, LeftOut};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
@@ -48,22 +48,8 @@ pub fn say(text: impl Display) -> Result<bool, Failure> {
 
 /// Catches SIGINT and SIGTERM from now on: the first ends the measuring, the second the process.
 pub fn interrupt() -> Result<Interrupt, Failure> {
-    let cannot = |why| Failure::new(format!("cannot start: {why}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(cannot)?;
-    let mut signals = {
-        let _inside = runtime.enter();
-        Signals::catch()?
-    };
     let interrupt = Interrupt::default();
     let flag = interrupt.clone();
-    let watch = move || {
-        runtime.block_on(async {
-            signals.next().await;
-            flag.end();
-            signals.end_at_next().await
-        })
-    };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(cannot)?;
+    signals::at_end(move || flag.end())?;
     Ok(interrupt)
 }

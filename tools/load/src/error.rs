@@ -1,0 +1,53 @@
+//! Why a run does not begin, or does not go on.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why not.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The scenario, or what stands for one, says something that makes no sense.
+    Scenario {
+        /// Its file, or what it came from.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// An argument makes no sense.
+    Usage(String),
+    /// The server cannot be reached, is not trusted, or does not take the account.
+    Server(String),
+    /// The system did not let us use a file.
+    File {
+        /// What was to be done: read, write.
+        verb: &'static str,
+        /// With which one.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// A file is not what it should be.
+    Content(PathBuf, String),
+    /// The system refused something else.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Scenario { file, line, why } => write!(f, "{file}, line {line}: {why}"),
+            Error::Usage(why) | Error::Server(why) => f.write_str(why),
+            Error::File { verb, path, why } => {
+                write!(f, "cannot {verb} {}: {why}", path.display())
+            }
+            Error::Content(path, why) => write!(f, "{}: {why}", path.display()),
+            Error::System(what, why) => write!(f, "cannot {what}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,43 @@
+//! Load on any LDAP server, and what it does to it.
+//!
+//! A [`Scenario`] says what is asked, how often, and what must come of it; [`run`] does that on a
+//! few threads, each with an event loop of its own, and gives an [`Outcome`]. When a rate is given,
+//! each sequence has a moment at which it is to start, whatever the server does meanwhile, and its
+//! response time counts from then: a server that stalls cannot keep its clients from noticing (what
+//! is called coordinated omission). The time from the request to its answer, the service time, is
+//! kept beside that.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+mod error;
+mod find;
+pub mod limits;
+mod outcome;
+pub mod report;
+mod request;
+pub mod result;
+mod rule;
+mod run;
+mod scenario;
+mod samples;
+mod schedule;
+mod source;
+pub mod summary;
+mod tally;
+mod target;
+mod text;
+mod trust;
+mod worker;
+
+pub use error::Error;
+pub use find::{Found, Probe, find};
+pub use outcome::{Outcome, Second, ThreadUse};
+pub use rule::{Figure, Rule};
+pub use run::{Event, Interrupt, run};
+pub use samples::{Options, SAMPLES, Sample, Users};
+pub use scenario::section::duration;
+pub use scenario::{Find, Scenario, Threshold};
+pub use schedule::{Arrivals, Phase, Rate, Start, Starts};
+pub use tally::{ConnectionTally, Failed, Fault, JobTally, Latencies, PhaseTally};
+pub use target::{Place, Url};
+pub use trust::Trust;

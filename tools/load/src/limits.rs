@@ -1,0 +1,60 @@
+//! What bounds a run in memory, in count and in time.
+
+use std::time::Duration;
+
+/// The longest answer that is read, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// Bytes that are asked for in one read.
+pub const READ_BYTES: usize = 256 << 10;
+/// Connections of one run, second ones included.
+pub const CONNECTIONS_MAX: usize = 100_000;
+/// Operations in flight on one connection.
+pub const IN_FLIGHT_MAX: usize = 4_096;
+/// Starts that wait for a free connection, on one thread. More are counted as not started.
+pub const BACKLOG_MAX: usize = 4_000_000;
+/// Threads of one run.
+pub const THREADS_MAX: usize = 1_024;
+/// The highest rate, in sequences a second.
+pub const RATE_MAX: f64 = 1e8;
+/// The longest that a phase may last.
+pub const PHASE_MAX: Duration = Duration::from_secs(7 * 86_400);
+/// Phases of a scenario; a list of steps makes several.
+pub const PHASES_MAX: usize = 1_000;
+/// Jobs of a scenario.
+pub const JOBS_MAX: usize = 100;
+/// Steps of a job.
+pub const STEPS_MAX: usize = 100;
+/// Values in the texts of one job.
+pub const VARIABLES_MAX: usize = 1_000;
+/// A scenario, in bytes.
+pub const SCENARIO_BYTES_MAX: u64 = 1 << 20;
+/// A file of values, in bytes.
+pub const VALUES_BYTES_MAX: u64 = 1 << 30;
+/// A file of certificates, in bytes.
+pub const CERTIFICATES_BYTES_MAX: u64 = 16 << 20;
+/// A file with a password, in bytes.
+pub const PASSWORD_BYTES_MAX: u64 = 4 << 10;
+/// A result that is read again, in bytes.
+pub const RESULT_BYTES_MAX: u64 = 256 << 20;
+/// The longest random text.
+pub const RANDOM_CHARACTERS_MAX: usize = 1 << 20;
+/// The longest latency that a histogram tells apart from longer ones.
+pub const LATENCY_MAX: Duration = Duration::from_secs(3_600);
+/// How long all connections together may take to open before a run begins.
+pub const CONNECT_MAX: Duration = Duration::from_secs(60);
+/// The first pause after a connection could not be opened; each further one is twice as long.
+pub const RETRY_FIRST: Duration = Duration::from_millis(10);
+/// The longest of these pauses.
+pub const RETRY_MAX: Duration = Duration::from_secs(1);
+/// How often is looked whether an operation has run out of time.
+pub const TIMEOUT_LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long an interrupted run waits for answers that are due.
+pub const INTERRUPTED_DRAIN_MAX: Duration = Duration::from_secs(1);
+/// Seconds that a result has a line of each for; later ones are in the sums only.
+pub const SECONDS_KEPT_MAX: usize = 200_000;
+/// The share of a core above which a thread of ours may have been the limit.
+pub const BUSY_SHARE: f64 = 0.9;
+/// How late our own starts may be (p99) before we may have been the limit.
+pub const LAG_MAX: Duration = Duration::from_millis(1);
+/// Probes of one search for the knee.
+pub const PROBES_MAX: usize = 64;

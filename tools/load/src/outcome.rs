@@ -1,0 +1,235 @@
+//! What a run came to.
+
+use crate::limits::{BUSY_SHARE, LAG_MAX};
+use crate::rule::Figure;
+use crate::scenario::{Scenario, Threshold};
+use crate::schedule::Rate;
+use crate::tally::{ConnectionTally, JobTally, Latencies, PhaseTally, add, latencies};
+use std::time::Duration;
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// When it began, from 1970 on.
+    pub began: Duration,
+    /// How long it took, to the last answer.
+    pub elapsed: Duration,
+    /// For how long starts that count were made, in seconds.
+    pub recorded_s: f64,
+    /// Connections that were open at the beginning, and those wanted.
+    pub open: (usize, usize),
+    /// All phases that count, in one.
+    pub recorded: PhaseTally,
+    /// Each phase.
+    pub phases: Vec<PhaseTally>,
+    /// What connections did.
+    pub connections: ConnectionTally,
+    /// How late our own starts were.
+    pub lag: Latencies,
+    /// Second by second.
+    pub seconds: Vec<Second>,
+    /// What our own threads used.
+    pub threads: Vec<ThreadUse>,
+    /// Seconds in which we, and not the server, may have been the limit, of all.
+    pub limited: (u64, u64),
+    /// Each threshold, and whether it was kept.
+    pub verdicts: Vec<(String, bool)>,
+    /// Somebody has ended it.
+    pub was_interrupted: bool,
+    /// The threshold that has ended it.
+    pub aborted_by: Option<String>,
+}
+
+/// A second of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Second {
+    /// Which one, from 0.
+    pub number: u64,
+    /// Starts that came due.
+    pub due: u64,
+    /// Sequences that ended, rightly.
+    pub done: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Response times in nanoseconds: of half, of 99 in 100, of all.
+    pub p50_ns: u64,
+    /// See there.
+    pub p99_ns: u64,
+    /// See there.
+    pub max_ns: u64,
+    /// How late our own starts were (p99), in nanoseconds.
+    pub lag_ns: u64,
+    /// The share of a core that our busiest thread used.
+    pub cpu_share: f64,
+    /// Starts that waited for a connection at its end.
+    pub backlog: usize,
+}
+
+impl Second {
+    pub(crate) fn new(number: u64) -> Second {
+        let zero = (0, 0, 0, 0, 0, 0, 0);
+        let (due, done, errors, p50_ns, p99_ns, max_ns, lag_ns) = zero;
+        let (cpu_share, backlog) = (0.0, 0);
+        Second { number, due, done, errors, p50_ns, p99_ns, max_ns, lag_ns, cpu_share, backlog }
+    }
+
+    pub(crate) fn settle(&mut self, response: &Latencies, lag: &Latencies) {
+        self.p50_ns = response.value_at_quantile(0.5);
+        self.p99_ns = response.value_at_quantile(0.99);
+        self.max_ns = response.max();
+        self.lag_ns = lag.value_at_quantile(0.99);
+    }
+}
+
+/// What one of our threads used.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadUse {
+    cpu_ns: u64,
+    length_ns: u64,
+    /// The greatest share of a core in one second.
+    pub busiest: f64,
+}
+
+impl ThreadUse {
+    pub(crate) fn add(&mut self, cpu_ns: u64, length_ns: u64, share: f64) {
+        self.cpu_ns += cpu_ns;
+        self.length_ns += length_ns;
+        // The last second is short, and its share says little.
+        if length_ns > 500_000_000 {
+            self.busiest = self.busiest.max(share);
+        }
+    }
+
+    /// Processor time in microseconds.
+    #[must_use]
+    pub fn cpu_us(&self) -> f64 {
+        self.cpu_ns as f64 / 1e3
+    }
+
+    /// The share of a core, over all.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.cpu_ns as f64 / self.length_ns.max(1) as f64
+    }
+}
+
+impl Outcome {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        threads: usize,
+        open: (usize, usize),
+        began: Duration,
+    ) -> Outcome {
+        Outcome {
+            began,
+            elapsed: Duration::ZERO,
+            recorded_s: 0.0,
+            open,
+            recorded: PhaseTally::new(scenario),
+            phases: scenario.phases.iter().map(|_| PhaseTally::new(scenario)).collect(),
+            connections: ConnectionTally::new(),
+            lag: latencies(),
+            seconds: Vec::new(),
+            threads: vec![ThreadUse::default(); threads],
+            limited: (0, 0),
+            verdicts: Vec::new(),
+            was_interrupted: false,
+            aborted_by: None,
+        }
+    }
+
+    /// Notes whether we may have been the limit in a second.
+    pub(crate) fn judge_client(&mut self, second: &Second, is_open: bool) {
+        if second.due + second.done == 0 {
+            return;
+        }
+        self.limited.1 += 1;
+        let is_late = is_open && u128::from(second.lag_ns) > LAG_MAX.as_nanos();
+        if is_late || second.cpu_share > BUSY_SHARE {
+            self.limited.0 += 1;
+        }
+    }
+
+    pub(crate) fn conclude(&mut self, scenario: &Scenario) {
+        // An interrupted run has recorded less than was planned.
+        let mut left = self.elapsed.as_secs_f64();
+        for phase in &scenario.phases {
+            let length = phase.length.as_secs_f64().min(left.max(0.0));
+            left -= length;
+            if phase.record {
+                self.recorded_s += length;
+            }
+        }
+        let recorded_s = self.recorded_s;
+        let verdict = |threshold: &Threshold| {
+            let negated = if threshold.is_negated { "not " } else { "" };
+            (format!("{negated}{}", threshold.that), self.keeps(threshold, recorded_s))
+        };
+        self.verdicts = scenario.thresholds.iter().map(verdict).collect();
+    }
+
+    /// Whether a threshold is kept.
+    pub(crate) fn keeps(&self, threshold: &Threshold, recorded_s: f64) -> bool {
+        threshold.is_negated != threshold.that.holds(&|job, figure| self.figure(job, figure, recorded_s))
+    }
+
+    /// A figure of one job or of all, in the unit of [`Figure`].
+    #[must_use]
+    pub fn figure(&self, job: Option<usize>, figure: Figure, recorded_s: f64) -> Option<f64> {
+        let jobs: Vec<&JobTally> = match job {
+            Some(job) => vec![self.recorded.jobs.get(job)?],
+            None => self.recorded.jobs.iter().collect(),
+        };
+        let mut response = latencies();
+        jobs.iter().for_each(|job| add(&mut response, &job.response));
+        let sum = |count: fn(&JobTally) -> u64| jobs.iter().map(|job| count(job)).sum::<u64>() as f64;
+        let (due, errors) = (sum(|job| job.due), sum(JobTally::errors));
+        let latency = |value: f64| (!response.is_empty()).then_some(value);
+        match figure {
+            Figure::Percentile(percent) => {
+                latency(response.value_at_quantile(percent / 100.0) as f64)
+            }
+            Figure::Max => latency(response.max() as f64),
+            Figure::Mean => latency(response.mean()),
+            Figure::Rate => Some(sum(|job| job.in_time) / recorded_s.max(1e-9)),
+            Figure::ErrorCount => Some(errors),
+            Figure::ErrorShare => Some(if due > 0.0 { errors / due } else { 0.0 }),
+            Figure::Lag => Some(self.lag.value_at_quantile(0.99) as f64),
+        }
+    }
+
+    /// Sequences done rightly in time, a second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.figure(None, Figure::Rate, self.recorded_s).unwrap_or_default()
+    }
+
+    /// Whether all thresholds were kept and something went right.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.aborted_by.is_none()
+            && self.verdicts.iter().all(|(_, kept)| *kept)
+            && self.phases.iter().any(|phase| phase.done() > 0)
+    }
+
+    /// Why we, and not the server, may have been the limit.
+    #[must_use]
+    pub fn client_limit(&self, scenario: &Scenario) -> Option<String> {
+        let (limited, seconds) = self.limited;
+        // One second in ten may be a hiccup.
+        if limited == 0 || limited * 10 < seconds {
+            return None;
+        }
+        let busiest = self.threads.iter().map(|thread| thread.busiest).fold(0.0, f64::max);
+        let mut why = format!(
+            "the client may have been the limit in {limited} of {seconds} seconds: its busiest \
+             thread used up to {:.0} % of a core",
+            100.0 * busiest
+        );
+        if scenario.phases.iter().any(|phase| phase.rate != Rate::AsAnswered) {
+            let late = crate::summary::time(self.lag.value_at_quantile(0.99) as f64);
+            why.push_str(&format!(", and its own starts were up to {late} late (p99)"));
+        }
+        Some(why)
+    }
+}

@@ -1,0 +1,163 @@
+//! Requests that are prepared once and written many times, with other values each time.
+
+use crate::text::{Drawn, Names, Piece};
+use keyway_codec::ber::{self, Reader, SEQUENCE, Writer};
+use keyway_codec::message::{Control, Message, Op};
+
+/// A message without its id: what never changes as it goes out, and texts between.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    parts: Vec<Part>,
+    /// Contents of one element at a time, as they are put together.
+    is_fixed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Part {
+    /// Elements that are the same each time.
+    Fixed(Vec<u8>),
+    /// A primitive element whose contents vary.
+    Varying(u8, Vec<Piece>),
+    /// An element with such a one in it, whose length varies so, too.
+    Nested(u8, Vec<Part>),
+}
+
+impl Request {
+    /// Cuts an operation apart that was built of marked texts ([`Names::mark`]).
+    pub(crate) fn new(op: Op<'_>, controls: Vec<Control<'_>>, names: &Names<'_>) -> Request {
+        let mut bytes = Vec::new();
+        Message { id: 0, op, controls }.encode(&mut bytes);
+        let mut parts = Vec::new();
+        // What the codec wrote it can read.
+        if let Ok(mut body) = Reader::new(&bytes).nested(SEQUENCE)
+            && body.natural(ber::INTEGER).is_ok()
+        {
+            parts = cut(body, names);
+        }
+        let is_fixed = parts.iter().all(|part| matches!(part, Part::Fixed(_)));
+        Request { parts, is_fixed }
+    }
+
+    /// Appends the message. `scratch` is for texts as they are put together.
+    pub(crate) fn write(
+        &self,
+        id: u32,
+        drawn: &mut Drawn<'_>,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut writer = Writer::new(out);
+        let message = writer.begin(SEQUENCE);
+        writer.integer(ber::INTEGER, i64::from(id));
+        write(&self.parts, drawn, scratch, &mut writer);
+        writer.end(message);
+    }
+
+    /// Whether it is the same each time.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.is_fixed
+    }
+}
+
+fn write(parts: &[Part], drawn: &mut Drawn<'_>, scratch: &mut Vec<u8>, writer: &mut Writer<'_>) {
+    for part in parts {
+        match part {
+            Part::Fixed(bytes) => writer.raw(bytes),
+            Part::Varying(tag, pieces) => {
+                scratch.clear();
+                drawn.write(pieces, scratch);
+                writer.octets(*tag, scratch);
+            }
+            Part::Nested(tag, parts) => {
+                let element = writer.begin(*tag);
+                write(parts, drawn, scratch, writer);
+                writer.end(element);
+            }
+        }
+    }
+}
+
+/// Cuts elements apart, as deep as something varies in them.
+fn cut(mut elements: Reader<'_>, names: &Names<'_>) -> Vec<Part> {
+    const CONSTRUCTED: u8 = 0x20;
+    let mut parts: Vec<Part> = Vec::new();
+    while let Ok((tag, contents)) = elements.element() {
+        let inner = if tag & CONSTRUCTED != 0 {
+            Some(cut(Reader::new(contents), names))
+                .filter(|inner| inner.iter().any(|part| !matches!(part, Part::Fixed(_))))
+                .map(|inner| Part::Nested(tag, inner))
+        } else {
+            Some(names.cut(contents))
+                .filter(|pieces| pieces.iter().any(|piece| matches!(piece, Piece::Variable(_))))
+                .map(|pieces| Part::Varying(tag, pieces))
+        };
+        match (inner, parts.last_mut()) {
+            (Some(part), _) => parts.push(part),
+            (None, Some(Part::Fixed(bytes))) => Writer::new(bytes).octets(tag, contents),
+            (None, _) => {
+                let mut bytes = Vec::new();
+                Writer::new(&mut bytes).octets(tag, contents);
+                parts.push(Part::Fixed(bytes));
+            }
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::{Pick, Source, Values};
+    use fastrand::Rng;
+    use keyway_codec::Filter;
+    use keyway_codec::message::{Deref, Scope, SearchRequest};
+
+    #[test]
+    fn what_is_patched_is_what_the_codec_would_write() {
+        let range = Values::Range { low: 0, count: 1 << 40, width: 0 };
+        let sources = [Source::new("user".into(), range, Pick::Uniform)];
+        let mut names = Names::new(&sources);
+        let base = "ou=People,dc=example,dc=com";
+        let search = |filter: &str, id| {
+            let op = SearchRequest {
+                base,
+                scope: Scope::Subtree,
+                deref: Deref::Never,
+                size_limit: 0,
+                time_limit_s: 0,
+                types_only: false,
+                filter: Filter::parse(filter).unwrap().into_owned(),
+                attributes: vec!["cn"],
+            };
+            let mut out = Vec::new();
+            Message::new(id, Op::SearchRequest(op.clone())).encode(&mut out);
+            (op, out)
+        };
+        let marked = names.mark("(&(objectClass=*)(|(uid=user.{user})(cn=*{user}*{user}))(!(sn=x)))");
+        let (op, _) = search(&marked.unwrap(), 0);
+        let request = Request::new(Op::SearchRequest(op), Vec::new(), &names);
+        assert!(!request.is_fixed());
+        let (mut random, mut scratch) = (Rng::with_seed(1), Vec::new());
+        for (index, id) in [(0, 1), (7, 127), (250_000, 128), (12_345_678_901, 70_000)] {
+            let mut drawn =
+                Drawn { sources: &sources, indices: &[index], taken: &[], random: &mut random };
+            let mut out = Vec::new();
+            request.write(id, &mut drawn, &mut scratch, &mut out);
+            let filter =
+                format!("(&(objectClass=*)(|(uid=user.{index})(cn=*{index}*{index}))(!(sn=x)))");
+            assert_eq!(out, search(&filter, id).1, "{index}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_there() {
+        let range = Values::Range { low: 0, count: 9, width: 0 };
+        let sources = [Source::new("user".into(), range, Pick::Uniform)];
+        let mut names = Names::new(&sources);
+        assert!(names.mark("{usr}").unwrap_err().contains("did you mean {user}?"));
+        assert!(names.mark("{zebra}").unwrap_err().contains("there is no {zebra}"));
+        assert!(names.mark("{user").unwrap_err().contains("a brace without"));
+        assert!(names.mark("{random:alpha:0}").unwrap_err().contains("LENGTH from 1"));
+        assert_eq!(names.mark("{{SSHA}}x").unwrap(), "{SSHA}x");
+    }
+}

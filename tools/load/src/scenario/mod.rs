@@ -1,0 +1,327 @@
+//! A scenario: what is asked of which server, how often, for how long, and what must come of it.
+//!
+//! It is written as TOML (the guide, `docs/guide/load.md`, has every key), read into this checked
+//! form, and never changed afterwards.
+
+mod connections;
+mod data;
+mod job;
+mod operation;
+mod phases;
+pub(crate) mod section;
+mod target;
+
+use crate::error::Error;
+use crate::limits::{JOBS_MAX, SCENARIO_BYTES_MAX, THREADS_MAX};
+use crate::request::Request;
+use crate::rule::Rule;
+use crate::schedule::{Arrivals, Phase, length};
+use crate::source::Source;
+use crate::target::Url;
+use crate::text::Piece;
+use crate::trust::{Trust, read};
+use section::{Document, Section};
+use std::path::Path;
+use std::time::Duration;
+use toml::de::{DeTable, DeValue};
+
+pub use phases::Find;
+
+/// A scenario, checked.
+#[derive(Debug)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// What all that is random follows from.
+    pub seed: u64,
+    /// The servers; connections are opened to one after the other.
+    pub urls: Vec<Url>,
+    /// How they are known.
+    pub trust: Trust,
+    /// Whether TLS begins with StartTLS on `ldap://`.
+    pub start_tls: bool,
+    /// A TLS handshake that takes longer is counted as slow.
+    pub slow_tls: Duration,
+    /// How starts are spread over a second.
+    pub arrivals: Arrivals,
+    /// An operation without an answer for so long has failed.
+    pub timeout: Duration,
+    /// How long is waited, after the last start, for what is still under way.
+    pub drain: Duration,
+    /// Threads; without a number one for each core.
+    pub threads: Option<usize>,
+    /// The parts of the run.
+    pub phases: Vec<Phase>,
+    /// The search for the knee, if there is to be one.
+    pub find: Option<Find>,
+    /// What the result is held against.
+    pub thresholds: Vec<Threshold>,
+    /// The text it was read from, with passwords left out.
+    pub text: String,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) jobs: Vec<Job>,
+}
+
+/// A rule that must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Threshold {
+    /// What must hold.
+    pub that: Rule,
+    /// That it must not hold instead.
+    pub is_negated: bool,
+    /// The run is ended if it is broken after so long.
+    pub abort_after: Option<Duration>,
+}
+
+/// Connections that are alike.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) connections: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) lifetime: Lifetime,
+    /// What is sent first on each of them, and the sources it needs.
+    pub(crate) bind: Option<(Request, Vec<usize>)>,
+}
+
+/// How long a connection is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    Kept,
+    /// For so many sequences.
+    Sequences(u64),
+}
+
+/// A sequence of steps: one unit of the rate.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    pub(crate) name: String,
+    pub(crate) weight: f64,
+    pub(crate) group: usize,
+    pub(crate) think: Duration,
+    pub(crate) steps: Vec<Step>,
+    /// The sources that its texts name.
+    pub(crate) sources: Vec<usize>,
+    /// How many values its steps take from answers.
+    pub(crate) taken: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Wait(Duration),
+    Operation(Box<Operation>),
+}
+
+/// A request, and what its answer should be.
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    pub(crate) kind: &'static str,
+    pub(crate) request: Request,
+    /// The identifier octet of the answer.
+    pub(crate) answer: u8,
+    /// Whether nothing else may be under way on the connection.
+    pub(crate) is_bind: bool,
+    /// Whether it goes over the second connection.
+    pub(crate) on_second: bool,
+    pub(crate) codes: Vec<u32>,
+    pub(crate) entries: Option<(u32, u32)>,
+    /// Attributes of which some entry has to have a value.
+    pub(crate) values: Vec<(String, Vec<Piece>)>,
+    pub(crate) takes: Vec<Take>,
+}
+
+/// A value that a step takes from the first entry of its answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Take {
+    /// From which attribute; without one the entry's name.
+    pub(crate) attribute: Option<String>,
+    pub(crate) slot: usize,
+}
+
+impl Scenario {
+    /// Reads a scenario's file; files that it names are looked for beside it.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn read(path: &Path) -> Result<Scenario, Error> {
+        let bytes = read(path, SCENARIO_BYTES_MAX)?;
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| Error::Content(path.to_owned(), "it is not UTF-8".into()))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Scenario::parse(&text, &path.display().to_string(), folder)
+    }
+
+    /// Reads a scenario's text, which errors call `name`; files that it names are looked for in
+    /// `folder`.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Scenario, Error> {
+        let document = Document { name, text };
+        let table = DeTable::parse(text).map_err(|why| {
+            document.error(&why.span().unwrap_or_default(), why.message().to_owned())
+        })?;
+        let root = Section::new(document, table.get_ref(), 0..0, "the scenario");
+        let scenario = Scenario::from(root, folder)?;
+        Ok(Scenario { text: without_passwords(text, table.get_ref()), ..scenario })
+    }
+
+    fn from(mut root: Section<'_>, folder: &Path) -> Result<Scenario, Error> {
+        let seed = root.whole("seed", 0..u64::MAX)?.unwrap_or(1);
+        let name = root.text("name")?.unwrap_or("load").to_owned();
+        let threads = root.whole("threads", 1..THREADS_MAX as u64 + 1)?;
+        let timeout = root.time("timeout")?.unwrap_or(Duration::from_secs(10));
+        let drain = root.time("drain")?.unwrap_or(Duration::from_secs(10));
+        let arrivals = match root.text("arrivals")? {
+            None | Some("even") => Arrivals::Even,
+            Some("random") => Arrivals::Random,
+            Some(other) => {
+                return Err(root.error(format!("arrivals are \"even\" or \"random\", not \"{other}\"")));
+            }
+        };
+        let target = target::read(root.section("target")?, &root, folder)?;
+        let sources = match root.section("data")? {
+            Some(section) => data::read(&section, folder)?,
+            None => Vec::new(),
+        };
+        let context = job::Context { sources: &sources, target: &target, folder };
+        let mut groups = vec![connections::read(root.section("connections")?, None, &context)?];
+        let mut jobs = Vec::new();
+        let document = root.document();
+        for value in root.list("job") {
+            let section = Section::of(document, value, format!("job {}", jobs.len() + 1))?;
+            if jobs.len() == JOBS_MAX {
+                return Err(section.error(format!("a scenario has {JOBS_MAX} jobs at most")));
+            }
+            jobs.push(job::read(section, &mut groups, &context)?);
+        }
+        if jobs.is_empty() {
+            return Err(root.error("there is no [[job]]; keyway load init writes examples"));
+        }
+        if jobs.iter().all(|job| job.weight == 0.0) {
+            return Err(root.error("no job has a weight above 0"));
+        }
+        let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+        let (phases, find) = phases::read(&mut root, &names)?;
+        let thresholds = phases::thresholds(&mut root, &names)?;
+        root.finish()?;
+        let used = |group: usize| jobs.iter().any(|job| job.group == group);
+        if !used(0) {
+            // No job has the general ones.
+            groups[0].connections = 0;
+        }
+        Ok(Scenario {
+            name,
+            seed,
+            urls: target.urls,
+            trust: target.trust,
+            start_tls: target.start_tls,
+            slow_tls: target.slow_tls,
+            arrivals,
+            timeout,
+            drain,
+            threads: threads.map(|threads| threads as usize),
+            phases,
+            find,
+            thresholds,
+            text: String::new(),
+            sources,
+            groups,
+            jobs,
+        })
+    }
+
+    /// Adds a rule that must not come true.
+    ///
+    /// # Errors
+    /// If it makes no sense.
+    pub fn fail_if(&mut self, rule: &str) -> Result<(), Error> {
+        let names: Vec<String> = self.job_names().map(str::to_owned).collect();
+        let that = Rule::parse(rule, &names).map_err(Error::Usage)?;
+        self.thresholds.push(Threshold { that, is_negated: true, abort_after: None });
+        Ok(())
+    }
+
+    /// What its jobs are called.
+    pub fn job_names(&self) -> impl Iterator<Item = &str> {
+        self.jobs.iter().map(|job| job.name.as_str())
+    }
+
+    /// How long starts are made.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        length(&self.phases)
+    }
+
+    /// Whether a job of these connections has steps on a second one.
+    pub(crate) fn needs_second(&self, group: usize) -> bool {
+        let on_second = |step: &Step| {
+            matches!(step, Step::Operation(operation) if operation.on_second)
+        };
+        self.jobs.iter().any(|job| job.group == group && job.steps.iter().any(on_second))
+    }
+
+    /// Whether there is a job with a weight on these connections.
+    pub(crate) fn has_work(&self, group: usize) -> bool {
+        self.jobs.iter().any(|job| job.group == group && job.weight > 0.0)
+    }
+
+    /// A job by the weights of all, or of those on these connections.
+    pub(crate) fn pick_job(&self, random: &mut fastrand::Rng, group: Option<usize>) -> usize {
+        if self.jobs.len() == 1 {
+            return 0;
+        }
+        let jobs = || {
+            let jobs = self.jobs.iter().enumerate();
+            jobs.filter(|(_, job)| group.is_none_or(|group| group == job.group))
+        };
+        let mut left = random.f64() * jobs().map(|(_, job)| job.weight).sum::<f64>();
+        let mut last = 0;
+        for (index, job) in jobs().filter(|(_, job)| job.weight > 0.0) {
+            last = index;
+            left -= job.weight;
+            if left < 0.0 {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Connections, without second ones.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.groups.iter().map(|group| group.connections).sum()
+    }
+}
+
+/// The text with the values of all keys `password` replaced.
+fn without_passwords(text: &str, table: &DeTable<'_>) -> String {
+    fn places(value: &DeValue<'_>, found: &mut Vec<std::ops::Range<usize>>) {
+        match value {
+            DeValue::Table(table) => in_table(table, found),
+            DeValue::Array(members) => {
+                members.iter().for_each(|member| places(member.get_ref(), found));
+            }
+            _ => {}
+        }
+    }
+    fn in_table(table: &DeTable<'_>, found: &mut Vec<std::ops::Range<usize>>) {
+        for (key, value) in table {
+            if key.get_ref().eq_ignore_ascii_case("password")
+                || keyway_codec::message::is_password(key.get_ref())
+            {
+                found.push(value.span());
+            } else {
+                places(value.get_ref(), found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    in_table(table, &mut found);
+    found.sort_by_key(|place| std::cmp::Reverse(place.start));
+    let mut text = text.to_owned();
+    for place in found {
+        text.replace_range(place, "\"*\"");
+    }
+    text
+}

@@ -1,0 +1,203 @@
+//! A result in words: a table for people, and a line a second while it runs.
+
+use crate::outcome::{Outcome, Second};
+use crate::scenario::{Scenario, Step};
+use crate::tally::{JobTally, Latencies};
+use std::fmt::Write as _;
+
+/// A time given in nanoseconds, in three figures and a unit.
+#[must_use]
+pub fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        _ if ns < 999.5 => (ns, "ns"),
+        _ if ns < 999.5e3 => (ns / 1e3, "us"),
+        _ if ns < 999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {unit}")
+}
+
+/// A number with its thousands apart.
+#[must_use]
+pub fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}").into_bytes();
+    let groups = digits.rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+/// The heading of the lines that [`second`] makes.
+pub const SECONDS_HEADING: &str =
+    "  TIME       DUE      DONE  ERRORS       P50       P99       MAX  WAITING  CLIENT      LAG";
+
+/// A line about a second.
+#[must_use]
+pub fn second(second: &Second) -> String {
+    format!(
+        "{:>5}s {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>8} {:>6.0}% {:>8}",
+        second.number + 1,
+        grouped(second.due as f64),
+        grouped(second.done as f64),
+        grouped(second.errors as f64),
+        time(second.p50_ns as f64),
+        time(second.p99_ns as f64),
+        time(second.max_ns as f64),
+        grouped(second.backlog as f64),
+        100.0 * second.cpu_share,
+        time(second.lag_ns as f64),
+    )
+}
+
+/// The table.
+#[must_use]
+pub fn table(scenario: &Scenario, outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let urls: Vec<String> = scenario.urls.iter().map(ToString::to_string).collect();
+    // Into memory it cannot fail.
+    let _ = writeln!(
+        text,
+        "{} on {}: {:.1} s recorded, {} connections, {} threads{}",
+        scenario.name,
+        urls.join(", "),
+        outcome.recorded_s,
+        outcome.open.0,
+        outcome.threads.len(),
+        if outcome.was_interrupted { ", interrupted" } else { "" },
+    );
+    let _ = writeln!(
+        text,
+        "{:24} {:>10} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "RESPONSE", "RATE/S", "DONE", "ERRORS", "P50", "P90", "P99", "P99.9", "MAX"
+    );
+    let row = |text: &mut String, name: &str, rate: Option<f64>, times: &Latencies, errors: u64| {
+        let rate = rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+        let at = |quantile: f64| time(times.value_at_quantile(quantile) as f64);
+        let _ = writeln!(
+            text,
+            "{name:24} {rate:>10} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            grouped(times.len() as f64),
+            grouped(errors as f64),
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            at(0.999),
+            time(times.max() as f64),
+        );
+    };
+    let jobs = || scenario.jobs.iter().zip(&outcome.recorded.jobs);
+    if scenario.jobs.len() > 1 {
+        let (response, errors) = (outcome.recorded.response(), outcome.recorded.errors());
+        row(&mut text, "all", Some(outcome.rate()), &response, errors);
+    }
+    for (job, tally) in jobs() {
+        let rate = tally.in_time as f64 / outcome.recorded_s.max(1e-9);
+        row(&mut text, &job.name, Some(rate), &tally.response, tally.errors());
+        for (step, service) in job.steps.iter().zip(&tally.service) {
+            if let Step::Operation(operation) = step {
+                row(&mut text, &format!("  {} (service)", operation.kind), None, service, 0);
+            }
+        }
+    }
+    for (job, tally) in jobs() {
+        errors(&mut text, &job.name, &job.steps, tally);
+    }
+    connections(&mut text, outcome);
+    client(&mut text, scenario, outcome);
+    for (rule, kept) in &outcome.verdicts {
+        let _ = writeln!(text, "threshold   {} {rule}", if *kept { "kept  " } else { "BROKEN" });
+    }
+    if let Some(rule) = &outcome.aborted_by {
+        let _ = writeln!(text, "ended early: the threshold '{rule}' was broken");
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn errors(text: &mut String, job: &str, steps: &[Step], tally: &JobTally) {
+    for ((step, fault), failed) in &tally.failed {
+        let kind = match steps.get(*step) {
+            Some(Step::Operation(operation)) => operation.kind,
+            _ => "wait",
+        };
+        let _ = writeln!(
+            text,
+            "error       {:>9} {job}, {kind}: {fault} (after p50 {}, max {})",
+            grouped(failed.count as f64),
+            time(failed.latencies.value_at_quantile(0.5) as f64),
+            time(failed.latencies.max() as f64),
+        );
+    }
+}
+
+fn connections(text: &mut String, outcome: &Outcome) {
+    let tally = &outcome.connections;
+    let _ = write!(
+        text,
+        "connections {} opened (p50 {}, max {})",
+        grouped(tally.opening.len() as f64),
+        time(tally.opening.value_at_quantile(0.5) as f64),
+        time(tally.opening.max() as f64),
+    );
+    if !tally.tls.is_empty() {
+        let _ = write!(
+            text,
+            "; TLS {} full, {} resumed (p50 {}, max {}), {} slow",
+            grouped(tally.tls_full as f64),
+            grouped(tally.tls_resumed as f64),
+            time(tally.tls.value_at_quantile(0.5) as f64),
+            time(tally.tls.max() as f64),
+            tally.tls_slow,
+        );
+    }
+    for (count, what) in [
+        (tally.not_opened, "not opened"),
+        (tally.lost, "closed by the server"),
+        (tally.late_answers, "answers after their time"),
+    ] {
+        if count > 0 {
+            let _ = write!(text, "; {} {what}", grouped(count as f64));
+        }
+    }
+    let _ = writeln!(text);
+}
+
+fn client(text: &mut String, scenario: &Scenario, outcome: &Outcome) {
+    let cpu_us: f64 = outcome.threads.iter().map(|thread| thread.cpu_us()).sum();
+    let operations: u64 = outcome.phases.iter().flat_map(|phase| &phase.jobs).map(operations).sum();
+    let shares: Vec<String> =
+        outcome.threads.iter().map(|thread| format!("{:.0} %", 100.0 * thread.share())).collect();
+    let _ = write!(
+        text,
+        "client      {} of a core, {:.1} us an operation",
+        shares.join(" and "),
+        cpu_us / operations.max(1) as f64
+    );
+    if !outcome.lag.is_empty() {
+        let late = |quantile: f64| time(outcome.lag.value_at_quantile(quantile) as f64);
+        let _ = write!(text, "; starts late by p50 {}, p99 {}", late(0.5), late(0.99));
+    }
+    let _ = writeln!(text);
+    if let Some(why) = outcome.client_limit(scenario) {
+        let _ = writeln!(text, "NOTE        {why}; use more threads or machines, or a lower rate");
+    }
+}
+
+/// How many operations were answered.
+pub(crate) fn operations(job: &JobTally) -> u64 {
+    job.service.iter().map(|service| service.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_figures() {
+        let times = [(0.0, "0.00 ns"), (1_500.0, "1.50 us"), (12_340.0, "12.3 us"),
+            (999_600.0, "1.00 ms"), (123_400_000.0, "123 ms"), (2.5e9, "2.50 s")];
+        for (ns, text) in times {
+            assert_eq!(time(ns), text);
+        }
+        assert_eq!(grouped(1_234_567.0), "1,234,567");
+    }
+}

@@ -1,0 +1,143 @@
+//! TLS as a client: whom we trust, and whether sessions are resumed.
+
+use crate::error::Error;
+use crate::limits::CERTIFICATES_BYTES_MAX;
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where systems keep the authorities that they trust.
+const SYSTEM_AUTHORITIES: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+
+/// `tls` of a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// The authorities that may say who the server is; without it those of the system.
+    pub ca: Option<PathBuf>,
+    /// Any certificate is taken.
+    pub insecure: bool,
+    /// Sessions are resumed where the server lets us.
+    pub resume: bool,
+}
+
+impl Trust {
+    /// What connections are opened with.
+    ///
+    /// # Errors
+    /// If the authorities cannot be read, or the cryptography can do no TLS.
+    pub fn config(&self, provider: &Arc<CryptoProvider>) -> Result<Arc<ClientConfig>, Error> {
+        let no_tls = |why: rustls::Error| Error::Server(format!("no TLS: {why}"));
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(no_tls)?;
+        let mut config = if self.insecure {
+            let anybody = Arc::new(Anybody(provider.clone()));
+            builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+        } else {
+            builder.with_root_certificates(self.authorities()?).with_no_client_auth()
+        };
+        if !self.resume {
+            config.resumption = Resumption::disabled();
+        }
+        Ok(Arc::new(config))
+    }
+
+    fn authorities(&self) -> Result<RootCertStore, Error> {
+        let mut roots = RootCertStore::empty();
+        let Some(path) = &self.ca else {
+            for path in SYSTEM_AUTHORITIES.iter().map(Path::new) {
+                // One that is not there is not trusted.
+                add(&mut roots, &read(path, CERTIFICATES_BYTES_MAX).unwrap_or_default());
+            }
+            return match roots.is_empty() {
+                false => Ok(roots),
+                true => Err(Error::Usage(
+                    "no certificate authority is known on this machine; name one (--ca FILE), or \
+                     take any certificate (--insecure)"
+                        .into(),
+                )),
+            };
+        };
+        add(&mut roots, &read(path, CERTIFICATES_BYTES_MAX)?);
+        if roots.is_empty() {
+            let why = "there is no certificate of an authority in it; it should be a PEM file";
+            return Err(Error::Content(path.clone(), why.into()));
+        }
+        Ok(roots)
+    }
+}
+
+/// Adds those that can be used: systems also trust some that cannot.
+fn add(roots: &mut RootCertStore, pem: &[u8]) {
+    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
+        let _ = roots.add(certificate);
+    }
+}
+
+/// Reads a file that has no more than so many bytes.
+///
+/// # Errors
+/// If it cannot be read or is longer.
+pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
+    let wrong = |why| Error::File { verb: "read", path: path.to_owned(), why };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(wrong)?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(wrong)?;
+    if bytes.len() as u64 > bytes_max {
+        let why = format!("longer than {bytes_max} bytes");
+        return Err(Error::Content(path.to_owned(), why));
+    }
+    Ok(bytes)
+}
+
+/// Takes any certificate, and still has the handshake's signature verified under it.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,416 @@
+//! One connection, from the first packet to the unbind: connect, StartTLS, TLS, bind, and then
+//! whatever its lanes send.
+
+use super::Worker;
+use super::stream::{Got, Stream};
+use crate::limits::{MESSAGE_BYTES_MAX, RETRY_FIRST, RETRY_MAX};
+use crate::tally::Fault;
+use crate::text::Drawn;
+use fastrand::Rng;
+use keyway_codec::message::{ExtendedRequest, Message, ResultCode};
+use keyway_codec::{Op, ber, extended};
+use rustix::io::Errno;
+use std::io;
+use std::ops::Range;
+
+/// The message id of what a connection begins with; those of lanes stay below.
+pub(super) const SETUP_ID: u32 = i32::MAX as u32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Closed,
+    Connecting,
+    StartTls,
+    Handshaking,
+    Binding,
+    Ready,
+}
+
+pub(super) struct Connection {
+    pub(super) group: usize,
+    pub(super) server: usize,
+    pub(super) is_second: bool,
+    /// The lanes whose operations go over it.
+    pub(super) lanes: Range<usize>,
+    pub(super) state: State,
+    stream: Option<Stream>,
+    /// Which socket this is, so that events of an earlier one are known.
+    generation: u32,
+    /// The beginning of a message of which more is to come.
+    partial: Vec<u8>,
+    pub(super) out: Vec<u8>,
+    sent: usize,
+    is_dirty: bool,
+    /// Lanes that wait until it is ready.
+    pub(super) waiting: Vec<usize>,
+    pub(super) in_flight: usize,
+    /// Sequences that were done over it.
+    pub(super) sequences: u64,
+    pub(super) opening_ns: u64,
+    tls_ns: u64,
+    /// When it may be opened again, and the pause before that.
+    pub(super) retry_ns: u64,
+    pause_ns: u64,
+}
+
+impl Connection {
+    pub(super) fn new(group: usize, server: usize, is_second: bool, lanes: Range<usize>) -> Self {
+        Connection {
+            group,
+            server,
+            is_second,
+            lanes,
+            state: State::Closed,
+            stream: None,
+            generation: 0,
+            partial: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            is_dirty: false,
+            waiting: Vec::new(),
+            in_flight: 0,
+            sequences: 0,
+            opening_ns: 0,
+            tls_ns: 0,
+            retry_ns: 0,
+            pause_ns: 0,
+        }
+    }
+
+    pub(super) fn is_opening(&self) -> bool {
+        !matches!(self.state, State::Closed | State::Ready)
+    }
+
+    fn close(&mut self) {
+        self.stream = None;
+        self.state = State::Closed;
+        self.partial.clear();
+        self.out.clear();
+        (self.sent, self.in_flight, self.sequences) = (0, 0, 0);
+    }
+}
+
+impl Worker<'_> {
+    /// Begins to open a connection that is closed.
+    pub(super) fn open(&mut self, index: usize, now: u64) {
+        let connection = &mut self.connections[index];
+        connection.generation = connection.generation.wrapping_add(1);
+        connection.state = State::Connecting;
+        connection.opening_ns = now;
+        let token = u64::from(connection.generation) << 32 | index as u64;
+        let address = &self.shared.servers[connection.server].address;
+        let opened = Stream::open(address).and_then(|stream| {
+            self.poller.add(&stream.socket, token)?;
+            Ok(stream)
+        });
+        match opened {
+            Ok(stream) => connection.stream = Some(stream),
+            Err(why) => self.not_opened(index, &why, now),
+        }
+    }
+
+    fn not_opened(&mut self, index: usize, why: &io::Error, now: u64) {
+        let fault = match Errno::from_io_error(why) {
+            Some(Errno::ADDRNOTAVAIL) => Fault::NoPorts,
+            _ => Fault::Refused,
+        };
+        self.fail(index, fault, &why.to_string(), now);
+    }
+
+    /// Something happened to a socket.
+    pub(super) fn happened(&mut self, token: u64, has_ended: bool, now: u64) {
+        let (generation, index) = ((token >> 32) as u32, token as u32 as usize);
+        let current = self.connections.get(index).filter(|c| c.generation == generation);
+        if current.is_none_or(|connection| connection.state == State::Closed) {
+            return;
+        }
+        if self.connections[index].state == State::Connecting && !self.connected(index, now) {
+            return;
+        }
+        self.flush(index, now);
+        self.receive(index, has_ended);
+    }
+
+    /// Whether the connection is there by now; goes on with what comes next then.
+    fn connected(&mut self, index: usize, now: u64) -> bool {
+        let Some(stream) = &self.connections[index].stream else { return false };
+        match stream.connected() {
+            Ok(false) => return false,
+            Ok(true) => {}
+            Err(why) => {
+                self.not_opened(index, &why, now);
+                return false;
+            }
+        }
+        if self.shared.servers[self.connections[index].server].tls {
+            return self.begin_tls(index, now);
+        }
+        if self.scenario.start_tls {
+            let request = ExtendedRequest { oid: extended::START_TLS, value: None };
+            let message = Message::new(SETUP_ID, Op::ExtendedRequest(request));
+            let connection = &mut self.connections[index];
+            message.encode(&mut connection.out);
+            connection.state = State::StartTls;
+            return true;
+        }
+        self.bind(index, now);
+        true
+    }
+
+    fn begin_tls(&mut self, index: usize, now: u64) -> bool {
+        let connection = &mut self.connections[index];
+        let server = &self.shared.servers[connection.server];
+        connection.state = State::Handshaking;
+        connection.tls_ns = now;
+        let begun = match (&mut connection.stream, &self.shared.tls, &server.name) {
+            (Some(stream), Some(config), Some(name)) => stream.begin_tls(config, name.clone()),
+            _ => Err(rustls::Error::General("no TLS for this URL".into())),
+        };
+        match begun {
+            Ok(()) => true,
+            Err(why) => {
+                self.fail(index, Fault::TlsFailed, &why.to_string(), now);
+                false
+            }
+        }
+    }
+
+    /// Sends the bind that connections of the group begin with, if they do.
+    fn bind(&mut self, index: usize, now: u64) {
+        let connection = &mut self.connections[index];
+        let scenario = self.scenario;
+        let bind = scenario.groups[connection.group].bind.as_ref();
+        let Some((request, sources)) = bind.filter(|_| !connection.is_second) else {
+            return self.ready(index, now);
+        };
+        let mut random = Rng::with_seed(self.random.u64(..));
+        self.bind_values.resize(scenario.sources.len(), 0);
+        for source in sources {
+            self.bind_values[*source] = scenario.sources[*source].draw(&mut random);
+        }
+        let mut drawn = Drawn {
+            sources: &scenario.sources,
+            indices: &self.bind_values,
+            taken: &[],
+            random: &mut random,
+        };
+        request.write(SETUP_ID, &mut drawn, &mut self.scratch, &mut connection.out);
+        connection.state = State::Binding;
+        self.dirty(index);
+    }
+
+    fn ready(&mut self, index: usize, now: u64) {
+        let connection = &mut self.connections[index];
+        connection.state = State::Ready;
+        connection.pause_ns = 0;
+        let took = now.saturating_sub(connection.opening_ns);
+        self.tally.connections.opening.saturating_record(took);
+        for lane in std::mem::take(&mut connection.waiting) {
+            self.send(lane, index, now);
+        }
+    }
+
+    /// The answer to what the connection begins with.
+    pub(super) fn setup_answer(&mut self, index: usize, code: u32, now: u64) {
+        let state = self.connections[index].state;
+        let words = || format!("the server answered {}", ResultCode::from_code(code));
+        match (state, code) {
+            (State::StartTls, 0) => {
+                self.begin_tls(index, now);
+                self.dirty(index);
+            }
+            (State::StartTls, _) => {
+                self.fail(index, Fault::TlsFailed, &format!("StartTLS: {}", words()), now);
+            }
+            (State::Binding, 0) => self.ready(index, now),
+            (State::Binding, _) => {
+                self.fail(index, Fault::BindRefused(code), &format!("bind: {}", words()), now);
+            }
+            _ => self.fail(index, Fault::Malformed, "an answer that nobody asked for", now),
+        }
+    }
+
+    /// Notes that there is something to be sent before the next wait.
+    pub(super) fn dirty(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if !std::mem::replace(&mut connection.is_dirty, true) {
+            self.dirty.push(index);
+        }
+    }
+
+    /// Sends what there is to be sent, of all connections.
+    pub(super) fn flush_all(&mut self, now: u64) {
+        while let Some(index) = self.dirty.pop() {
+            self.flush(index, now);
+        }
+    }
+
+    fn flush(&mut self, index: usize, now: u64) {
+        let connection = &mut self.connections[index];
+        connection.is_dirty = false;
+        let Some(stream) = &mut connection.stream else { return };
+        let before = connection.out.len() - connection.sent;
+        let sent = stream.send(&mut connection.out, &mut connection.sent);
+        let left = connection.out.len() - connection.sent;
+        self.tally.connections.bytes_out += (before - left) as u64;
+        if let Err(why) = sent {
+            self.lost(index, &why.to_string(), now);
+        }
+    }
+
+    /// Reads and handles what has come.
+    fn receive(&mut self, index: usize, has_ended: bool) {
+        let mut input = std::mem::take(&mut self.input);
+        let mut raw = std::mem::take(&mut self.raw);
+        loop {
+            let connection = &mut self.connections[index];
+            let Some(stream) = &mut connection.stream else { break };
+            let mut held = connection.partial.len();
+            if input.len() < held {
+                input.resize(held, 0);
+            }
+            input[..held].copy_from_slice(&connection.partial);
+            connection.partial.clear();
+            let before = held;
+            let got = stream.receive(&mut input, &mut held, &mut raw);
+            let generation = connection.generation;
+            self.tally.connections.bytes_in += (held - before) as u64;
+            // Only now is known when it came.
+            let now = self.now();
+            self.shaken_hands(index, now);
+            let used = self.messages(index, generation, &input[..held], now);
+            let connection = &mut self.connections[index];
+            if connection.generation != generation || connection.stream.is_none() {
+                break;
+            }
+            connection.partial.extend_from_slice(&input[used..held]);
+            match got {
+                Ok(Got::More) => {}
+                Ok(Got::All) if has_ended => {}
+                Ok(Got::All) => break,
+                Ok(Got::End) => {
+                    self.lost(index, "the server closed the connection", now);
+                    break;
+                }
+                Err(why) => {
+                    self.lost(index, &why.to_string(), now);
+                    break;
+                }
+            }
+            if matches!(got, Ok(Got::All)) && has_ended && held == before {
+                break;
+            }
+        }
+        // A large answer does not keep its room for ever.
+        input.truncate(4 * crate::limits::READ_BYTES);
+        (self.input, self.raw) = (input, raw);
+    }
+
+    /// Whether TLS has come about, and goes on with what comes next then.
+    fn shaken_hands(&mut self, index: usize, now: u64) {
+        if self.connections[index].state != State::Handshaking {
+            return;
+        }
+        self.dirty(index);
+        let connection = &self.connections[index];
+        let stream = connection.stream.as_ref().filter(|stream| !stream.is_handshaking());
+        let Some(stream) = stream else { return };
+        let took = now.saturating_sub(connection.tls_ns);
+        let tally = &mut self.tally.connections;
+        match stream.was_resumed() {
+            true => tally.tls_resumed += 1,
+            false => tally.tls_full += 1,
+        }
+        tally.tls.saturating_record(took);
+        tally.tls_slow += u64::from(u128::from(took) > self.scenario.slow_tls.as_nanos());
+        self.bind(index, now);
+    }
+
+    /// Handles the messages that are whole; returns how many bytes they had.
+    fn messages(&mut self, index: usize, generation: u32, bytes: &[u8], now: u64) -> usize {
+        let mut used = 0;
+        while let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
+            match ber::frame(rest, MESSAGE_BYTES_MAX) {
+                Ok(Some(length)) => {
+                    used += length;
+                    self.message(index, rest.get(..length).unwrap_or_default(), now);
+                }
+                Ok(None) => break,
+                Err(why) => {
+                    self.fail(index, Fault::Malformed, &why.to_string(), now);
+                    break;
+                }
+            }
+            let connection = &self.connections[index];
+            // What is in front of TLS is no part of it (RFC 4511 § 4.14.2).
+            if connection.generation != generation || connection.state == State::Closed {
+                break;
+            }
+        }
+        used
+    }
+
+    /// The connection broke.
+    pub(super) fn lost(&mut self, index: usize, why: &str, now: u64) {
+        let connection = &self.connections[index];
+        let is_idle = connection.state == State::Ready && connection.in_flight == 0;
+        let fault = match connection.state {
+            State::Connecting => Fault::Refused,
+            State::StartTls | State::Handshaking => Fault::TlsFailed,
+            _ => Fault::Disconnected,
+        };
+        if connection.state == State::Ready {
+            self.tally.connections.lost += 1;
+        }
+        if is_idle {
+            // It is opened again when it is needed.
+            return self.connections[index].close();
+        }
+        self.fail(index, fault, why, now);
+    }
+
+    /// Closes a connection that is of no use; what was under way on it has failed.
+    pub(super) fn fail(&mut self, index: usize, fault: Fault, why: &str, now: u64) {
+        let connection = &mut self.connections[index];
+        if connection.state == State::Closed {
+            return;
+        }
+        if connection.state != State::Ready {
+            self.tally.connections.not_opened += 1;
+            let (first, longest) = (RETRY_FIRST.as_nanos() as u64, RETRY_MAX.as_nanos() as u64);
+            connection.pause_ns = (2 * connection.pause_ns).clamp(first, longest);
+            connection.retry_ns = now + connection.pause_ns;
+        }
+        if let Some(stream) = &mut connection.stream {
+            // An alert of TLS, if there is one to be sent.
+            stream.say_goodbye();
+        }
+        connection.close();
+        self.last_error = Some((fault, why.to_owned()));
+        let waiting = std::mem::take(&mut connection.waiting);
+        let lanes = connection.lanes.clone();
+        for lane in lanes {
+            if self.lanes[lane].is_sent_on(index) {
+                self.lanes[lane].message_id = 0;
+                self.failed(lane, fault, now);
+            }
+        }
+        for lane in waiting {
+            self.failed(lane, fault, now);
+        }
+    }
+
+    /// Ends a connection as one should: with an unbind.
+    pub(super) fn retire(&mut self, index: usize, now: u64) {
+        if self.connections[index].state == State::Ready {
+            let id = SETUP_ID - 1;
+            Message::new(id, Op::UnbindRequest).encode(&mut self.connections[index].out);
+            self.flush(index, now);
+        }
+        let connection = &mut self.connections[index];
+        if let Some(stream) = &mut connection.stream {
+            stream.say_goodbye();
+        }
+        connection.close();
+    }
+}

@@ -1,0 +1,241 @@
+//! Lanes: room for one sequence at a time, on a connection of their own or one that they share.
+
+use super::answer::fault;
+use super::connection::{SETUP_ID, State};
+use super::{Pending, Wake, Worker};
+use crate::scenario::{Lifetime, Operation, Scenario, Step};
+use crate::tally::Fault;
+use crate::text::Drawn;
+use fastrand::Rng;
+use keyway_codec::{Message, Op};
+
+pub(super) struct Lane {
+    pub(super) group: usize,
+    /// Its connection, and the second one, if a job needs that.
+    pub(super) first: usize,
+    pub(super) second: Option<usize>,
+    /// Its place among the lanes of the first.
+    slot: u32,
+    /// Ids that were given.
+    ids: u32,
+    pub(super) is_busy: bool,
+    /// What it is at.
+    pub(super) job: usize,
+    pub(super) phase: usize,
+    step: usize,
+    pub(super) intended_ns: u64,
+    /// The operation under way: its id (0: none), its connection, when it was sent.
+    pub(super) message_id: u32,
+    on: usize,
+    pub(super) sent_ns: u64,
+    pub(super) entries: u32,
+    pub(super) values_seen: u64,
+    pub(super) drawn: Vec<u64>,
+    pub(super) taken: Vec<Vec<u8>>,
+    pub(super) random: Rng,
+}
+
+impl Lane {
+    pub(super) fn new(scenario: &Scenario, group: usize, first: usize, slot: u32) -> Lane {
+        let taken = scenario.jobs.iter().map(|job| job.taken).max().unwrap_or_default();
+        Lane {
+            group,
+            first,
+            second: None,
+            slot,
+            ids: 0,
+            is_busy: false,
+            job: 0,
+            phase: 0,
+            step: 0,
+            intended_ns: 0,
+            message_id: 0,
+            on: 0,
+            sent_ns: 0,
+            entries: 0,
+            values_seen: 0,
+            drawn: vec![0; scenario.sources.len()],
+            taken: vec![Vec::new(); taken],
+            random: Rng::with_seed(0),
+        }
+    }
+
+    /// Whether it waits for an answer from this connection.
+    pub(super) fn is_sent_on(&self, connection: usize) -> bool {
+        self.message_id != 0 && self.on == connection
+    }
+
+    /// The next id on a connection with so many lanes. Its remainder says whose it is.
+    fn next_id(&mut self, lanes: usize, slot: u32) -> u32 {
+        let lanes = lanes as u32;
+        // Far from the end, where what connections begin with has its ids.
+        self.ids = if self.ids >= (SETUP_ID - 2) / lanes - 2 { 1 } else { self.ids + 1 };
+        self.ids * lanes + slot
+    }
+}
+
+impl<'s> Worker<'s> {
+    /// The operation that a lane is at.
+    pub(super) fn operation(&self, lane: usize) -> Option<&'s Operation> {
+        let state = &self.lanes[lane];
+        match self.scenario.jobs[state.job].steps.get(state.step) {
+            Some(Step::Operation(operation)) => Some(operation),
+            _ => None,
+        }
+    }
+
+    /// Begins a sequence on a lane that is free.
+    pub(super) fn begin(&mut self, lane: usize, pending: Pending, now: u64) {
+        let scenario = self.scenario;
+        let job = &scenario.jobs[pending.job];
+        let state = &mut self.lanes[lane];
+        state.is_busy = true;
+        (state.job, state.phase, state.step) = (pending.job, pending.phase, 0);
+        state.intended_ns = pending.at_ns;
+        state.random = Rng::with_seed(pending.seed);
+        for source in &job.sources {
+            state.drawn[*source] = scenario.sources[*source].draw(&mut state.random);
+        }
+        self.tally.job(scenario, pending.phase, pending.job).started += 1;
+        self.advance(lane, now);
+    }
+
+    /// Goes on with the step that is next.
+    pub(super) fn advance(&mut self, lane: usize, now: u64) {
+        let scenario = self.scenario;
+        let state = &self.lanes[lane];
+        match scenario.jobs[state.job].steps.get(state.step) {
+            None => self.done(lane, now),
+            Some(Step::Wait(time)) => {
+                self.wake_at(now + time.as_nanos() as u64, Wake::Step(lane));
+            }
+            Some(Step::Operation(operation)) => {
+                let second = state.second.filter(|_| operation.on_second);
+                self.dispatch(lane, second.unwrap_or(state.first), now);
+            }
+        }
+    }
+
+    /// The wait of a step is over.
+    pub(super) fn waited(&mut self, lane: usize, now: u64) {
+        if self.lanes[lane].is_busy {
+            self.lanes[lane].step += 1;
+            self.advance(lane, now);
+        }
+    }
+
+    fn dispatch(&mut self, lane: usize, connection: usize, now: u64) {
+        if self.connections[connection].state == State::Ready {
+            return self.send(lane, connection, now);
+        }
+        self.connections[connection].waiting.push(lane);
+        if self.connections[connection].state == State::Closed {
+            self.open(connection, now);
+        }
+    }
+
+    /// Writes the request of the step into the connection's output.
+    pub(super) fn send(&mut self, lane: usize, index: usize, now: u64) {
+        let scenario = self.scenario;
+        let Some(operation) = self.operation(lane) else { return };
+        let connection = &mut self.connections[index];
+        let state = &mut self.lanes[lane];
+        let slot = if connection.is_second { 0 } else { state.slot };
+        let id = state.next_id(connection.lanes.len(), slot);
+        (state.message_id, state.on, state.sent_ns) = (id, index, now);
+        (state.entries, state.values_seen) = (0, 0);
+        let mut drawn = Drawn {
+            sources: &scenario.sources,
+            indices: &state.drawn,
+            taken: &state.taken,
+            random: &mut state.random,
+        };
+        operation.request.write(id, &mut drawn, &mut self.scratch, &mut connection.out);
+        connection.in_flight += 1;
+        self.dirty(index);
+    }
+
+    /// The last message of an answer has come.
+    pub(super) fn complete(&mut self, lane: usize, operation: &Operation, code: u32, now: u64) {
+        let scenario = self.scenario;
+        let state = &mut self.lanes[lane];
+        state.message_id = 0;
+        let connection = &mut self.connections[state.on];
+        connection.in_flight = connection.in_flight.saturating_sub(1);
+        let (step, took) = (state.step, now.saturating_sub(state.sent_ns));
+        let job = self.tally.job(scenario, state.phase, state.job);
+        if let Some(service) = job.service.get_mut(step) {
+            service.saturating_record(took);
+        }
+        match fault(operation, code, state.entries, state.values_seen) {
+            Some(fault) => self.failed(lane, fault, now),
+            None => {
+                state.step += 1;
+                self.advance(lane, now);
+            }
+        }
+    }
+
+    /// All steps went right.
+    fn done(&mut self, lane: usize, now: u64) {
+        let scenario = self.scenario;
+        let state = &self.lanes[lane];
+        let after = now.saturating_sub(state.intended_ns);
+        let is_in_time = now <= self.end_ns;
+        let job = self.tally.job(scenario, state.phase, state.job);
+        job.response.saturating_record(after);
+        job.in_time += u64::from(is_in_time);
+        self.release(lane, now);
+    }
+
+    /// The step has failed, and with it the sequence.
+    pub(super) fn failed(&mut self, lane: usize, fault: Fault, now: u64) {
+        let scenario = self.scenario;
+        let state = &self.lanes[lane];
+        let after = now.saturating_sub(state.intended_ns);
+        let job = self.tally.job(scenario, state.phase, state.job);
+        job.fail(state.step, fault, after);
+        self.release(lane, now);
+    }
+
+    /// An operation has taken too long: it is given up, and the server told so.
+    pub(super) fn timed_out(&mut self, lane: usize, now: u64) {
+        let (id, on) = (self.lanes[lane].message_id, self.lanes[lane].on);
+        if self.operation(lane).is_some_and(|operation| operation.is_bind) {
+            // There is no abandoning a bind, and nothing may follow until it is answered.
+            return self.fail(on, Fault::TimedOut, "a bind has timed out", now);
+        }
+        self.lanes[lane].message_id = 0;
+        let connection = &mut self.connections[on];
+        connection.in_flight = connection.in_flight.saturating_sub(1);
+        Message::new(SETUP_ID - 1, Op::AbandonRequest(id)).encode(&mut connection.out);
+        self.dirty(on);
+        self.failed(lane, Fault::TimedOut, now);
+    }
+
+    /// The lane is free for another sequence, now or in a while.
+    fn release(&mut self, lane: usize, now: u64) {
+        let state = &mut self.lanes[lane];
+        state.is_busy = false;
+        state.message_id = 0;
+        let (first, second, group) = (state.first, state.second, state.group);
+        let think = self.scenario.jobs[state.job].think.as_nanos() as u64;
+        let connection = &mut self.connections[first];
+        connection.sequences += 1;
+        if let Lifetime::Sequences(most) = self.scenario.groups[group].lifetime
+            && connection.sequences >= most
+        {
+            self.retire(first, now);
+            second.into_iter().for_each(|second| self.retire(second, now));
+        }
+        let opens_at = |index: usize| match self.connections[index].state {
+            State::Closed => self.connections[index].retry_ns,
+            _ => 0,
+        };
+        let at = opens_at(first).max(second.map_or(0, opens_at)).max(now + think);
+        match at > now {
+            true => self.wake_at(at, Wake::Free(lane)),
+            false => self.free[group].push_back(lane),
+        }
+    }
+}

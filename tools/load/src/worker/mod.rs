@@ -1,0 +1,492 @@
+//! One thread of a run: its connections, its share of the starts, and the loop that serves them.
+//!
+//! Everything is here and nothing is shared while it runs, but the counters of sources whose order
+//! matters. Times are nanoseconds since an origin that all threads have in common.
+
+mod answer;
+mod connection;
+mod lane;
+mod poller;
+mod stream;
+
+use crate::limits::{BACKLOG_MAX, CONNECT_MAX, INTERRUPTED_DRAIN_MAX, TIMEOUT_LOOK_EVERY};
+use crate::scenario::{Lifetime, Scenario};
+use crate::schedule::{Rate, Start, Starts};
+use crate::tally::{Fault, SecondTally};
+use connection::{Connection, State};
+use fastrand::Rng;
+use lane::Lane;
+use poller::{Happened, Poller};
+use rustix::time::{ClockId, clock_gettime};
+use rustls::ClientConfig;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
+
+pub(crate) use stream::{Address, Server};
+
+/// Connections that are being opened at a time, before a run, on one thread.
+const OPENING_AT_ONCE: usize = 64;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What threads have in common.
+pub(crate) struct Shared {
+    pub(crate) servers: Vec<Server>,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    /// The moment that times are counted from.
+    pub(crate) origin: Instant,
+    /// Somebody wants an end.
+    pub(crate) stop: AtomicBool,
+}
+
+/// What a thread says.
+pub(crate) enum Said {
+    /// Its connections are open: so many are, and of the others the last did not for this reason.
+    Ready { open: usize, wanted: usize, why_not: Option<(Fault, String)> },
+    /// A second is over.
+    Second(Box<SecondTally>),
+    /// All is done.
+    End,
+    /// The system has refused something.
+    Failed(io::Error),
+}
+
+/// A start that waits for a lane.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    at_ns: u64,
+    phase: usize,
+    job: usize,
+    seed: u64,
+}
+
+/// What is to be done at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wake {
+    /// A lane may be used again.
+    Free(usize),
+    /// The wait of a lane's step is over.
+    Step(usize),
+}
+
+pub(crate) struct Worker<'s> {
+    scenario: &'s Scenario,
+    shared: &'s Shared,
+    thread: usize,
+    sender: Sender<Said>,
+    poller: Poller,
+    connections: Vec<Connection>,
+    lanes: Vec<Lane>,
+    /// Lanes that are free, by group; the one that has been so for longest comes next.
+    free: Vec<VecDeque<usize>>,
+    /// Starts that wait, by group.
+    backlog: Vec<VecDeque<Pending>>,
+    backlogged: usize,
+    starts: Starts,
+    next_start: Option<Start>,
+    timers: BinaryHeap<Reverse<(u64, Wake)>>,
+    dirty: Vec<usize>,
+    happened: Vec<Happened>,
+    /// When the run begins, when each phase ends, and when the last does.
+    start_ns: u64,
+    phase_ends_ns: Vec<u64>,
+    phase: usize,
+    end_ns: u64,
+    is_interrupted: bool,
+    look_ns: u64,
+    /// Sequences of closed loops.
+    closed: u64,
+    random: Rng,
+    tally: SecondTally,
+    tally_began_ns: u64,
+    cpu_ns: u64,
+    input: Vec<u8>,
+    raw: Vec<u8>,
+    scratch: Vec<u8>,
+    bind_values: Vec<u64>,
+    last_error: Option<(Fault, String)>,
+}
+
+impl<'s> Worker<'s> {
+    pub(crate) fn new(
+        scenario: &'s Scenario,
+        shared: &'s Shared,
+        thread: usize,
+        threads: usize,
+        sender: Sender<Said>,
+    ) -> io::Result<Worker<'s>> {
+        let starts = Starts::new(
+            &scenario.phases,
+            scenario.arrivals,
+            scenario.seed,
+            thread as u64,
+            threads as u64,
+        );
+        let mut worker = Worker {
+            scenario,
+            shared,
+            thread,
+            sender,
+            poller: Poller::new()?,
+            connections: Vec::new(),
+            lanes: Vec::new(),
+            free: vec![VecDeque::new(); scenario.groups.len()],
+            backlog: vec![VecDeque::new(); scenario.groups.len()],
+            backlogged: 0,
+            starts,
+            next_start: None,
+            timers: BinaryHeap::new(),
+            dirty: Vec::new(),
+            happened: Vec::new(),
+            start_ns: u64::MAX,
+            phase_ends_ns: Vec::new(),
+            phase: 0,
+            end_ns: u64::MAX,
+            is_interrupted: false,
+            look_ns: 0,
+            closed: 0,
+            random: Rng::with_seed(scenario.seed.wrapping_add(thread as u64)),
+            tally: SecondTally::new(thread, 0, scenario),
+            tally_began_ns: 0,
+            cpu_ns: 0,
+            input: Vec::new(),
+            raw: Vec::new(),
+            scratch: Vec::new(),
+            bind_values: Vec::new(),
+            last_error: None,
+        };
+        worker.lay_out(thread, threads);
+        Ok(worker)
+    }
+
+    /// This thread's share of all connections, with their lanes.
+    fn lay_out(&mut self, thread: usize, threads: usize) {
+        let mut number = 0;
+        for (group, settings) in self.scenario.groups.iter().enumerate() {
+            let needs_second = self.scenario.needs_second(group);
+            for _ in 0..settings.connections {
+                number += 1;
+                if number % threads != thread {
+                    continue;
+                }
+                let server = number / threads % self.shared.servers.len();
+                let first = self.connections.len();
+                let lanes = self.lanes.len()..self.lanes.len() + settings.in_flight;
+                let connection = Connection::new(group, server, false, lanes.clone());
+                self.connections.push(connection);
+                for (slot, lane) in lanes.enumerate() {
+                    let mut state = Lane::new(self.scenario, group, first, slot as u32);
+                    if needs_second {
+                        state.second = Some(self.connections.len());
+                        let second = Connection::new(group, server, true, lane..lane + 1);
+                        self.connections.push(second);
+                    }
+                    self.lanes.push(state);
+                }
+            }
+        }
+        // A round over all connections before the second lane of one.
+        let slots = self.scenario.groups.iter().map(|group| group.in_flight).max().unwrap_or(1);
+        for slot in 0..slots {
+            for connection in self.connections.iter().filter(|connection| !connection.is_second) {
+                if slot < connection.lanes.len() {
+                    self.free[connection.group].push_back(connection.lanes.start + slot);
+                }
+            }
+        }
+    }
+
+    /// Nanoseconds since the origin.
+    fn now(&self) -> u64 {
+        self.shared.origin.elapsed().as_nanos() as u64
+    }
+
+    /// Opens its connections, says so, and works from the moment on that it is told.
+    pub(crate) fn run(mut self, begin: &Receiver<u64>) {
+        let worked = self.prepare().and_then(|()| match begin.recv() {
+            Ok(start_ns) => self.work(start_ns),
+            // Others have failed.
+            Err(_) => Ok(()),
+        });
+        let said = match worked {
+            Ok(()) => Said::End,
+            Err(why) => Said::Failed(why),
+        };
+        // Whoever does not listen any more has seen enough.
+        let _ = self.sender.send(said);
+    }
+
+    fn prepare(&mut self) -> io::Result<()> {
+        let scenario = self.scenario;
+        let once = |group: usize| scenario.groups[group].lifetime == Lifetime::Sequences(1);
+        let mut seen = vec![false; scenario.groups.len()];
+        let mut wanted = VecDeque::new();
+        for (index, connection) in self.connections.iter().enumerate() {
+            // Of those that are used once, one is opened to see that it can be.
+            let is_first = !std::mem::replace(&mut seen[connection.group], true);
+            if !once(connection.group) || is_first {
+                wanted.push_back(index);
+            }
+        }
+        let all: Vec<usize> = wanted.iter().copied().collect();
+        let mut opening: Vec<usize> = Vec::new();
+        let until = self.now() + CONNECT_MAX.as_nanos() as u64;
+        loop {
+            let now = self.now();
+            while opening.len() < OPENING_AT_ONCE
+                && let Some(index) = wanted.pop_front()
+            {
+                self.open(index, now);
+                opening.push(index);
+            }
+            self.flush_all(now);
+            opening.retain(|index| self.connections[*index].is_opening());
+            let is_over = opening.is_empty() && wanted.is_empty();
+            if is_over || now > until || self.shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if opening.len() < OPENING_AT_ONCE && !wanted.is_empty() {
+                continue;
+            }
+            self.wait(now, now + 10_000_000)?;
+        }
+        let is_open = |index: &&usize| self.connections[**index].state == State::Ready;
+        let open = all.iter().filter(is_open).count();
+        let why_not = self.last_error.take();
+        let said = Said::Ready { open, wanted: all.len(), why_not };
+        let _ = self.sender.send(said);
+        let now = self.now();
+        for index in all {
+            if once(self.connections[index].group) {
+                self.retire(index, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits, and handles what happens meanwhile.
+    fn wait(&mut self, now: u64, until: u64) -> io::Result<()> {
+        self.poller.wait(now, until)?;
+        let mut happened = std::mem::take(&mut self.happened);
+        self.poller.take(&mut happened);
+        if !happened.is_empty() {
+            let now = self.now();
+            for event in &happened {
+                self.happened(event.token, event.has_ended, now);
+            }
+        }
+        self.happened = happened;
+        Ok(())
+    }
+
+    fn work(&mut self, start_ns: u64) -> io::Result<()> {
+        self.start_ns = start_ns;
+        let mut end = start_ns;
+        for phase in &self.scenario.phases {
+            end += phase.length.as_nanos() as u64;
+            self.phase_ends_ns.push(end);
+        }
+        self.end_ns = end;
+        self.next_start = self.starts.next();
+        while self.now() < start_ns {
+            let now = self.now();
+            self.wait(now, start_ns)?;
+        }
+        (self.tally_began_ns, self.cpu_ns) = (start_ns, thread_cpu_ns());
+        let mut drain_ns = self.scenario.drain.as_nanos() as u64;
+        loop {
+            let now = self.now();
+            if !self.is_interrupted && self.shared.stop.load(Ordering::Relaxed) {
+                self.is_interrupted = true;
+                self.end_ns = now.min(self.end_ns);
+                drain_ns = drain_ns.min(INTERRUPTED_DRAIN_MAX.as_nanos() as u64);
+            }
+            self.end_second(now);
+            self.come_due(now);
+            self.wake(now);
+            self.look_for_timeouts(now);
+            self.assign(now);
+            self.flush_all(now);
+            if now >= self.end_ns {
+                let is_idle = self.backlogged == 0 && self.lanes.iter().all(|lane| !lane.is_busy);
+                if is_idle || now >= self.end_ns + drain_ns {
+                    break;
+                }
+            }
+            let until = self.next_moment(now);
+            self.wait(now, until)?;
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// The starts whose moment has come.
+    fn come_due(&mut self, now: u64) {
+        while let Some(start) = self.next_start {
+            let at_ns = self.start_ns + start.at_ns;
+            if at_ns > now || at_ns >= self.end_ns {
+                if at_ns >= self.end_ns {
+                    self.next_start = None;
+                }
+                return;
+            }
+            self.tally.lag.saturating_record(now - at_ns);
+            let seed = mix(self.scenario.seed, start.index);
+            let job = self.scenario.pick_job(&mut Rng::with_seed(seed), None);
+            self.tally.job(self.scenario, start.phase, job).due += 1;
+            let pending = Pending { at_ns, phase: start.phase, job, seed: mix(seed, 1) };
+            if self.backlogged < BACKLOG_MAX {
+                self.backlog[self.scenario.jobs[job].group].push_back(pending);
+                self.backlogged += 1;
+            } else {
+                let tally = self.tally.job(self.scenario, start.phase, job);
+                tally.fail(0, Fault::Unstarted, now - at_ns);
+            }
+            self.next_start = self.starts.next();
+        }
+    }
+
+    /// Gives free lanes what waits; in a closed loop there is always something.
+    fn assign(&mut self, now: u64) {
+        while self.phase_ends_ns.get(self.phase).is_some_and(|end| *end <= now) {
+            self.phase += 1;
+        }
+        let is_closed = now < self.end_ns
+            && self.scenario.phases.get(self.phase).is_some_and(|phase| phase.rate == Rate::AsAnswered);
+        for group in 0..self.free.len() {
+            // Each lane once: what fails at once must not go round for ever.
+            for _ in 0..self.free[group].len() {
+                let pending = match self.backlog[group].pop_front() {
+                    Some(pending) => {
+                        self.backlogged -= 1;
+                        pending
+                    }
+                    None if is_closed && self.scenario.has_work(group) => self.closed(group, now),
+                    None => break,
+                };
+                let Some(lane) = self.free[group].pop_front() else { break };
+                self.begin(lane, pending, now);
+            }
+        }
+    }
+
+    /// The next sequence of a closed loop.
+    fn closed(&mut self, group: usize, now: u64) -> Pending {
+        self.closed += 1;
+        let stream = mix(self.scenario.seed, 1 << 40 | self.thread as u64);
+        let seed = mix(stream, self.closed);
+        let job = self.scenario.pick_job(&mut Rng::with_seed(seed), Some(group));
+        self.tally.job(self.scenario, self.phase, job).due += 1;
+        Pending { at_ns: now, phase: self.phase, job, seed: mix(seed, 1) }
+    }
+
+    fn wake_at(&mut self, at_ns: u64, what: Wake) {
+        self.timers.push(Reverse((at_ns, what)));
+    }
+
+    fn wake(&mut self, now: u64) {
+        while let Some(Reverse((at_ns, what))) = self.timers.peek().copied() {
+            if at_ns > now {
+                return;
+            }
+            self.timers.pop();
+            match what {
+                Wake::Free(lane) => self.free[self.lanes[lane].group].push_back(lane),
+                Wake::Step(lane) => self.waited(lane, now),
+            }
+        }
+    }
+
+    fn look_for_timeouts(&mut self, now: u64) {
+        if now < self.look_ns {
+            return;
+        }
+        self.look_ns = now + TIMEOUT_LOOK_EVERY.as_nanos() as u64;
+        let timeout = self.scenario.timeout.as_nanos() as u64;
+        for lane in 0..self.lanes.len() {
+            let state = &self.lanes[lane];
+            if state.message_id != 0 && state.sent_ns + timeout < now {
+                self.timed_out(lane, now);
+            }
+        }
+        for index in 0..self.connections.len() {
+            let connection = &self.connections[index];
+            if connection.is_opening() && connection.opening_ns + timeout < now {
+                let fault = match connection.state {
+                    State::StartTls | State::Handshaking => Fault::TlsTimedOut,
+                    _ => Fault::ConnectTimedOut,
+                };
+                self.fail(index, fault, "it was not open in time", now);
+            }
+        }
+    }
+
+    /// When there is something to do at the latest.
+    fn next_moment(&self, now: u64) -> u64 {
+        let start = self.next_start.map_or(u64::MAX, |start| self.start_ns + start.at_ns);
+        let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
+        let second = self.tally_began_ns + SECOND_NS;
+        let end = if now < self.end_ns { self.end_ns } else { u64::MAX };
+        start.min(timer).min(second).min(end)
+    }
+
+    /// Hands over what was counted, if a second is over.
+    fn end_second(&mut self, now: u64) {
+        let second = (now.saturating_sub(self.start_ns)) / SECOND_NS;
+        if second > self.tally.second {
+            self.hand_over(now, second);
+        }
+    }
+
+    fn hand_over(&mut self, now: u64, next: u64) {
+        let cpu_ns = thread_cpu_ns();
+        let new = SecondTally::new(self.thread, next, self.scenario);
+        let mut tally = std::mem::replace(&mut self.tally, new);
+        tally.cpu_ns = cpu_ns - self.cpu_ns;
+        tally.length_ns = now.saturating_sub(self.tally_began_ns);
+        tally.backlog = self.backlogged;
+        self.cpu_ns = cpu_ns;
+        self.tally_began_ns = self.start_ns + next * SECOND_NS;
+        let _ = self.sender.send(Said::Second(Box::new(tally)));
+    }
+
+    /// Counts what is not done, and takes leave.
+    fn end(&mut self) {
+        let now = self.now();
+        for group in 0..self.backlog.len() {
+            for pending in std::mem::take(&mut self.backlog[group]) {
+                let tally = self.tally.job(self.scenario, pending.phase, pending.job);
+                tally.fail(0, Fault::Unstarted, now.saturating_sub(pending.at_ns));
+            }
+        }
+        self.backlogged = 0;
+        for lane in 0..self.lanes.len() {
+            if self.lanes[lane].is_busy {
+                self.failed(lane, Fault::Unanswered, now);
+            }
+        }
+        for index in 0..self.connections.len() {
+            self.retire(index, now);
+        }
+        let second = self.tally.second;
+        self.hand_over(now, second + 1);
+    }
+}
+
+/// Two numbers made one that looks random (the finish of SplitMix64).
+fn mix(one: u64, other: u64) -> u64 {
+    let mut z = one.wrapping_add(other.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// The processor time of this thread.
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
+}
