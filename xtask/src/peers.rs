@@ -28,6 +28,7 @@ pub const TEST: &[Peer] = &[
     peer("valgrind", &["valgrind", "--version"]),
     peer("swtpm", &["swtpm", "--version"]),
     peer("tpm2-tools", &["tpm2_unseal", "--version"]),
+    peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
 ];
 
 /// What the longer tests use beside that.

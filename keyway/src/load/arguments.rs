@@ -340,9 +340,9 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 fn users(text: &str) -> Result<Users, String> {
-    let range = text.split_once('-').and_then(|(low, high)| {
-        Some((low.parse::<u64>().ok()?, high.parse::<u64>().ok()?))
-    });
+    let range = text
+        .split_once('-')
+        .and_then(|(low, high)| Some((low.parse::<u64>().ok()?, high.parse::<u64>().ok()?)));
     match range {
         Some((low, high)) if low <= high && high < u64::MAX => Ok(Users::Range(low, high)),
         Some(_) => Err("the first is greater than the last".into()),

@@ -73,9 +73,7 @@ fn line(probe: &Probe) -> String {
 fn value(found: &Found) -> serde_json::Value {
     let probe = |probe: &Probe| {
         let outcome = &probe.outcome;
-        let ms = |figure| {
-            outcome.figure(None, figure, outcome.recorded_s).map(|ns| ns / 1e6)
-        };
+        let ms = |figure| outcome.figure(None, figure, outcome.recorded_s).map(|ns| ns / 1e6);
         json!({
             "rate": probe.rate,
             "reached": outcome.rate(),

@@ -225,7 +225,8 @@ fn wait(arguments: &Wait) -> Result<(), Failure> {
     };
     let sample = named("search")?.text(&options);
     // Of whatever there is: an answer is what counts.
-    let text = sample.replace("expect = { entries = 1 }", "scope = \"base\", expect = { code = [0, 32, 50] }");
+    let text = sample
+        .replace("expect = { entries = 1 }", "scope = \"base\", expect = { code = [0, 32, 50] }");
     let scenario = Scenario::parse(&text, "wait", Path::new(""))?;
     let (provider, interrupt) = (provider(), interrupt()?);
     let began = Instant::now();
@@ -234,7 +235,10 @@ fn wait(arguments: &Wait) -> Result<(), Failure> {
         let why = match outcome {
             Ok(outcome) if outcome.recorded.done() > 0 => {
                 let waited = began.elapsed().as_secs_f64();
-                return output::text(format_args!("{} answers, after {waited:.1} s", arguments.url));
+                return output::text(format_args!(
+                    "{} answers, after {waited:.1} s",
+                    arguments.url
+                ));
             }
             Ok(_) => "it takes connections, and does not answer".to_owned(),
             Err(error @ (Error::Usage(_) | Error::File { .. } | Error::Content(..))) => {

@@ -110,8 +110,7 @@ impl Found {
         let outcome = run(scenario, provider, interrupt, &mut |_: Event<'_>| ())?;
         self.was_interrupted = outcome.was_interrupted;
         let recorded_s = outcome.recorded_s;
-        let comes_true =
-            search.until.holds(&|job, figure| outcome.figure(job, figure, recorded_s));
+        let comes_true = search.until.holds(&|job, figure| outcome.figure(job, figure, recorded_s));
         let is_short = outcome.rate() < REACHED * rate;
         let client_limit = outcome.client_limit(scenario);
         let is_good = !comes_true && !is_short;
@@ -136,7 +135,9 @@ impl Found {
             (Some(good), Some(bad)) => {
                 format!("{}; {}/s was too much", held(good), number(bad))
             }
-            (Some(good), None) => format!("{}/s, the highest rate tried, is no limit", number(good)),
+            (Some(good), None) => {
+                format!("{}/s, the highest rate tried, is no limit", number(good))
+            }
             (None, Some(bad)) => format!("{}/s, the lowest rate tried, was too much", number(bad)),
             (None, None) => "no rate was held to its end".to_owned(),
         };

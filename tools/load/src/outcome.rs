@@ -170,7 +170,8 @@ impl Outcome {
 
     /// Whether a threshold is kept.
     pub(crate) fn keeps(&self, threshold: &Threshold, recorded_s: f64) -> bool {
-        threshold.is_negated != threshold.that.holds(&|job, figure| self.figure(job, figure, recorded_s))
+        threshold.is_negated
+            != threshold.that.holds(&|job, figure| self.figure(job, figure, recorded_s))
     }
 
     /// A figure of one job or of all, in the unit of [`Figure`].
@@ -182,7 +183,8 @@ impl Outcome {
         };
         let mut response = latencies();
         jobs.iter().for_each(|job| add(&mut response, &job.response));
-        let sum = |count: fn(&JobTally) -> u64| jobs.iter().map(|job| count(job)).sum::<u64>() as f64;
+        let sum =
+            |count: fn(&JobTally) -> u64| jobs.iter().map(|job| count(job)).sum::<u64>() as f64;
         let (due, errors) = (sum(|job| job.due), sum(JobTally::errors));
         let latency = |value: f64| (!response.is_empty()).then_some(value);
         match figure {

@@ -79,7 +79,9 @@ fn jobs(result: &Value, page: &mut String) {
     row("all", Some(result), &result["response"], page);
     for job in result["jobs"].as_array().into_iter().flatten() {
         row(job["name"].as_str().unwrap_or_default(), Some(job), &job["response"], page);
-        for step in job["steps"].as_array().into_iter().flatten().filter(|step| step["kind"] != "wait") {
+        for step in
+            job["steps"].as_array().into_iter().flatten().filter(|step| step["kind"] != "wait")
+        {
             let kind = step["kind"].as_str().unwrap_or_default();
             row(&format!("– {kind} (service)"), None, &step["service"], page);
         }
@@ -167,15 +169,19 @@ fn client(client: &Value, page: &mut String) {
 fn pictures(result: &Value, page: &mut String) {
     let line = |key: &str, scale: f64| {
         let seconds = result["seconds"].as_array().into_iter().flatten();
-        seconds.map(|second| (number(&second["second"]) + 1.0, scale * number(&second[key]))).collect()
+        seconds
+            .map(|second| (number(&second["second"]) + 1.0, scale * number(&second[key])))
+            .collect()
     };
     page.push_str("<h2>Second by second</h2>\n");
-    let rates = [("due", line("due", 1.0)), ("done", line("done", 1.0)), ("errors", line("errors", 1.0))];
+    let rates =
+        [("due", line("due", 1.0)), ("done", line("done", 1.0)), ("errors", line("errors", 1.0))];
     picture("sequences a second", "seconds", &rates, page);
     let times =
         [("p50", line("p50_ms", 1.0)), ("p99", line("p99_ms", 1.0)), ("max", line("max_ms", 1.0))];
     picture("response time in ms", "seconds", &times, page);
-    let ours = [("busiest core, %", line("core_share", 100.0)), ("lag p99, ms", line("lag_ms", 1.0))];
+    let ours =
+        [("busiest core, %", line("core_share", 100.0)), ("lag p99, ms", line("lag_ms", 1.0))];
     picture("the client", "seconds", &ours, page);
     let times = histogram(&result["response"]);
     let distribution = times.iter_recorded().map(|bucket| {
@@ -197,9 +203,8 @@ fn picture(y: &str, x: &str, lines: &[(&str, Vec<(f64, f64)>)], page: &mut Strin
     let points = || lines.iter().flat_map(|(_, points)| points);
     let most = |values: &dyn Fn(&(f64, f64)) -> f64| points().map(values).fold(0.0, f64::max);
     let (x_max, y_max) = (round_up(most(&|point| point.0)), round_up(most(&|point| point.1)));
-    let at = |(x, y): &(f64, f64)| {
-        (LEFT + (WIDTH - LEFT) * x / x_max, TOP + HEIGHT * (1.0 - y / y_max))
-    };
+    let at =
+        |(x, y): &(f64, f64)| (LEFT + (WIDTH - LEFT) * x / x_max, TOP + HEIGHT * (1.0 - y / y_max));
     let _ = write!(
         page,
         "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{y}\"><text x=\"0\" y=\"14\">{y}</text>",
@@ -222,18 +227,11 @@ fn picture(y: &str, x: &str, lines: &[(&str, Vec<(f64, f64)>)], page: &mut Strin
             short(x_max * part),
         );
     }
-    let _ = write!(
-        page,
-        "<text x=\"{LEFT}\" y=\"{}\">{x}</text>",
-        TOP + HEIGHT + 34.0
-    );
+    let _ = write!(page, "<text x=\"{LEFT}\" y=\"{}\">{x}</text>", TOP + HEIGHT + 34.0);
     for (index, (name, points)) in lines.iter().enumerate() {
         let colour = COLOURS[index % COLOURS.len()];
-        let path: Vec<String> = points
-            .iter()
-            .map(at)
-            .map(|(x, y)| format!("{x:.1},{y:.1}"))
-            .collect();
+        let path: Vec<String> =
+            points.iter().map(at).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let label = LEFT + 200.0 + 160.0 * index as f64;
         let _ = write!(
             page,

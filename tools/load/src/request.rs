@@ -8,8 +8,6 @@ use keyway_codec::message::{Control, Message, Op};
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     parts: Vec<Part>,
-    /// Contents of one element at a time, as they are put together.
-    is_fixed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +32,7 @@ impl Request {
         {
             parts = cut(body, names);
         }
-        let is_fixed = parts.iter().all(|part| matches!(part, Part::Fixed(_)));
-        Request { parts, is_fixed }
+        Request { parts }
     }
 
     /// Appends the message. `scratch` is for texts as they are put together.
@@ -51,11 +48,6 @@ impl Request {
         writer.integer(ber::INTEGER, i64::from(id));
         write(&self.parts, drawn, scratch, &mut writer);
         writer.end(message);
-    }
-
-    /// Whether it is the same each time.
-    pub(crate) fn is_fixed(&self) -> bool {
-        self.is_fixed
     }
 }
 
@@ -133,10 +125,10 @@ mod tests {
             Message::new(id, Op::SearchRequest(op.clone())).encode(&mut out);
             (op, out)
         };
-        let marked = names.mark("(&(objectClass=*)(|(uid=user.{user})(cn=*{user}*{user}))(!(sn=x)))");
+        let marked =
+            names.mark("(&(objectClass=*)(|(uid=user.{user})(cn=*{user}*{user}))(!(sn=x)))");
         let (op, _) = search(&marked.unwrap(), 0);
         let request = Request::new(Op::SearchRequest(op), Vec::new(), &names);
-        assert!(!request.is_fixed());
         let (mut random, mut scratch) = (Rng::with_seed(1), Vec::new());
         for (index, id) in [(0, 1), (7, 127), (250_000, 128), (12_345_678_901, 70_000)] {
             let mut drawn =

@@ -67,9 +67,8 @@ pub fn value(scenario: &Scenario, outcome: &Outcome) -> Value {
 
 /// Our processor time for an operation, in microseconds.
 fn cpu_us(outcome: &Outcome) -> f64 {
-    let operations = |phase: &PhaseTally| {
-        phase.jobs.iter().map(crate::summary::operations).sum::<u64>()
-    };
+    let operations =
+        |phase: &PhaseTally| phase.jobs.iter().map(crate::summary::operations).sum::<u64>();
     let all: u64 = outcome.phases.iter().map(operations).sum();
     outcome.threads.iter().map(|thread| thread.cpu_us()).sum::<f64>() / all.max(1) as f64
 }
@@ -159,7 +158,8 @@ fn summary(times: &Latencies) -> Value {
 fn times(times: &Latencies) -> Value {
     let mut value = summary(times);
     let buckets = times.iter_recorded();
-    let buckets = buckets.map(|bucket| json!([bucket.value_iterated_to(), bucket.count_at_value()]));
+    let buckets =
+        buckets.map(|bucket| json!([bucket.value_iterated_to(), bucket.count_at_value()]));
     value["buckets"] = buckets.collect();
     value
 }

@@ -69,7 +69,9 @@ impl Rule {
         let words: Vec<&str> = spaced.split_whitespace().collect();
         let alternatives = words
             .split(|word| *word == "or")
-            .map(|terms| terms.split(|word| *word == "and").map(|term| Term::parse(term, jobs)).collect())
+            .map(|terms| {
+                terms.split(|word| *word == "and").map(|term| Term::parse(term, jobs)).collect()
+            })
             .collect::<Result<_, _>>()
             .map_err(|why| format!("'{text}': {why}"))?;
         Ok(Rule { text: text.to_owned(), alternatives })
@@ -90,7 +92,11 @@ impl Term {
             [job, figure, comparison, limit @ ..] if is_comparison(comparison) => {
                 (Some(*job), *figure, *comparison, limit.concat())
             }
-            _ => return Err(format!("a term is [JOB] FIGURE < LIMIT (or <=, >, >=), with FIGURE one of {FIGURES}")),
+            _ => {
+                return Err(format!(
+                    "a term is [JOB] FIGURE < LIMIT (or <=, >, >=), with FIGURE one of {FIGURES}"
+                ));
+            }
         };
         let job = job.map(|name| index(name, jobs)).transpose()?;
         let comparison = match comparison {

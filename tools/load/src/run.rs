@@ -71,7 +71,8 @@ pub fn run(
     interrupt: &Interrupt,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
-    let servers = scenario.urls.iter().map(|url| server(url, scenario)).collect::<Result<_, _>>()?;
+    let servers =
+        scenario.urls.iter().map(|url| server(url, scenario)).collect::<Result<_, _>>()?;
     let has_tls = scenario.start_tls || scenario.urls.iter().any(|url| url.tls);
     let tls = has_tls.then(|| scenario.trust.config(provider)).transpose()?;
     let stop = AtomicBool::new(false);
@@ -84,7 +85,8 @@ pub fn run(
             let (begin, begun) = channel();
             begins.push(begin);
             let (sender, shared) = (sender.clone(), &shared);
-            let work = move || match Worker::new(scenario, shared, number, threads, sender.clone()) {
+            let work = move || match Worker::new(scenario, shared, number, threads, sender.clone())
+            {
                 Ok(worker) => worker.run(&begun),
                 // Whoever does not listen any more has seen enough.
                 Err(why) => drop(sender.send(Said::Failed(why))),
@@ -94,11 +96,12 @@ pub fn run(
             spawned.map_err(|why| Error::System("start a thread", why))?;
         }
         drop(sender);
-        let gathered = begin(scenario, &shared, &receiver, begins, interrupt, said).and_then(|start| {
-            let mut gather = Gather::new(scenario, &shared, threads, start);
-            gather.all(&receiver, interrupt, said)?;
-            Ok(gather.outcome)
-        });
+        let gathered =
+            begin(scenario, &shared, &receiver, begins, interrupt, said).and_then(|start| {
+                let mut gather = Gather::new(scenario, &shared, threads, start);
+                gather.all(&receiver, interrupt, said)?;
+                Ok(gather.outcome)
+            });
         shared.stop.store(true, Ordering::Relaxed);
         gathered
     })

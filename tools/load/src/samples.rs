@@ -478,7 +478,11 @@ impl Sample {
         self.data(options, &mut text);
         self.connections(options, &mut text);
         self.phases(options, &mut text);
-        let _ = write!(text, "\n# A job's steps are one unit of the rate; {{user}} is the same in all of them.\n{}", self.filled(self.jobs, options));
+        let _ = write!(
+            text,
+            "\n# A job's steps are one unit of the rate; {{user}} is the same in all of them.\n{}",
+            self.filled(self.jobs, options)
+        );
         text
     }
 

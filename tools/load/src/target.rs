@@ -40,7 +40,9 @@ impl Url {
     /// What is wrong with it, and how it should look.
     pub fn parse(text: &str) -> Result<Url, String> {
         let wrong = |why: &str| {
-            format!("'{text}' {why}; a URL is ldap://HOST[:PORT], ldaps://HOST[:PORT] or ldapi://%2FPATH")
+            format!(
+                "'{text}' {why}; a URL is ldap://HOST[:PORT], ldaps://HOST[:PORT] or ldapi://%2FPATH"
+            )
         };
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("is no URL"))?;
         let (tls, port) = match scheme.to_ascii_lowercase().as_str() {
@@ -59,15 +61,19 @@ impl Url {
         if rest.len() > authority.len() + 1 {
             return Err(wrong("has more than a host and a port (--base names where to search)"));
         }
-        let (host, port) = match authority.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
-            Some((host, "")) => (host, Some(port)),
-            Some((host, after)) => (host, after.strip_prefix(':').and_then(|text| text.parse().ok())),
-            None => match authority.split_once(':') {
-                Some((host, port)) => (host, port.parse().ok()),
-                None => (authority, Some(port)),
-            },
-        };
-        let port = port.filter(|port| *port > 0).ok_or_else(|| wrong("has no port from 1 to 65535"))?;
+        let (host, port) =
+            match authority.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+                Some((host, "")) => (host, Some(port)),
+                Some((host, after)) => {
+                    (host, after.strip_prefix(':').and_then(|text| text.parse().ok()))
+                }
+                None => match authority.split_once(':') {
+                    Some((host, port)) => (host, port.parse().ok()),
+                    None => (authority, Some(port)),
+                },
+            };
+        let port =
+            port.filter(|port| *port > 0).ok_or_else(|| wrong("has no port from 1 to 65535"))?;
         let host = if host.is_empty() { "localhost" } else { host }.to_owned();
         Ok(Url { place: Place::Host { host, port }, tls, text: text.to_owned() })
     }
@@ -106,8 +112,17 @@ mod tests {
         assert_eq!(host("ldap://[::1]"), "::1 389 false");
         let socket = Url::parse("ldapi://%2Frun%2Fldapi").unwrap().place;
         assert_eq!(socket, Place::Socket("/run/ldapi".into()));
-        for bad in ["", "localhost", "http://x", "ldap://x:0", "ldap://x:y", "ldap://x:70000",
-            "ldapi://", "ldapi://%2", "ldap://x/dc=example?cn"] {
+        for bad in [
+            "",
+            "localhost",
+            "http://x",
+            "ldap://x:0",
+            "ldap://x:y",
+            "ldap://x:70000",
+            "ldapi://",
+            "ldapi://%2",
+            "ldap://x/dc=example?cn",
+        ] {
             assert!(Url::parse(bad).is_err(), "{bad}");
         }
     }

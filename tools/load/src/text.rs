@@ -63,7 +63,9 @@ impl<'s> Names<'s> {
             }
             let inside = brace.strip_prefix('{').and_then(|inside| inside.split_once('}'));
             let Some((name, after)) = inside else {
-                return Err(format!("a brace without its other one in '{text}'; {{{{ and }}}} are braces themselves"));
+                return Err(format!(
+                    "a brace without its other one in '{text}'; {{{{ and }}}} are braces themselves"
+                ));
             };
             marked.push(self.stand_in(name)?);
             rest = after;

@@ -14,11 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where systems keep the authorities that they trust.
-const SYSTEM_AUTHORITIES: [&str; 3] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-];
+const SYSTEM_AUTHORITIES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// `tls` of a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -37,7 +37,8 @@ pub(crate) fn read(
         let account = match value.get_ref().as_str() {
             Some("none") => None,
             Some("admin") => {
-                let missing = "bind = \"admin\" needs target.admin = { dn = ..., password_file = ... }";
+                let missing =
+                    "bind = \"admin\" needs target.admin = { dn = ..., password_file = ... }";
                 let admin = context.target.admin.clone();
                 Some(admin.ok_or_else(|| section.error_at(value, missing))?)
             }

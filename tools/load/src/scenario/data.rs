@@ -53,7 +53,8 @@ fn range_of(section: &Section<'_>, value: &Value<'_>, width: usize) -> Result<Va
         [Some(low), Some(high)] if low <= high && high < u64::MAX => {
             Ok(Values::Range { low, count: high - low + 1, width })
         }
-        _ => Err(section.error_at(value, "range should be [FIRST, LAST], whole numbers with FIRST <= LAST")),
+        _ => Err(section
+            .error_at(value, "range should be [FIRST, LAST], whole numbers with FIRST <= LAST")),
     }
 }
 

@@ -49,9 +49,7 @@ pub(crate) fn read(
     if !steps.iter().any(|step| matches!(step, Step::Operation(_))) {
         return Err(section.error("steps = [...] has no operation in it"));
     }
-    let on_first = |step: &Step| {
-        matches!(step, Step::Operation(operation) if operation.is_bind && !operation.on_second)
-    };
+    let on_first = |step: &Step| matches!(step, Step::Operation(operation) if operation.is_bind && !operation.on_second);
     if steps.iter().any(on_first) && groups.get(group).is_some_and(|group| group.in_flight > 1) {
         return Err(section.error(
             "while a bind is under way nothing else may be on its connection: with in_flight above \

@@ -176,7 +176,9 @@ impl Scenario {
             None | Some("even") => Arrivals::Even,
             Some("random") => Arrivals::Random,
             Some(other) => {
-                return Err(root.error(format!("arrivals are \"even\" or \"random\", not \"{other}\"")));
+                return Err(
+                    root.error(format!("arrivals are \"even\" or \"random\", not \"{other}\""))
+                );
             }
         };
         let target = target::read(root.section("target")?, &root, folder)?;
@@ -255,9 +257,8 @@ impl Scenario {
 
     /// Whether a job of these connections has steps on a second one.
     pub(crate) fn needs_second(&self, group: usize) -> bool {
-        let on_second = |step: &Step| {
-            matches!(step, Step::Operation(operation) if operation.on_second)
-        };
+        let on_second =
+            |step: &Step| matches!(step, Step::Operation(operation) if operation.on_second);
         self.jobs.iter().any(|job| job.group == group && job.steps.iter().any(on_second))
     }
 

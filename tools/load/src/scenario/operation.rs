@@ -197,7 +197,8 @@ impl<'t> Reading<'_, 't, '_> {
             }
         }
         if changes.is_empty() {
-            let why = "there is no change: replace = { description = \"...\" }, add, delete or increment";
+            let why =
+                "there is no change: replace = { description = \"...\" }, add, delete or increment";
             return Err(self.body.error(why));
         }
         Ok(self.request(Op::ModifyRequest(ModifyRequest { dn: &dn, changes }), controls))
@@ -209,7 +210,8 @@ impl<'t> Reading<'_, 't, '_> {
         let superior = self.body.text("superior")?;
         let delete_old_rdn = self.body.flag("delete_old")?.unwrap_or(true);
         let parent = superior.unwrap_or_else(|| parent(&text));
-        *self.entry = Some(if parent.is_empty() { rdn.to_owned() } else { format!("{rdn},{parent}") });
+        *self.entry =
+            Some(if parent.is_empty() { rdn.to_owned() } else { format!("{rdn},{parent}") });
         let (dn, new_rdn) = (self.marked(&text)?, self.marked(rdn)?);
         let superior = superior.map(|text| self.marked(text)).transpose()?;
         let new_superior = superior.as_deref();
@@ -272,8 +274,7 @@ fn expectation(
             _ => (None, None),
         };
         let wrong = "entries should be a number or [LEAST, MOST]";
-        operation.entries =
-            Some(low.zip(high).ok_or_else(|| section.error_at(value, wrong))?);
+        operation.entries = Some(low.zip(high).ok_or_else(|| section.error_at(value, wrong))?);
     }
     if let Some(values) = section.section("value")? {
         for (attribute, value) in values.entries() {

@@ -83,7 +83,8 @@ fn level(section: &Section<'_>, value: &Value<'_>) -> Result<Rate, Error> {
     match number(value.get_ref()) {
         Some(rate) if rate <= RATE_MAX => Ok(Rate::Line { from: rate, to: rate }),
         _ => {
-            let why = "rate should be sequences a second, { from = N, to = N } or { steps = [N, ...] }";
+            let why =
+                "rate should be sequences a second, { from = N, to = N } or { steps = [N, ...] }";
             Err(section.error_at(value, why))
         }
     }
@@ -107,10 +108,7 @@ fn read_find(mut section: Section<'_>, jobs: &[String]) -> Result<Find, Error> {
     Ok(Find { low, high, until, hold })
 }
 
-pub(crate) fn thresholds(
-    root: &mut Section<'_>,
-    jobs: &[String],
-) -> Result<Vec<Threshold>, Error> {
+pub(crate) fn thresholds(root: &mut Section<'_>, jobs: &[String]) -> Result<Vec<Threshold>, Error> {
     let document = root.document();
     let read = |(index, value)| {
         let mut section = Section::of(document, value, format!("threshold {}", index + 1))?;

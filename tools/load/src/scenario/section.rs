@@ -119,7 +119,9 @@ impl<'t> Section<'t> {
     ) -> Result<Option<f64>, Error> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let number = number(value.get_ref()).filter(|number| (low..=high).contains(number));
-        number.map(Some).ok_or_else(|| self.wrong(key, value, &format!("a number from {low} to {high}")))
+        number
+            .map(Some)
+            .ok_or_else(|| self.wrong(key, value, &format!("a number from {low} to {high}")))
     }
 
     /// A time: `"250ms"`, `"30s"`, `"5m"`, or a number of seconds.
@@ -129,7 +131,8 @@ impl<'t> Section<'t> {
             DeValue::String(text) => duration(text),
             other => number(other).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         };
-        time.map(Some).ok_or_else(|| self.wrong(key, value, "a time, such as \"30s\", \"250ms\" or \"5m\""))
+        time.map(Some)
+            .ok_or_else(|| self.wrong(key, value, "a time, such as \"30s\", \"250ms\" or \"5m\""))
     }
 
     /// The members of a list, or the one that stands alone.

@@ -356,7 +356,11 @@ impl<'s> Worker<'s> {
             self.phase += 1;
         }
         let is_closed = now < self.end_ns
-            && self.scenario.phases.get(self.phase).is_some_and(|phase| phase.rate == Rate::AsAnswered);
+            && self
+                .scenario
+                .phases
+                .get(self.phase)
+                .is_some_and(|phase| phase.rate == Rate::AsAnswered);
         for group in 0..self.free.len() {
             // Each lane once: what fails at once must not go round for ever.
             for _ in 0..self.free[group].len() {

@@ -2,8 +2,8 @@
 //! epoll's own time limit is in milliseconds.
 
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::time::{
@@ -80,7 +80,9 @@ impl Poller {
 }
 
 fn once(after_ns: u64) -> Itimerspec {
-    let value =
-        Timespec { tv_sec: (after_ns / 1_000_000_000) as i64, tv_nsec: (after_ns % 1_000_000_000) as i64 };
+    let value = Timespec {
+        tv_sec: (after_ns / 1_000_000_000) as i64,
+        tv_nsec: (after_ns % 1_000_000_000) as i64,
+    };
     Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value }
 }

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 fn faults(answer: Answer, steps: &str) -> (BTreeMap<Fault, u64>, u64) {
     let stub = Stub::new(move |_| answer.clone());
     let settings = "timeout = \"100ms\"\nconnections = { count = 2 }";
-    let outcome = outcome(&scenario(&stub.url, settings, "for = \"200ms\"\nrate = 100", steps)).unwrap();
+    let outcome =
+        outcome(&scenario(&stub.url, settings, "for = \"200ms\"\nrate = 100", steps)).unwrap();
     let job = &outcome.recorded.jobs[0];
     assert_eq!(job.due, 20);
     let failed = job.failed.iter().map(|((_, fault), failed)| (*fault, failed.count));
@@ -30,7 +31,10 @@ fn each_fault_has_its_own_count() {
     assert_eq!(faults(code(ResultCode::Success, 2), SEARCH), all(Fault::WrongEntries));
     assert_eq!(faults(FINE, value), all(Fault::WrongValue));
     assert_eq!(faults(Answer::Close, SEARCH), all(Fault::Disconnected));
-    assert_eq!(faults(Answer::Bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n"), SEARCH), all(Fault::Malformed));
+    assert_eq!(
+        faults(Answer::Bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n"), SEARCH),
+        all(Fault::Malformed)
+    );
     assert_eq!(faults(Answer::Bytes(&[0x30, 0x80, 0]), SEARCH), all(Fault::Malformed));
     let (silent, done) = faults(Answer::Silence, SEARCH);
     assert_eq!((silent.values().sum::<u64>(), done), (20, 0));
@@ -71,7 +75,8 @@ fn a_server_that_goes_away_is_seen() {
     });
     let settings = "threads = 1\nconnections = { count = 2, bind = { dn = \"cn=a\", password = \"b\" } }\n\
                     drain = \"300ms\"";
-    let outcome = outcome(&scenario(&stub.url, settings, "for = \"300ms\"\nrate = 100", SEARCH)).unwrap();
+    let outcome =
+        outcome(&scenario(&stub.url, settings, "for = \"300ms\"\nrate = 100", SEARCH)).unwrap();
     let job = &outcome.recorded.jobs[0];
     assert_eq!((job.due, job.errors(), job.response.len()), (30, 30, 0));
     assert_eq!(outcome.connections.lost, 2);

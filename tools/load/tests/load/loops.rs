@@ -104,7 +104,8 @@ fn a_sequence_uses_what_its_steps_have_found() {
     let steps = "{ search = { filter = \"(uid={user})\", take = \"dn\", expect = { value = { mail = \"a@b\" } } } }, \
                  { wait = \"1ms\" }, { bind = { dn = \"{dn}\", password = \"secret\" }, on = \"second\" }";
     let settings = "threads = 1\nconnections = { count = 1, in_flight = 4 }";
-    let outcome = outcome(&scenario(&stub.url, settings, "for = \"200ms\"\nrate = 200", steps)).unwrap();
+    let outcome =
+        outcome(&scenario(&stub.url, settings, "for = \"200ms\"\nrate = 200", steps)).unwrap();
     let job = &outcome.recorded.jobs[0];
     assert_eq!((job.response.len(), job.errors()), (40, 0));
     assert_eq!((job.service[0].len(), job.service[1].len(), job.service[2].len()), (40, 0, 40));
@@ -131,7 +132,8 @@ fn an_end_that_is_asked_for_comes_with_results() {
 #[test]
 fn a_broken_threshold_ends_a_run() {
     let stub = Stub::new(|_| FINE);
-    let settings = "threshold = [{ that = \"errors > 0\", abort = true }, { that = \"job rate > 1\" }]";
+    let settings =
+        "threshold = [{ that = \"errors > 0\", abort = true }, { that = \"job rate > 1\" }]";
     let text = scenario(&stub.url, settings, "for = \"1h\"\nrate = 200", SEARCH);
     let outcome = outcome(&text).unwrap();
     assert_eq!(outcome.aborted_by.as_deref(), Some("errors > 0"));

@@ -35,4 +35,6 @@ pub fn scenario(url: &str, settings: &str, phase: &str, steps: &str) -> String {
     )
 }
 
-pub const SEARCH: &str = "{ search = { filter = \"(uid=user.{user})\", expect = { entries = 1 } } }";
+/// A step that finds one entry.
+pub const SEARCH: &str =
+    "{ search = { filter = \"(uid=user.{user})\", expect = { entries = 1 } } }";

@@ -47,7 +47,12 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[{ search", "[{ bind = { dn = \"a\", password = \"b\" }, search", 9, "one operation"),
         ("steps", "connections = { count = 0 }\nsteps", 9, "from 1 to"),
         ("steps", "connections = { bind = \"admin\" }\nsteps", 9, "needs target.admin"),
-        ("steps", "connections = { kind = \"kept\", in_flight = 2 }\nweight = -1\nsteps", 10, "weight"),
+        (
+            "steps",
+            "connections = { kind = \"kept\", in_flight = 2 }\nweight = -1\nsteps",
+            10,
+            "weight",
+        ),
         ("[[job]]\n", "[[job]]\nname = \"a b\"\n", 8, "one word"),
         ("[target]", "[[threshold]]\nthat = \"p98 < 5\"\n[target]", 1, "no time"),
         ("[target]", "arrivals = \"odd\"\n[target]", 1, "\"even\" or \"random\""),
@@ -56,7 +61,10 @@ fn what_is_wrong_is_named_with_its_line() {
         let why = why(from, to);
         let place = format!("file, line {line}: ");
         assert!(why.contains(words), "{to}: {why}");
-        assert!(why.starts_with(&place) || words.contains("one word") || words.contains("either"), "{to}: {why}");
+        assert!(
+            why.starts_with(&place) || words.contains("one word") || words.contains("either"),
+            "{to}: {why}"
+        );
     }
 }
 

@@ -4,7 +4,11 @@ use crate::stub::{FINE, Stub, certificate};
 use crate::{SEARCH, outcome, scenario};
 use std::fs;
 
-fn run(tls_first: bool, trust: &str, kind: &str) -> Result<keyway_load::Outcome, keyway_load::Error> {
+fn run(
+    tls_first: bool,
+    trust: &str,
+    kind: &str,
+) -> Result<keyway_load::Outcome, keyway_load::Error> {
     let folder = tempfile::tempdir().unwrap();
     let (pem, config) = certificate();
     let ca = folder.path().join("ca.pem");
@@ -18,7 +22,9 @@ fn run(tls_first: bool, trust: &str, kind: &str) -> Result<keyway_load::Outcome,
 
 #[test]
 fn handshakes_are_counted_by_kind() {
-    for (tls_first, trust) in [(true, "ca = CA"), (false, "ca = CA\nstart_tls = true"), (true, "insecure = true")] {
+    for (tls_first, trust) in
+        [(true, "ca = CA"), (false, "ca = CA\nstart_tls = true"), (true, "insecure = true")]
+    {
         let outcome = run(tls_first, trust, "\"kept\"").unwrap();
         assert_eq!((outcome.recorded.done(), outcome.recorded.errors()), (10, 0), "{trust}");
         assert_eq!((outcome.connections.tls_full, outcome.connections.tls_resumed), (1, 0));
@@ -39,6 +45,7 @@ fn whoever_is_not_trusted_is_not_used() {
     let stub = Stub::new(|_| FINE);
     let url = stub.url.replace("ldap://", "ldaps://");
     let text = scenario(&url, "timeout = \"200ms\"", "for = \"100ms\"", SEARCH);
-    let why = outcome(&text.replace("[target]", "[target]\ninsecure = true")).unwrap_err().to_string();
+    let why =
+        outcome(&text.replace("[target]", "[target]\ninsecure = true")).unwrap_err().to_string();
     assert!(why.contains("TLS"), "{why}");
 }
