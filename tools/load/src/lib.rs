@@ -8,9 +8,11 @@
 //! kept beside that.
 #![forbid(unsafe_code)]
 
+mod agents;
 pub mod compare;
 mod error;
 mod find;
+mod gather;
 pub mod limits;
 mod outcome;
 pub mod report;
@@ -29,9 +31,10 @@ mod text;
 mod trust;
 mod worker;
 
+pub use agents::{Called, Hub, answer};
 pub use error::Error;
 pub use find::{Found, Probe, find};
-pub use outcome::{Outcome, Second, ThreadUse};
+pub use outcome::{AgentUse, Outcome, Second, ThreadUse};
 pub use rule::{Figure, Rule};
 pub use run::{Event, Interrupt, run};
 pub use samples::{Options, SAMPLES, Sample, Users};
@@ -40,4 +43,4 @@ pub use scenario::{Find, Scenario, Threshold};
 pub use schedule::{Arrivals, Phase, Rate, Start, Starts};
 pub use tally::{ConnectionTally, Failed, Fault, JobTally, Latencies, PhaseTally};
 pub use target::{Place, Url};
-pub use trust::Trust;
+pub use trust::{Identity, Trust};

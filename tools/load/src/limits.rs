@@ -58,3 +58,19 @@ pub const BUSY_SHARE: f64 = 0.9;
 pub const LAG_MAX: Duration = Duration::from_millis(1);
 /// Probes of one search for the knee.
 pub const PROBES_MAX: usize = 64;
+/// Kinds of failure of one job that are told apart, each with a histogram of 200 KiB.
+pub const FAULT_KINDS_MAX: usize = 64;
+/// Agents of one run.
+pub const AGENTS_MAX: usize = 256;
+/// A message between an agent and who has called it, in bytes.
+pub const AGENT_MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// How long one of the two may say nothing before it counts as lost.
+pub const AGENT_SILENCE_MAX: Duration = Duration::from_secs(10);
+/// How often who has called an agent makes sure of it.
+pub const AGENT_PING_EVERY: Duration = Duration::from_secs(2);
+/// From all agents' being ready to the first start.
+pub const AGENT_HEAD_START: Duration = Duration::from_millis(500);
+/// How often clocks are compared; the quickest answer counts.
+pub const AGENT_CLOCK_LOOKS: usize = 8;
+/// How long an agent waits before it calls again.
+pub const AGENT_CALL_EVERY: Duration = Duration::from_secs(1);

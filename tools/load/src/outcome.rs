@@ -4,7 +4,8 @@ use crate::limits::{BUSY_SHARE, LAG_MAX};
 use crate::rule::Figure;
 use crate::scenario::{Scenario, Threshold};
 use crate::schedule::Rate;
-use crate::tally::{ConnectionTally, JobTally, Latencies, PhaseTally, add, latencies};
+use crate::tally::{ConnectionTally, JobTally, Latencies, PhaseTally, SecondTally, add, latencies};
+use std::ops::Range;
 use std::time::Duration;
 
 /// What a run came to.
@@ -38,6 +39,21 @@ pub struct Outcome {
     pub was_interrupted: bool,
     /// The threshold that has ended it.
     pub aborted_by: Option<String>,
+    /// The machines that it ran on, if it was not this one alone.
+    pub agents: Vec<AgentUse>,
+}
+
+/// A machine that took part.
+#[derive(Debug, Clone)]
+pub struct AgentUse {
+    /// What it calls itself.
+    pub name: String,
+    /// Which of [`Outcome::threads`] are its.
+    pub threads: Range<usize>,
+    /// How far its clock is ahead of ours, in nanoseconds, and how sure that is.
+    pub clock_ns: (i64, u64),
+    /// That it was lost, when and why.
+    pub lost: Option<String>,
 }
 
 /// A second of a run.
@@ -82,20 +98,27 @@ impl Second {
 }
 
 /// What one of our threads used.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ThreadUse {
     cpu_ns: u64,
     length_ns: u64,
+    /// How late its own starts were.
+    pub lag: Latencies,
     /// The greatest share of a core in one second.
     pub busiest: f64,
 }
 
 impl ThreadUse {
-    pub(crate) fn add(&mut self, cpu_ns: u64, length_ns: u64, share: f64) {
-        self.cpu_ns += cpu_ns;
-        self.length_ns += length_ns;
+    fn new() -> ThreadUse {
+        ThreadUse { cpu_ns: 0, length_ns: 0, lag: latencies(), busiest: 0.0 }
+    }
+
+    pub(crate) fn add(&mut self, tally: &SecondTally, share: f64) {
+        self.cpu_ns += tally.cpu_ns;
+        self.length_ns += tally.length_ns;
+        add(&mut self.lag, &tally.lag);
         // The last second is short, and its share says little.
-        if length_ns > 500_000_000 {
+        if tally.length_ns > 500_000_000 {
             self.busiest = self.busiest.max(share);
         }
     }
@@ -119,6 +142,7 @@ impl Outcome {
         threads: usize,
         open: (usize, usize),
         began: Duration,
+        agents: Vec<AgentUse>,
     ) -> Outcome {
         Outcome {
             began,
@@ -130,11 +154,12 @@ impl Outcome {
             connections: ConnectionTally::new(),
             lag: latencies(),
             seconds: Vec::new(),
-            threads: vec![ThreadUse::default(); threads],
+            threads: vec![ThreadUse::new(); threads],
             limited: (0, 0),
             verdicts: Vec::new(),
             was_interrupted: false,
             aborted_by: None,
+            agents,
         }
     }
 
@@ -210,6 +235,7 @@ impl Outcome {
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.aborted_by.is_none()
+            && self.agents.iter().all(|agent| agent.lost.is_none())
             && self.verdicts.iter().all(|(_, kept)| *kept)
             && self.phases.iter().any(|phase| phase.done() > 0)
     }

@@ -1,22 +1,20 @@
 //! A run: threads that work, and one that gathers what they say.
 
 use crate::error::Error;
-use crate::limits::SECONDS_KEPT_MAX;
+use crate::gather::{Crew, Gather};
 use crate::outcome::{Outcome, Second};
 use crate::scenario::Scenario;
-use crate::schedule::Rate;
-use crate::tally::{Fault, SecondTally, add};
+use crate::tally::Fault;
 use crate::target::{Place, Url};
 use crate::worker::{Address, Said, Server, Shared, Worker};
 use rustls::crypto::CryptoProvider;
 use rustls_pki_types::ServerName;
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long the first connection to a server may take.
 const FIRST_CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -58,6 +56,8 @@ pub enum Event<'e> {
     },
     /// A second is over.
     Second(&'e Second),
+    /// An agent is gone.
+    Lost(&'e str),
 }
 
 /// Runs a scenario's phases. `provider` is the cryptography of TLS.
@@ -71,6 +71,41 @@ pub fn run(
     interrupt: &Interrupt,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
+    crew(scenario, provider, |shared, crew, begins| {
+        let begun = begin(scenario, shared, &crew.receiver, begins, interrupt, said)?;
+        let mut gather = Gather::new(scenario, crew.threads, begun.open, Vec::new());
+        gather.all(crew, interrupt, said)?;
+        Ok(gather.outcome)
+    })
+}
+
+/// The threads of this process.
+pub(crate) struct Local<'c> {
+    pub(crate) threads: usize,
+    pub(crate) receiver: Receiver<Said>,
+    shared: &'c Shared,
+}
+
+impl Crew for Local<'_> {
+    fn next(&mut self) -> Option<Said> {
+        match self.receiver.recv_timeout(LOOK_EVERY) {
+            Ok(said) => Some(said),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Said::End(0..self.threads)),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Has threads open their connections, and does something with them.
+pub(crate) fn crew<T>(
+    scenario: &Scenario,
+    provider: &Arc<CryptoProvider>,
+    work: impl FnOnce(&Shared, &mut Local<'_>, Vec<Sender<u64>>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let servers =
         scenario.urls.iter().map(|url| server(url, scenario)).collect::<Result<_, _>>()?;
     let has_tls = scenario.start_tls || scenario.urls.iter().any(|url| url.tls);
@@ -89,30 +124,65 @@ pub fn run(
             {
                 Ok(worker) => worker.run(&begun),
                 // Whoever does not listen any more has seen enough.
-                Err(why) => drop(sender.send(Said::Failed(why))),
+                Err(why) => drop(sender.send(Said::Failed(why.to_string()))),
             };
             let builder = thread::Builder::new().name(format!("load {number}"));
             let spawned = builder.spawn_scoped(scope, work);
             spawned.map_err(|why| Error::System("start a thread", why))?;
         }
         drop(sender);
-        let gathered =
-            begin(scenario, &shared, &receiver, begins, interrupt, said).and_then(|start| {
-                let mut gather = Gather::new(scenario, &shared, threads, start);
-                gather.all(&receiver, interrupt, said)?;
-                Ok(gather.outcome)
-            });
+        let done = work(&shared, &mut Local { threads, receiver, shared: &shared }, begins);
         shared.stop.store(true, Ordering::Relaxed);
-        gathered
+        done
     })
 }
 
 /// One for each core, and none without a connection of each kind.
 fn threads(scenario: &Scenario) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let groups = scenario.groups.iter().map(|group| group.connections);
-    let fewest = groups.filter(|connections| *connections > 0).min().unwrap_or(1);
+    let fewest = scenario.fewest_connections() / scenario.share.1 as usize;
     scenario.threads.unwrap_or(cores).min(fewest).max(1)
+}
+
+/// Connections that are open, and those wanted.
+pub(crate) struct Begun {
+    pub(crate) open: (usize, usize),
+    pub(crate) why_not: Option<String>,
+}
+
+/// Waits until all have their connections.
+pub(crate) fn ready(
+    scenario: &Scenario,
+    shared: &Shared,
+    receiver: &Receiver<Said>,
+    threads: usize,
+    interrupt: &Interrupt,
+) -> Result<Begun, Error> {
+    let (mut open, mut wanted, mut reason) = (0, 0, None);
+    let mut waiting = threads;
+    while waiting > 0 {
+        if interrupt.came() {
+            shared.stop.store(true, Ordering::Relaxed);
+        }
+        match receiver.recv_timeout(LOOK_EVERY) {
+            Ok(Said::Ready { open: more, wanted: of, why_not }) => {
+                (open, wanted, waiting) = (open + more, wanted + of, waiting - 1);
+                reason = reason.or(why_not);
+            }
+            Ok(Said::Failed(why)) => return Err(Error::Server(why)),
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if open == 0 && interrupt.came() {
+        return Err(Error::Server("interrupted before a connection was open".into()));
+    }
+    if open == 0 {
+        return Err(Error::Server(unreachable(scenario, reason)));
+    }
+    let why_not = reason.filter(|_| open < wanted).map(|(fault, why)| format!("{fault}: {why}"));
+    Ok(Begun { open: (open, wanted), why_not })
 }
 
 /// Waits until all have their connections, and tells them when to begin.
@@ -123,35 +193,16 @@ fn begin(
     begins: Vec<Sender<u64>>,
     interrupt: &Interrupt,
     said: &mut dyn FnMut(Event<'_>),
-) -> Result<(usize, usize, u64), Error> {
-    let (mut open, mut wanted, mut reason) = (0, 0, None);
-    let mut waiting = begins.len();
-    while waiting > 0 {
-        if interrupt.came() {
-            shared.stop.store(true, Ordering::Relaxed);
-        }
-        match receiver.recv_timeout(LOOK_EVERY) {
-            Ok(Said::Ready { open: more, wanted: of, why_not }) => {
-                (open, wanted, waiting) = (open + more, wanted + of, waiting - 1);
-                reason = reason.or(why_not);
-            }
-            Ok(Said::Failed(why)) => return Err(Error::System("wait for sockets", why)),
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-    }
-    if open == 0 {
-        return Err(Error::Server(unreachable(scenario, reason)));
-    }
-    let why_not = reason.filter(|_| open < wanted).map(|(fault, why)| format!("{fault}: {why}"));
-    said(Event::Begun { threads: begins.len(), open, wanted, why_not });
+) -> Result<Begun, Error> {
+    let begun = ready(scenario, shared, receiver, begins.len(), interrupt)?;
+    let (open, wanted) = begun.open;
+    said(Event::Begun { threads: begins.len(), open, wanted, why_not: begun.why_not.clone() });
     let start_ns = (shared.origin.elapsed() + HEAD_START).as_nanos() as u64;
     for begin in begins {
         // One that is gone has said why.
         let _ = begin.send(start_ns);
     }
-    Ok((open, wanted, start_ns))
+    Ok(begun)
 }
 
 /// Why there is no connection, and what to do.
@@ -202,130 +253,4 @@ fn server(url: &Url, scenario: &Scenario) -> Result<Server, Error> {
         }
     }
     Err(last)
-}
-
-/// What threads have said, put together.
-struct Gather<'g> {
-    scenario: &'g Scenario,
-    shared: &'g Shared,
-    threads: usize,
-    start_ns: u64,
-    outcome: Outcome,
-    /// Seconds that not all threads have reported.
-    seconds: BTreeMap<u64, Vec<SecondTally>>,
-    /// The first second that a thread may still report.
-    next: Vec<u64>,
-}
-
-impl<'g> Gather<'g> {
-    fn new(
-        scenario: &'g Scenario,
-        shared: &'g Shared,
-        threads: usize,
-        (open, wanted, start_ns): (usize, usize, u64),
-    ) -> Gather<'g> {
-        let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let outcome = Outcome::new(scenario, threads, (open, wanted), began);
-        let next = vec![0; threads];
-        Gather { scenario, shared, threads, start_ns, outcome, seconds: BTreeMap::new(), next }
-    }
-
-    fn all(
-        &mut self,
-        receiver: &Receiver<Said>,
-        interrupt: &Interrupt,
-        said: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), Error> {
-        let mut working = self.threads;
-        while working > 0 {
-            if interrupt.came() && !self.outcome.was_interrupted {
-                self.outcome.was_interrupted = true;
-                self.stop();
-            }
-            match receiver.recv_timeout(LOOK_EVERY) {
-                Ok(Said::Second(tally)) => {
-                    self.next[tally.thread] = tally.second + 1;
-                    self.seconds.entry(tally.second).or_default().push(*tally);
-                    self.settle(said);
-                }
-                Ok(Said::End) => working -= 1,
-                Ok(Said::Failed(why)) => return Err(Error::System("go on", why)),
-                Ok(Said::Ready { .. }) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        self.next.fill(u64::MAX);
-        self.settle(said);
-        self.outcome.elapsed = self.since_start();
-        self.outcome.conclude(self.scenario);
-        Ok(())
-    }
-
-    fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-    }
-
-    fn since_start(&self) -> Duration {
-        self.shared.origin.elapsed().saturating_sub(Duration::from_nanos(self.start_ns))
-    }
-
-    /// Settles the seconds that all threads are beyond.
-    fn settle(&mut self, said: &mut dyn FnMut(Event<'_>)) {
-        let beyond = self.next.iter().copied().min().unwrap_or_default();
-        while let Some(entry) = self.seconds.first_entry().filter(|entry| *entry.key() < beyond) {
-            let (number, tallies) = entry.remove_entry();
-            let second = self.add(number, tallies);
-            said(Event::Second(&second));
-            if self.outcome.seconds.len() < SECONDS_KEPT_MAX {
-                self.outcome.seconds.push(second);
-            }
-            self.check_thresholds(number);
-        }
-    }
-
-    fn add(&mut self, number: u64, tallies: Vec<SecondTally>) -> Second {
-        let mut second = Second::new(number);
-        let mut response = crate::tally::latencies();
-        let mut lag = crate::tally::latencies();
-        let is_open = self.scenario.phases.iter().any(|phase| phase.rate != Rate::AsAnswered);
-        for tally in tallies {
-            for (phase, more) in tally.phases.iter().enumerate() {
-                let Some(more) = more else { continue };
-                second.due += more.due();
-                second.done += more.done();
-                second.errors += more.errors();
-                add(&mut response, &more.response());
-                self.outcome.phases[phase].add(more);
-                if self.scenario.phases[phase].record {
-                    self.outcome.recorded.add(more);
-                }
-            }
-            let share = tally.cpu_ns as f64 / tally.length_ns.max(1) as f64;
-            second.cpu_share = second.cpu_share.max(share);
-            second.backlog += tally.backlog;
-            add(&mut lag, &tally.lag);
-            self.outcome.threads[tally.thread].add(tally.cpu_ns, tally.length_ns, share);
-            self.outcome.connections.add(&tally.connections);
-        }
-        second.settle(&response, &lag);
-        add(&mut self.outcome.lag, &lag);
-        self.outcome.judge_client(&second, is_open);
-        second
-    }
-
-    /// Ends the run if a threshold that says so is broken.
-    fn check_thresholds(&mut self, number: u64) {
-        if self.outcome.aborted_by.is_some() {
-            return;
-        }
-        let so_far = Duration::from_secs(number + 1);
-        let broken = self.scenario.thresholds.iter().find(|threshold| {
-            threshold.abort_after.is_some_and(|after| so_far > after)
-                && !self.outcome.keeps(threshold, so_far.as_secs_f64())
-        });
-        if let Some(broken) = broken.filter(|_| self.outcome.recorded.due() > 0) {
-            self.outcome.aborted_by = Some(broken.that.to_string());
-            self.stop();
-        }
-    }
 }

@@ -14,6 +14,8 @@ pub struct Source {
     pub(crate) pick: Pick,
     /// The next one, where the order matters.
     next: AtomicU64,
+    /// Which of how many agents this is: each takes other values where each is taken once.
+    pub(crate) share: (u64, u64),
 }
 
 /// The values that there are.
@@ -83,7 +85,7 @@ pub(crate) enum Pick {
 
 impl Source {
     pub(crate) fn new(name: String, values: Values, pick: Pick) -> Source {
-        Source { name, values, pick, next: AtomicU64::new(0) }
+        Source { name, values, pick, next: AtomicU64::new(0), share: (0, 1) }
     }
 
     /// How many values there are; a counter has no end.
@@ -97,10 +99,10 @@ impl Source {
 
     /// The index of a value.
     pub(crate) fn draw(&self, random: &mut Rng) -> u64 {
-        let Some(count) = self.count() else { return self.next.fetch_add(1, Ordering::Relaxed) };
+        let Some(count) = self.count() else { return self.following() };
         match &self.pick {
             Pick::Uniform => random.u64(0..count),
-            Pick::Sequential => self.next.fetch_add(1, Ordering::Relaxed) % count,
+            Pick::Sequential => self.following() % count,
             Pick::Zipf(zipf) => zipf.draw(random) - 1,
             Pick::Hot { hot, share } => {
                 let few = ((count as f64 * hot) as u64).clamp(1, count);
@@ -110,6 +112,11 @@ impl Source {
                 }
             }
         }
+    }
+
+    fn following(&self) -> u64 {
+        let (agent, agents) = self.share;
+        self.next.fetch_add(1, Ordering::Relaxed).wrapping_mul(agents).wrapping_add(agent)
     }
 
     /// Appends the value of an index, or one of its columns, which tabs part.

@@ -1,10 +1,11 @@
 //! What happened, counted. Tallies of threads and of seconds are added up, histograms and all: no
 //! percentile is ever made of percentiles.
 
-use crate::limits::LATENCY_MAX;
-use crate::scenario::Scenario;
+use crate::limits::{FAULT_KINDS_MAX, LATENCY_MAX};
+use crate::scenario::{Job, Scenario};
 use hdrhistogram::Histogram;
 use keyway_codec::message::ResultCode;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -27,11 +28,60 @@ pub(crate) fn add(sum: &mut Latencies, more: &Latencies) {
     let _ = sum.add(more);
 }
 
+/// A histogram as its buckets: a value of each, and how many it has.
+mod buckets {
+    use super::{Latencies, latencies};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Buckets = Vec<(u64, u64)>;
+
+    fn of(times: &Latencies) -> Buckets {
+        let buckets = times.iter_recorded();
+        buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
+    }
+
+    fn filled(buckets: &Buckets) -> Latencies {
+        let mut times = latencies();
+        for (value, count) in buckets {
+            times.saturating_record_n(*value, *count);
+        }
+        times
+    }
+
+    pub(super) fn serialize<S: Serializer>(times: &Latencies, to: S) -> Result<S::Ok, S::Error> {
+        of(times).serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Latencies, D::Error> {
+        Ok(filled(&Buckets::deserialize(from)?))
+    }
+
+    pub(super) mod list {
+        use super::{Buckets, Deserialize, Deserializer, Latencies, Serialize, Serializer};
+        use super::{filled, of};
+
+        pub(in super::super) fn serialize<S: Serializer>(
+            times: &[Latencies],
+            to: S,
+        ) -> Result<S::Ok, S::Error> {
+            times.iter().map(of).collect::<Vec<_>>().serialize(to)
+        }
+
+        pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
+            from: D,
+        ) -> Result<Vec<Latencies>, D::Error> {
+            Ok(Vec::<Buckets>::deserialize(from)?.iter().map(filled).collect())
+        }
+    }
+}
+
 /// How a sequence failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Fault {
     /// The server answered with a result code that was not expected.
     Code(u32),
+    /// With further codes, after [`FAULT_KINDS_MAX`] kinds of failure.
+    OtherCodes,
     /// It answered as if all was well, but without any of the entries that there are.
     Empty,
     /// With too few or too many of them.
@@ -69,6 +119,7 @@ impl fmt::Display for Fault {
             Fault::BindRefused(code) => {
                 return write!(f, "connection's bind: {}", ResultCode::from_code(*code));
             }
+            Fault::OtherCodes => "further result codes",
             Fault::Empty => "empty answer",
             Fault::WrongEntries => "wrong number of entries",
             Fault::WrongValue => "wrong value",
@@ -88,26 +139,29 @@ impl fmt::Display for Fault {
 }
 
 /// Sequences that failed alike.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Failed {
     /// How many.
     pub count: u64,
     /// How long after their intended starts.
+    #[serde(with = "buckets")]
     pub latencies: Latencies,
 }
 
 /// What became of one job.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JobTally {
     /// Starts that came due.
     pub due: u64,
     /// Those that were made.
     pub started: u64,
     /// Sequences that went right: the time from the intended start to the last answer.
+    #[serde(with = "buckets")]
     pub response: Latencies,
     /// Those of them that were done before the last start.
     pub in_time: u64,
     /// For each step the time from the request to its answer, right or wrong.
+    #[serde(with = "buckets::list")]
     pub service: Vec<Latencies>,
     /// Sequences that failed, by step and reason.
     pub failed: BTreeMap<(usize, Fault), Failed>,
@@ -127,10 +181,20 @@ impl JobTally {
 
     /// Counts one that failed.
     pub(crate) fn fail(&mut self, step: usize, fault: Fault, after_ns: u64) {
-        let new = || Failed { count: 0, latencies: latencies() };
-        let failed = self.failed.entry((step, fault)).or_insert_with(new);
+        let failed = self.kind(step, fault);
         failed.count += 1;
         failed.latencies.saturating_record(after_ns);
+    }
+
+    /// Those that failed alike. Codes are the server's to choose, and so have a limit.
+    fn kind(&mut self, step: usize, fault: Fault) -> &mut Failed {
+        let is_new = !self.failed.contains_key(&(step, fault));
+        let fault = match fault {
+            Fault::Code(_) if is_new && self.failed.len() >= FAULT_KINDS_MAX => Fault::OtherCodes,
+            fault => fault,
+        };
+        let new = || Failed { count: 0, latencies: latencies() };
+        self.failed.entry((step, fault)).or_insert_with(new)
     }
 
     /// How many failed.
@@ -148,9 +212,8 @@ impl JobTally {
         for (sum, more) in self.service.iter_mut().zip(&more.service) {
             add(sum, more);
         }
-        for (kind, more) in &more.failed {
-            let new = || Failed { count: 0, latencies: latencies() };
-            let sum = self.failed.entry(*kind).or_insert_with(new);
+        for ((step, fault), more) in &more.failed {
+            let sum = self.kind(*step, *fault);
             sum.count += more.count;
             add(&mut sum.latencies, &more.latencies);
         }
@@ -158,7 +221,7 @@ impl JobTally {
 }
 
 /// What became of a phase, job by job.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PhaseTally {
     /// In the order of the scenario.
     pub jobs: Vec<JobTally>,
@@ -206,15 +269,17 @@ impl PhaseTally {
 }
 
 /// What connections did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectionTally {
     /// Those that were ready to be used, and how long that took, with TLS and bind.
+    #[serde(with = "buckets")]
     pub opening: Latencies,
     /// TLS handshakes of full length.
     pub tls_full: u64,
     /// Those that resumed a session.
     pub tls_resumed: u64,
     /// How long they took.
+    #[serde(with = "buckets")]
     pub tls: Latencies,
     /// Those that took longer than is thought right.
     pub tls_slow: u64,
@@ -265,7 +330,7 @@ impl ConnectionTally {
 }
 
 /// What one thread did in one second.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SecondTally {
     pub(crate) thread: usize,
     /// Seconds from the run's beginning.
@@ -274,6 +339,7 @@ pub(crate) struct SecondTally {
     pub(crate) phases: Vec<Option<PhaseTally>>,
     pub(crate) connections: ConnectionTally,
     /// How late we noticed that a start was due.
+    #[serde(with = "buckets")]
     pub(crate) lag: Latencies,
     /// Processor time of the thread.
     pub(crate) cpu_ns: u64,
@@ -301,5 +367,20 @@ impl SecondTally {
     pub(crate) fn job(&mut self, scenario: &Scenario, phase: usize, job: usize) -> &mut JobTally {
         let phase = self.phases[phase].get_or_insert_with(|| PhaseTally::new(scenario));
         &mut phase.jobs[job]
+    }
+
+    /// Whether it is of this scenario: an agent could say anything.
+    pub(crate) fn fits(&self, scenario: &Scenario) -> bool {
+        let job_fits = |(tally, job): (&JobTally, &Job)| {
+            let steps = job.steps.len();
+            tally.service.len() == steps
+                && tally.failed.len() <= FAULT_KINDS_MAX + 32 * steps
+                && tally.failed.keys().all(|(step, _)| *step < steps)
+        };
+        let phase_fits = |phase: &PhaseTally| {
+            phase.jobs.len() == scenario.jobs.len()
+                && phase.jobs.iter().zip(&scenario.jobs).all(job_fits)
+        };
+        self.phases.len() == scenario.phases.len() && self.phases.iter().flatten().all(phase_fits)
     }
 }

@@ -5,9 +5,10 @@ use crate::limits::CERTIFICATES_BYTES_MAX;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,6 @@ impl Trust {
     /// # Errors
     /// If the authorities cannot be read, or the cryptography can do no TLS.
     pub fn config(&self, provider: &Arc<CryptoProvider>) -> Result<Arc<ClientConfig>, Error> {
-        let no_tls = |why: rustls::Error| Error::Server(format!("no TLS: {why}"));
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(no_tls)?;
@@ -66,13 +66,88 @@ impl Trust {
                 )),
             };
         };
-        add(&mut roots, &read(path, CERTIFICATES_BYTES_MAX)?);
-        if roots.is_empty() {
-            let why = "there is no certificate of an authority in it; it should be a PEM file";
-            return Err(Error::Content(path.clone(), why.into()));
-        }
-        Ok(roots)
+        authorities(path)
     }
+}
+
+/// Who we are to an agent or to who calls one, and whom we take for one: both have certificates of the same
+/// authority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Our certificate, with those that lead to the authority's.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authority.
+    pub ca: PathBuf,
+}
+
+impl Identity {
+    /// For who is called.
+    pub(crate) fn server(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<ServerConfig>, Error> {
+        let roots = Arc::new(authorities(&self.ca)?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build();
+        let verifier = verifier.map_err(|why| Error::Content(self.ca.clone(), why.to_string()))?;
+        let (chain, key) = self.own()?;
+        let config = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(no_tls)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key);
+        Ok(Arc::new(config.map_err(|why| self.not_fitting(&why))?))
+    }
+
+    /// For who calls.
+    pub(crate) fn client(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<ClientConfig>, Error> {
+        let (chain, key) = self.own()?;
+        let config = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(no_tls)?
+            .with_root_certificates(authorities(&self.ca)?)
+            .with_client_auth_cert(chain, key);
+        Ok(Arc::new(config.map_err(|why| self.not_fitting(&why))?))
+    }
+
+    fn not_fitting(&self, why: &rustls::Error) -> Error {
+        let key = self.key.display();
+        Error::Content(self.certificate.clone(), format!("with the key {key}: {why}"))
+    }
+
+    fn own(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+        let pem = read(&self.certificate, CERTIFICATES_BYTES_MAX)?;
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem).flatten().collect();
+        if chain.is_empty() {
+            let why = "there is no certificate in it; it should be a PEM file";
+            return Err(Error::Content(self.certificate.clone(), why.into()));
+        }
+        let pem = zeroize::Zeroizing::new(read(&self.key, CERTIFICATES_BYTES_MAX)?);
+        let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| {
+            let why = "there is no private key in it; it should be a PEM file";
+            Error::Content(self.key.clone(), why.into())
+        })?;
+        Ok((chain, key))
+    }
+}
+
+fn no_tls(why: rustls::Error) -> Error {
+    Error::Server(format!("no TLS: {why}"))
+}
+
+/// The authorities of a file.
+fn authorities(path: &Path) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    add(&mut roots, &read(path, CERTIFICATES_BYTES_MAX)?);
+    if roots.is_empty() {
+        let why = "there is no certificate of an authority in it; it should be a PEM file";
+        return Err(Error::Content(path.to_owned(), why.into()));
+    }
+    Ok(roots)
 }
 
 /// Adds those that can be used: systems also trust some that cannot.

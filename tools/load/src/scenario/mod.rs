@@ -20,8 +20,8 @@ use crate::source::Source;
 use crate::target::Url;
 use crate::text::Piece;
 use crate::trust::{Trust, read};
-use section::{Document, Section};
-use std::path::Path;
+use section::{Document, ROOT, Section};
+use std::path::{Component, Path};
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
@@ -58,6 +58,8 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// The text it was read from, with passwords left out.
     pub text: String,
+    /// Which of how many agents this is; what is shared out, is so by these.
+    pub(crate) share: (u64, u64),
     pub(crate) sources: Vec<Source>,
     pub(crate) groups: Vec<Group>,
     pub(crate) jobs: Vec<Job>,
@@ -161,7 +163,7 @@ impl Scenario {
         let table = DeTable::parse(text).map_err(|why| {
             document.error(&why.span().unwrap_or_default(), why.message().to_owned())
         })?;
-        let root = Section::new(document, table.get_ref(), 0..0, "the scenario");
+        let root = Section::new(document, table.get_ref(), 0..0, ROOT);
         let scenario = Scenario::from(root, folder)?;
         Ok(Scenario { text: without_passwords(text, table.get_ref()), ..scenario })
     }
@@ -227,10 +229,23 @@ impl Scenario {
             find,
             thresholds,
             text: String::new(),
+            share: (0, 1),
             sources,
             groups,
             jobs,
         })
+    }
+
+    /// Makes this the part of one agent of several.
+    pub(crate) fn share_out(&mut self, agent: u64, agents: u64) {
+        self.share = (agent, agents);
+        self.sources.iter_mut().for_each(|source| source.share = (agent, agents));
+    }
+
+    /// The fewest connections that any of its jobs has.
+    pub(crate) fn fewest_connections(&self) -> usize {
+        let counts = self.groups.iter().map(|group| group.connections);
+        counts.filter(|count| *count > 0).min().unwrap_or_default()
     }
 
     /// Adds a rule that must not come true.
@@ -325,4 +340,39 @@ fn without_passwords(text: &str, table: &DeTable<'_>) -> String {
         text.replace_range(place, "\"*\"");
     }
     text
+}
+
+/// Refuses a scenario that names files elsewhere than below the folder it is read in: it came from another
+/// machine, and has no business with the rest of ours.
+pub(crate) fn confined(text: &str) -> Result<(), Error> {
+    let document = Document { name: "the hub's scenario", text };
+    let table = DeTable::parse(text);
+    let table =
+        table.map_err(|why| document.error(&why.span().unwrap_or_default(), why.message()))?;
+    let mut tables = vec![table.get_ref()];
+    while let Some(table) = tables.pop() {
+        for (key, value) in table {
+            let is_file = ["ca", "file", "password_file"].contains(&key.get_ref().as_ref());
+            let path = value.get_ref().as_str().filter(|_| is_file).map(Path::new);
+            let is_below = |path: &Path| {
+                path.components()
+                    .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+            };
+            if !path.is_none_or(is_below) {
+                let why = "an agent reads files below its folder only";
+                return Err(document.error(&value.span(), why));
+            }
+            for value in section::members(value) {
+                match value.get_ref() {
+                    DeValue::Table(table) => tables.push(table),
+                    DeValue::Array(_) => {
+                        let why = "lists of lists have no meaning";
+                        return Err(document.error(&value.span(), why));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    Ok(())
 }

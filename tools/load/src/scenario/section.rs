@@ -6,7 +6,10 @@ use keyway_codec::definitions::nearest;
 use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
+
+/// What the outermost table is called.
+pub(crate) const ROOT: &str = "the scenario";
 
 /// A value with its place.
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
@@ -64,9 +67,32 @@ impl<'t> Section<'t> {
         self.document
     }
 
-    /// An error about the table as a whole.
+    /// An error about the table as a whole; about a key in it, if one is written wrongly.
     pub(crate) fn error(&self, why: impl Into<String>) -> Error {
-        self.document.error(&self.place, format!("{}: {}", self.name, why.into()))
+        let is_wrong = |key: &&Spanned<_>| self.meant(key).is_some();
+        match self.table.keys().find(is_wrong) {
+            Some(key) => self.unknown(key),
+            None => self.document.error(&self.place, format!("{}: {}", self.name, why.into())),
+        }
+    }
+
+    /// The known key that may be meant by an unknown one.
+    fn meant(&self, key: &Spanned<DeString<'_>>) -> Option<&'static str> {
+        let name: &str = key.get_ref();
+        if self.known.contains(&name) {
+            return None;
+        }
+        let near = nearest(name, self.known.iter().copied())?;
+        self.known.iter().copied().find(|known| *known == near)
+    }
+
+    fn unknown(&self, key: &Spanned<DeString<'_>>) -> Error {
+        let meant = match self.meant(key) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("known are {}", self.known.join(", ")),
+        };
+        let why = format!("{}: there is no key '{}'; {meant}", self.name, key.get_ref());
+        self.document.error(&key.span(), why)
     }
 
     /// An error about a value of it.
@@ -150,25 +176,23 @@ impl<'t> Section<'t> {
 
     /// A table of this key.
     pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'t>>, Error> {
-        let name = format!("{}.{key}", self.name);
+        let name = match self.name.as_str() {
+            ROOT => key.to_owned(),
+            name => format!("{name}.{key}"),
+        };
         self.get(key).map(|value| Section::of(self.document, value, name)).transpose()
     }
 
     /// Refuses keys that nobody asked for.
     pub(crate) fn finish(self) -> Result<(), Error> {
-        for key in self.table.keys() {
+        let is_unknown = |key: &&Spanned<DeString<'_>>| {
             let name: &str = key.get_ref();
-            if self.known.contains(&name) {
-                continue;
-            }
-            let meant = match nearest(name, self.known.iter().copied()) {
-                Some(near) => format!("did you mean '{near}'?"),
-                None => format!("known are {}", self.known.join(", ")),
-            };
-            let why = format!("{}: there is no key '{name}'; {meant}", self.name);
-            return Err(self.document.error(&key.span(), why));
+            !self.known.contains(&name)
+        };
+        match self.table.keys().find(is_unknown) {
+            Some(key) => Err(self.unknown(key)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ use rustls::ClientConfig;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -49,10 +50,12 @@ pub(crate) enum Said {
     Ready { open: usize, wanted: usize, why_not: Option<(Fault, String)> },
     /// A second is over.
     Second(Box<SecondTally>),
-    /// All is done.
-    End,
+    /// These threads are done.
+    End(Range<usize>),
+    /// An agent with these threads is gone.
+    Lost { agent: usize, threads: Range<usize>, why: String },
     /// The system has refused something.
-    Failed(io::Error),
+    Failed(String),
 }
 
 /// A start that waits for a lane.
@@ -77,6 +80,8 @@ pub(crate) struct Worker<'s> {
     scenario: &'s Scenario,
     shared: &'s Shared,
     thread: usize,
+    /// Its number among all threads of all agents.
+    stripe: u64,
     sender: Sender<Said>,
     poller: Poller,
     connections: Vec<Connection>,
@@ -119,13 +124,12 @@ impl<'s> Worker<'s> {
         threads: usize,
         sender: Sender<Said>,
     ) -> io::Result<Worker<'s>> {
-        let starts = Starts::new(
-            &scenario.phases,
-            scenario.arrivals,
-            scenario.seed,
-            thread as u64,
-            threads as u64,
-        );
+        // Of all threads of all agents.
+        let (agent, agents) = scenario.share;
+        let stripe = agent + agents * thread as u64;
+        let stripes = agents * threads as u64;
+        let starts =
+            Starts::new(&scenario.phases, scenario.arrivals, scenario.seed, stripe, stripes);
         let mut worker = Worker {
             scenario,
             shared,
@@ -149,7 +153,8 @@ impl<'s> Worker<'s> {
             is_interrupted: false,
             look_ns: 0,
             closed: 0,
-            random: Rng::with_seed(scenario.seed.wrapping_add(thread as u64)),
+            stripe,
+            random: Rng::with_seed(mix(scenario.seed, stripe)),
             tally: SecondTally::new(thread, 0, scenario),
             tally_began_ns: 0,
             cpu_ns: 0,
@@ -159,21 +164,21 @@ impl<'s> Worker<'s> {
             bind_values: Vec::new(),
             last_error: None,
         };
-        worker.lay_out(thread, threads);
+        worker.lay_out(stripe as usize, stripes as usize);
         Ok(worker)
     }
 
     /// This thread's share of all connections, with their lanes.
-    fn lay_out(&mut self, thread: usize, threads: usize) {
+    fn lay_out(&mut self, stripe: usize, stripes: usize) {
         let mut number = 0;
         for (group, settings) in self.scenario.groups.iter().enumerate() {
             let needs_second = self.scenario.needs_second(group);
             for _ in 0..settings.connections {
                 number += 1;
-                if number % threads != thread {
+                if number % stripes != stripe {
                     continue;
                 }
-                let server = number / threads % self.shared.servers.len();
+                let server = number / stripes % self.shared.servers.len();
                 let first = self.connections.len();
                 let lanes = self.lanes.len()..self.lanes.len() + settings.in_flight;
                 let connection = Connection::new(group, server, false, lanes.clone());
@@ -213,8 +218,8 @@ impl<'s> Worker<'s> {
             Err(_) => Ok(()),
         });
         let said = match worked {
-            Ok(()) => Said::End,
-            Err(why) => Said::Failed(why),
+            Ok(()) => Said::End(self.thread..self.thread + 1),
+            Err(why) => Said::Failed(why.to_string()),
         };
         // Whoever does not listen any more has seen enough.
         let _ = self.sender.send(said);
@@ -243,6 +248,7 @@ impl<'s> Worker<'s> {
                 self.open(index, now);
                 opening.push(index);
             }
+            self.look_for_timeouts(now);
             self.flush_all(now);
             opening.retain(|index| self.connections[*index].is_opening());
             let is_over = opening.is_empty() && wanted.is_empty();
@@ -381,7 +387,7 @@ impl<'s> Worker<'s> {
     /// The next sequence of a closed loop.
     fn closed(&mut self, group: usize, now: u64) -> Pending {
         self.closed += 1;
-        let stream = mix(self.scenario.seed, 1 << 40 | self.thread as u64);
+        let stream = mix(self.scenario.seed, 1 << 40 | self.stripe);
         let seed = mix(stream, self.closed);
         let job = self.scenario.pick_job(&mut Rng::with_seed(seed), Some(group));
         self.tally.job(self.scenario, self.phase, job).due += 1;

@@ -1,5 +1,6 @@
 //! Load on a server of our own, whose faults are known.
 
+mod agents;
 mod faults;
 mod loops;
 mod scenarios;

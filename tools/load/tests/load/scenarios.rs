@@ -42,7 +42,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("rate = 10", "rate = { from = 1, to = 2, through = 3 }", 7, "'through'"),
         ("(uid={user})", "(uid={usr})", 9, "did you mean {user}?"),
         ("(uid={user})", "(uid=", 9, "filter (uid="),
-        ("search", "serch", 9, "a step is one of search, bind"),
+        ("search", "serch", 9, "did you mean 'search'?"),
         ("filter", "filtr", 9, "did you mean 'filter'?"),
         ("[{ search", "[{ bind = { dn = \"a\", password = \"b\" }, search", 9, "one operation"),
         ("steps", "connections = { count = 0 }\nsteps", 9, "from 1 to"),

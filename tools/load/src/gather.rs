@@ -1,0 +1,162 @@
+//! What threads say, here or on agents, put together second by second.
+
+use crate::error::Error;
+use crate::limits::SECONDS_KEPT_MAX;
+use crate::outcome::{AgentUse, Outcome, Second};
+use crate::run::{Event, Interrupt};
+use crate::scenario::Scenario;
+use crate::schedule::Rate;
+use crate::tally::{SecondTally, add, latencies};
+use crate::worker::Said;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Threads that are at work.
+pub(crate) trait Crew {
+    /// What one of them says next, if it says something before long.
+    fn next(&mut self) -> Option<Said>;
+
+    /// Has them come to an end.
+    fn stop(&mut self);
+}
+
+/// What threads have said, put together.
+pub(crate) struct Gather<'g> {
+    scenario: &'g Scenario,
+    began: Instant,
+    pub(crate) outcome: Outcome,
+    /// Somebody or something wants an end.
+    is_over: bool,
+    /// Seconds that not all threads have reported.
+    seconds: BTreeMap<u64, Vec<SecondTally>>,
+    /// The first second that a thread may still report.
+    next: Vec<u64>,
+}
+
+impl<'g> Gather<'g> {
+    /// For so many threads, whose connections are open.
+    pub(crate) fn new(
+        scenario: &'g Scenario,
+        threads: usize,
+        open: (usize, usize),
+        agents: Vec<AgentUse>,
+    ) -> Gather<'g> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let outcome = Outcome::new(scenario, threads, open, now, agents);
+        let (seconds, next) = (BTreeMap::new(), vec![0; threads]);
+        Gather { scenario, began: Instant::now(), outcome, is_over: false, seconds, next }
+    }
+
+    /// Listens until all have ended.
+    pub(crate) fn all(
+        &mut self,
+        crew: &mut dyn Crew,
+        interrupt: &Interrupt,
+        said: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
+        let mut is_stopped = false;
+        while self.next.iter().any(|next| *next != u64::MAX) {
+            if interrupt.came() && !self.is_over {
+                self.outcome.was_interrupted = true;
+                self.is_over = true;
+            }
+            if self.is_over && !std::mem::replace(&mut is_stopped, true) {
+                crew.stop();
+            }
+            match crew.next() {
+                Some(Said::Second(tally)) => {
+                    if let Some(next) = self.next.get_mut(tally.thread) {
+                        *next = (*next).max(tally.second + 1);
+                        self.seconds.entry(tally.second).or_default().push(*tally);
+                    }
+                }
+                Some(Said::End(threads)) => self.end(threads),
+                Some(Said::Lost { agent, threads, why }) => {
+                    self.lose(agent, &why, said);
+                    self.end(threads);
+                }
+                Some(Said::Failed(why)) => return Err(Error::Server(why)),
+                Some(Said::Ready { .. }) | None => continue,
+            }
+            self.settle(said);
+        }
+        self.outcome.elapsed = self.began.elapsed();
+        self.outcome.conclude(self.scenario);
+        Ok(())
+    }
+
+    fn end(&mut self, threads: Range<usize>) {
+        self.next.get_mut(threads).into_iter().flatten().for_each(|next| *next = u64::MAX);
+    }
+
+    /// An agent is gone: what it has not reported is in no sum.
+    fn lose(&mut self, agent: usize, why: &str, said: &mut dyn FnMut(Event<'_>)) {
+        let after = self.began.elapsed().as_secs_f64();
+        if let Some(agent) = self.outcome.agents.get_mut(agent) {
+            let words = format!("{} was lost after {after:.1} s: {why}", agent.name);
+            said(Event::Lost(&words));
+            agent.lost = Some(words);
+        }
+    }
+
+    /// Settles the seconds that all threads are beyond.
+    fn settle(&mut self, said: &mut dyn FnMut(Event<'_>)) {
+        let beyond = self.next.iter().copied().min().unwrap_or_default();
+        while let Some(entry) = self.seconds.first_entry().filter(|entry| *entry.key() < beyond) {
+            let (number, tallies) = entry.remove_entry();
+            let second = self.add(number, tallies);
+            said(Event::Second(&second));
+            if self.outcome.seconds.len() < SECONDS_KEPT_MAX {
+                self.outcome.seconds.push(second);
+            }
+            self.check_thresholds(number);
+        }
+    }
+
+    fn add(&mut self, number: u64, tallies: Vec<SecondTally>) -> Second {
+        let mut second = Second::new(number);
+        let mut response = latencies();
+        let mut lag = latencies();
+        let is_open = self.scenario.phases.iter().any(|phase| phase.rate != Rate::AsAnswered);
+        for tally in tallies {
+            for (phase, more) in tally.phases.iter().enumerate() {
+                let Some(more) = more else { continue };
+                second.due += more.due();
+                second.done += more.done();
+                second.errors += more.errors();
+                add(&mut response, &more.response());
+                self.outcome.phases[phase].add(more);
+                if self.scenario.phases[phase].record {
+                    self.outcome.recorded.add(more);
+                }
+            }
+            let share = tally.cpu_ns as f64 / tally.length_ns.max(1) as f64;
+            second.cpu_share = second.cpu_share.max(share);
+            second.backlog += tally.backlog;
+            add(&mut lag, &tally.lag);
+            self.outcome.threads[tally.thread].add(&tally, share);
+            self.outcome.connections.add(&tally.connections);
+        }
+        second.settle(&response, &lag);
+        add(&mut self.outcome.lag, &lag);
+        self.outcome.judge_client(&second, is_open);
+        second
+    }
+
+    /// Ends the run if a threshold that says so is broken.
+    fn check_thresholds(&mut self, number: u64) {
+        if self.outcome.aborted_by.is_some() {
+            return;
+        }
+        let so_far = Duration::from_secs(number + 1);
+        let broken = self.scenario.thresholds.iter().find(|threshold| {
+            threshold.abort_after.is_some_and(|after| so_far > after)
+                && !self.outcome.keeps(threshold, so_far.as_secs_f64())
+        });
+        if let Some(broken) = broken.filter(|_| self.outcome.recorded.due() > 0) {
+            self.outcome.aborted_by = Some(broken.that.to_string());
+            self.is_over = true;
+        }
+    }
+}
