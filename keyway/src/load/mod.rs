@@ -3,6 +3,7 @@
 //!
 //! Results go to standard output, a line a second and remarks to standard error.
 
+mod agents;
 mod arguments;
 mod finding;
 
@@ -41,6 +42,8 @@ pub fn run(command: &Load) -> Result<bool, Failure> {
         Load::Run(arguments) => file(arguments),
         Load::Find(arguments) => finding::run(arguments),
         Load::Init(arguments) => init(arguments).map(|()| true),
+        Load::Serve(arguments) => agents::serve(arguments),
+        Load::Agent(arguments) => agents::agent(arguments).map(|()| true),
         Load::Wait(arguments) => wait(arguments).map(|()| true),
         Load::Report(arguments) => report(arguments).map(|()| true),
         Load::Compare(arguments) => compare(arguments).map(|()| true),
@@ -126,7 +129,19 @@ fn file(arguments: &Run) -> Result<bool, Failure> {
 }
 
 /// Runs a scenario, shows what it comes to, and says whether that is good.
-fn under_load(mut scenario: Scenario, arguments: &Output) -> Result<bool, Failure> {
+fn under_load(scenario: Scenario, arguments: &Output) -> Result<bool, Failure> {
+    let interrupt = interrupt()?;
+    shown(scenario, arguments, |scenario, said| {
+        keyway_load::run(scenario, &provider(), &interrupt, said)
+    })
+}
+
+/// Has a scenario run, and shows what is said meanwhile and what it comes to.
+fn shown(
+    mut scenario: Scenario,
+    arguments: &Output,
+    run: impl FnOnce(&Scenario, &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error>,
+) -> Result<bool, Failure> {
     for rule in &arguments.fail_if {
         scenario.fail_if(rule).map_err(|why| Failure::usage(format!("--fail-if {why}")))?;
     }
@@ -136,7 +151,7 @@ fn under_load(mut scenario: Scenario, arguments: &Output) -> Result<bool, Failur
         opened.map_err(|why| Failure::system("write", path, &why))?;
     }
     let is_quiet = arguments.quiet || arguments.json;
-    let outcome = keyway_load::run(&scenario, &provider(), &interrupt()?, &mut |event| {
+    let outcome = run(&scenario, &mut |event| {
         if !is_quiet {
             live(&event);
         }
@@ -158,6 +173,7 @@ fn live(event: &Event<'_>) {
                 summary::SECONDS_HEADING
             )
         }
+        Event::Lost(words) => writeln!(err, "{words}"),
         Event::Second(second) => writeln!(err, "{}", summary::second(second)),
     };
 }

@@ -63,6 +63,11 @@ fn notes(result: &Value, page: &mut String) {
     if let Some(rule) = result["aborted_by"].as_str() {
         note(format!("The run ended early: the threshold '{rule}' was broken."));
     }
+    for agent in result["agents"].as_array().into_iter().flatten() {
+        if let Some(lost) = agent["lost"].as_str() {
+            note(format!("{lost}; what it did not report is in no sum."));
+        }
+    }
     for threshold in result["thresholds"].as_array().into_iter().flatten() {
         let kept = if threshold["kept"] == true { "Kept" } else { "Broken" };
         note(format!("{kept}: {}", threshold["rule"].as_str().unwrap_or_default()));

@@ -1,6 +1,6 @@
 //! A result in words: a table for people, and a line a second while it runs.
 
-use crate::outcome::{Outcome, Second};
+use crate::outcome::{AgentUse, Outcome, Second};
 use crate::scenario::{Scenario, Step};
 use crate::tally::{JobTally, Latencies};
 use std::fmt::Write as _;
@@ -103,6 +103,7 @@ pub fn table(scenario: &Scenario, outcome: &Outcome) -> String {
     }
     connections(&mut text, outcome);
     client(&mut text, scenario, outcome);
+    outcome.agents.iter().for_each(|used| agent(&mut text, used, outcome));
     for (rule, kept) in &outcome.verdicts {
         let _ = writeln!(text, "threshold   {} {rule}", if *kept { "kept  " } else { "BROKEN" });
     }
@@ -179,6 +180,27 @@ fn client(text: &mut String, scenario: &Scenario, outcome: &Outcome) {
     let _ = writeln!(text);
     if let Some(why) = outcome.client_limit(scenario) {
         let _ = writeln!(text, "NOTE        {why}; use more threads or machines, or a lower rate");
+    }
+}
+
+fn agent(text: &mut String, agent: &AgentUse, outcome: &Outcome) {
+    let threads = outcome.threads.get(agent.threads.clone()).unwrap_or_default();
+    let busiest = threads.iter().map(|thread| thread.busiest).fold(0.0, f64::max);
+    let late = threads.iter().map(|thread| thread.lag.value_at_quantile(0.99)).max();
+    let (ahead, sure) = agent.clock_ns;
+    let _ = writeln!(
+        text,
+        "agent       {}: {} threads, busiest {:.0} % of a core, late by p99 {}; clock {}{} (± {})",
+        agent.name,
+        threads.len(),
+        100.0 * busiest,
+        time(late.unwrap_or_default() as f64),
+        if ahead < 0 { "-" } else { "+" },
+        time(ahead.unsigned_abs() as f64),
+        time(sure as f64),
+    );
+    if let Some(lost) = &agent.lost {
+        let _ = writeln!(text, "LOST        {lost}; what it did not report is in no sum");
     }
 }
 

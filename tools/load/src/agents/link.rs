@@ -51,6 +51,8 @@ impl Link {
 
     /// The next message, if it is there.
     pub(super) fn poll(&mut self) -> io::Result<Option<Message>> {
+        // What came with the end of the handshake is in already.
+        self.take()?;
         if let Some(message) = self.next()? {
             return Ok(Some(message));
         }
@@ -61,12 +63,17 @@ impl Link {
             Err(why) => return Err(why),
         }
         self.heard = Instant::now();
+        self.take()?;
+        self.next()
+    }
+
+    /// Decrypts what has come.
+    fn take(&mut self) -> io::Result<()> {
         let state = self.tls.process_new_packets();
         let plain = state.map_err(io::Error::other)?.plaintext_bytes_to_read();
         let held = self.input.len();
         self.input.resize(held + plain, 0);
-        self.tls.reader().read_exact(self.input.get_mut(held..).unwrap_or_default())?;
-        self.next()
+        self.tls.reader().read_exact(self.input.get_mut(held..).unwrap_or_default())
     }
 
     /// The next message, which has to come before long.

@@ -24,7 +24,7 @@ pub(crate) fn read(
 ) -> Result<Job, Error> {
     let name = section.text("name")?.map_or_else(|| format!("job{}", groups.len()), str::to_owned);
     if name.is_empty() || name.contains(char::is_whitespace) {
-        return Err(section.error("a name is one word"));
+        return Err(section.error_of("name", "a name is one word"));
     }
     let weight = section.number("weight", 0.0, 1e9)?.unwrap_or(1.0);
     let think = section.time("think")?.unwrap_or(Duration::ZERO);

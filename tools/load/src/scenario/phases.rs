@@ -52,7 +52,7 @@ pub(crate) fn read(
 fn phase(section: &mut Section<'_>) -> Result<Vec<Phase>, Error> {
     let length = section.time("for")?.unwrap_or(USUAL_LENGTH);
     if length.is_zero() || length > PHASE_MAX {
-        return Err(section.error("for should be a time above 0, and a week at most"));
+        return Err(section.error_of("for", "for should be a time above 0, and a week at most"));
     }
     let record = section.flag("record")?.unwrap_or(true);
     let Some(value) = section.get("rate") else {
@@ -102,7 +102,7 @@ fn read_find(mut section: Section<'_>, jobs: &[String]) -> Result<Find, Error> {
     let until = Rule::parse(until, jobs).map_err(|why| section.error(why))?;
     let hold = section.time("hold")?.unwrap_or(USUAL_LENGTH);
     if hold.is_zero() || hold > PHASE_MAX {
-        return Err(section.error("hold should be a time above 0, and a week at most"));
+        return Err(section.error_of("hold", "hold should be a time above 0, and a week at most"));
     }
     section.finish()?;
     Ok(Find { low, high, until, hold })

@@ -100,6 +100,14 @@ impl<'t> Section<'t> {
         self.document.error(&value.span(), format!("{}: {}", self.name, why.into()))
     }
 
+    /// An error about the value of a key.
+    pub(crate) fn error_of(&self, key: &str, why: impl Into<String>) -> Error {
+        match self.table.get(key) {
+            Some(value) => self.error_at(value, why),
+            None => self.error(why),
+        }
+    }
+
     /// The value of a key, which is known from now on.
     pub(crate) fn get(&mut self, key: &'static str) -> Option<&'t Value<'t>> {
         self.known.push(key);

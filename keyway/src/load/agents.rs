@@ -1,0 +1,68 @@
+//! `keyway load serve` and `keyway load agent`: a run on several machines.
+
+use super::arguments::{Agent, Serve};
+use super::{interrupt, provider, shown};
+use crate::failure::Failure;
+use crate::output::note;
+use keyway_load::{Error, Hub, Scenario, answer, limits};
+use std::fs;
+use std::thread;
+
+/// Waits for agents, and runs a scenario on them. Says whether the outcome is good.
+pub fn serve(arguments: &Serve) -> Result<bool, Failure> {
+    let path = &arguments.file;
+    let scenario = Scenario::read(path)?;
+    let text = fs::read_to_string(path).map_err(|why| Failure::system("read", path, &why))?;
+    let interrupt = interrupt()?;
+    let hub = Hub::new(arguments.listen, &arguments.who.identity(), &provider())?;
+    let address = hub.address().unwrap_or(arguments.listen);
+    let wanted = usize::from(arguments.agents);
+    note(format_args!("waiting for {wanted} agents at {address}"));
+    let mut agents = Vec::new();
+    while agents.len() < wanted {
+        let Some(called) = hub.called(&interrupt, &mut |why| note(why))? else {
+            return Err(Failure::new("interrupted before all agents had called"));
+        };
+        let (ahead_ns, sure_ns) = called.clock_ns();
+        note(format_args!(
+            "{} has called; its clock is {:.3} ms ahead, give or take {:.3}",
+            called.name(),
+            ahead_ns as f64 / 1e6,
+            sure_ns as f64 / 1e6
+        ));
+        agents.push(called);
+    }
+    shown(scenario, &arguments.output, |scenario, said| {
+        Hub::run(scenario, &text, agents, &interrupt, said)
+    })
+}
+
+/// Calls, and does what is said; again and again, unless once is enough.
+pub fn agent(arguments: &Agent) -> Result<(), Failure> {
+    let interrupt = interrupt()?;
+    let (identity, provider) = (arguments.who.identity(), provider());
+    let mut said = String::new();
+    loop {
+        let noted = &mut |words: &str| note(words);
+        let folder = &arguments.folder;
+        let done = answer(&arguments.hub, &identity, folder, &provider, &interrupt, noted);
+        match done {
+            Err(error) if arguments.once => return Err(error.into()),
+            // What will not be better the next time.
+            Err(error @ (Error::Usage(_) | Error::Content(..) | Error::File { .. })) => {
+                return Err(error.into());
+            }
+            // Once is enough to know why nobody is there.
+            Err(error) if error.to_string() != said => {
+                note(&error);
+                said = error.to_string();
+            }
+            Err(_) => {}
+            Ok(()) => said.clear(),
+        }
+        if arguments.once || interrupt.came() {
+            return Ok(());
+        }
+        thread::sleep(limits::AGENT_CALL_EVERY);
+    }
+}

@@ -1,0 +1,104 @@
+//! Which connections and lanes a thread has, and their being opened before a run.
+
+use super::connection::{Connection, State};
+use super::lane::Lane;
+use super::{Said, Worker};
+use crate::limits::CONNECT_MAX;
+use crate::scenario::Lifetime;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::Ordering;
+
+/// Connections that are being opened at a time, before a run, on one thread.
+const OPENING_AT_ONCE: usize = 64;
+/// How long is waited for them before the next look, in nanoseconds.
+const LOOK_EVERY_NS: u64 = 10_000_000;
+
+impl Worker<'_> {
+    /// This thread's share of all connections, with their lanes.
+    pub(super) fn lay_out(&mut self, stripe: usize, stripes: usize) {
+        let mut number = 0;
+        for (group, settings) in self.scenario.groups.iter().enumerate() {
+            let needs_second = self.scenario.needs_second(group);
+            for _ in 0..settings.connections {
+                number += 1;
+                if number % stripes != stripe {
+                    continue;
+                }
+                let server = number / stripes % self.shared.servers.len();
+                let first = self.connections.len();
+                let lanes = self.lanes.len()..self.lanes.len() + settings.in_flight;
+                let connection = Connection::new(group, server, false, lanes.clone());
+                self.connections.push(connection);
+                for (slot, lane) in lanes.enumerate() {
+                    let mut state = Lane::new(self.scenario, group, first, slot as u32);
+                    if needs_second {
+                        state.second = Some(self.connections.len());
+                        let second = Connection::new(group, server, true, lane..lane + 1);
+                        self.connections.push(second);
+                    }
+                    self.lanes.push(state);
+                }
+            }
+        }
+        // A round over all connections before the second lane of one.
+        let slots = self.scenario.groups.iter().map(|group| group.in_flight).max().unwrap_or(1);
+        for slot in 0..slots {
+            for connection in self.connections.iter().filter(|connection| !connection.is_second) {
+                if slot < connection.lanes.len() {
+                    self.free[connection.group].push_back(connection.lanes.start + slot);
+                }
+            }
+        }
+    }
+
+    /// Opens what is to be open before the first start, and says how many are.
+    pub(super) fn prepare(&mut self) -> io::Result<()> {
+        let scenario = self.scenario;
+        let once = |group: usize| scenario.groups[group].lifetime == Lifetime::Sequences(1);
+        let mut seen = vec![false; scenario.groups.len()];
+        let mut wanted = VecDeque::new();
+        for (index, connection) in self.connections.iter().enumerate() {
+            // Of those that are used once, one is opened to see that it can be.
+            let is_first = !std::mem::replace(&mut seen[connection.group], true);
+            if !once(connection.group) || is_first {
+                wanted.push_back(index);
+            }
+        }
+        let all: Vec<usize> = wanted.iter().copied().collect();
+        let mut opening: Vec<usize> = Vec::new();
+        let until = self.now() + CONNECT_MAX.as_nanos() as u64;
+        loop {
+            let now = self.now();
+            while opening.len() < OPENING_AT_ONCE
+                && let Some(index) = wanted.pop_front()
+            {
+                self.open(index, now);
+                opening.push(index);
+            }
+            self.look_for_timeouts(now);
+            self.flush_all(now);
+            opening.retain(|index| self.connections[*index].is_opening());
+            let is_over = opening.is_empty() && wanted.is_empty();
+            if is_over || now > until || self.shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if opening.len() < OPENING_AT_ONCE && !wanted.is_empty() {
+                continue;
+            }
+            self.wait(now, now + LOOK_EVERY_NS)?;
+        }
+        let is_open = |index: &&usize| self.connections[**index].state == State::Ready;
+        let open = all.iter().filter(is_open).count();
+        let why_not = self.last_error.take();
+        let said = Said::Ready { open, wanted: all.len(), why_not };
+        let _ = self.sender.send(said);
+        let now = self.now();
+        for index in all {
+            if once(self.connections[index].group) {
+                self.retire(index, now);
+            }
+        }
+        Ok(())
+    }
+}
