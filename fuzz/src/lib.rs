@@ -10,6 +10,7 @@
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 mod client;
@@ -29,6 +30,7 @@ mod sasl;
 mod served;
 mod syntax;
 
+pub use agent::agent;
 pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
@@ -50,6 +52,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("agent", agent),
     ("certificate", certificate),
     ("control", control),
     ("definitions", definitions),

@@ -1,6 +1,6 @@
 //! `keyway load` as its user sees it, against Keyway and against slapd.
 
-use keyway_tests::{Server, available, finish, keyway};
+use keyway_tests::{Finished, Server, available, finish, keyway};
 use serde_json::Value;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -39,68 +39,57 @@ fn served() -> (TempDir, Server) {
     (folder, server)
 }
 
-fn load(arguments: &[&str]) -> Command {
-    let mut command = Command::new(keyway());
-    command.arg("load").args(arguments);
-    command
+/// Whom to trust, and who is to bind: others may not search.
+fn known(server: &Server) -> String {
+    format!(
+        "{} --ca {} --bind-dn {} --password-file {}",
+        server.ldaps(),
+        server.text("ca_certificate"),
+        server.administrator(),
+        server.text("administrator_password_file")
+    )
+}
+
+/// `keyway load` with these words.
+fn load(words: &str) -> Finished {
+    finish(Command::new(keyway()).arg("load").args(words.split_whitespace()), "")
 }
 
 /// What a run came to, as JSON.
-fn result(arguments: &[&str], status: i32) -> Value {
-    let finished = finish(load(arguments).arg("--json"), "");
-    assert_eq!(finished.code, status, "{arguments:?}: {}{}", finished.out, finished.err);
+fn result(words: &str, status: i32) -> Value {
+    let finished = load(&format!("{words} --json")).expect(status);
     serde_json::from_str(&finished.out).unwrap()
 }
 
-fn count(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+/// Sequences due, done and failed.
+fn counts(result: &Value) -> [u64; 3] {
+    ["due", "done", "errors"].map(|key| result[key].as_u64().unwrap_or_else(|| panic!("{result}")))
 }
 
 /// Each job type of SLAMD runs, and nothing in it goes wrong.
 #[test]
 fn every_scenario_runs_against_keyway() {
     let (folder, server) = served();
-    let names = finish(&mut load(&["init"]), "").expect(0);
+    let names = load("init").expect(0);
     fs::write(folder.path().join("names.txt"), "user.0\tx\nuser.1\ty\n").unwrap();
     let mut seen = 0;
     for line in names.out.lines() {
         let name = line.split_whitespace().next().unwrap();
-        let users = format!("0-{}", USERS - 1);
-        let init = [
-            "init",
-            name,
-            server.ldaps(),
-            "--ca",
-            server.text("ca_certificate"),
-            "--users",
-            &users,
-        ];
-        let init = finish(&mut load(&init), "").expect(0);
+        let init = load(&format!("init {name} --users 0-49 {}", known(&server))).expect(0);
         let text = init
             .out
             .replace("for = \"10s\"", "for = \"300ms\"\nrate = 100")
             .replace("hold = \"10s\"", "hold = \"300ms\"")
             .replace("rate = [100, 100_000]", "rate = [100, 100]")
-            .replace("count = 200", "count = 20")
-            .replace(
-                "password_file = \"admin-password\"",
-                &format!("password_file = {:?}", server.text("administrator_password_file")),
-            )
-            .replace("\"cn=admin,dc=example,dc=com\"", &format!("{:?}", server.administrator()));
+            .replace("count = 200", "count = 20");
         let file = folder.path().join(format!("{name}.toml"));
         fs::write(&file, text).unwrap();
-        let result = result(&["run", file.to_str().unwrap()], 0);
+        let result = result(&format!("run {}", file.display()), 0);
         if name == "find" {
             assert_eq!(result["good"], 100.0, "{result}");
         } else {
-            assert_eq!(
-                (count(&result["due"]), count(&result["errors"])),
-                (30, 0),
-                "{name}: {}",
-                result["jobs"]
-            );
-            assert_eq!(count(&result["done"]), 30, "{name}");
-            assert!(count(&result["connections"]["tls_full"]) > 0);
+            assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
+            assert!(result["connections"]["tls_full"].as_u64() > Some(0));
         }
         seen += 1;
     }
@@ -110,81 +99,63 @@ fn every_scenario_runs_against_keyway() {
 #[test]
 fn the_exit_status_is_that_of_the_rules() {
     let (folder, server) = served();
-    let output = folder.path().join("a.json");
-    let common = [
-        "search",
-        server.ldap(),
-        "--users",
-        "0-49",
-        "--rate",
-        "100",
-        "--duration",
-        "300ms",
-        "--clients",
-        "2",
-        "--output",
-        output.to_str().unwrap(),
-    ];
-    let with = |more: &[&'static str]| [&common[..], more].concat();
-    let good = result(&with(&["--fail-if", "p99 > 1h", "--fail-if", "errors > 0"]), 0);
-    assert_eq!(good["good"], true);
-    let bad = result(&with(&["--fail-if", "rate > 1"]), 1);
-    assert_eq!(bad["thresholds"][0]["kept"], false);
+    let output = folder.path().join("a.json").display().to_string();
+    let search = format!("search {} --rate 100 --duration 300ms --clients 2", known(&server));
+    let with = |more: &str| format!("{search} --users 0-49 --output {output} {more}");
+    // Rules have blanks in them.
+    let ruled = |rule: &str, status| {
+        let mut command = Command::new(keyway());
+        let words = with("--json --fail-if");
+        let finished = finish(command.arg("load").args(words.split_whitespace()).arg(rule), "");
+        serde_json::from_str::<Value>(&finished.expect(status).out).unwrap()
+    };
+    assert_eq!(ruled("p99 > 1h or errors > 0", 0)["good"], true);
+    assert_eq!(ruled("rate > 1", 1)["thresholds"][0]["kept"], false);
     // Users that are not there: an empty answer is no success.
-    let empty = result(
-        &["search", server.ldap(), "--users", "900-999", "--rate", "50", "--duration", "200ms"],
-        1,
-    );
-    assert_eq!((count(&empty["done"]), count(&empty["errors"])), (0, 10));
+    let empty = result(&format!("{search} --users 900-999"), 1);
+    assert_eq!(counts(&empty), [30, 0, 30]);
     assert_eq!(empty["jobs"][0]["failed"][0]["what"], "empty answer");
 
     // In words, and the file made a page, and held against itself.
-    let words = finish(&mut load(&with(&[])), "").expect(0);
+    let words = load(&with("")).expect(0);
     assert!(
         words.out.contains("search (service)") && words.out.contains("client"),
         "{}",
         words.out
     );
     assert!(words.err.contains("DUE"), "{}", words.err);
-    let page = finish(&mut load(&["report", output.to_str().unwrap()]), "").expect(0);
-    assert!(page.out.starts_with("<!doctype html>") && page.out.ends_with("</html>\n"));
-    assert!(!page.out.contains("src=") && !page.out.contains("http"), "it needs nothing else");
-    let same =
-        finish(&mut load(&["compare", output.to_str().unwrap(), output.to_str().unwrap()]), "")
-            .expect(0);
+    let page = load(&format!("report {output}")).expect(0).out;
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert!(!page.contains("src=") && !page.contains("http"), "it needs nothing else");
+    let same = load(&format!("compare {output} {output}")).expect(0);
     assert_eq!(same.out.matches("within the noise").count(), 8, "{}", same.out);
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
     let (folder, server) = served();
-    let refused = |arguments: &[&str], code: i32, words: &str| {
-        let finished = finish(&mut load(arguments), "");
-        assert_eq!(finished.code, code, "{arguments:?}: {}", finished.err);
-        assert!(
-            finished.err.contains(words) && finished.err.lines().count() == 1,
-            "{}",
-            finished.err
-        );
+    let refused = |words: &str, code: i32, why: &str| {
+        let finished = load(words).expect(code);
+        let is_a_line = finished.err.lines().count() == 1;
+        assert!(finished.err.contains(why) && is_a_line, "{words}: {}", finished.err);
     };
-    let url = server.ldap();
-    refused(&["search", "localhost"], 2, "is no URL");
-    refused(&["search", url, "--rate", "0"], 2, "--rate");
-    refused(&["search", url, "--users", "9-0"], 2, "greater than the last");
-    refused(&["search", url, "--fail-if", "p99 > 20"], 2, "--fail-if");
-    refused(&["search", url, "--filter", "(uid={usr})"], 2, "did you mean {user}?");
-    refused(&["modify", url], 2, "--bind-dn");
-    refused(&["bind", url, "--in-flight", "2"], 2, "on = \"second\"");
-    refused(&["search", "ldap://127.0.0.1:1"], 1, "Connection refused");
-    refused(&["search", server.ldaps(), "--duration", "1s"], 1, "--ca FILE");
-    refused(&["search", url, "--output", "/nowhere/at/all.json"], 1, "/nowhere/at/all.json");
-    refused(&["init", "serch"], 2, "there are search");
-    refused(&["report", folder.path().join("people.ldif").to_str().unwrap()], 1, "people.ldif");
-    refused(&["wait", "ldap://127.0.0.1:1", "--at-most", "0s"], 1, "Connection refused");
-    finish(&mut load(&["wait", url]), "").expect(0);
-    let wrong = folder.path().join("wrong.toml");
-    fs::write(&wrong, "[target]\nulrs = []\n").unwrap();
-    refused(&["run", wrong.to_str().unwrap()], 2, "wrong.toml, line 2: ");
+    let (url, folder) = (server.ldap(), folder.path().display());
+    refused("search localhost", 2, "is no URL");
+    refused(&format!("search {url} --rate 0"), 2, "--rate");
+    refused(&format!("search {url} --users 9-0"), 2, "greater than the last");
+    refused(&format!("search {url} --fail-if p99>20"), 2, "--fail-if");
+    refused(&format!("search {url} --filter (uid={{usr}})"), 2, "did you mean {user}?");
+    refused(&format!("modify {url}"), 2, "--bind-dn");
+    refused(&format!("bind {url} --in-flight 2"), 2, "on = \"second\"");
+    refused("search ldap://127.0.0.1:1", 1, "Connection refused");
+    refused(&format!("search {} --duration 1s", server.ldaps()), 1, "--ca FILE");
+    refused(&format!("search {url} --output /nowhere/a.json"), 1, "/nowhere/a.json");
+    refused("init serch", 2, "there are search");
+    refused(&format!("report {folder}/people.ldif"), 1, "people.ldif");
+    refused("wait ldap://127.0.0.1:1 --at-most 0s", 1, "Connection refused");
+    load(&format!("wait {url}")).expect(0);
+    fs::write(format!("{folder}/wrong.toml"), "[target]\nulrs = []\n").unwrap();
+    refused(&format!("run {folder}/wrong.toml"), 2, "wrong.toml, line 2: ");
 }
 
 /// slapd, killed when dropped.
@@ -237,13 +208,8 @@ fn every_kind_of_operation_runs_against_slapd() {
     let admin =
         ["--bind-dn", "cn=admin,dc=example,dc=com", "--password-file", password.to_str().unwrap()];
     for name in ["auth", "search", "bind", "modify", "add-delete", "mixed"] {
-        let common = [name, &url, "--users", "0-49", "--rate", "100", "--duration", "300ms"];
-        let result = result(&[&common[..], &admin[..]].concat(), 0);
-        assert_eq!(
-            (count(&result["done"]), count(&result["errors"])),
-            (30, 0),
-            "{name}: {}",
-            result["jobs"]
-        );
+        let result =
+            result(&format!("{name} {url} {admin} --users 0-49 --rate 100 --duration 300ms"), 0);
+        assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
     }
 }

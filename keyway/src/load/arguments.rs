@@ -269,6 +269,12 @@ pub struct Init {
     /// The certificate authority to trust
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// Who binds on each connection
+    #[arg(long, value_name = "DN", requires = "password_file")]
+    pub bind_dn: Option<String>,
+    /// The file with the password of --bind-dn
+    #[arg(long, value_name = "FILE", requires = "bind_dn")]
+    pub password_file: Option<PathBuf>,
     /// What all entries are below
     #[arg(long, value_name = "DN", default_value = "dc=example,dc=com")]
     pub base: String,

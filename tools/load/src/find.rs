@@ -111,7 +111,9 @@ impl Found {
         self.was_interrupted = outcome.was_interrupted;
         let recorded_s = outcome.recorded_s;
         let comes_true = search.until.holds(&|job, figure| outcome.figure(job, figure, recorded_s));
-        let is_short = outcome.rate() < REACHED * rate;
+        // What is under way at the end is not missing.
+        let missing = (rate - outcome.rate()) * recorded_s;
+        let is_short = missing > scenario.lanes() as f64 && outcome.rate() < REACHED * rate;
         let client_limit = outcome.client_limit(scenario);
         let is_good = !comes_true && !is_short;
         let probe = Probe { rate, is_good, is_short, client_limit, outcome };

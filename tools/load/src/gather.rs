@@ -1,6 +1,7 @@
 //! What threads say, here or on agents, put together second by second.
 
 use crate::error::Error;
+use crate::host::Host;
 use crate::limits::SECONDS_KEPT_MAX;
 use crate::outcome::{AgentUse, Outcome, Second};
 use crate::run::{Event, Interrupt};
@@ -26,6 +27,7 @@ pub(crate) struct Gather<'g> {
     scenario: &'g Scenario,
     began: Instant,
     pub(crate) outcome: Outcome,
+    host: Host,
     /// Somebody or something wants an end.
     is_over: bool,
     /// Seconds that not all threads have reported.
@@ -45,7 +47,15 @@ impl<'g> Gather<'g> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let outcome = Outcome::new(scenario, threads, open, now, agents);
         let (seconds, next) = (BTreeMap::new(), vec![0; threads]);
-        Gather { scenario, began: Instant::now(), outcome, is_over: false, seconds, next }
+        Gather {
+            scenario,
+            began: Instant::now(),
+            outcome,
+            host: Host::new(),
+            is_over: false,
+            seconds,
+            next,
+        }
     }
 
     /// Listens until all have ended.
@@ -105,7 +115,8 @@ impl<'g> Gather<'g> {
         let beyond = self.next.iter().copied().min().unwrap_or_default();
         while let Some(entry) = self.seconds.first_entry().filter(|entry| *entry.key() < beyond) {
             let (number, tallies) = entry.remove_entry();
-            let second = self.add(number, tallies);
+            let mut second = self.add(number, tallies);
+            second.host = self.host.look();
             said(Event::Second(&second));
             if self.outcome.seconds.len() < SECONDS_KEPT_MAX {
                 self.outcome.seconds.push(second);

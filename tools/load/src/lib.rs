@@ -13,6 +13,7 @@ pub mod compare;
 mod error;
 mod find;
 mod gather;
+mod host;
 pub mod limits;
 mod outcome;
 pub mod report;
@@ -31,9 +32,12 @@ mod text;
 mod trust;
 mod worker;
 
+#[doc(hidden)]
+pub use agents::said_again;
 pub use agents::{Called, Hub, answer};
 pub use error::Error;
 pub use find::{Found, Probe, find};
+pub use host::HostUse;
 pub use outcome::{AgentUse, Outcome, Second, ThreadUse};
 pub use rule::{Figure, Rule};
 pub use run::{Event, Interrupt, run};

@@ -1,5 +1,6 @@
 //! What a run came to.
 
+use crate::host::HostUse;
 use crate::limits::{BUSY_SHARE, LAG_MAX};
 use crate::rule::Figure;
 use crate::scenario::{Scenario, Threshold};
@@ -79,14 +80,25 @@ pub struct Second {
     pub cpu_share: f64,
     /// Starts that waited for a connection at its end.
     pub backlog: usize,
+    /// What this machine did, all of it.
+    pub host: Option<HostUse>,
 }
 
 impl Second {
     pub(crate) fn new(number: u64) -> Second {
-        let zero = (0, 0, 0, 0, 0, 0, 0);
-        let (due, done, errors, p50_ns, p99_ns, max_ns, lag_ns) = zero;
-        let (cpu_share, backlog) = (0.0, 0);
-        Second { number, due, done, errors, p50_ns, p99_ns, max_ns, lag_ns, cpu_share, backlog }
+        Second {
+            number,
+            due: 0,
+            done: 0,
+            errors: 0,
+            p50_ns: 0,
+            p99_ns: 0,
+            max_ns: 0,
+            lag_ns: 0,
+            cpu_share: 0.0,
+            backlog: 0,
+            host: None,
+        }
     }
 
     pub(crate) fn settle(&mut self, response: &Latencies, lag: &Latencies) {
@@ -257,6 +269,13 @@ impl Outcome {
         if scenario.phases.iter().any(|phase| phase.rate != Rate::AsAnswered) {
             let late = crate::summary::time(self.lag.value_at_quantile(0.99) as f64);
             why.push_str(&format!(", and its own starts were up to {late} late (p99)"));
+        }
+        let shares =
+            self.seconds.iter().filter_map(|second| second.host.map(|host| host.cpu_share));
+        let shares: Vec<f64> = shares.collect();
+        if !shares.is_empty() {
+            let mean = 100.0 * shares.iter().sum::<f64>() / shares.len() as f64;
+            why.push_str(&format!("; all cores of this machine together were {mean:.0} % busy"));
         }
         Some(why)
     }

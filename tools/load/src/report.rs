@@ -188,6 +188,22 @@ fn pictures(result: &Value, page: &mut String) {
     let ours =
         [("busiest core, %", line("core_share", 100.0)), ("lag p99, ms", line("lag_ms", 1.0))];
     picture("the client", "seconds", &ours, page);
+    let host = |key: &str, scale: f64| {
+        let seconds = result["seconds"].as_array().into_iter().flatten();
+        let seen = seconds.filter(|second| second["host"].is_object());
+        let point = |second: &Value| {
+            (number(&second["second"]) + 1.0, scale * number(&second["host"][key]))
+        };
+        seen.map(point).collect()
+    };
+    let busy = [("all cores, %", host("cpu_share", 100.0))];
+    picture("this machine", "seconds", &busy, page);
+    let moved = [
+        ("written, MB/s", host("written_bytes", 1e-6)),
+        ("received, MB/s", host("received_bytes", 1e-6)),
+        ("sent, MB/s", host("sent_bytes", 1e-6)),
+    ];
+    picture("its disks and network", "seconds", &moved, page);
     let times = histogram(&result["response"]);
     let distribution = times.iter_recorded().map(|bucket| {
         // Nines to the right: 1 is 90 %, 2 is 99 %.

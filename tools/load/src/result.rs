@@ -122,6 +122,13 @@ fn second(second: &Second) -> Value {
         "lag_ms": ms(second.lag_ns),
         "core_share": second.cpu_share,
         "waiting": second.backlog,
+        "host": second.host.map(|host| json!({
+            "cpu_share": host.cpu_share,
+            "memory_bytes": host.memory_bytes,
+            "written_bytes": host.written_bytes,
+            "received_bytes": host.network_bytes.0,
+            "sent_bytes": host.network_bytes.1,
+        })),
     })
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn add(sum: &mut Latencies, more: &Latencies) {
 /// A histogram as its buckets: a value of each, and how many it has.
 mod buckets {
     use super::{Latencies, latencies};
+    use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     type Buckets = Vec<(u64, u64)>;
@@ -40,12 +41,18 @@ mod buckets {
         buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
     }
 
-    fn filled(buckets: &Buckets) -> Latencies {
+    /// More than any run has, and few enough to be added up.
+    const COUNT_MAX: u64 = 1 << 48;
+
+    fn filled<E: Error>(buckets: &Buckets) -> Result<Latencies, E> {
         let mut times = latencies();
         for (value, count) in buckets {
+            if *count > COUNT_MAX - times.len().min(COUNT_MAX) {
+                return Err(E::custom("more than any run has"));
+            }
             times.saturating_record_n(*value, *count);
         }
-        times
+        Ok(times)
     }
 
     pub(super) fn serialize<S: Serializer>(times: &Latencies, to: S) -> Result<S::Ok, S::Error> {
@@ -53,7 +60,7 @@ mod buckets {
     }
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Latencies, D::Error> {
-        Ok(filled(&Buckets::deserialize(from)?))
+        filled(&Buckets::deserialize(from)?)
     }
 
     pub(super) mod list {
@@ -70,7 +77,7 @@ mod buckets {
         pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
             from: D,
         ) -> Result<Vec<Latencies>, D::Error> {
-            Ok(Vec::<Buckets>::deserialize(from)?.iter().map(filled).collect())
+            Vec::<Buckets>::deserialize(from)?.iter().map(filled).collect()
         }
     }
 }
@@ -314,6 +321,13 @@ impl ConnectionTally {
         }
     }
 
+    fn counts(&self) -> [u64; 9] {
+        let (full, resumed, slow) = (self.tls_full, self.tls_resumed, self.tls_slow);
+        let (not_opened, lost, late) = (self.not_opened, self.lost, self.late_answers);
+        let (read, sent) = (self.bytes_in, self.bytes_out);
+        [full, resumed, slow, not_opened, lost, late, read, sent, self.entries]
+    }
+
     pub(crate) fn add(&mut self, more: &ConnectionTally) {
         add(&mut self.opening, &more.opening);
         add(&mut self.tls, &more.tls);
@@ -369,18 +383,27 @@ impl SecondTally {
         &mut phase.jobs[job]
     }
 
-    /// Whether it is of this scenario: an agent could say anything.
+    /// Whether it is of this scenario, and has numbers that can be added up: an agent could say anything.
     pub(crate) fn fits(&self, scenario: &Scenario) -> bool {
+        const MAX: u64 = 1 << 48;
         let job_fits = |(tally, job): (&JobTally, &Job)| {
             let steps = job.steps.len();
+            let counts = [tally.due, tally.started, tally.in_time];
             tally.service.len() == steps
+                && counts.iter().all(|count| *count < MAX)
                 && tally.failed.len() <= FAULT_KINDS_MAX + 32 * steps
-                && tally.failed.keys().all(|(step, _)| *step < steps)
+                && tally
+                    .failed
+                    .iter()
+                    .all(|((step, _), failed)| *step < steps && failed.count < MAX)
         };
         let phase_fits = |phase: &PhaseTally| {
             phase.jobs.len() == scenario.jobs.len()
                 && phase.jobs.iter().zip(&scenario.jobs).all(job_fits)
         };
-        self.phases.len() == scenario.phases.len() && self.phases.iter().flatten().all(phase_fits)
+        let ours = [self.cpu_ns, self.length_ns, self.backlog as u64];
+        self.phases.len() == scenario.phases.len()
+            && self.phases.iter().flatten().all(phase_fits)
+            && ours.iter().chain(&self.connections.counts()).all(|count| *count < MAX)
     }
 }

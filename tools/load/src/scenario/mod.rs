@@ -303,6 +303,11 @@ impl Scenario {
         last
     }
 
+    /// How many sequences can be under way at a time.
+    pub(crate) fn lanes(&self) -> usize {
+        self.groups.iter().map(|group| group.connections * group.in_flight).sum()
+    }
+
     /// Connections, without second ones.
     #[must_use]
     pub fn connections(&self) -> usize {

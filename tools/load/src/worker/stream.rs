@@ -150,7 +150,8 @@ impl Stream {
     pub(crate) fn send(&mut self, out: &mut Vec<u8>, sent: &mut usize) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             tls.writer().write_all(out.get(*sent..).unwrap_or_default())?;
-            (out.clear(), *sent = 0);
+            out.clear();
+            *sent = 0;
             while tls.wants_write() {
                 match tls.write_tls(&mut self.socket) {
                     Ok(_) => {}
@@ -169,7 +170,8 @@ impl Stream {
                 Err(why) => return Err(why),
             }
         }
-        (out.clear(), *sent = 0);
+        out.clear();
+        *sent = 0;
         Ok(())
     }
 
