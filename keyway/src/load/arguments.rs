@@ -30,11 +30,17 @@ Examples:
 Entries that MakeLDIF's example template makes (uid=user.N,ou=People,BASE, password 'password') are what
 the short forms expect; --filter, --user-dn and --user-password say otherwise.")]
 pub enum Load {
+    /// Logins: a search for the user, and a bind as what it found, over a second connection
     Auth(Short),
+    /// Searches for one user by name, or by --filter
     Search(Short),
+    /// Binds as users whose names are known
     Bind(Short),
+    /// Replace a user's description
     Modify(Short),
+    /// Add an entry, and delete it
     AddDelete(Short),
+    /// Searches, logins, compares, changes and new entries, by weights
     Mixed(Short),
     Run(Run),
     Find(Find),
@@ -150,10 +156,7 @@ pub struct Output {
     pub quiet: bool,
 }
 
-/// Run one kind of sequence (auth: a search and a bind as what it found, over a second connection)
-///
-/// auth, search, bind, modify, add-delete and mixed are the scenarios of keyway load init of the same
-/// names, filled in with these flags; --show-scenario prints what would be run.
+/// One kind of sequence: the scenario of that name of `keyway load init`, filled in.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -166,6 +169,7 @@ Examples:
   keyway load bind ldaps://localhost:1636 --ca ca.pem --reconnect-after 1 --rate 100 --fail-if 'p99 > 50ms'
       a connection and a TLS handshake for each, which count; the rule decides on the exit status
 
+These are the scenarios of keyway load init of the same names, filled in; --show-scenario prints them.
 Lines: what came due, was done and failed in each second, response times, how many wait for a
 connection, what our busiest thread used of a core, and how late our own starts were.
 The exit status is 0 if no rule of --fail-if came true and something went right, else 1.")]

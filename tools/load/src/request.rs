@@ -3,6 +3,7 @@
 use crate::text::{Drawn, Names, Piece};
 use keyway_codec::ber::{self, Reader, SEQUENCE, Writer};
 use keyway_codec::message::{Control, Message, Op};
+use zeroize::{Zeroize, Zeroizing};
 
 /// A message without its id: what never changes as it goes out, and texts between.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ enum Part {
 impl Request {
     /// Cuts an operation apart that was built of marked texts ([`Names::mark`]).
     pub(crate) fn new(op: Op<'_>, controls: Vec<Control<'_>>, names: &Names<'_>) -> Request {
-        let mut bytes = Vec::new();
+        let mut bytes = Zeroizing::new(Vec::new());
         Message { id: 0, op, controls }.encode(&mut bytes);
         let mut parts = Vec::new();
         // What the codec wrote it can read.
@@ -48,6 +49,29 @@ impl Request {
         writer.integer(ber::INTEGER, i64::from(id));
         write(&self.parts, drawn, scratch, &mut writer);
         writer.end(message);
+    }
+}
+
+impl Drop for Request {
+    /// A bind has a password in it.
+    fn drop(&mut self) {
+        wipe(&mut self.parts);
+    }
+}
+
+fn wipe(parts: &mut [Part]) {
+    for part in parts {
+        match part {
+            Part::Fixed(bytes) => bytes.zeroize(),
+            Part::Nested(_, parts) => wipe(parts),
+            Part::Varying(_, pieces) => {
+                for piece in pieces {
+                    if let Piece::Literal(bytes) = piece {
+                        bytes.zeroize();
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -169,6 +169,20 @@ impl Scenario {
     }
 
     fn from(mut root: Section<'_>, folder: &Path) -> Result<Scenario, Error> {
+        root.keys(&[
+            "name",
+            "seed",
+            "threads",
+            "timeout",
+            "drain",
+            "arrivals",
+            "target",
+            "data",
+            "connections",
+            "phase",
+            "job",
+            "threshold",
+        ])?;
         let seed = root.whole("seed", 0..u64::MAX)?.unwrap_or(1);
         let name = root.text("name")?.unwrap_or("load").to_owned();
         let threads = root.whole("threads", 1..THREADS_MAX as u64 + 1)?;

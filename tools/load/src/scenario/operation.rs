@@ -35,6 +35,7 @@ pub(crate) fn read(
     let Some((kind, mut body)) = found else {
         return Err(step.error(format!("a step is one of {KINDS}: {{ search = {{ ... }} }}")));
     };
+    body.keys(keys(kind))?;
     let controls = controls(&mut body)?;
     let mut reading = Reading { body: &mut body, names, entry, context };
     let (request, answer) = match kind {
@@ -66,6 +67,30 @@ pub(crate) fn read(
     }
     body.finish()?;
     Ok(operation)
+}
+
+/// What may be said of an operation.
+fn keys(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "search" => &[
+            "base",
+            "scope",
+            "filter",
+            "attributes",
+            "size_limit",
+            "time_limit_s",
+            "types_only",
+            "take",
+            "controls",
+            "expect",
+        ],
+        "bind" => &["dn", "password", "password_file", "controls", "expect"],
+        "compare" => &["dn", "attribute", "value", "controls", "expect"],
+        "add" => &["dn", "attributes", "controls", "expect"],
+        "modify" => &["dn", "delete", "add", "replace", "increment", "controls", "expect"],
+        "rename" => &["dn", "rdn", "delete_old", "superior", "controls", "expect"],
+        _ => &["dn", "controls", "expect"],
+    }
 }
 
 struct Reading<'r, 't, 'n> {

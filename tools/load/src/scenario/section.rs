@@ -6,7 +6,7 @@ use keyway_codec::definitions::nearest;
 use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
 /// What the outermost table is called.
 pub(crate) const ROOT: &str = "the scenario";
@@ -67,32 +67,32 @@ impl<'t> Section<'t> {
         self.document
     }
 
-    /// An error about the table as a whole; about a key in it, if one is written wrongly.
+    /// An error about the table as a whole.
     pub(crate) fn error(&self, why: impl Into<String>) -> Error {
-        let is_wrong = |key: &&Spanned<_>| self.meant(key).is_some();
-        match self.table.keys().find(is_wrong) {
-            Some(key) => self.unknown(key),
-            None => self.document.error(&self.place, format!("{}: {}", self.name, why.into())),
-        }
+        self.document.error(&self.place, format!("{}: {}", self.name, why.into()))
     }
 
-    /// The known key that may be meant by an unknown one.
-    fn meant(&self, key: &Spanned<DeString<'_>>) -> Option<&'static str> {
-        let name: &str = key.get_ref();
-        if self.known.contains(&name) {
-            return None;
-        }
-        let near = nearest(name, self.known.iter().copied())?;
-        self.known.iter().copied().find(|known| *known == near)
+    /// Refuses all keys but these. Where a key has to be there, one that is written wrongly is named so
+    /// before it is missed.
+    pub(crate) fn keys(&mut self, known: &[&'static str]) -> Result<(), Error> {
+        self.known.extend_from_slice(known);
+        self.check_keys()
     }
 
-    fn unknown(&self, key: &Spanned<DeString<'_>>) -> Error {
-        let meant = match self.meant(key) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => format!("known are {}", self.known.join(", ")),
-        };
-        let why = format!("{}: there is no key '{}'; {meant}", self.name, key.get_ref());
-        self.document.error(&key.span(), why)
+    fn check_keys(&self) -> Result<(), Error> {
+        for key in self.table.keys() {
+            let name: &str = key.get_ref();
+            if self.known.contains(&name) {
+                continue;
+            }
+            let meant = match nearest(name, self.known.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("known are {}", self.known.join(", ")),
+            };
+            let why = format!("{}: there is no key '{name}'; {meant}", self.name);
+            return Err(self.document.error(&key.span(), why));
+        }
+        Ok(())
     }
 
     /// An error about a value of it.
@@ -110,7 +110,9 @@ impl<'t> Section<'t> {
 
     /// The value of a key, which is known from now on.
     pub(crate) fn get(&mut self, key: &'static str) -> Option<&'t Value<'t>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.table.get(key)
     }
 
@@ -193,14 +195,7 @@ impl<'t> Section<'t> {
 
     /// Refuses keys that nobody asked for.
     pub(crate) fn finish(self) -> Result<(), Error> {
-        let is_unknown = |key: &&Spanned<DeString<'_>>| {
-            let name: &str = key.get_ref();
-            !self.known.contains(&name)
-        };
-        match self.table.keys().find(is_unknown) {
-            Some(key) => Err(self.unknown(key)),
-            None => Ok(()),
-        }
+        self.check_keys()
     }
 }
 

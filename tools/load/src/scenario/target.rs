@@ -34,6 +34,16 @@ pub(crate) fn read(
 ) -> Result<Target, Error> {
     let missing = "there is no [target] with urls = [\"ldap://HOST:PORT\"]";
     let mut section = section.ok_or_else(|| root.error(missing))?;
+    section.keys(&[
+        "urls",
+        "ca",
+        "insecure",
+        "resume",
+        "start_tls",
+        "slow_tls",
+        "base",
+        "admin",
+    ])?;
     let mut urls = Vec::new();
     for value in section.list("urls") {
         let url = value.get_ref().as_str().ok_or("a URL is a text".to_owned()).and_then(Url::parse);

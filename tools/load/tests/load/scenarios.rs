@@ -30,7 +30,7 @@ fn what_is_wrong_is_named_with_its_line() {
     let mut wrong = Vec::new();
     for (from, to, line, words) in [
         ("urls", "ulrs", 2, "there is no key 'ulrs'; did you mean 'urls'?"),
-        ("urls", "zzz = 1\nurls", 2, "known are urls, ca"),
+        ("urls", "zzz = 1\nurls", 2, "known are urls, ca, insecure"),
         ("\"ldap://localhost\"", "\"http://localhost\"", 2, "another scheme"),
         ("range = [0, 9]", "range = [9, 0]", 4, "FIRST <= LAST"),
         ("range = [0, 9]", "range = [0, 9], file = \"x\"", 4, "exactly one of"),
