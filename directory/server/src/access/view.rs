@@ -1,13 +1,14 @@
 //! What one subject may do in one place.
 
-use super::condition::Facts;
-use super::table::{Compiled, Resolved, Table};
+use super::compiled::Compiled;
+use super::facts::Facts;
+use super::table::{Resolved, Table};
 use super::{Place, Rights};
 use crate::access::Subject;
 use crate::candidate::Candidate;
 use crate::directory::Core;
 use crate::failure::Result;
-use crate::limits::ACCESS_RULES_MAX;
+use crate::limits::{ACCESS_RULES_MAX, STORED_RULES_MAX};
 use crate::names::Name;
 use keyway_store::{EntryId, View as Tree};
 use std::cell::{Cell, RefCell};
@@ -43,7 +44,7 @@ impl View {
     /// # Errors
     /// The store's.
     pub fn may(&self, right: Rights, attribute: &str, entry: &Candidate<'_, '_>) -> Result<bool> {
-        self.one_grants(right, entry, |rule| rule.rule.attributes.include(attribute))
+        self.one_grants(right, entry, |rule| rule.includes(right, attribute))
     }
 
     /// Whether the subject may do this to some attribute of this entry.
@@ -97,8 +98,9 @@ impl View {
         chosen.filter_map(|at| Some((*at, rules.get(usize::from(*at))?)))
     }
 
-    pub(super) fn resolved(&self) -> &Resolved {
-        &self.resolved
+    /// The normal form of the subject's DN.
+    pub(super) fn dn(&self) -> Option<&[u8]> {
+        self.resolved.dn.as_deref()
     }
 
     pub(super) fn is_own(&self, entry: &Candidate<'_, '_>) -> bool {
@@ -130,7 +132,7 @@ pub(crate) struct Memo {
 }
 
 /// One rule more than there may be: the administrator's is added.
-const WORDS: usize = ACCESS_RULES_MAX / 64 + 1;
+const WORDS: usize = (ACCESS_RULES_MAX + STORED_RULES_MAX) / 64 + 1;
 
 impl Memo {
     fn get(&self, at: u16) -> Option<bool> {
