@@ -554,7 +554,7 @@ mod tests {
         let configuration = parse(DEFAULT).unwrap();
         let directory = keyway_server::Settings::default();
         let mut rules = configuration.directory.rules;
-        rules.iter_mut().for_each(|rule| rule.line = None);
+        rules.iter_mut().for_each(|rule| rule.origin = Origin::BuiltIn);
         assert_eq!(rules, directory.rules);
         assert_eq!(configuration.directory.integrity, directory.integrity);
         assert_eq!(configuration.directory.schema, directory.schema);

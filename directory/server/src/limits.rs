@@ -78,6 +78,9 @@ pub const STORED_RULES_MAX: usize = 256;
 /// Bytes of one of them.
 pub const STORED_RULE_BYTES_MAX: usize = 16 << 10;
 
+/// Decisions of access rules that the answer to one request names.
+pub const DECISIONS_MAX: usize = 256;
+
 /// Groups that one entry is found to be in, those in which its groups are included.
 pub const MEMBERSHIPS_MAX: usize = 1_024;
 

@@ -36,7 +36,7 @@ pub(super) enum Top {
 
 impl Compiled {
     /// A rule that demands nothing.
-    pub fn bare(rule: Rule, secrets: Arc<Secrets>) -> Compiled {
+    pub(super) fn bare(rule: Rule, secrets: Arc<Secrets>) -> Compiled {
         let (dns, groups, relations, except) = Default::default();
         let (below, below_text, filter) = (None, String::new(), None);
         Compiled { rule, dns, groups, relations, below, below_text, filter, except, secrets }
@@ -46,7 +46,11 @@ impl Compiled {
     ///
     /// # Errors
     /// What of it makes no sense under this schema.
-    pub fn new(rule: &Rule, schema: &Schema, secrets: &Arc<Secrets>) -> Result<Compiled, String> {
+    pub(super) fn new(
+        rule: &Rule,
+        schema: &Schema,
+        secrets: &Arc<Secrets>,
+    ) -> Result<Compiled, String> {
         let mut rule = rule.clone();
         match &mut rule.attributes {
             Attributes::All => {}

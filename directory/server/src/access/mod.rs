@@ -20,6 +20,7 @@ mod secret;
 mod stored;
 mod subject;
 mod table;
+mod trace;
 mod view;
 mod written;
 
@@ -32,6 +33,7 @@ pub(crate) use stored::{RULE, holds_rules, settle};
 pub use subject::{Over, Strength, Subject};
 pub use table::Access;
 pub(crate) use table::Misfit;
+pub(crate) use trace::Trace;
 pub(crate) use view::Memo;
 pub use view::View;
 pub use written::{Fault, Written};

@@ -216,7 +216,7 @@ impl Core {
             let facts = Facts::nothing(subject);
             Arc::new(self.access.table().resolve(&facts, 0))
         });
-        View::new(resolved, place, subject.id())
+        View::new(resolved, place, subject.id()).traced(subject.trace())
     }
 }
 

@@ -99,7 +99,7 @@ fn a_bad_rule_is_refused_with_the_place_of_its_fault() {
         (r#"rights = ["read"]"#, "say whom it is for"),
         ("who = \"users\", rights = [\"read\"] }\nother = { x = 1", "unknown field `other`"),
         ("who = \"users\", rights = [\"read\"] # all", "character "),
-        (&format!("{READ}{}", " ".repeat(16 << 10)), "longer than 16384 bytes"),
+        (&format!("{READ}, over = \"{}\"", "x".repeat(16 << 10)), "longer than 16384 bytes"),
         (&format!("x = {}", "[".repeat(4096)), "character "),
     ] {
         let (code, why) = refused(rule);
