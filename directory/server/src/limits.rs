@@ -84,6 +84,12 @@ pub const DECISIONS_MAX: usize = 256;
 /// Groups that one entry is found to be in, those in which its groups are included.
 pub const MEMBERSHIPS_MAX: usize = 1_024;
 
+/// Entries that lead to another one by an attribute, as far as a filter looks for them.
+pub const CHAIN_IDS_MAX: usize = 16 << 10;
+
+/// Chains of one filter that are looked up once a step; others anew for each entry.
+pub const CHAINS_MAX: usize = 16;
+
 /// Members of a group that a filter on `memberOf` turns into candidates; of a larger one the scope
 /// is walked.
 pub const MEMBER_IDS_MAX: usize = 128 << 10;

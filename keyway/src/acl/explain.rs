@@ -23,7 +23,7 @@ struct Answer {
 /// If the directory cannot be read, or who or what is asked for is not there.
 pub fn run(arguments: &Explain) -> Result<(), Failure> {
     let Explain { who, what, attribute, right, from, over, .. } = arguments;
-    let look = look::open(&arguments.data.folder, arguments.rules.as_deref())?;
+    let look = look::open(&arguments.asked)?;
     let subject = look.subject(who)?.over(Over { address: Some(*from), strength: *over });
     let asked = Rights::EACH.iter().filter(|(_, one)| right.is_none_or(|right| right == *one));
     let ask = |(name, right): &(&'static str, Rights)| {

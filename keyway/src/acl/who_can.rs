@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// If the directory cannot be read, or what is asked for is not there.
 pub fn run(arguments: &WhoCan) -> Result<(), Failure> {
     let WhoCan { right, attribute, at, .. } = arguments;
-    let look = look::open(&arguments.data.folder, arguments.rules.as_deref())?;
+    let look = look::open(&arguments.asked)?;
     let dn = at.as_deref().unwrap_or_default();
     let question = Question { dn, right: *right, attribute: Some(attribute) };
     let failed = |why: keyway_server::Failure| Failure::new(describe(&why));
