@@ -204,6 +204,7 @@ impl Group {
                 let add = Add::of(core, &subject, dn, given, Source::Export, &controls)?;
                 if !self.is_told {
                     self.notes.add(Note::ValueTwice, twice, dn);
+                    self.notes.add(Note::Malformed, add.malformed, dn);
                     self.notes.add(Note::Structural, u64::from(!add.is_sound), dn);
                 }
                 Operation::Add(add)
