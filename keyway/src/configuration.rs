@@ -1,6 +1,5 @@
 //! The configuration: what the file says, checked into what the other rooms take.
 
-mod access;
 mod integrity;
 mod raw;
 
@@ -20,6 +19,7 @@ use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
+use keyway_server::access::{Fault, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator, Local};
 use keyway_server::password::limits::{
@@ -239,7 +239,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         directory: keyway_server::Settings {
             rules: rules
                 .iter()
-                .map(|rule| access::rule(rule, has_rules.then_some(text)))
+                .map(|rule| access_rule(rule, has_rules.then_some(text)))
                 .collect::<Result<_, _>>()?,
             integrity: integrity::setting(&groups, &integrity)?,
             schema: sources,
@@ -333,13 +333,16 @@ fn administrators(texts: &[Spanned<String>], schema: &Schema) -> Result<Vec<Admi
     texts.iter().map(read).collect()
 }
 
+/// A rule, and where it is if it is in the file; `text` is all of that.
+fn access_rule(written: &Spanned<Written>, text: Option<&str>) -> Result<Rule, Wrong> {
+    let line = text.map(|text| line_of(text, written.span().start));
+    let origin = line.map_or(Origin::BuiltIn, Origin::Line);
+    Written::check(written, origin).map_err(|Fault { span, why }| Wrong { span, why })
+}
+
 /// The attributes that are named and that a schema does not have.
 fn unknown_names(raw: &Raw, schema: &Schema) -> Vec<(String, Wrong)> {
-    let rules = raw.access.iter().map(Spanned::get_ref);
-    let named = rules.flat_map(|rule| {
-        let lists = [&rule.attributes, &rule.except].into_iter().flatten().flatten();
-        lists.chain(&rule.named_by)
-    });
+    let named = raw.access.iter().flat_map(|rule| rule.get_ref().attributes());
     let others = integrity::attributes(&raw.groups, &raw.integrity);
     let names = raw.indexes.keys().chain(named).chain(others);
     let unknown = names.filter(|name| schema.attribute(name.get_ref()).is_none());
@@ -551,7 +554,7 @@ mod tests {
         let configuration = parse(DEFAULT).unwrap();
         let directory = keyway_server::Settings::default();
         let mut rules = configuration.directory.rules;
-        rules.iter_mut().for_each(|rule| rule.line = None);
+        rules.iter_mut().for_each(|rule| rule.origin = Origin::BuiltIn);
         assert_eq!(rules, directory.rules);
         assert_eq!(configuration.directory.integrity, directory.integrity);
         assert_eq!(configuration.directory.schema, directory.schema);
@@ -582,7 +585,8 @@ mod tests {
         let (empty, mut default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
         // Those of the file are on lines of it.
         default.directory.rules.iter_mut().for_each(|rule| {
-            assert!(rule.line.take().is_some());
+            let in_file = std::mem::replace(&mut rule.origin, Origin::BuiltIn);
+            assert!(matches!(in_file, Origin::Line(_)));
         });
         assert_eq!(format!("{empty:?}"), format!("{default:?}"));
         let partly = parse("[limits]\nidle_max_s = 5\n").unwrap();

@@ -43,6 +43,8 @@ pub(super) struct Journal {
     waiting: Vec<Asked>,
     /// Entries that the search that is being answered has returned.
     pub(super) entries: Option<u32>,
+    /// Why the bind that is being answered is refused, where its client is not told.
+    pub(super) reason: Option<&'static str>,
 }
 
 impl Origin {
@@ -63,7 +65,8 @@ impl Origin {
 
 impl Journal {
     pub fn new(origin: Origin) -> Journal {
-        Journal { origin, current: Asked::default(), waiting: Vec::new(), entries: None }
+        let (current, waiting) = (Asked::default(), Vec::new());
+        Journal { origin, current, waiting, entries: None, reason: None }
     }
 
     /// Notes what is asked.
@@ -94,7 +97,7 @@ impl Journal {
 
     /// Writes down how a request ended.
     pub fn answered(&mut self, id: u32, op: &Op<'_>, subject: &Subject) {
-        let entries = self.entries.take();
+        let (entries, reason) = (self.entries.take(), self.reason.take());
         let position = self.waiting.iter().position(|asked| asked.id == id);
         let waited = position.map(|position| self.waiting.swap_remove(position));
         let access = self.origin.log.access();
@@ -116,10 +119,11 @@ impl Journal {
             None => &Asked { id, operation: operation_of(op), ..Asked::default() },
         };
         if is_written {
-            self.origin.operation(Book::Access, asked, result, subject, entries);
+            self.origin.operation(Book::Access, asked, result, subject, (entries, reason));
         }
         if is_ours {
-            self.origin.operation(Book::Error(Severity::Error), asked, result, subject, entries);
+            let book = Book::Error(Severity::Error);
+            self.origin.operation(book, asked, result, subject, (entries, reason));
         }
     }
 
@@ -141,6 +145,18 @@ impl Journal {
             author: subject.dn().unwrap_or_default().to_owned(),
             change,
         })
+    }
+
+    /// Writes down that an account is locked because of binds that failed, the last one here.
+    pub fn locked(&self, dn: &str) {
+        let Origin { log, clock, connection, peer } = &self.origin;
+        let fields = [
+            ("connection", Value::Number(*connection)),
+            ("from", Value::Shown(peer)),
+            ("dn", Value::Text(dn)),
+            ("text", Value::Text("too many binds have failed: the account is locked")),
+        ];
+        log.say(clock(), Severity::Warning, "account-locked", &fields);
     }
 
     /// Writes down that the session is ended by the server.
@@ -166,7 +182,7 @@ impl Origin {
         asked: &Asked,
         result: &LdapResult<'_>,
         subject: &Subject,
-        entries: Option<u32>,
+        (entries, reason): (Option<u32>, Option<&'static str>),
     ) {
         let at = (self.clock)();
         let taken = asked.started.and_then(|started| at.duration_since(started).ok());
@@ -182,7 +198,7 @@ impl Origin {
             ("name", Value::Text(result.code.name())),
             ("entries", number(entries.map(u64::from))),
             ("time_us", number(taken.and_then(|taken| taken.as_micros().try_into().ok()))),
-            ("text", Value::filled(&result.diagnostic)),
+            ("text", reason.map_or(Value::filled(&result.diagnostic), Value::Text)),
         ];
         let event = asked.operation;
         self.log.put(&Record { at, book, event, fields: &fields });
