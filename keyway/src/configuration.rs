@@ -3,17 +3,17 @@
 mod access;
 mod integrity;
 mod raw;
+mod tls_section;
 
 use crate::cli;
 use crate::cryptod::who;
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
-use crate::host;
-use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
+use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::schema::{self, Given};
-use crate::tls::{self, Clients, ServerKey};
+use crate::tls::{self, ServerKey};
 use crate::unix_socket;
 use keyway_codec::dn::Dn;
 use keyway_codec::standard::{SETS, Set};
@@ -142,8 +142,9 @@ impl Configuration {
 
     /// Whether it names keys that a cryptod holds.
     pub fn names_held_keys(&self) -> bool {
-        let key = self.tls.files.as_ref().map(|(_, key)| key);
-        matches!(key, Some(ServerKey::Held(_))) || self.directory.password_pepper.is_some()
+        let mut pairs = self.tls.files.iter().chain(&self.tls.additional);
+        pairs.any(|pair| matches!(pair.key, ServerKey::Held(_)))
+            || self.directory.password_pepper.is_some()
     }
 
     /// The same with the flags of a command, which win.
@@ -151,6 +152,9 @@ impl Configuration {
         let either = |flag: Option<Listen>, file: Listen| flag.unwrap_or(file);
         self.listen = either(arguments.listen, self.listen);
         self.listen_tls = either(arguments.listen_tls, self.listen_tls);
+        if let Some(path) = &arguments.listen_unix {
+            self.unix.path.clone_from(path);
+        }
         self.tls.names.extend(arguments.names.iter().cloned());
         self
     }
@@ -234,7 +238,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         listen_tls: address(&listen_tls)?,
         unix: unix_settings(&listen_unix, &unix)?,
         naming_contexts,
-        tls: tls_settings(&tls)?,
+        tls: tls_section::settings(&tls)?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
         directory: keyway_server::Settings {
             rules: rules
@@ -270,46 +274,6 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         store_bytes_max: positive(&limits.store_bytes_max)?,
         unknown: Vec::new(),
     })
-}
-
-fn tls_settings(raw: &raw::Tls) -> Result<tls::Settings, Wrong> {
-    let path = |text: &Spanned<String>| PathBuf::from(text.get_ref());
-    let files = match (raw.certificate.get_ref().is_empty(), raw.key.get_ref().is_empty()) {
-        (true, true) => None,
-        (false, false) => Some((path(&raw.certificate), server_key(&raw.key)?)),
-        (false, true) => return Err(wrong(&raw.certificate, "name the key's file too")),
-        (true, false) => return Err(wrong(&raw.key, "name the certificate's file too")),
-    };
-    let clients = match raw.client_certificates.get_ref().as_str() {
-        "off" => Clients::Off,
-        "optional" => Clients::Optional,
-        "required" => Clients::Required,
-        other => {
-            let why = format!("\"{other}\" is not one of off, optional, required");
-            return Err(wrong(&raw.client_certificates, why));
-        }
-    };
-    if let Some(one_too_many) = raw.names.get(CERTIFICATE_NAMES_MAX) {
-        let why = format!("there are more than {CERTIFICATE_NAMES_MAX} names");
-        return Err(wrong(one_too_many, why));
-    }
-    let name = |text: &Spanned<String>| host::name(text.get_ref()).map_err(|why| wrong(text, why));
-    let paths = |texts: &[String]| texts.iter().map(PathBuf::from).collect();
-    Ok(tls::Settings {
-        files,
-        names: raw.names.iter().map(name).collect::<Result<_, _>>()?,
-        clients,
-        client_ca: paths(&raw.client_ca),
-        client_crls: paths(&raw.client_crls),
-    })
-}
-
-fn server_key(key: &Spanned<String>) -> Result<ServerKey, Wrong> {
-    match key.get_ref().strip_prefix("cryptod:") {
-        None => Ok(ServerKey::File(key.get_ref().into())),
-        Some(name) if is_key_name(name) => Ok(ServerKey::Held(name.to_owned())),
-        Some(_) => Err(wrong(key, NO_KEY_NAME)),
-    }
 }
 
 fn unix_settings(path: &Spanned<String>, raw: &raw::Unix) -> Result<unix_socket::Settings, Wrong> {

@@ -10,6 +10,7 @@ mod acl;
 mod admin;
 mod authority;
 mod banner;
+mod certificates;
 mod check;
 mod cli;
 mod client;

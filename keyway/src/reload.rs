@@ -1,5 +1,6 @@
 //! SIGHUP: what can change while a server runs is read again, all of it or nothing.
 
+use crate::certificates::{Certificates, Sources};
 use crate::cli::Serve;
 use crate::configuration::Configuration;
 use crate::data::Folder;
@@ -8,10 +9,9 @@ use crate::instance::Instance;
 use crate::log::Logs;
 use crate::output;
 use crate::timestamp::Timestamp;
-use crate::tls::Tls;
 use keyway_drivers::Verifier;
 use keyway_server::log::{Severity, Value};
-use keyway_server::network::{CurrentTls, Server};
+use keyway_server::network::Server;
 use serde_json::json;
 use std::net::SocketAddr;
 
@@ -25,8 +25,7 @@ pub struct Reload<'a> {
     pub server: &'a Server,
     /// Where it listens.
     pub listen: &'a [SocketAddr],
-    pub tls: Tls,
-    pub current_tls: CurrentTls,
+    pub certificates: Certificates,
     /// What is in force.
     pub configuration: Configuration,
 }
@@ -43,13 +42,14 @@ impl Reload<'_> {
     /// Takes what is there now; says what of it has to wait for the next start.
     fn take(&mut self) -> Result<Vec<&'static str>, Failure> {
         let new = Configuration::load(self.folder)?.with_flags(self.arguments);
-        let made = self.tls.make(self.folder, &new.tls, self.listen, Timestamp::now())?;
+        let sources = Sources { folder: self.folder, settings: &new.tls, listen: self.listen };
+        let fresh = self.certificates.read(sources)?;
         self.logs.reopen(&new.log)?;
         let taken = self.instance.directory.reconfigure(&new.directory);
         taken.map_err(|why| new.explain(&why, self.folder))?;
         self.verifier.remember(new.remember);
         self.server.reconfigure(new.network.clone());
-        self.current_tls.replace(made.config);
+        self.certificates.put(fresh);
         let old = &self.configuration;
         let differs = [
             ("listen", old.listen != new.listen),
@@ -79,6 +79,13 @@ impl Reload<'_> {
             ..self.configuration
         };
         Ok(differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect())
+    }
+
+    /// Takes certificates that have changed, and says which end soon.
+    pub fn look_at_certificates(&mut self) {
+        let settings = &self.configuration.tls;
+        let sources = Sources { folder: self.folder, settings, listen: self.listen };
+        self.certificates.look(sources, self.logs, Timestamp::now());
     }
 
     fn say(&self, later: &[&str]) {
