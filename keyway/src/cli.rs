@@ -1,6 +1,7 @@
 //! The command line: what can be asked of the program, and how it says so.
 
 use crate::acl::Acl;
+use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
 use crate::failure::Failure;
@@ -28,6 +29,7 @@ Start here:
   keyway up                    a directory with 1,000 sample people, on this machine only
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
+  keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
@@ -52,6 +54,8 @@ pub enum Command {
     Directory(Directory),
     #[command(subcommand)]
     Admin(Admin),
+    #[command(subcommand)]
+    Config(Config),
     #[command(subcommand)]
     Acl(Acl),
     Top(Top),
@@ -81,6 +85,7 @@ impl Command {
             | Command::Quic(Quic::Serve(_)) => Some(false),
             Command::Top(_)
             | Command::Metrics(_)
+            | Command::Config(_)
             | Command::Log(_)
             | Command::Crypto(_)
             | Command::Quic(_) => None,
@@ -498,7 +503,7 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
+                     admin --help, keyway config --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
                      them",
                 ))
             }

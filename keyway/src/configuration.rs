@@ -1,8 +1,11 @@
 //! The configuration: what the file says, checked into what the other rooms take.
 
 mod access;
+pub mod catalogue;
+pub mod edit;
 mod integrity;
 mod raw;
+mod settings;
 mod tls_section;
 
 use crate::cli;
@@ -30,6 +33,7 @@ use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
 use keyway_server::{IndexSetting, OpenError};
 use raw::{DEFAULT, Raw};
+pub use settings::{From, Setting, Settings, settings};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,6 +64,8 @@ pub struct Configuration {
     pub log: log::Settings,
     /// Address space for the store.
     pub store_bytes_max: usize,
+    /// All settings, one by one.
+    pub settings: Settings,
     /// Attributes that it names and neither the sets nor the files define, and what to say if the
     /// store does not know them either.
     pub unknown: Vec<(String, String)>,
@@ -99,9 +105,30 @@ impl Configuration {
             folder.write(name::CONFIGURATION, DEFAULT.as_bytes())?;
         }
         let text = folder.read(name::CONFIGURATION)?;
-        let files = given.among(schema::files(folder.path())?);
-        let found = Found { files, has_store: folder.has(name::STORE) };
-        parse(&text, found).map_err(|why| why.of(&folder.file(name::CONFIGURATION)))
+        Configuration::of_text(folder.path(), &text, given)
+    }
+
+    /// What a text says, as the configuration of a data folder.
+    ///
+    /// # Errors
+    /// As [`Configuration::load`].
+    pub fn of_text(folder: &Path, text: &str, given: &Given) -> Result<Configuration, Failure> {
+        Configuration::of_text_in(folder, &folder.join(name::CONFIGURATION), text, given)
+    }
+
+    /// The same for the text of another file.
+    ///
+    /// # Errors
+    /// As [`Configuration::load`].
+    pub fn of_text_in(
+        folder: &Path,
+        file: &Path,
+        text: &str,
+        given: &Given,
+    ) -> Result<Configuration, Failure> {
+        let has_store = folder.join(name::STORE).exists();
+        let found = Found { files: given.among(schema::files(folder)?), has_store };
+        parse(text, found).map_err(|why| why.of(file))
     }
 
     /// What a data folder that is yet to be made will have: what somebody has put there for it, or
@@ -111,10 +138,8 @@ impl Configuration {
     /// As [`Configuration::load`].
     pub fn ahead(folder: &Path, given: &Given) -> Result<Configuration, Failure> {
         let file = folder.join(name::CONFIGURATION);
-        let has_store = folder.join(name::STORE).exists();
-        let found = Found { files: given.among(schema::files(folder)?), has_store };
         let text = if file.exists() { data::read(&file)? } else { DEFAULT.to_owned() };
-        parse(&text, found).map_err(|why| why.of(&file))
+        Configuration::of_text(folder, &text, given)
     }
 
     /// What to say when a directory does not take it.
@@ -156,7 +181,26 @@ impl Configuration {
             self.unix.path.clone_from(path);
         }
         self.tls.names.extend(arguments.names.iter().cloned());
+        self.note_flags(arguments);
         self
+    }
+
+    /// What flags say of settings.
+    fn note_flags(&mut self, arguments: &cli::Serve) {
+        let address = |listen: Listen| listen.map_or("off".to_owned(), |at| at.to_string());
+        let path = |path: &unix_socket::Wanted| {
+            path.as_ref().map_or("off".to_owned(), |path| path.display().to_string())
+        };
+        for (key, flag, value) in [
+            ("listen", "--listen", arguments.listen.map(address)),
+            ("listen_tls", "--listen-tls", arguments.listen_tls.map(address)),
+            ("listen_unix", "--listen-unix", arguments.listen_unix.as_ref().map(path)),
+        ] {
+            if let Some(value) = value {
+                let from = From::Flag(flag.to_owned());
+                self.settings.insert(key.to_owned(), Setting { value: value.into(), from });
+            }
+        }
     }
 }
 
@@ -197,6 +241,7 @@ fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
     }
     let mut configuration = check(raw, text, sources, &schema).map_err(say)?;
     configuration.unknown = unknown;
+    configuration.settings = settings(text).map_err(Error::Text)?;
     Ok(configuration)
 }
 
@@ -272,6 +317,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         remember: remember(&password)?,
         log: log_settings(&log)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
+        settings: Settings::new(),
         unknown: Vec::new(),
     })
 }
@@ -548,6 +594,8 @@ mod tests {
         default.directory.rules.iter_mut().for_each(|rule| {
             assert!(rule.line.take().is_some());
         });
+        assert_eq!(empty.settings.len(), default.settings.len());
+        default.settings.clone_from(&empty.settings);
         assert_eq!(format!("{empty:?}"), format!("{default:?}"));
         let partly = parse("[limits]\nidle_max_s = 5\n").unwrap();
         assert_eq!(partly.network.limits.idle_max, Duration::from_secs(5));

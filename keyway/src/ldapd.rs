@@ -362,14 +362,6 @@ impl Serving<'_> {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
             output::note(text);
         }
-        match &supervision {
-            // Before anybody else knows: who asks for an end then gets one in good order.
-            Some(supervision) => supervised::ready(&supervision.channel),
-            None => notify::ready(false),
-        }
-        if supervision.is_none_or(|it| !it.again) {
-            banner.say(arguments.json)?;
-        }
         let mut reload = Reload {
             arguments,
             folder,
@@ -380,7 +372,19 @@ impl Serving<'_> {
             server: &server,
             certificates,
             configuration,
+            waiting: Vec::new(),
+            holder: supervision.as_ref().map_or_else(std::process::id, |it| it.up),
+            reads: 0,
         };
+        reload.publish(None);
+        match &supervision {
+            // Before anybody else knows: who asks for an end then gets one in good order.
+            Some(supervision) => supervised::ready(&supervision.channel),
+            None => notify::ready(false),
+        }
+        if supervision.is_none_or(|it| !it.again) {
+            banner.say(arguments.json)?;
+        }
         let mut look = tokio::time::interval(CERTIFICATES_LOOK_EVERY);
         let failed = loop {
             tokio::select! {
