@@ -11,7 +11,7 @@ use crate::cli;
 use crate::cryptod::who;
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
-use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
+use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::schema::{self, Given};
@@ -469,14 +469,26 @@ fn log_settings(raw: &raw::Log) -> Result<log::Settings, Wrong> {
         let why = format!("it must be {LOG_FILES_KEPT_MAX} or less");
         return Err(wrong(&raw.files_kept, why));
     }
-    let to = [("files", To::Files), ("stderr", To::Stderr), ("off", To::Nowhere)];
+    let access_one_in = *raw.access_one_in.get_ref();
+    if !(1..=LOG_ONE_IN_MAX).contains(&access_one_in) {
+        let why = format!("it must be from 1 (all of them) to {LOG_ONE_IN_MAX}");
+        return Err(wrong(&raw.access_one_in, why));
+    }
+    let to = [
+        ("files", To::Files),
+        ("journal", To::Journal),
+        ("stderr", To::Stderr),
+        ("off", To::Nowhere),
+    ];
     let access =
         [("refused", Access::Refused), ("everything", Access::Everything), ("off", Access::Off)];
     Ok(log::Settings {
         to: choice(&raw.to, &to)?,
         folder: folder.into(),
         form: choice(&raw.format, &[("text", Form::Text), ("json", Form::Json)])?,
+        journal: raw.journal_socket.get_ref().into(),
         access: choice(&raw.access, &access)?,
+        access_one_in,
         audit: raw.audit,
         when_full: choice(&raw.when_full, &[("drop", WhenFull::Drop), ("wait", WhenFull::Wait)])?,
         file_bytes_max,
@@ -632,8 +644,9 @@ mod tests {
             ("[password]\npolicy = \"best\"", "line 2: policy: \"best\" is no DN of an entry"),
             ("[password]\nmin_length = 1025", "line 2: min_length: it must be 1024 or less"),
             ("[password]\npepper = \"Cayenne\"", "line 2: pepper: a key's name has lower-case"),
-            ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"stderr\""),
+            ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"journal\""),
             ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),
+            ("[log]\naccess_one_in = 0", "line 2: access_one_in: it must be from 1 (all of them)"),
             ("[log]\nfiles_kept = 1001", "line 2: files_kept: it must be 1000 or less"),
             ("[schema]\nsets = [\"shoes\"]", "line 2: sets: \"shoes\" is none of 389, automount, "),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),
