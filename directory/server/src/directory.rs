@@ -282,23 +282,31 @@ impl Directory {
     }
 
     /// Takes what can change while it is open from other settings: the schema, access rules, limits
-    /// of searches, and how passwords are stored. Indexes stay as they are. Blocks until a changed
-    /// schema is on the disk.
+    /// of searches, how passwords are stored, groups and integrity if they need no other indexes. Indexes
+    /// stay as they are. Blocks until a changed schema is on the disk. Says whether groups and
+    /// integrity are as it was told.
     ///
     /// # Errors
     /// [`OpenError::Settings`] and the like; then nothing changes.
-    pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
+    pub fn reconfigure(&self, settings: &Settings) -> Result<bool, OpenError> {
         let shared = &*self.shared;
         self.check_pepper(settings)?;
         let core = self.core();
         // What stays until the next start.
         let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let (indexes, integrity) = (held.indexes, held.integrity);
-        let settings = Settings { indexes, integrity, ..settings.clone() };
+        let wanted = Settings { indexes: held.indexes, ..settings.clone() };
+        let is_whole = core.has_indexes_of(&wanted);
+        let integrity = if is_whole { wanted.integrity.clone() } else { held.integrity.clone() };
+        let changes_integrity = integrity != held.integrity;
+        let settings = Settings { integrity, ..wanted };
         let (sources, changes) = (settings.schema.clone(), core.changes.clone());
         let redefinition = Redefinition::new(&core, sources, changes, &settings)
             .map_err(|failure| OpenError::Settings(failure.diagnostic))?;
-        let next = redefinition.as_ref().map_or(core.clone(), Redefinition::next);
+        let next = match &redefinition {
+            Some(redefinition) => redefinition.next(),
+            None if changes_integrity => Arc::new(core.with_integrity(&settings)?),
+            None => core.clone(),
+        };
         Access::new(&settings.rules, &next.schema).map_err(OpenError::Settings)?;
         if let Some(redefinition) = redefinition {
             self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
@@ -311,7 +319,7 @@ impl Directory {
         shared.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
         *shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         install(shared, &self.current, next);
-        Ok(())
+        Ok(is_whole)
     }
 
     /// Whether the engine holds the key that new passwords are to be peppered with, if there is
@@ -515,6 +523,30 @@ impl Directory {
             return Ok(());
         }
         self.core().look_up(subject, self.store.read()?.view())
+    }
+}
+
+impl Core {
+    /// Whether the indexes that settings need are those that there are.
+    fn has_indexes_of(&self, settings: &Settings) -> bool {
+        let needed = indexes(settings, &self.schema);
+        needed.is_ok_and(|(_, needed)| needed.fingerprint() == self.indexes.fingerprint())
+    }
+
+    /// The same with what these settings say of groups and integrity.
+    fn with_integrity(&self, settings: &Settings) -> Result<Core, OpenError> {
+        let (integrity, indexes) = indexes(settings, &self.schema)?;
+        Ok(Core {
+            schema: self.composed.schema().map_err(OpenError::Schema)?,
+            integrity,
+            indexes,
+            schema_time: self.schema_time.clone(),
+            generation: self.generation,
+            composed: self.composed.clone(),
+            sources: self.sources.clone(),
+            changes: self.changes.clone(),
+            shared: self.shared.clone(),
+        })
     }
 }
 

@@ -53,13 +53,25 @@ pub struct Unix {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
+    pub versions: Vec<Spanned<String>>,
+    pub ciphers: Vec<Spanned<String>>,
     pub certificate: Spanned<String>,
     pub key: Spanned<String>,
+    #[serde(default)]
+    pub additional: Vec<Spanned<Pair>>,
     pub names: Vec<Spanned<String>>,
     pub client_certificates: Spanned<String>,
     pub client_ca: Vec<String>,
     pub client_crls: Vec<String>,
     pub administrators: Vec<Spanned<String>>,
+}
+
+/// `[[tls.additional]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    pub certificate: Spanned<String>,
+    pub key: Spanned<String>,
 }
 
 /// `[password]`
@@ -116,7 +128,9 @@ pub struct Log {
     pub to: Spanned<String>,
     pub folder: Spanned<String>,
     pub format: Spanned<String>,
+    pub journal_socket: Spanned<String>,
     pub access: Spanned<String>,
+    pub access_one_in: Spanned<u32>,
     pub audit: bool,
     pub when_full: Spanned<String>,
     pub file_bytes_max: Spanned<u64>,

@@ -22,6 +22,7 @@ use crate::access::{Over, Strength};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::USER_PASSWORD;
 use crate::log::Change;
+use crate::log::stages::Stage;
 use crate::schema::base;
 use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
 use futures_util::StreamExt;
@@ -203,6 +204,7 @@ impl Conversation {
                 Err(stop) => break stop,
             }
         };
+        self.journal.waits();
         let taken = input.len() - rest.len();
         self.unread_bytes = self.unread_bytes.max(rest.len());
         if stop == Stop::Ended || self.hold(self.unread_bytes) {
@@ -424,7 +426,9 @@ impl Conversation {
             Op::ExtendedRequest(extended) => self.extended(id, extended, asks),
             Op::AbandonRequest(target) => self.abandon(*target),
             Op::SearchRequest(search) => {
-                match directory.search(&subject, search, controls, announced) {
+                let search = directory.search(&subject, search, controls, announced);
+                self.journal.lap(id, Stage::Plan);
+                match search {
                     Ok(search) => self.start_search(id, search),
                     Err(failure) => self.fail(id, request, failure, &asks.of_search()),
                 }
@@ -439,8 +443,13 @@ impl Conversation {
             }
             _ => match directory.prepare(&subject, op, controls) {
                 Some(operation) => {
+                    self.journal.lap(id, Stage::Plan);
                     let audit = self.journal.change(id, &subject, || Change::of(op));
-                    let write = directory.carry_out(operation, self.from, audit);
+                    let carry_out = || directory.carry_out(operation, self.from, audit);
+                    let write = match self.journal.laps(id) {
+                        Some(laps) => laps.within(carry_out),
+                        None => carry_out(),
+                    };
                     self.wait_for(id, async move {
                         Answer::Write { request, result: write.await, asks }
                     });
@@ -481,6 +490,7 @@ impl Conversation {
         shared.meters.entries_sent.add(u64::from(search.sent().wrapping_sub(sent)));
         match step {
             Step::More => {
+                self.journal.lap(id, Stage::Store);
                 self.journal.wait(id);
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
                 self.searches.push_back((id, search));
@@ -501,6 +511,7 @@ impl Conversation {
                 break;
             }
             let Some((id, search)) = self.searches.pop_front() else { break };
+            self.journal.lap(id, Stage::Write);
             self.step(id, search);
             stepped = true;
         }
@@ -513,6 +524,7 @@ impl Conversation {
         id: u32,
         work: impl Future<Output = Answer> + Send + 'static,
     ) {
+        let laps = self.journal.laps(id);
         self.journal.wait(id);
         let ticket = Ticket { id, number: self.tickets };
         self.tickets += 1;
@@ -520,7 +532,10 @@ impl Conversation {
         let request_bytes = self.request_bytes;
         self.waiting_bytes += request_bytes;
         let finished = async move { Finished { ticket, request_bytes, answer: work.await } };
-        self.waiting.push(Box::pin(finished));
+        self.waiting.push(match laps {
+            Some(laps) => Box::pin(laps.around(finished)),
+            None => Box::pin(finished),
+        });
     }
 
     /// The same for a bind, which keeps all else waiting.

@@ -29,6 +29,7 @@ use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
 use crate::locate::{Seeking, locate};
 use crate::log::Audit;
+use crate::log::stages::{self, Stage};
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use crate::policy::micros;
@@ -507,9 +508,14 @@ fn submit(
     let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
     let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
     let changes_groups = operation.changes_groups(&core);
-    let job = move |write: &mut Write<'_>| operation.apply(&core, write);
+    let (laps, committed) = (stages::current(), stages::current());
+    let job = move |write: &mut Write<'_>| {
+        laps.iter().for_each(|laps| laps.lap(Stage::Queue));
+        operation.apply(&core, write)
+    };
     // Nobody may be waiting any more: the connection is gone.
     store.submit(job, move |mut result| {
+        committed.iter().for_each(|laps| laps.lap(Stage::Store));
         if let (Ok(_), Some(next)) = (&result, next) {
             install(&shared, &current, next);
         }
