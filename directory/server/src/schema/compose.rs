@@ -202,6 +202,18 @@ fn put<D: Definition>(
     {
         return Ok(());
     }
+    if met.iter().all(|old| is_kept(old) && old.definition.oid() != new.definition.oid()) {
+        // It is another thing, and has a name of one that is needed for one of its own.
+        let taken: Vec<String> =
+            met.iter().flat_map(|old| old.definition.names().to_vec()).collect();
+        let is_free = |name: &String| !taken.iter().any(|one| one.eq_ignore_ascii_case(name));
+        let mut other = new.clone();
+        other.definition.names_mut().retain(is_free);
+        if !other.definition.names().is_empty() {
+            all.push(other);
+            return Ok(());
+        }
+    }
     let name = new.definition.shown();
     if let Some(needed) = met.iter().find(|old| is_kept(old)) {
         let kept = needed.definition.shown();
