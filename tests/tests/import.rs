@@ -57,6 +57,17 @@ fn the_sample_trees_of_389_directory_server() {
         let (_, found) = there_and_back(&ldif);
         assert_eq!(found, count, "{name}");
     }
+    // All its definitions at once do no harm.
+    let data = tempfile::tempdir().unwrap();
+    let tree = folder.join("usr/share/dirsrv/data/European.ldif");
+    let mut import = Command::new(keyway());
+    import.args(["directory", "import"]).arg(&tree).arg("--data").arg(data.path().join("data"));
+    let definitions = std::fs::read_dir(folder.join("usr/share/dirsrv/schema")).unwrap();
+    for file in definitions.map(|file| file.unwrap().path()) {
+        import.arg("--schema").arg(file);
+    }
+    import.arg("--schema").arg(folder.join("etc/dirsrv/schema/99user.ldif"));
+    assert!(finish(&mut import, "").expect(0).out.contains("614 records"));
 }
 
 /// Unpacks a Debian package below the target folder without installing it.
