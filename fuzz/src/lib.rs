@@ -28,6 +28,7 @@ mod ring;
 mod sasl;
 mod served;
 mod syntax;
+mod template;
 
 pub use certificate::certificate;
 pub use control::control;
@@ -44,6 +45,7 @@ pub use record::record;
 pub use ring::ring;
 pub use sasl::sasl;
 pub use syntax::syntax;
+pub use template::template;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -65,4 +67,5 @@ pub const TARGETS: &[Target] = &[
     ("ring", ring),
     ("sasl", sasl),
     ("syntax", syntax),
+    ("template", template),
 ];

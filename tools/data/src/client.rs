@@ -1,12 +1,14 @@
-//! Entries straight to a server: adds over one connection, many at once, an entry never before the one
-//! above it has been answered.
+//! Entries straight to a server: adds over one connection, many at once, an entry never before the
+//! one above it has been answered.
 
 use crate::error::MakeError;
 use crate::limits::{ANSWER_BYTES_MAX, REASONS_MAX};
 use crate::maker::{Maker, View};
 use keyway_codec::ber;
+use keyway_codec::extended::START_TLS;
 use keyway_codec::message::{
-    AddRequest, Attribute, Authentication, BindRequest, LdapResult, Message, Op, ResultCode,
+    AddRequest, Attribute, Authentication, BindRequest, ExtendedRequest, LdapResult, Message, Op,
+    ResultCode,
 };
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -16,6 +18,8 @@ use std::io::{self, ErrorKind, Read, Write};
 /// Bytes of requests that are sent together.
 const WRITE_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 16 << 10;
+/// Entries after which somebody may look, and stop it.
+const LOOK_EVERY: u64 = 32;
 
 /// What came of it so far.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +96,27 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
+    /// Asks for TLS (StartTLS, RFC 4511 § 4.14), and gives back the connection to begin it on.
+    ///
+    /// # Errors
+    /// If the server does not do that, or the connection breaks.
+    pub fn start_tls(mut self) -> Result<S, ClientError> {
+        let id = self.id();
+        let request = ExtendedRequest { oid: START_TLS, value: None };
+        Message::new(id, Op::ExtendedRequest(request)).encode(&mut self.out);
+        self.send()?;
+        let (frame, (answer_id, answer)) = self.receive()?;
+        match answer {
+            // What comes after it in the clear would be believed to have come by TLS.
+            Answer::Extended(ResultCode::Success, _)
+                if answer_id == id && frame == self.read.len() =>
+            {
+                Ok(self.stream)
+            }
+            answer => Err(ClientError::Server(format!("no StartTLS: {}", answer.words()))),
+        }
+    }
+
     /// Says who it is.
     ///
     /// # Errors
@@ -106,21 +131,17 @@ impl<S: Read + Write> Client<S> {
         self.out.fill(0);
         self.out.clear();
         sent?;
-        loop {
-            let (frame, answer) = self.receive()?;
-            let refused = match &answer {
-                (answer_id, Answer::Bind(code, _)) if *answer_id == id => {
-                    (*code != ResultCode::Success).then(|| answer.1.words())
-                }
-                _ => continue,
-            };
-            self.read.drain(..frame);
-            return refused.map_or(Ok(()), |why| Err(ClientError::Bind(why)));
+        let (frame, (answer_id, answer)) = self.receive()?;
+        self.read.drain(..frame);
+        match answer {
+            Answer::Bind(ResultCode::Success, _) if answer_id == id => Ok(()),
+            Answer::Bind(..) if answer_id == id => Err(ClientError::Bind(answer.words())),
+            other => Err(ClientError::Server(other.words())),
         }
     }
 
-    /// Adds so many entries, and waits for all answers. `look` is called now and then with what came of
-    /// it so far, and says whether to go on.
+    /// Adds so many entries, and waits for all answers. `look` is called now and then with what
+    /// came of it so far, and says whether to go on.
     ///
     /// # Errors
     /// If the connection breaks or an entry cannot be made. What the server refuses is counted.
@@ -130,8 +151,12 @@ impl<S: Read + Write> Client<S> {
         count: u64,
         look: &mut dyn FnMut(&Added) -> bool,
     ) -> Result<(), ClientError> {
-        for _ in 0..count {
-            let Some(view) = maker.next().map_err(ClientError::Make)? else { break };
+        for turn in 0..count {
+            if turn % LOOK_EVERY == 0 && !look(&self.done) {
+                self.rest()?;
+                return Err(ClientError::Stopped);
+            }
+            let Some(view) = maker.next_entry().map_err(ClientError::Make)? else { break };
             // Servers do the requests of a connection in any order.
             let parent = view.parent();
             while self.in_flight.iter().any(|sent| Some(sent.entry) == parent && !sent.answered) {
@@ -146,10 +171,6 @@ impl<S: Read + Write> Client<S> {
                 self.send()?;
                 while self.in_flight.len() > self.in_flight_max / 2 {
                     self.answer()?;
-                }
-                if !look(&self.done) {
-                    self.rest()?;
-                    return Err(ClientError::Stopped);
                 }
             }
         }
@@ -258,6 +279,7 @@ impl<S: Read + Write> Client<S> {
 enum Answer {
     Bind(ResultCode, String),
     Add(ResultCode, String),
+    Extended(ResultCode, String),
     Other(String),
 }
 
@@ -269,17 +291,21 @@ impl Answer {
                 Answer::Bind(response.result.code, words(&response.result))
             }
             Op::AddResponse(result) => Answer::Add(result.code, words(&result)),
-            Op::ExtendedResponse(response) => Answer::Other(words(&response.result)),
+            Op::ExtendedResponse(response) => {
+                Answer::Extended(response.result.code, words(&response.result))
+            }
             _ => Answer::Other("it answers what nobody asked".to_owned()),
         }
     }
 
     fn words(&self) -> String {
         match self {
-            Answer::Bind(code, text) | Answer::Add(code, text) if text.is_empty() => {
-                code.name().to_owned()
+            Answer::Bind(code, text) | Answer::Add(code, text) | Answer::Extended(code, text) => {
+                match text.is_empty() {
+                    true => code.name().to_owned(),
+                    false => format!("{}: {text}", code.name()),
+                }
             }
-            Answer::Bind(code, text) | Answer::Add(code, text) => format!("{}: {text}", code.name()),
             Answer::Other(text) => text.clone(),
         }
     }

@@ -18,7 +18,10 @@ const ZSTD_LEVEL: i32 = 3;
 
 impl Compress {
     /// Compresses a part.
-    pub(crate) fn part(self, plain: &[u8]) -> Result<Vec<u8>, MakeError> {
+    ///
+    /// # Errors
+    /// If the library fails.
+    pub fn part(self, plain: &[u8]) -> Result<Vec<u8>, MakeError> {
         if plain.is_empty() {
             return Ok(Vec::new());
         }

@@ -1,5 +1,5 @@
-//! Where in the tree of entries one is. Any entry can be gone to by arithmetic, since a template says
-//! how many entries are below each: it takes as many steps as the tree is deep.
+//! Where in the tree of entries one is. Any entry can be gone to by arithmetic, since a template
+//! says how many entries are below each: it takes as many steps as the tree is deep.
 
 use crate::entry::{Entry, Extent};
 use crate::error::MakeError;

@@ -126,7 +126,8 @@ impl Entry {
         random: &mut Random,
         others: &mut Option<&mut Cursor>,
     ) -> Result<(), MakeError> {
-        let mut turn = Turn { copy: 0, walk: Default::default(), reference: line.reference.as_ref() };
+        let mut turn =
+            Turn { copy: 0, walk: Default::default(), reference: line.reference.as_ref() };
         let mut times = line.times;
         if let Some(reference) = turn.reference {
             times = if times == 0 { reference.times(random) } else { times };
@@ -190,7 +191,8 @@ impl Entry {
 
 /// Writes a value of a name, RFC 4514 § 2.4.
 fn push_escaped(dn: &mut String, value: &[u8]) {
-    let special = |byte: u8| matches!(byte, b'"' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' | 0..=31);
+    let special =
+        |byte: u8| matches!(byte, b'"' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' | 0..=31);
     let is_plain = !value.iter().copied().any(special)
         && !matches!(value.first(), Some(b' ' | b'#'))
         && value.last() != Some(&b' ');

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Shortest text of a substring, in characters.
 const SUBSTRING_MIN: usize = 3;
+/// What a text that is counted costs beside its own bytes, roughly.
+const NODE_BYTES: usize = 64;
 
 /// What filters ask about an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +59,8 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Makes all filters that match so many of the entries from one to another, and says of each how many
-/// it matches. `look` is called with the number of entries seen, and says whether to go on.
+/// Makes all filters that match so many of the entries from one to another, and says of each how
+/// many it matches. `look` is called with the number of entries seen, and says whether to go on.
 ///
 /// # Errors
 /// If an entry cannot be made, or there is too much to remember.
@@ -72,7 +74,7 @@ pub fn filters(
     let mut maker = Maker::new(plan.clone(), from).map_err(FilterError::Make)?;
     let mut bytes = 0usize;
     for seen in 0..count {
-        let Some(view) = maker.next().map_err(FilterError::Make)? else { break };
+        let Some(view) = maker.next_entry().map_err(FilterError::Make)? else { break };
         for ((attribute, _), values) in wanted.attributes.iter().zip(&mut values) {
             for value in view.values(attribute) {
                 bytes += value.len() + size_of::<(Vec<u8>, u64)>();
@@ -89,22 +91,31 @@ pub fn filters(
     }
     let mut found = Vec::new();
     for ((attribute, kind), values) in wanted.attributes.iter().zip(values) {
-        found.extend(of_attribute(attribute, *kind, values, wanted));
+        let of_it = of_attribute(attribute, *kind, values, wanted);
+        found.extend(of_it.ok_or(FilterError::TooMuch)?);
     }
     Ok(found)
 }
 
+/// The filters of an attribute; `None` if there is too much to remember.
 fn of_attribute(
     attribute: &str,
     kind: Kind,
     mut values: Vec<(Vec<u8>, u64)>,
     wanted: &Wanted,
-) -> Vec<(String, u64)> {
+) -> Option<Vec<(String, u64)>> {
     values.sort_unstable();
     values.dedup();
     let mut matched: BTreeMap<Vec<u8>, (u64, u64)> = BTreeMap::new();
+    let mut bytes = 0usize;
     let mut count = |part: &[u8], entry: u64| {
-        let (count, last) = matched.entry(part.to_vec()).or_insert((0, u64::MAX));
+        if bytes > FILTER_BYTES_MAX {
+            return;
+        }
+        let (count, last) = matched.entry(part.to_vec()).or_insert_with(|| {
+            bytes += part.len() + NODE_BYTES;
+            (0, u64::MAX)
+        });
         // An entry counts once, however many of its values begin so.
         if *last != entry {
             (*count, *last) = (*count + 1, entry);
@@ -132,6 +143,9 @@ fn of_attribute(
             }
         }
     }
+    if bytes > FILTER_BYTES_MAX {
+        return None;
+    }
     let fits = |count: &u64| (wanted.least..=wanted.most).contains(count);
     let filter = |value: &[u8]| {
         let value = escaped(value);
@@ -142,7 +156,7 @@ fn of_attribute(
         }
     };
     let matched = matched.iter().filter(|(_, (count, _))| fits(count));
-    matched.map(|(value, (count, _))| (filter(value), *count)).collect()
+    Some(matched.map(|(value, (count, _))| (filter(value), *count)).collect())
 }
 
 /// Blanks at the ends of substrings mean other things to other servers.

@@ -1,9 +1,9 @@
 //! Directory entries made of templates.
 //!
 //! The templates are MakeLDIF's, in the dialects of SLAMD, OpenDS, OpenDJ and Ping. A [`Plan`] is a
-//! compiled template; a [`Maker`] makes its entries, each of which is a function of the template, the
-//! seed and the entry's number, so that any of them can be made at any time; a [`Job`] writes many of
-//! them with several threads, and always the same bytes.
+//! compiled template; a [`Maker`] makes its entries, each of which is a function of the template,
+//! the seed and the entry's number, so that any of them can be made at any time; a [`Job`] writes
+//! many of them with several threads, and always the same bytes.
 //!
 //! ```
 //! use keyway_data::{Format, Job, Options, Plan};
@@ -29,11 +29,13 @@ mod client;
 mod compile;
 mod compress;
 mod cursor;
+mod dn;
 mod entry;
 mod error;
 mod exec;
 pub mod filters;
 mod format;
+mod letters;
 pub mod limits;
 mod list;
 mod lists;
@@ -43,6 +45,8 @@ mod number;
 mod piece;
 mod plan;
 mod random;
+mod reference;
+mod shape;
 mod stream;
 pub mod tags;
 mod template;

@@ -61,7 +61,7 @@ impl Maker {
     /// # Errors
     /// If it cannot be made: it is too large, or a command failed.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<View<'_>>, MakeError> {
+    pub fn next_entry(&mut self) -> Result<Option<View<'_>>, MakeError> {
         let plan = &*self.plan;
         if !std::mem::take(&mut self.is_new) {
             self.cursor.advance(plan);
@@ -107,15 +107,11 @@ impl<'a> View<'a> {
     }
 
     /// The values of an attribute, whatever case its name is written in.
-    pub fn values(&self, attribute: &str) -> impl Iterator<Item = &'a [u8]> {
+    pub fn values<'b>(&self, attribute: &'b str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'b> {
         let (kind, entry) = (self.kind, self.entry);
-        let is_it = |name: &str| name.eq_ignore_ascii_case(attribute);
-        let lines: Vec<usize> = kind
-            .lines
-            .iter()
-            .enumerate()
-            .filter_map(|(at, line)| is_it(&line.attribute).then_some(at))
-            .collect();
-        lines.into_iter().flat_map(move |line| entry.values(line))
+        let lines = kind.lines.iter().enumerate();
+        lines
+            .filter(|(_, line)| line.attribute.eq_ignore_ascii_case(attribute))
+            .flat_map(move |(at, _)| entry.values(at))
     }
 }

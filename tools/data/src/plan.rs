@@ -1,8 +1,9 @@
-//! A template, compiled: branches and templates as a flat list, their lines as instructions, and how
-//! many entries each makes. With a seed and a number it says what an entry is.
+//! A template, compiled: branches and templates as a flat list, their lines as instructions, and
+//! how many entries each makes. With a seed and a number it says what an entry is.
 
 use crate::list::{List, Table};
-use crate::piece::{Condition, Piece, Reference};
+use crate::piece::{Condition, Piece};
+use crate::reference::Reference;
 use std::sync::Arc;
 
 /// Finds a file that a template names: `None` if there is none, an error in words if it cannot be

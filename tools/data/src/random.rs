@@ -40,8 +40,9 @@ impl Random {
         }
     }
 
-    /// A normally distributed number with mean 0 and standard deviation 2^16: the sum of twelve even
-    /// ones, so that it is the same on every machine. None is more than 6 standard deviations away.
+    /// A normally distributed number with mean 0 and standard deviation 2^16: the sum of twelve
+    /// even ones, so that it is the same on every machine. None is more than 6 standard deviations
+    /// away.
     pub(crate) fn normal(&mut self) -> i64 {
         let sum: u64 = (0..6)
             .map(|_| {

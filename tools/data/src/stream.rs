@@ -192,7 +192,7 @@ impl Worker {
             if backwards {
                 self.maker.seek(self.job.end() - 1 - first - self.done)?;
             }
-            let Some(view) = self.maker.next()? else { break };
+            let Some(view) = self.maker.next_entry()? else { break };
             for (format, out) in self.job.formats.iter().zip(&mut part.outputs) {
                 format.write(&view, out);
             }

@@ -44,8 +44,9 @@ pub(super) fn compile(
             decode(&mut line).map_err(|why| sections.error(text.place(0), why))?;
         }
         let is_text = |piece: &Piece| matches!(piece, Piece::Text(text) if !text.is_empty());
-        line.is_fixed =
-            line.conditions.is_empty() && !line.pieces.is_empty() && line.pieces.iter().all(is_text);
+        line.is_fixed = line.conditions.is_empty()
+            && !line.pieces.is_empty()
+            && line.pieces.iter().all(is_text);
         let presence = |it: &Condition| matches!(it, Condition::Presence(_));
         line.is_drawn = line.pieces.iter().any(Piece::is_drawn)
             || line.reference.is_some()
@@ -153,7 +154,8 @@ impl Compiler<'_, '_> {
 
 /// What comes after `::` is base64. An entry has the value itself.
 fn decode(line: &mut Line) -> Result<(), String> {
-    let why = "the value after '::' is not base64; <base64:..>, <random:base64:N> and <bytes:N> are";
+    let why =
+        "the value after '::' is not base64; <base64:..>, <random:base64:N> and <bytes:N> are";
     match line.pieces.as_mut_slice() {
         [Piece::Text(text)] => {
             *text = STANDARD.decode(&*text).map_err(|_| why.to_owned())?;
@@ -176,7 +178,8 @@ pub(super) fn branch(
     section: &Section,
     name: &str,
 ) -> Result<(usize, Draft), TemplateError> {
-    let dn = Dn::parse(name).map_err(|why| sections.error(section.place, format!("{name}: {why}")))?;
+    let dn =
+        Dn::parse(name).map_err(|why| sections.error(section.place, format!("{name}: {why}")))?;
     let Some(rdn) = dn.rdn() else {
         return Err(sections.error(section.place, "a branch is not the root"));
     };

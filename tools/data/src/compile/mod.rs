@@ -117,7 +117,8 @@ fn drafts(sections: &Sections) -> Result<(Vec<Draft>, HashMap<String, usize>), T
     let mut drafts: Vec<Draft> = branches.into_iter().map(|(_, draft)| draft).collect();
     if drafts.is_empty() {
         let start = Place { file: 0, line: 1, column: 1 };
-        let why = "there is no branch, and so no entry; one is described so: branch: dc=example,dc=com";
+        let why =
+            "there is no branch, and so no entry; one is described so: branch: dc=example,dc=com";
         return Err(sections.error(start, why));
     }
     let mut by_name = HashMap::new();

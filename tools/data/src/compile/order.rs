@@ -87,7 +87,8 @@ fn rdn(
     }
     let Some((attributes, place)) = &draft.rdn else {
         let name = &draft.name;
-        let why = format!("template {name} does not say which attribute names its entries: rdnAttr: uid");
+        let why =
+            format!("template {name} does not say which attribute names its entries: rdnAttr: uid");
         return Err(sections.error(draft.place, why));
     };
     let mut rdn = Vec::new();
@@ -139,7 +140,9 @@ impl Sorter<'_> {
     ) -> Result<(), TemplateError> {
         match self.state.get(at) {
             Some(State::New) => {}
-            Some(State::Open) => return Err(self.error(at, "the attributes take values of each other in a circle")),
+            Some(State::Open) => {
+                return Err(self.error(at, "the attributes take values of each other in a circle"));
+            }
             _ => return Ok(()),
         }
         let Some(line) = self.lines.get(at) else { return Ok(()) };
@@ -173,7 +176,9 @@ impl Sorter<'_> {
                     why = Some("what others refer to cannot come from <exec>, which may change");
                 }
                 (Part::Inherited, Piece::Reference) => {
-                    why = Some("entries below take a value of this line, and so it can have no <ref>");
+                    why = Some(
+                        "entries below take a value of this line, and so it can have no <ref>",
+                    );
                 }
                 _ => {}
             });
@@ -212,9 +217,10 @@ fn find_plain(kind: &mut Kind, plan: &Plan) {
     for at in order {
         let lines = &kind.lines;
         let is_plain = |other: &[usize]| {
-            other.iter().filter_map(|at| lines.get(*at)).all(|line| {
-                line.is_plain && line.conditions.is_empty() && line.times == 1
-            })
+            other
+                .iter()
+                .filter_map(|at| lines.get(*at))
+                .all(|line| line.is_plain && line.conditions.is_empty() && line.times == 1)
         };
         let Some(line) = lines.get(at) else { continue };
         let shapes: Vec<_> = line.pieces.iter().map(|it| it.shape(&is_plain, plan)).collect();

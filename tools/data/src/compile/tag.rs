@@ -1,11 +1,13 @@
 //! A tag of a line, made an instruction.
 
 use super::Context;
+use crate::letters::{Charset, Letters};
 use crate::limits::{EXEC_BYTES_MAX, RANDOM_MAX, VALUES_MAX, ZIPF_MAX};
 use crate::list::{List, Pick};
-use crate::piece::{Charset, Condition, Letters, Piece, Reference};
+use crate::piece::{Condition, Piece};
 use crate::plan::class;
 use crate::random::mix;
+use crate::reference::Reference;
 use crate::tags;
 use crate::template::split;
 use crate::time;
@@ -36,8 +38,8 @@ pub(super) struct Site {
     pub(super) salt: u64,
 }
 
-/// Compiles a tag; the arguments are as they are written, without those of `<base64>`, which may have
-/// tags in them.
+/// Compiles a tag; the arguments are as they are written, without those of `<base64>`, which may
+/// have tags in them.
 pub(super) fn compile(
     context: &mut Context<'_>,
     site: &Site,
@@ -54,9 +56,7 @@ pub(super) fn compile(
         ("last", []) => Piece::Last,
         ("guid" | "uuid", []) => Piece::Guid,
         ("sequential", []) => Piece::Sequential { start: 0, over_all: false },
-        ("sequential", [start]) => {
-            Piece::Sequential { start: number(start)?, over_all: false }
-        }
+        ("sequential", [start]) => Piece::Sequential { start: number(start)?, over_all: false },
         ("sequential", [start, reset]) => Piece::Sequential {
             start: if start.is_empty() { 0 } else { number(start)? },
             over_all: !truth(reset).ok_or_else(form)?,
@@ -178,6 +178,11 @@ fn random(what: &str, arguments: &[&str]) -> Result<Option<Piece>, String> {
     };
     match (what.to_ascii_lowercase().as_str(), arguments) {
         ("numeric", [least, most, format @ ..]) => between(least, most, format),
+        ("numeric", [digits]) if (1..=18).contains(&number::<u32>(digits)?) => {
+            let digits: u32 = number(digits)?;
+            let span = 10u64.pow(digits);
+            Ok(Some(Piece::Number { least: 0, span, width: digits as usize }))
+        }
         ("numeric", _) => letters(DIGITS, arguments),
         ("alpha", _) => letters(ALPHA, arguments),
         ("alphanumeric", _) => letters(ALPHANUMERIC, arguments),

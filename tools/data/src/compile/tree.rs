@@ -71,8 +71,8 @@ pub(super) fn plant(
         if let Some(rows) = rows.filter(|rows| *rows < needed) {
             let name = &draft.name;
             let why = format!(
-                "template {name} makes {needed} entries, and the file for <csvfield> has {rows} rows; \
-                 make no more than that (subordinateTemplate: {name} without a number makes as many)"
+                "template {name} makes {needed} entries, and the file for <csvfield> has {rows} \
+                 rows; make no more (subordinateTemplate: {name} without a number makes as many)"
             );
             return Err(sections.error(draft.place, why));
         }

@@ -2,9 +2,7 @@
 
 use super::text::{Place, Text};
 use crate::error::TemplateError;
-use crate::limits::{
-    INCLUDES_MAX, LINES_MAX, SECTIONS_MAX, TEMPLATE_BYTES_MAX, WARNINGS_MAX,
-};
+use crate::limits::{INCLUDES_MAX, LINES_MAX, SECTIONS_MAX, TEMPLATE_BYTES_MAX, WARNINGS_MAX};
 use crate::plan::Lookup;
 use std::collections::HashMap;
 
@@ -174,11 +172,15 @@ impl Reader<'_> {
 
     fn no_colon(&self) -> &'static str {
         match self.open {
-            true => "the line has no ':' after an attribute; a line that continues another begins \
-                     with a blank",
-            false => "it belongs to no section: one begins with 'branch: DN' or 'template: NAME' \
+            true => {
+                "the line has no ':' after an attribute; a line that continues another begins \
+                     with a blank"
+            }
+            false => {
+                "it belongs to no section: one begins with 'branch: DN' or 'template: NAME' \
                       and goes to the next empty line (define NAME=VALUE and include FILE stand \
-                      outside)",
+                      outside)"
+            }
         }
     }
 
@@ -186,7 +188,9 @@ impl Reader<'_> {
         self.open = false;
         let (text, _) = line.part(at, line.text.len()).expanded(&self.constants);
         let Some((name, value)) = text.text.split_once('=') else {
-            return Err(self.out.error(text.place(0), "a constant is defined so: define NAME=VALUE"));
+            return Err(self
+                .out
+                .error(text.place(0), "a constant is defined so: define NAME=VALUE"));
         };
         let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
         if name.is_empty() {
@@ -312,7 +316,9 @@ impl Reader<'_> {
         from += usize::from(is_base64);
         let rest = line.text.get(from..).unwrap_or_default();
         let is_url = !is_base64
-            && rest.strip_prefix('<').is_some_and(|url| url.starts_with(' ') || url.contains("://"));
+            && rest
+                .strip_prefix('<')
+                .is_some_and(|url| url.starts_with(' ') || url.contains("://"));
         if is_url {
             let why = "values are not fetched from URLs; <file:NAME> takes lines of a file";
             return Err(self.out.error(line.place(from), why));

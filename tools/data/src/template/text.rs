@@ -105,8 +105,7 @@ impl Text {
     fn take(&mut self, other: &Text, from: usize, to: usize) {
         let part = other.part(from, to);
         let base = self.text.len();
-        self.stretches
-            .extend(part.stretches.iter().map(|it| Stretch { at: it.at + base, ..*it }));
+        self.stretches.extend(part.stretches.iter().map(|it| Stretch { at: it.at + base, ..*it }));
         self.text.push_str(&part.text);
     }
 }
@@ -116,5 +115,6 @@ fn find(text: &str, from: usize, what: char) -> Option<usize> {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }

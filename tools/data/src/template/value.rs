@@ -86,9 +86,7 @@ fn tag(line: &Text, at: usize, to: usize) -> Result<(Part, usize), (usize, Strin
     let inner = line.text.get(at + 1..at + end).unwrap_or_default();
     let (name, arguments) = match inner.find(':') {
         None => (inner, None),
-        Some(colon) => {
-            (inner.get(..colon).unwrap_or_default(), Some((at + colon + 2, at + end)))
-        }
+        Some(colon) => (inner.get(..colon).unwrap_or_default(), Some((at + colon + 2, at + end))),
     };
     let name = name.trim().to_owned();
     Ok((Part::Tag { at, name, arguments }, at + end + 1))
@@ -143,11 +141,8 @@ mod tests {
     #[test]
     fn text_attributes_and_tags() {
         let text = |text: &str| Part::Text(text.to_owned());
-        let attribute = |at, name: &str, characters| Part::Attribute {
-            at,
-            name: name.to_owned(),
-            characters,
-        };
+        let attribute =
+            |at, name: &str, characters| Part::Attribute { at, name: name.to_owned(), characters };
         let tag = |at, name: &str, arguments| Part::Tag { at, name: name.to_owned(), arguments };
         assert_eq!(take("a{b}c"), Ok(vec![text("a"), attribute(1, "b", None), text("c")]));
         assert_eq!(take("{b:12}"), Ok(vec![attribute(0, "b", Some(12))]));
