@@ -7,8 +7,8 @@ mod tag;
 mod tree;
 
 use crate::error::TemplateError;
-use crate::limits::LIST_BYTES_MAX;
-use crate::list::{List, Table};
+use crate::limits::{LINES_MAX, LIST_BYTES_MAX, ZIPF_ALL_MAX, ZIPF_MAX};
+use crate::list::{List, Pick, Table};
 use crate::plan::{Kid, Kind, Lookup, Options, Plan, class};
 use crate::template::{self, Line, Place, Section, SectionKind, Sections};
 use keyway_codec::definitions::nearest;
@@ -38,6 +38,8 @@ pub(crate) struct Context<'a> {
     roots: &'a [Kid],
     totals: &'a [Vec<u64>],
     lists: HashMap<String, Arc<List>>,
+    /// How many numbers the Zipf distributions choose from.
+    zipf_numbers: u64,
     look_up: Lookup<'a>,
 }
 
@@ -68,6 +70,7 @@ impl Plan {
             roots: &tree.roots,
             totals: &tree.totals,
             lists: HashMap::new(),
+            zipf_numbers: 0,
             look_up,
         };
         let start = Place { file: 0, line: 1, column: 1 };
@@ -170,6 +173,11 @@ fn inherited(
         let kids = section.kids.iter();
         draft.kids.extend(kids.map(|it| template::Kid { name: it.name.clone(), ..*it }));
         draft.lines.extend(section.lines.iter().cloned());
+        if draft.lines.len() > LINES_MAX {
+            let why =
+                format!("template {name} has, with what it extends, more than {LINES_MAX} lines");
+            return Err(sections.error(section.place, why));
+        }
     }
     Ok(draft)
 }
@@ -226,6 +234,18 @@ impl Context<'_> {
         let each = |kid: &Kid| self.totals.get(kid.kind).and_then(|it| it.get(class)).copied();
         let all = self.roots.iter().map(|kid| kid.count.saturating_mul(each(kid).unwrap_or(0)));
         all.fold(0, u64::saturating_add)
+    }
+
+    /// A Zipf distribution, if there are not too many of them.
+    fn zipf(&mut self, count: u64, exponent: f64) -> Result<Pick, String> {
+        self.zipf_numbers = self.zipf_numbers.saturating_add(count);
+        match (1..=ZIPF_MAX).contains(&count) && self.zipf_numbers <= ZIPF_ALL_MAX {
+            true => Ok(Pick::zipf(count, exponent)),
+            false => Err(format!(
+                "a Zipf distribution has 1 to {ZIPF_MAX} numbers, and all of a template \
+                 {ZIPF_ALL_MAX}"
+            )),
+        }
     }
 
     /// The lines of a file, or the list of that name that is built in.

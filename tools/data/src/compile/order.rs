@@ -2,6 +2,7 @@
 
 use super::Draft;
 use crate::error::TemplateError;
+use crate::limits::CHAIN_MAX;
 use crate::piece::{Condition, Piece};
 use crate::plan::{Kind, Line, Order, Plan, Step};
 use crate::template::Sections;
@@ -41,7 +42,7 @@ pub(super) fn arrange(
 ) -> Result<Kind, TemplateError> {
     let rdn = rdn(sections, draft, &lines)?;
     let mut sorter =
-        Sorter { sections, draft, lines: &lines, state: vec![State::New; lines.len()] };
+        Sorter { sections, draft, lines: &lines, state: vec![State::New; lines.len()], depth: 0 };
     let mut order = Order::default();
     for line in rdn.iter().flat_map(|(_, lines)| lines) {
         sorter.visit(*line, Part::Name, &mut order.name)?;
@@ -129,6 +130,8 @@ struct Sorter<'a> {
     draft: &'a Draft,
     lines: &'a [Line],
     state: Vec<State>,
+    /// How many lines are open.
+    depth: usize,
 }
 
 impl Sorter<'_> {
@@ -146,11 +149,17 @@ impl Sorter<'_> {
             _ => return Ok(()),
         }
         let Some(line) = self.lines.get(at) else { return Ok(()) };
+        if self.depth >= CHAIN_MAX {
+            let why = format!("more than {CHAIN_MAX} lines take values one of the other");
+            return Err(self.error(at, &why));
+        }
+        self.depth += 1;
         self.set(at, State::Open);
         self.may_be_in(at, line, part)?;
         for other in needs(line) {
             self.visit(other, part, order)?;
         }
+        self.depth -= 1;
         self.set(at, State::Done);
         order.push(at);
         Ok(())

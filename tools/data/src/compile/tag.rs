@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::letters::{Charset, Letters};
-use crate::limits::{EXEC_BYTES_MAX, RANDOM_MAX, VALUES_MAX, ZIPF_MAX};
+use crate::limits::{EXEC_BYTES_MAX, RANDOM_MAX, VALUES_MAX};
 use crate::list::{List, Pick};
 use crate::piece::{Condition, Piece};
 use crate::plan::class;
@@ -65,7 +65,8 @@ pub(super) fn compile(
         ("list", [_, ..]) => list(arguments.unwrap_or_default())?,
         ("file", [file, order @ ..]) => {
             let list = context.list(file)?;
-            Piece::Choice { pick: order_of(order, list.len()).ok_or_else(form)?, list }
+            let pick = order_of(context, order, list.len())?.ok_or_else(form)?;
+            Piece::Choice { pick, list }
         }
         ("presence", [percent]) => return presence(percent).map(Made::Condition),
         ("ifpresent" | "ifabsent", [attribute, value @ ..]) => {
@@ -107,11 +108,10 @@ pub(super) fn compile(
                 [exponent] => number(exponent)?,
                 _ => return Err(form()),
             };
-            let most: u64 = number(most)?;
-            if !(1..=ZIPF_MAX).contains(&most) || !(0.0..=16.0).contains(&exponent) {
-                return Err(format!("<zipf> has 1 to {ZIPF_MAX} numbers, and an exponent to 16"));
+            if !(0.0..=16.0).contains(&exponent) {
+                return Err("the exponent of <zipf> is from 0 to 16".to_owned());
             }
-            Piece::Zipf(Pick::zipf(most, exponent))
+            Piece::Zipf(context.zipf(number(most)?, exponent)?)
         }
         ("normal", [mean, deviation]) => normal(mean, deviation, i64::MIN, i64::MAX)?,
         ("normal", [mean, deviation, least, most]) => {
@@ -255,17 +255,21 @@ fn list(text: &str) -> Result<Piece, String> {
     Ok(Piece::Choice { list: Arc::new(list), pick })
 }
 
-fn order_of(order: &[&str], count: usize) -> Option<Pick> {
-    match order {
+fn order_of(
+    context: &mut Context<'_>,
+    order: &[&str],
+    count: usize,
+) -> Result<Option<Pick>, String> {
+    Ok(match order {
         [] => Some(Pick::Even),
         [order] => match order.to_ascii_lowercase().as_str() {
             "random" => Some(Pick::Even),
             "sequential" => Some(Pick::Sequential),
-            "zipf" => Some(Pick::zipf(count as u64, 1.0)),
+            "zipf" => Some(context.zipf(count as u64, 1.0)?),
             _ => None,
         },
         _ => None,
-    }
+    })
 }
 
 fn presence(percent: &str) -> Result<Condition, String> {
@@ -302,7 +306,7 @@ fn exec(context: &Context<'_>, text: &str) -> Result<Piece, String> {
 }
 
 fn reference(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     template: &str,
     arguments: &[&str],
 ) -> Result<Option<(Reference, bool)>, String> {
@@ -323,7 +327,7 @@ fn reference(
     if least > most || most > VALUES_MAX {
         return Err(format!("{least} to {most} are no numbers of values (up to {VALUES_MAX})"));
     }
-    let sizes = if is_zipf { Pick::zipf(most - least + 1, 1.0) } else { Pick::Even };
+    let sizes = if is_zipf { context.zipf(most - least + 1, 1.0)? } else { Pick::Even };
     Ok(Some((Reference { kind, total, least, most, sizes }, true)))
 }
 

@@ -2,9 +2,15 @@
 
 use super::text::{Place, Text};
 use crate::error::TemplateError;
-use crate::limits::{INCLUDES_MAX, LINES_MAX, SECTIONS_MAX, TEMPLATE_BYTES_MAX, WARNINGS_MAX};
+use crate::limits::{
+    EXPANDED_BYTES_MAX, INCLUDES_MAX, LINE_BYTES_MAX, LINES_MAX, SECTIONS_MAX, TEMPLATE_BYTES_MAX,
+    WARNINGS_MAX,
+};
 use crate::plan::Lookup;
 use std::collections::HashMap;
+
+/// Bytes as they are written, and again with constants replaced.
+const ALL_BYTES_MAX: usize = 2 * TEMPLATE_BYTES_MAX;
 
 /// What a file describes.
 pub(crate) struct Sections {
@@ -141,7 +147,7 @@ impl Reader<'_> {
         if let Some(at) = word("include") {
             return self.include(line, at);
         }
-        let (line, unknown) = line.expanded(&self.constants);
+        let (line, unknown) = self.expanded(line)?;
         for place in unknown {
             self.out.warn(place, "no constant has this name, and so it stays as it is written");
         }
@@ -170,6 +176,21 @@ impl Reader<'_> {
         }
     }
 
+    /// A line with its constants replaced, which may not grow without bound.
+    fn expanded(&mut self, line: &Text) -> Result<(Text, Vec<Place>), TemplateError> {
+        let (expanded, unknown) = line.expanded(&self.constants);
+        self.bytes = self.bytes.saturating_add(expanded.text.len());
+        let is_long = line.text.len() > LINE_BYTES_MAX;
+        if is_long || expanded.text.len() > EXPANDED_BYTES_MAX || self.bytes > ALL_BYTES_MAX {
+            let why = format!(
+                "a line may have {LINE_BYTES_MAX} bytes, {EXPANDED_BYTES_MAX} with its constants \
+                 replaced, and all lines together {ALL_BYTES_MAX}"
+            );
+            return Err(self.out.error(line.place(0), why));
+        }
+        Ok((expanded, unknown))
+    }
+
     fn no_colon(&self) -> &'static str {
         match self.open {
             true => {
@@ -186,7 +207,7 @@ impl Reader<'_> {
 
     fn define(&mut self, line: &Text, at: usize) -> Result<(), TemplateError> {
         self.open = false;
-        let (text, _) = line.part(at, line.text.len()).expanded(&self.constants);
+        let (text, _) = self.expanded(&line.part(at, line.text.len()))?;
         let Some((name, value)) = text.text.split_once('=') else {
             return Err(self
                 .out

@@ -1,5 +1,6 @@
 //! A line of a template, which knows where each of its characters was in the file.
 
+use crate::limits::EXPANDED_BYTES_MAX;
 use std::collections::HashMap;
 
 /// Where something is in a template.
@@ -71,11 +72,14 @@ impl Text {
     }
 
     /// The same with `[name]` replaced by the constant of that name, and the names that are none.
+    /// Replacing ends when the line is longer than one may be.
     pub(crate) fn expanded(&self, constants: &HashMap<String, String>) -> (Text, Vec<Place>) {
         let mut out = Text::default();
         let mut unknown = Vec::new();
         let (mut done, mut from) = (0, 0);
-        while let Some(open) = find(&self.text, from, '[') {
+        while let Some(open) = find(&self.text, from, '[')
+            && out.text.len() <= EXPANDED_BYTES_MAX
+        {
             let escaped = self.text.get(..open).is_some_and(|before| before.ends_with('\\'));
             let close = find(&self.text, open + 1, ']');
             let Some(close) = close.filter(|_| !escaped) else {

@@ -154,3 +154,24 @@ fn entries_do_not_grow_without_bound() {
     let why = std::io::read_to_string(job.start().unwrap()).unwrap_err().to_string();
     assert!(why.contains("entry 0 has more than"), "{why}");
 }
+
+/// Nor does a constant, or a chain of lines that take values of each other.
+#[test]
+fn templates_do_not_grow_without_bound() {
+    let doubled: String =
+        (1..40).map(|at| format!("define a{at}=[a{}][a{}]\n", at - 1, at - 1)).collect();
+    let text = format!("define a0=abcdefgh\n{doubled}branch: dc=x\n");
+    assert!(wrong(&text).why.contains("constants"), "{}", wrong(&text));
+    let long = format!("branch: dc=x\nx: {}\n", "a".repeat(70_000));
+    at(&long, 2, 1, "a line may have");
+    let zipfs = format!("branch: dc=x\n{}", "x: <zipf:1000000>\n".repeat(9));
+    at(&zipfs, 10, 4, "all of a template");
+    let chain = |lines: u32| -> String {
+        let each = (0..lines).map(|at| format!("x{at}: {{x{}}}\n", at + 1));
+        format!("branch: dc=x\n{}x{lines}: end\n", each.collect::<String>())
+    };
+    assert!(super::ldif(&chain(200)).ends_with("x199: end\nx200: end\n\n"));
+    at(&chain(4_000), 258, 1, "more than 256 lines");
+    let much: String = (0..5_000).map(|at| format!("x{at}: a\n")).collect();
+    at(&format!("branch: dc=x\n{much}"), 4_098, 1, "no more");
+}
