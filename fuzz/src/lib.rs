@@ -10,6 +10,7 @@
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
 #![forbid(unsafe_code)]
 
+mod access_rule;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 mod client;
@@ -30,6 +31,7 @@ mod served;
 mod syntax;
 mod template;
 
+pub use access_rule::access_rule;
 pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
@@ -52,6 +54,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("access_rule", access_rule),
     ("certificate", certificate),
     ("control", control),
     ("definitions", definitions),
