@@ -21,7 +21,7 @@ A template describes branches, and templates of the entries below them:
 Sections end at an empty line. Templates can have subordinate templates of their own, extend others
 (extends: NAME), and stand in other files (include FILE).")]
 pub enum Generate {
-    Make(Make),
+    Make(Box<Make>),
     Tags(Tags),
     Template(Template),
 }
