@@ -112,9 +112,10 @@ fn unboundid_reads_and_writes() {
     );
     assert!(missing.expect(0).out.contains("No references were found"));
     tool(&site, "ldapdelete", "admin", &[&eva]).expect(0);
-    tool(&site, "ldapsearch", "reader", &["-b", &eva, "-s", "base", "(uid=*)"]).expect(32);
+    let none = tool(&site, "ldapsearch", "reader", &["-b", &eva, "-s", "base", "(uid=*)"]);
+    assert!(none.out.contains("Result Code:  32 (no such object)"), "{}", none.out);
     let refused = tool(&site, "ldapdelete", "reader", &[&format!("uid=bob,ou=People,{BASE}")]);
-    refused.expect(50);
+    assert!(refused.err.contains("Result Code:  50"), "{}{}", refused.out, refused.err);
 }
 
 /// Several threads and connections, from one tool; none of their requests may fail.
@@ -151,5 +152,6 @@ fn certificates_are_checked() {
          -storetype PKCS12 -storepass changeit"
     ));
     let refused = tool(&site, "ldapsearch", "reader", &whole);
-    assert_ne!(refused.code, 0, "{}", refused.out);
+    let said = format!("{}{}", refused.out, refused.err);
+    assert!(said.contains("PKIX path building failed"), "{said}");
 }

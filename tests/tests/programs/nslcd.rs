@@ -1,12 +1,11 @@
 //! nslcd: name service and PAM over StartTLS.
 
-use super::site::{SECRET, Site};
+use super::site::{OTHER_HOST, SECRET, Site};
 
 const SERVICE: &str = "@include common-auth\n@include common-account\n@include common-password\n";
 
-fn served() -> Option<Site> {
-    let site = Site::new()?;
-    site.write("/etc/nslcd.conf", &site.configuration("/etc/nslcd.conf"));
+fn begin(site: &Site, lines: &str) {
+    site.write("/etc/nslcd.conf", lines);
     site.write("/etc/pam.d/keyway", SERVICE);
     site.out(
         "chgrp nslcd /etc/nslcd.conf; chmod 640 /etc/nslcd.conf
@@ -16,6 +15,11 @@ fn served() -> Option<Site> {
     );
     site.daemon("nslcd -d");
     site.until("test -S /run/nslcd/socket");
+}
+
+fn served() -> Option<Site> {
+    let site = Site::new()?;
+    begin(&site, &site.configuration("/etc/nslcd.conf"));
     Some(site)
 }
 
@@ -36,8 +40,8 @@ fn users_and_groups() {
     let groups = |user: &str| site.out(&format!("id -Gn {user} | tr ' ' '\\n' | sort | xargs"));
     assert_eq!(groups("ann"), "admins core everybody staff\n");
     assert_eq!(groups("bob"), "everybody staff\n");
-    let members = site.out("getent group everybody | cut -d: -f3- | tr , '\\n' | sort | xargs");
-    assert_eq!(members, "20021:ann bob\n");
+    let members = site.out("getent group everybody | cut -d: -f4 | tr , '\\n' | sort | xargs");
+    assert_eq!(members, "ann bob\n");
 }
 
 #[test]
@@ -76,9 +80,20 @@ fn logins_and_what_the_policy_says() {
     assert_eq!(site.out("id -un bob"), "bob\n");
 }
 
+/// Neither another authority's certificate nor one for another name is taken.
 #[test]
 fn certificates_are_checked() {
+    let refuses = |site: &Site, lines: &str| {
+        // It goes on trying for ten seconds otherwise.
+        begin(site, &format!("{lines}reconnect_retrytime 1\n"));
+        site.sh("getent passwd ann", "").expect(2);
+        site.out(&format!("grep -q 'ldap_start_tls_s() failed' {}", site.log().display()));
+    };
+    let Some(site) = Site::new() else { return };
+    let lines = site.configuration("/etc/nslcd.conf");
+    refuses(&site, &lines.replace("ldap.example.com", OTHER_HOST));
+    drop(site);
     let Some(site) = Site::new() else { return };
     site.distrust();
-    drop(site);
+    refuses(&site, &site.configuration("/etc/nslcd.conf"));
 }

@@ -138,7 +138,7 @@ impl Site {
         self.sh(&script, "").expect(0);
     }
 
-    fn log(&self) -> PathBuf {
+    pub fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
