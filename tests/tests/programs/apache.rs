@@ -1,6 +1,6 @@
 //! Apache httpd: mod_authnz_ldap, users and groups.
 
-use super::site::{CA, SECRET, Site};
+use super::site::{SECRET, Site, free_port};
 
 /// Pages that different people may see: a folder, and what the guide has for its condition.
 const PAGES: [(&str, &str); 4] = [
@@ -31,14 +31,10 @@ fn served(port: u16) -> Option<Site> {
     Some(site)
 }
 
-/// A port that is free for as long as it takes to ask for it.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn status(site: &Site, port: u16, page: &str, user: &str, password: &str) -> String {
     site.out(&format!(
-        "curl -s -o /dev/null -w '%{{http_code}}' -u '{user}:{password}' http://127.0.0.1:{port}/{page}/"
+        "curl -s -o /dev/null -w '%{{http_code}}' -u '{user}:{password}' \
+         http://127.0.0.1:{port}/{page}/"
     ))
 }
 
@@ -66,7 +62,6 @@ fn certificates_are_checked() {
     assert_eq!(status(&site, port, "staff", "ann", SECRET), "200");
     site.out("apache2ctl stop");
     site.distrust();
-    assert!(site.out(&format!("cat {CA}")).contains("CERTIFICATE"));
     site.daemon("apache2ctl -X");
     site.until(&format!("curl -s -o /dev/null http://127.0.0.1:{port}/"));
     assert_eq!(status(&site, port, "staff", "ann", SECRET), "500");

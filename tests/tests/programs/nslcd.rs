@@ -69,6 +69,10 @@ fn logins_and_what_the_policy_says() {
     assert!(old.contains("8 grace logins left") && old.contains(IN), "{old}");
     let gone = login(&site, "gone", SECRET);
     assert!(!gone.contains(IN), "{gone}");
+    // Without a password, as after an SSH key.
+    let account = |user: &str| site.sh(&format!("pamtester keyway {user} acct_mgmt 2>&1"), "");
+    account("ann").expect(0);
+    account("gone").expect(1);
     let fresh = login(&site, "fresh", SECRET);
     assert!(fresh.contains("Password must be changed") && !fresh.contains(IN), "{fresh}");
     let new = "battery staple 7";

@@ -1,6 +1,6 @@
 //! PostgreSQL: ldap authentication, simple, by search and bind, and over ldaps.
 
-use super::site::{SECRET, Site};
+use super::site::{SECRET, Site, free_port};
 
 const FOLDER: &str = "/run/cluster";
 /// Databases, each for a way to authenticate of the guide.
@@ -35,9 +35,8 @@ fn served() -> Option<Site> {
     Some(site)
 }
 
-/// It listens at a port that was free just before.
 fn start(site: &Site) {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     site.write(&format!("{FOLDER}/port"), &port.to_string());
     site.daemon(&format!(
         "runuser -u postgres -- $(ls -d /usr/lib/postgresql/*/bin | tail -n 1)/postgres \

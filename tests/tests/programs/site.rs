@@ -1,8 +1,10 @@
-//! Where a test takes place: a server with users and groups, and a machine of its own for the programs.
+//! Where a test takes place: a server with users and groups, and a machine of its own for the
+//! programs.
 
 use keyway_tests::{Finished, Server, finish, nightly};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -29,9 +31,9 @@ policy = \"cn=default,ou=Policies,dc=example,dc=com\"
 access = \"everything\"
 ";
 /// Debian's packages of what is tested, and of what tests it.
-const PACKAGES: &str = "sssd-ldap sssd-tools libsss-sudo sudo nslcd libnss-ldapd libpam-ldapd pamtester \
-     openssh-server openssh-client apache2 curl postfix postfix-ldap postgresql default-jdk-headless \
-     maven ldap-utils ldapvi \
+const PACKAGES: &str = "sssd-ldap libsss-sudo sudo nslcd libnss-ldapd libpam-ldapd pamtester \
+     openssh-server openssh-client apache2 curl postfix postfix-ldap postgresql \
+     default-jdk-headless maven ldap-utils ldapvi \
      shelldap libio-socket-ssl-perl openssl";
 
 pub struct Site {
@@ -124,7 +126,7 @@ impl Site {
         self.sh(script, "").expect(0).out
     }
 
-    /// Waits until it succeeds. Programs that keep what they know for a while have no event to wait for.
+    /// Waits until it succeeds: programs that remember for a while have no event to wait for.
     #[track_caller]
     pub fn until(&self, script: &str) {
         self.sh(&format!("until {script}; do sleep 0.1; done"), "").expect(0);
@@ -142,7 +144,7 @@ impl Site {
         self.folder.path().join("log")
     }
 
-    /// A file of the machine, for nobody but its owner where the password is in it.
+    /// A file of the machine.
     #[track_caller]
     pub fn write(&self, path: &str, text: &str) {
         self.sh(&format!("mkdir -p $(dirname {path}) && cat >{path}"), text).expect(0);
@@ -179,6 +181,12 @@ impl Drop for Site {
         let _ = self.machine.kill();
         let _ = self.machine.wait();
     }
+}
+
+/// A port of loopback that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
 }
 
 /// The indented lines of the guide below the comment `# name`.

@@ -1,6 +1,6 @@
 //! sssd: name service, PAM over StartTLS, sudo, SSH keys.
 
-use super::site::{BASE, OTHER_HOST, SECRET, Site};
+use super::site::{BASE, OTHER_HOST, SECRET, Site, free_port};
 
 /// A service that logs in as Debian's own do.
 const SERVICE: &str = "@include common-auth\n@include common-account\n@include common-password\n\
@@ -137,12 +137,11 @@ fn a_login_by_ssh_with_a_key_of_the_directory() {
         ));
     }
     site.until("test \"$(sss_ssh_authorizedkeys ann)\" = \"$(cat /run/key.pub)\"");
-    // Its own port is free for as long as it takes to ask for it.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     site.out("mkdir -p /run/sshd");
-    site.daemon(&format!("/usr/sbin/sshd -D -e -o ListenAddress=127.0.0.1:{free}"));
+    site.daemon(&format!("/usr/sbin/sshd -D -e -o ListenAddress=127.0.0.1:{port}"));
     let ssh = format!(
-        "ssh -p {free} -i /run/key -o BatchMode=yes -o StrictHostKeyChecking=no \
+        "ssh -p {port} -i /run/key -o BatchMode=yes -o StrictHostKeyChecking=no \
          -o UserKnownHostsFile=/dev/null"
     );
     site.until(&format!("{ssh} ann@127.0.0.1 true"));
@@ -158,7 +157,8 @@ fn what_has_changed_since() {
     site.until("getent passwd | grep -q ^old:");
     site.modify(&format!(
         "dn: {}\nchangetype: add\nobjectClass: inetOrgPerson\nobjectClass: posixAccount\n\
-         uid: carl\ncn: Carl\nsn: Test\nuidNumber: 20009\ngidNumber: 20001\nhomeDirectory: /home/carl\n",
+         uid: carl\ncn: Carl\nsn: Test\nuidNumber: 20009\ngidNumber: 20001\n\
+         homeDirectory: /home/carl\n",
         dn("carl")
     ));
     site.until("getent passwd | grep -q ^carl:");

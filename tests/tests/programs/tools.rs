@@ -13,8 +13,8 @@ fn title(site: &Site, uid: &str) -> String {
     let (port, admin, password) =
         (site.port(), site.server().administrator(), site.server().password());
     site.out(&format!(
-        "LDAPTLS_CACERT={CA} ldapsearch -x -ZZ -LLL -H ldap://{HOST}:{port} -D {admin} -w {password} \
-         -b {BASE} -E pr=3/noprompt '(uid={uid})' title"
+        "LDAPTLS_CACERT={CA} ldapsearch -x -ZZ -LLL -H ldap://{HOST}:{port} -D {admin} \
+         -w {password} -b {BASE} -E pr=3/noprompt '(uid={uid})' title"
     ))
 }
 
@@ -26,7 +26,8 @@ fn ldapvi_edits_an_entry() {
     // It gives its editor a line to begin at, and then the file.
     site.write(
         "/run/editor",
-        "#!/bin/sh\nfor file; do :; done\nsed -i 's/^sn: Test/sn: Test\\ntitle: Engineer/' \"$file\"\n",
+        "#!/bin/sh\nfor file; do :; done\n\
+         sed -i 's/^sn: Test/sn: Test\\ntitle: Engineer/' \"$file\"\n",
     );
     site.out("chmod +x /run/editor");
     let said = at_a_terminal(
