@@ -118,6 +118,19 @@ fn unboundid_reads_and_writes() {
     assert!(refused.err.contains("Result Code:  50"), "{}{}", refused.out, refused.err);
 }
 
+/// It takes no definition that is at odds with another one, or with itself.
+#[test]
+fn unboundid_finds_the_schema_valid() {
+    let Some(site) = served() else { return };
+    let schema = ["--baseDN", "cn=schema", "--scope", "base", "--outputFile", "/run/schema.ldif"];
+    let all = ["--terse", "(objectClass=*)", "*", "+"];
+    tool(&site, "ldapsearch", "reader", &[&schema[..], &all].concat()).expect(0);
+    let mut java = site.inside("java");
+    java.arg("-jar").arg(unboundid(&site));
+    java.args(["validate-ldap-schema", "--schema-path", "/run/schema.ldif"]);
+    keyway_tests::finish(&mut java, "").expect(0);
+}
+
 /// Several threads and connections, from one tool; none of their requests may fail.
 #[test]
 fn unboundid_measures() {
