@@ -1,6 +1,6 @@
 //! Java: JNDI, and UnboundID's tools.
 
-use super::site::{BASE, CA, HOST, OTHER_HOST, SECRET, Site};
+use super::site::{BASE, CA, HOST, OTHER_HOST, SECRET, Site, skipped};
 use keyway_tests::Finished;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,32 +42,48 @@ fn jndi() {
     assert!(done.out.ends_with("all well\n"), "{}{}", done.out, done.err);
 }
 
-/// The library, fetched once.
-fn unboundid(site: &Site) -> &'static Path {
-    static JAR: OnceLock<PathBuf> = OnceLock::new();
-    JAR.get_or_init(|| {
-        let jar = UNBOUNDID.rsplit_once(':').unwrap().1;
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let jar = folder.join(format!("unboundid-ldapsdk-{jar}.jar"));
-        if !jar.exists() {
-            let mut maven = site.inside("mvn");
-            maven.args(["-q", "-B", MAVEN_COPY]).arg(format!("-Dartifact={UNBOUNDID}"));
-            maven.arg(format!("-DoutputDirectory={}", folder.display())).current_dir(folder);
-            keyway_tests::finish(&mut maven, "").expect(0);
+/// Where UnboundID's library is.
+fn jar() -> PathBuf {
+    let version = UNBOUNDID.rsplit_once(':').unwrap().1;
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("unboundid-ldapsdk-{version}.jar"))
+}
+
+/// The library is fetched once.
+fn served_with_unboundid() -> Option<Site> {
+    static FETCHED: OnceLock<Result<(), String>> = OnceLock::new();
+    let site = served()?;
+    match FETCHED.get_or_init(|| fetch(&site)) {
+        Ok(()) => Some(site),
+        Err(why) => {
+            skipped(why);
+            None
         }
-        let sum = keyway_tests::finish(Command::new("sha256sum").arg(&jar), "").expect(0).out;
-        if !sum.starts_with(UNBOUNDID_HASH) {
-            fs::remove_file(&jar).unwrap();
-            panic!("not what it was: {sum}");
+    }
+}
+
+fn fetch(site: &Site) -> Result<(), String> {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    if !jar().exists() {
+        let mut maven = site.inside("mvn");
+        maven.args(["-q", "-B", MAVEN_COPY]).arg(format!("-Dartifact={UNBOUNDID}"));
+        maven.arg(format!("-DoutputDirectory={folder}")).current_dir(folder);
+        let done = keyway_tests::finish(&mut maven, "");
+        if done.code != 0 {
+            return Err(format!("Maven does not fetch {UNBOUNDID}: {}", done.out));
         }
-        jar
-    })
+    }
+    let sum = keyway_tests::finish(Command::new("sha256sum").arg(jar()), "").expect(0).out;
+    if !sum.starts_with(UNBOUNDID_HASH) {
+        fs::remove_file(jar()).unwrap();
+        panic!("not what it was: {sum}");
+    }
+    Ok(())
 }
 
 /// One of its tools over StartTLS, as the reader or as the administrator.
 fn tool(site: &Site, name: &str, who: &str, arguments: &[&str]) -> Finished {
     let mut java = site.inside("java");
-    java.arg("-jar").arg(unboundid(site)).args([name, "--hostname", HOST, "--port", site.port()]);
+    java.arg("-jar").arg(jar()).args([name, "--hostname", HOST, "--port", site.port()]);
     java.args(["--useStartTLS", "--verifyCertificateHostnames"]);
     java.args(["--trustStorePath", STORE, "--trustStorePasswordFile", "/run/store"]);
     match who {
@@ -80,7 +96,7 @@ fn tool(site: &Site, name: &str, who: &str, arguments: &[&str]) -> Finished {
 
 #[test]
 fn unboundid_reads_and_writes() {
-    let Some(site) = served() else { return };
+    let Some(site) = served_with_unboundid() else { return };
     let search =
         ["--baseDN", BASE, "--simplePageSize", "2", "(objectClass=posixAccount)", "uid", "+"];
     let found = tool(&site, "ldapsearch", "reader", &search).expect(0).out;
@@ -121,12 +137,12 @@ fn unboundid_reads_and_writes() {
 /// It takes no definition that is at odds with another one, or with itself.
 #[test]
 fn unboundid_finds_the_schema_valid() {
-    let Some(site) = served() else { return };
+    let Some(site) = served_with_unboundid() else { return };
     let schema = ["--baseDN", "cn=schema", "--scope", "base", "--outputFile", "/run/schema.ldif"];
     let all = ["--terse", "(objectClass=*)", "*", "+"];
     tool(&site, "ldapsearch", "reader", &[&schema[..], &all].concat()).expect(0);
     let mut java = site.inside("java");
-    java.arg("-jar").arg(unboundid(&site));
+    java.arg("-jar").arg(jar());
     java.args(["validate-ldap-schema", "--schema-path", "/run/schema.ldif"]);
     keyway_tests::finish(&mut java, "").expect(0);
 }
@@ -134,7 +150,7 @@ fn unboundid_finds_the_schema_valid() {
 /// Several threads and connections, from one tool; none of their requests may fail.
 #[test]
 fn unboundid_measures() {
-    let Some(site) = served() else { return };
+    let Some(site) = served_with_unboundid() else { return };
     let ann = format!("uid=ann,ou=People,{BASE}");
     let short = ["--numThreads", "4", "--intervalDuration", "1", "--numIntervals", "2"];
     let without_errors = |name: &str, who: &str, arguments: &[&str]| {
@@ -155,7 +171,7 @@ fn unboundid_measures() {
 
 #[test]
 fn certificates_are_checked() {
-    let Some(site) = served() else { return };
+    let Some(site) = served_with_unboundid() else { return };
     let whole = ["--baseDN", "", "--scope", "base", "(objectClass=*)"];
     tool(&site, "ldapsearch", "reader", &whole).expect(0);
     site.distrust();

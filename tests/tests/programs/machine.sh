@@ -13,9 +13,14 @@ layer() {
     mount -t overlay overlay -o "lowerdir=$2,upperdir=$3/upper,workdir=$3/work" "/$1"
 }
 
+# Names are resolved as before, also where that was a link into /run, or a mount of its own.
+resolv=$(cat /etc/resolv.conf 2>/dev/null || true)
+
 own_run() {
     mount -t tmpfs -o mode=755 tmpfs /run
     mkdir -p /run/lock
+    rm -f /etc/resolv.conf
+    echo "$resolv" >/etc/resolv.conf
 }
 
 install_packages() {

@@ -52,9 +52,7 @@ impl Site {
         match layers() {
             Ok(layers) => Some(Site::on(layers)),
             Err(why) => {
-                let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
-                assert!(!ci, "nothing may be skipped in CI: {why}");
-                eprintln!("skipped: {why}");
+                skipped(why);
                 None
             }
         }
@@ -181,6 +179,13 @@ impl Drop for Site {
         let _ = self.machine.kill();
         let _ = self.machine.wait();
     }
+}
+
+/// Where something is not to be had: says so, or fails where nothing may be skipped.
+pub fn skipped(why: &str) {
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+    assert!(!ci, "nothing may be skipped in CI: {why}");
+    eprintln!("skipped: {why}");
 }
 
 /// A port of loopback that was free a moment ago.

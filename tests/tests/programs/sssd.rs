@@ -1,6 +1,6 @@
 //! sssd: name service, PAM over StartTLS, sudo, SSH keys.
 
-use super::site::{BASE, OTHER_HOST, SECRET, Site, free_port};
+use super::site::{BASE, HOST, OTHER_HOST, SECRET, Site, free_port};
 
 /// A service that logs in as Debian's own do.
 const SERVICE: &str = "@include common-auth\n@include common-account\n@include common-password\n\
@@ -61,9 +61,18 @@ fn users_and_groups_by_dn() {
     assert_eq!(groups("bob"), "everybody staff\n");
 }
 
+/// The other kind of groups, by the other port.
 #[test]
-fn groups_by_name() {
-    let Some(site) = configured(|lines| lines.replace("rfc2307bis", "rfc2307")) else { return };
+fn groups_by_name_over_ldaps() {
+    let Some(site) = Site::new() else { return };
+    begin(&site, |lines| {
+        let ldap = format!("ldap://{HOST}:{}", site.port());
+        let ldaps = format!("ldaps://{HOST}:{}", site.tls_port());
+        lines
+            .replace("rfc2307bis", "rfc2307")
+            .replace(&ldap, &ldaps)
+            .replace("ldap_id_use_start_tls = true\n", "")
+    });
     site.until("getent passwd ann");
     let groups = |user: &str| site.out(&format!("id -Gn {user} | tr ' ' '\\n' | sort | xargs"));
     assert_eq!(groups("ann"), "admins staff\n");
@@ -87,6 +96,17 @@ fn logins_and_what_the_policy_says() {
     account("ann").expect(0);
     let gone = account("gone").expect(1).out;
     assert!(gone.contains("locked") || gone.contains("Permission denied"), "{gone}");
+}
+
+#[test]
+fn only_members_of_a_group_get_in() {
+    let filter = format!("filter\nldap_access_filter = memberOf=cn=core,ou=Teams,{BASE}");
+    let only_core = |lines: String| lines.replace("ppolicy", &filter);
+    let Some(site) = configured(only_core) else { return };
+    site.until("getent passwd ann");
+    assert!(login(&site, "ann", SECRET).contains(IN));
+    let bob = login(&site, "bob", SECRET);
+    assert!(bob.contains("Permission denied") && !bob.contains(IN), "{bob}");
 }
 
 #[test]
@@ -173,12 +193,15 @@ fn what_has_changed_since() {
     site.until("! getent passwd carl");
 }
 
+/// If it asks just while the server is away, it tries again after a while.
 #[test]
-fn a_restart_of_the_server_is_not_noticed() {
-    let Some(mut site) = served() else { return };
+fn a_restart_of_the_server() {
+    let soon = "offline_timeout = 1\noffline_timeout_random_offset = 0\n";
+    let Some(mut site) = configured(|lines| lines + soon) else { return };
+    site.until("getent passwd ann");
     assert!(login(&site, "ann", SECRET).contains(IN));
     site.restart();
-    assert!(login(&site, "ann", SECRET).contains(IN));
+    site.until(&format!("echo {SECRET} | pamtester keyway ann authenticate 2>/dev/null"));
     site.until("getent passwd bob");
 }
 
