@@ -3,7 +3,7 @@
 use super::format;
 use super::settings::{Form, WhenFull, place};
 use super::writer::{Counts, Lines, Writer};
-use crate::limits::{LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
+use crate::limits::{LOG_BATCH_BYTES_MAX, LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
 use keyway_server::log::{Book, Record};
 use std::cell::RefCell;
 use std::mem;
@@ -74,7 +74,7 @@ impl State {
             || self.closed
             || self.successor.is_some()
             || self.asked > self.answered
-            || self.bytes() > LOG_QUEUE_BYTES_MAX / 2
+            || self.bytes() > LOG_BATCH_BYTES_MAX
     }
 }
 
