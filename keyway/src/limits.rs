@@ -70,6 +70,14 @@ pub const RESTART_FORGET: Duration = Duration::from_secs(10);
 /// How often is looked whether a cryptod that somebody else started is still there.
 pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// How long `keyway config set` waits for what a server says, and how often it looks.
+pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
+/// See [`RELOAD_WAIT`].
+pub const RELOAD_LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often files of certificates are looked at.
+pub const CERTIFICATES_LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How many certificates a server has for hosts that clients ask for.
+pub const CERTIFICATES_MAX: usize = 1_000;
 /// How many names a certificate of ours is made for.
 pub const CERTIFICATE_NAMES_MAX: usize = 100;
 /// More than a file of revocation lists may have, in bytes.

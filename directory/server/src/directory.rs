@@ -3,7 +3,7 @@
 use crate::access::{self, Access, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
-use crate::index::Indexes;
+use crate::index::{IndexSetting, Indexes};
 use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::locate::Standing;
@@ -166,6 +166,7 @@ impl Directory {
         let directory = Directory::make(store, settings, engine)?;
         directory.settle_schema()?;
         directory.reindex()?;
+        directory.load_rules()?;
         Ok(directory)
     }
 
@@ -189,7 +190,10 @@ impl Directory {
             ));
         }
         match directory.is_indexed()? {
-            true => Ok(directory),
+            true => {
+                directory.load_rules()?;
+                Ok(directory)
+            }
             false => Err(OpenError::Settings(
                 "[indexes], [groups] or [integrity] want other indexes than the store has; they \
                  are made at the server's next start"
@@ -258,6 +262,13 @@ impl Directory {
         Ok(self.store.write_now(move |write| put(write, &core))?)
     }
 
+    /// Takes the access rules that entries hold.
+    fn load_rules(&self) -> Result<(), OpenError> {
+        let core = self.core();
+        let rules = core.stored_rules(self.store.read()?.view())?;
+        core.access.store(rules, &core.schema).map_err(|why| OpenError::Settings(why.to_string()))
+    }
+
     /// The state of the schema as it is now.
     pub(crate) fn core(&self) -> Arc<Core> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -271,23 +282,31 @@ impl Directory {
     }
 
     /// Takes what can change while it is open from other settings: the schema, access rules, limits
-    /// of searches, and how passwords are stored. Indexes stay as they are. Blocks until a changed
-    /// schema is on the disk.
+    /// of searches, how passwords are stored, groups and integrity if they need no other indexes. Indexes
+    /// stay as they are. Blocks until a changed schema is on the disk. Says whether groups and
+    /// integrity are as it was told.
     ///
     /// # Errors
     /// [`OpenError::Settings`] and the like; then nothing changes.
-    pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
+    pub fn reconfigure(&self, settings: &Settings) -> Result<bool, OpenError> {
         let shared = &*self.shared;
         self.check_pepper(settings)?;
         let core = self.core();
         // What stays until the next start.
         let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let (indexes, integrity) = (held.indexes, held.integrity);
-        let settings = Settings { indexes, integrity, ..settings.clone() };
+        let wanted = Settings { indexes: held.indexes, ..settings.clone() };
+        let is_whole = core.has_indexes_of(&wanted);
+        let integrity = if is_whole { wanted.integrity.clone() } else { held.integrity.clone() };
+        let changes_integrity = integrity != held.integrity;
+        let settings = Settings { integrity, ..wanted };
         let (sources, changes) = (settings.schema.clone(), core.changes.clone());
         let redefinition = Redefinition::new(&core, sources, changes, &settings)
             .map_err(|failure| OpenError::Settings(failure.diagnostic))?;
-        let next = redefinition.as_ref().map_or(core.clone(), Redefinition::next);
+        let next = match &redefinition {
+            Some(redefinition) => redefinition.next(),
+            None if changes_integrity => Arc::new(core.with_integrity(&settings)?),
+            None => core.clone(),
+        };
         Access::new(&settings.rules, &next.schema).map_err(OpenError::Settings)?;
         if let Some(redefinition) = redefinition {
             self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
@@ -300,7 +319,7 @@ impl Directory {
         shared.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
         *shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         install(shared, &self.current, next);
-        Ok(())
+        Ok(is_whole)
     }
 
     /// Whether the engine holds the key that new passwords are to be peppered with, if there is
@@ -507,6 +526,30 @@ impl Directory {
     }
 }
 
+impl Core {
+    /// Whether the indexes that settings need are those that there are.
+    fn has_indexes_of(&self, settings: &Settings) -> bool {
+        let needed = indexes(settings, &self.schema);
+        needed.is_ok_and(|(_, needed)| needed.fingerprint() == self.indexes.fingerprint())
+    }
+
+    /// The same with what these settings say of groups and integrity.
+    fn with_integrity(&self, settings: &Settings) -> Result<Core, OpenError> {
+        let (integrity, indexes) = indexes(settings, &self.schema)?;
+        Ok(Core {
+            schema: self.composed.schema().map_err(OpenError::Schema)?,
+            integrity,
+            indexes,
+            schema_time: self.schema_time.clone(),
+            generation: self.generation,
+            composed: self.composed.clone(),
+            sources: self.sources.clone(),
+            changes: self.changes.clone(),
+            shared: self.shared.clone(),
+        })
+    }
+}
+
 fn set_policy(passwords: &Passwords, settings: &Settings) {
     let Settings { password_cost, password_accept, password_pepper, .. } = settings;
     passwords.set_policy(*password_cost, password_accept, password_pepper.as_deref());
@@ -564,12 +607,26 @@ pub(crate) fn indexes(
     schema: &Schema,
 ) -> Result<(Integrity, Indexes), OpenError> {
     let integrity = Integrity::new(&settings.integrity, schema).map_err(OpenError::Settings)?;
-    let indexed = integrity.indexed(schema, &settings.indexes);
+    let mut indexed = integrity.indexed(schema, &settings.indexes);
+    index_rules(&mut indexed);
     if let Some(one) = indexed.iter().find(|one| schema.attribute(&one.attribute).is_none()) {
         return Err(OpenError::UnknownAttribute(one.attribute.clone()));
     }
     let indexes = Indexes::new(&indexed, schema).map_err(OpenError::Settings)?;
     Ok((integrity, indexes))
+}
+
+/// Entries that hold access rules are found by an index, whatever the settings say.
+fn index_rules(indexed: &mut Vec<IndexSetting>) {
+    match indexed.iter_mut().find(|one| one.attribute.eq_ignore_ascii_case(access::RULE)) {
+        Some(one) => one.presence = true,
+        None => indexed.push(IndexSetting {
+            attribute: access::RULE.to_owned(),
+            equality: false,
+            presence: true,
+            substrings: false,
+        }),
+    }
 }
 
 /// The schema's files or sets do not fit what is stored.

@@ -1,9 +1,9 @@
 //! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
+use super::asks::Asks;
 use super::claim::{Bound, Claim, is_shut};
 use super::conversation::{Answer, Conversation};
 use super::peer::PeerCredentials;
-use crate::controls::ResponseControl;
 use crate::failure::{Failure, Result};
 use crate::log::stages::{self, Stage};
 use crate::names::Name;
@@ -26,18 +26,17 @@ enum Outcome {
 }
 
 impl Conversation {
-    /// A bind that was received when no other request is under way. `asks` says whether the password
-    /// policy control was given.
-    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: bool) {
+    /// A bind that was received when no other request is under way.
+    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: Asks) {
         match self.authenticate(id, request) {
             Ok(Outcome::Known(subject)) => {
                 // Whom no password has shown was shown by his certificate.
                 self.by_certificate = !subject.is_anonymous();
-                self.bound(id, Bound::of(LdapResult::success(), Some(subject)), asks);
+                self.bound(id, Bound::of(LdapResult::success(), Some(subject)), &asks);
             }
             Ok(Outcome::Checking(Check::Known(verdict), claim)) => {
                 self.trying = Some(claim.attempt);
-                self.bound(id, claim.end(Ok(verdict)), asks);
+                self.bound(id, claim.end(Ok(verdict)), &asks);
             }
             Ok(Outcome::Checking(Check::Pending(pending), mut claim)) => {
                 self.trying = Some(claim.attempt);
@@ -49,13 +48,17 @@ impl Conversation {
                     Answer::Bind(bound, asks)
                 });
             }
-            Err(failure) => self.bound(id, Bound::of(failure, None), asks),
+            Err(failure) => self.bound(id, Bound::of(failure, None), &asks),
         }
     }
 
     /// Ends a bind: the session is the subject's from here on, or stays anonymous.
-    pub(super) fn bound(&mut self, id: u32, bound: Bound, asks: bool) {
-        let Bound { result, subject, must_change, policy } = bound;
+    pub(super) fn bound(&mut self, id: u32, bound: Bound, asks: &Asks) {
+        let Bound { result, subject, must_change, policy, reason, locked } = bound;
+        self.journal.reason = reason;
+        if let Some(dn) = locked {
+            self.journal.locked(&dn);
+        }
         if let Some(attempt) = self.trying.take() {
             match result.code {
                 ResultCode::Success => self.standing.ended(&attempt, true),
@@ -68,9 +71,8 @@ impl Conversation {
             self.must_change = must_change;
             self.become_subject(subject);
         }
-        let controls: Vec<_> = asks.then(|| ResponseControl::policy(policy)).into_iter().collect();
         let op = Op::BindResponse(BindResponse { result, server_sasl_credentials: None });
-        self.put(id, op, &controls);
+        self.put(id, op, &asks.with_policy(policy));
     }
 
     fn authenticate(&mut self, id: u32, request: &BindRequest<'_>) -> Result<Outcome> {

@@ -56,6 +56,8 @@ pub(super) struct Journal {
     waiting: Vec<Asked>,
     /// Entries that the search that is being answered has returned.
     pub(super) entries: Option<u32>,
+    /// Why the bind that is being answered is refused, where its client is not told.
+    pub(super) reason: Option<&'static str>,
 }
 
 impl Origin {
@@ -88,6 +90,7 @@ impl Journal {
             current: Asked::default(),
             waiting: Vec::new(),
             entries: None,
+            reason: None,
         }
     }
 
@@ -158,7 +161,7 @@ impl Journal {
 
     /// Writes down how a request ended.
     pub fn answered(&mut self, id: u32, op: &Op<'_>, subject: &Subject) {
-        let entries = self.entries.take();
+        let (entries, reason) = (self.entries.take(), self.reason.take());
         let position = self.waiting.iter().position(|asked| asked.id == id);
         let waited = position.map(|position| self.waiting.swap_remove(position));
         let access = self.origin.log.access();
@@ -186,7 +189,7 @@ impl Journal {
         if self.from.is_empty() {
             self.from = self.origin.peer.to_string();
         }
-        let answered = Answered { asked, result, subject, entries };
+        let answered = Answered { asked, result, subject, entries, reason };
         if is_written {
             self.write(Book::Access, &answered);
         }
@@ -196,7 +199,7 @@ impl Journal {
     }
 
     fn write(&self, book: Book, answered: &Answered<'_>) {
-        let Answered { asked, result, subject, entries } = answered;
+        let Answered { asked, result, subject, entries, reason } = answered;
         let at = (self.origin.clock)();
         let watch = asked.watch_at(at);
         let time_us = watch.as_ref().and_then(Stopwatch::total_us);
@@ -222,7 +225,7 @@ impl Journal {
             stage(Stage::Store),
             stage(Stage::Crypto),
             stage(Stage::Write),
-            ("text", Value::filled(&result.diagnostic)),
+            ("text", reason.map_or(Value::filled(&result.diagnostic), Value::Text)),
         ];
         self.origin.log.put(&Record { at, book, event: asked.operation, fields: &fields });
     }
@@ -247,6 +250,18 @@ impl Journal {
         })
     }
 
+    /// Writes down that an account is locked because of binds that failed, the last one here.
+    pub fn locked(&self, dn: &str) {
+        let Origin { log, clock, connection, peer } = &self.origin;
+        let fields = [
+            ("connection", Value::Number(*connection)),
+            ("from", Value::Shown(peer)),
+            ("dn", Value::Text(dn)),
+            ("text", Value::Text("too many binds have failed: the account is locked")),
+        ];
+        log.say(clock(), Severity::Warning, "account-locked", &fields);
+    }
+
     /// Writes down that the session is ended by the server.
     pub fn disconnected(&self, code: ResultCode, why: &str) {
         let fields = [
@@ -269,6 +284,7 @@ struct Answered<'a> {
     result: &'a LdapResult<'a>,
     subject: &'a Subject,
     entries: Option<u32>,
+    reason: Option<&'static str>,
 }
 
 impl Asked {
