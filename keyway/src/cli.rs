@@ -133,6 +133,9 @@ Examples:
       the same with object classes and attributes of your own
   keyway up --sample 100000
       start with a larger sample
+  keyway up --empty
+      start with nothing: keyway directory import, or ldapadd below naming_contexts of
+      DIR/keyway.toml, brings the entries
   keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --name ldap.example.com
       serve other machines too, which call it by that name (also settable in DIR/keyway.toml)
   keyway up --listen off --listen-tls 127.0.0.1:0 --json
@@ -232,6 +235,9 @@ pub struct Serve {
     /// First start only: fill the directory with this many sample people [default: 1000]
     #[arg(long, value_name = "N", conflicts_with = "import")]
     pub sample: Option<u32>,
+    /// First start only: begin without entries, to be filled by an import or by clients
+    #[arg(long, conflicts_with_all = ["sample", "import"])]
+    pub empty: bool,
     /// First start only: fill the directory from this LDIF file ('-': standard input)
     #[arg(long, value_name = "FILE")]
     pub import: Option<PathBuf>,
@@ -269,7 +275,11 @@ impl Serve {
             add("--import", file.into());
         }
         self.schema.iter().filter(|_| first).for_each(|file| add("--schema", file.into()));
-        let flags = [("--json", self.json), ("--allow-debugging", self.allow_debugging)];
+        let flags = [
+            ("--json", self.json),
+            ("--allow-debugging", self.allow_debugging),
+            ("--empty", self.empty),
+        ];
         all.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
         all
     }
