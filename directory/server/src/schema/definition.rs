@@ -125,12 +125,18 @@ impl Definition for ObjectClassDescription {
             [] if one.kind != ClassKind::Abstract => vec!["top".to_owned()],
             sup => sup.to_vec(),
         };
+        // What is demanded need not be allowed as well.
+        let also_may = |one: &Self| -> Vec<String> {
+            let demanded =
+                |may: &&String| one.must.iter().any(|must| must.eq_ignore_ascii_case(may));
+            one.may.iter().filter(|may| !demanded(may)).cloned().collect()
+        };
         self.oid.eq_ignore_ascii_case(&other.oid)
             && same_words(&self.names, &other.names)
             && same_words(&sup(self), &sup(other))
             && self.kind == other.kind
             && same_words(&self.must, &other.must)
-            && same_words(&self.may, &other.may)
+            && same_words(&also_may(self), &also_may(other))
     }
 
     fn is_near(&self, other: &Self) -> bool {
