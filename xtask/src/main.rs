@@ -32,8 +32,8 @@ Commands:
   nightly          what takes longer and rarely fails, to be run before something large is called
                    done: the same tests at full length (imports of 100,000 people, stores spoilt at
                    hundreds of places, disks full at every point, more power cuts, btrfs, quic-go)
-                   with the release program, the Debian package built and tried on a copy of this
-                   system, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
+                   with the release program, the Debian package and an image built and tried on a
+                   copy of this system, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
   check            formatting, ARCHITECTURE.md's arrows, clippy without warnings, documentation,
                    dependencies
   fuzz [SECONDS] [TARGET...]
