@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
 use crate::failure::Failure;
+use crate::generate::Generate;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
 use crate::logs::Log;
@@ -35,6 +36,7 @@ Start here:
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
+  keyway data make             entries by the million, of MakeLDIF's templates
 
 With --json a failure is one line of JSON too, where the answer would have been:
   {\"event\":\"failed\",\"error\":\"what, where, and what to do\",\"status\":1}
@@ -68,6 +70,8 @@ pub enum Command {
     Key(Key),
     #[command(subcommand)]
     Quic(Quic),
+    #[command(subcommand)]
+    Data(Generate),
 }
 
 impl Command {
@@ -82,6 +86,7 @@ impl Command {
             | Command::Acl(_)
             | Command::Admin(_)
             | Command::Key(_)
+            | Command::Data(_)
             | Command::Quic(Quic::Serve(_)) => Some(false),
             Command::Top(_)
             | Command::Metrics(_)
@@ -513,7 +518,8 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway config --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
+                     admin --help, keyway config --help, keyway acl --help, keyway crypto --help, \
+                     keyway key --help, keyway quic --help and keyway data --help list \
                      them",
                 ))
             }
@@ -534,8 +540,12 @@ fn voice_of(arguments: Vec<OsString>) -> Voice {
     }
     let aside = match Cli::try_parse_from(&arguments).map(|cli| cli.command) {
         Ok(Command::Directory(Directory::Export(export))) => export.file.as_os_str() == "-",
+        Ok(Command::Data(command)) => command.writes_to_standard_output(),
         Ok(_) => false,
-        Err(_) => arguments.iter().any(|argument| argument == "export"),
+        Err(_) => {
+            let has = |word| arguments.iter().any(|argument| argument == word);
+            has("export") || (has("data") && has("make"))
+        }
     };
     if aside { Voice::Aside } else { Voice::Json }
 }
