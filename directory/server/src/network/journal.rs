@@ -5,6 +5,7 @@
 //! once, and written when it is answered.
 
 use super::peer::Peer;
+use super::seen::Seen;
 use crate::Subject;
 use crate::limits::LOGGED_TEXT_BYTES_MAX;
 use crate::log::{
@@ -13,6 +14,7 @@ use crate::log::{
 use keyway_codec::extended::{CANCEL, PASSWORD_MODIFY, PasswordModifyRequest, START_TLS, WHO_AM_I};
 use keyway_codec::message::{Authentication, LdapResult, Op, ResultCode, Scope};
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Whose requests they are.
@@ -23,6 +25,7 @@ pub(super) struct Origin {
     /// The connection's number.
     pub connection: u64,
     pub peer: Peer,
+    pub seen: Arc<Seen>,
 }
 
 /// What the log will say of a request.
@@ -130,7 +133,7 @@ impl Journal {
         subject: &Subject,
         change: impl FnOnce() -> Option<Change>,
     ) -> Option<Audit> {
-        let Origin { log, clock, connection, peer } = &self.origin;
+        let Origin { log, clock, connection, peer, .. } = &self.origin;
         let change = if log.audits() { change()? } else { return None };
         Some(Audit {
             log: log.clone(),
