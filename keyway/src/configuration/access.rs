@@ -32,8 +32,9 @@ pub fn rule(spanned: &Spanned<raw::Rule>, text: Option<&str>) -> Result<Rule, Wr
         who: who(spanned)?,
         needs: needs(raw)?,
         what: match &raw.what {
-            Some(what) => What::from_name(what.get_ref())
-                .ok_or_else(|| unknown(what, "root-dse, schema, data, system, everything"))?,
+            Some(what) => What::from_name(what.get_ref()).ok_or_else(|| {
+                unknown(what, "root-dse, schema, data, system, config, monitor, everything")
+            })?,
             None => What::from_name("data").unwrap_or(What::Everything),
         },
         target: target(raw)?,
