@@ -1,6 +1,5 @@
 //! The configuration: what the file says, checked into what the other rooms take.
 
-mod access;
 pub mod catalogue;
 pub mod edit;
 mod integrity;
@@ -13,7 +12,7 @@ use crate::cli;
 use crate::cryptod::who;
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
-use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
+use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::schema::{self, Given};
@@ -24,6 +23,7 @@ use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
+use keyway_server::access::{Fault, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator, Local};
 use keyway_server::password::limits::{
@@ -290,7 +290,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         directory: keyway_server::Settings {
             rules: rules
                 .iter()
-                .map(|rule| access::rule(rule, has_rules.then_some(text)))
+                .map(|rule| access_rule(rule, has_rules.then_some(text)))
                 .collect::<Result<_, _>>()?,
             integrity: integrity::setting(&groups, &integrity)?,
             schema: sources,
@@ -345,13 +345,16 @@ fn administrators(texts: &[Spanned<String>], schema: &Schema) -> Result<Vec<Admi
     texts.iter().map(read).collect()
 }
 
+/// A rule, and where it is if it is in the file; `text` is all of that.
+fn access_rule(written: &Spanned<Written>, text: Option<&str>) -> Result<Rule, Wrong> {
+    let line = text.map(|text| line_of(text, written.span().start));
+    let origin = line.map_or(Origin::BuiltIn, Origin::Line);
+    Written::check(written, origin).map_err(|Fault { span, why }| Wrong { span, why })
+}
+
 /// The attributes that are named and that a schema does not have.
 fn unknown_names(raw: &Raw, schema: &Schema) -> Vec<(String, Wrong)> {
-    let rules = raw.access.iter().map(Spanned::get_ref);
-    let named = rules.flat_map(|rule| {
-        let lists = [&rule.attributes, &rule.except].into_iter().flatten().flatten();
-        lists.chain(&rule.named_by)
-    });
+    let named = raw.access.iter().flat_map(|rule| rule.get_ref().attributes());
     let others = integrity::attributes(&raw.groups, &raw.integrity);
     let names = raw.indexes.keys().chain(named).chain(others);
     let unknown = names.filter(|name| schema.attribute(name.get_ref()).is_none());
@@ -468,14 +471,26 @@ fn log_settings(raw: &raw::Log) -> Result<log::Settings, Wrong> {
         let why = format!("it must be {LOG_FILES_KEPT_MAX} or less");
         return Err(wrong(&raw.files_kept, why));
     }
-    let to = [("files", To::Files), ("stderr", To::Stderr), ("off", To::Nowhere)];
+    let access_one_in = *raw.access_one_in.get_ref();
+    if !(1..=LOG_ONE_IN_MAX).contains(&access_one_in) {
+        let why = format!("it must be from 1 (all of them) to {LOG_ONE_IN_MAX}");
+        return Err(wrong(&raw.access_one_in, why));
+    }
+    let to = [
+        ("files", To::Files),
+        ("journal", To::Journal),
+        ("stderr", To::Stderr),
+        ("off", To::Nowhere),
+    ];
     let access =
         [("refused", Access::Refused), ("everything", Access::Everything), ("off", Access::Off)];
     Ok(log::Settings {
         to: choice(&raw.to, &to)?,
         folder: folder.into(),
         form: choice(&raw.format, &[("text", Form::Text), ("json", Form::Json)])?,
+        journal: raw.journal_socket.get_ref().into(),
         access: choice(&raw.access, &access)?,
+        access_one_in,
         audit: raw.audit,
         when_full: choice(&raw.when_full, &[("drop", WhenFull::Drop), ("wait", WhenFull::Wait)])?,
         file_bytes_max,
@@ -563,7 +578,7 @@ mod tests {
         let configuration = parse(DEFAULT).unwrap();
         let directory = keyway_server::Settings::default();
         let mut rules = configuration.directory.rules;
-        rules.iter_mut().for_each(|rule| rule.line = None);
+        rules.iter_mut().for_each(|rule| rule.origin = Origin::BuiltIn);
         assert_eq!(rules, directory.rules);
         assert_eq!(configuration.directory.integrity, directory.integrity);
         assert_eq!(configuration.directory.schema.sets, directory.schema.sets);
@@ -595,7 +610,8 @@ mod tests {
         let (empty, mut default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
         // Those of the file are on lines of it.
         default.directory.rules.iter_mut().for_each(|rule| {
-            assert!(rule.line.take().is_some());
+            let in_file = std::mem::replace(&mut rule.origin, Origin::BuiltIn);
+            assert!(matches!(in_file, Origin::Line(_)));
         });
         assert_eq!(empty.settings.len(), default.settings.len());
         default.settings.clone_from(&empty.settings);
@@ -631,8 +647,9 @@ mod tests {
             ("[password]\npolicy = \"best\"", "line 2: policy: \"best\" is no DN of an entry"),
             ("[password]\nmin_length = 1025", "line 2: min_length: it must be 1024 or less"),
             ("[password]\npepper = \"Cayenne\"", "line 2: pepper: a key's name has lower-case"),
-            ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"stderr\""),
+            ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"journal\""),
             ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),
+            ("[log]\naccess_one_in = 0", "line 2: access_one_in: it must be from 1 (all of them)"),
             ("[log]\nfiles_kept = 1001", "line 2: files_kept: it must be 1000 or less"),
             ("[schema]\nsets = [\"shoes\"]", "line 2: sets: \"shoes\" is none of 389, automount, "),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),

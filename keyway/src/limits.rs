@@ -9,6 +9,10 @@ pub const LOG_QUEUE_BYTES_MAX: usize = 4 << 20;
 pub const LOG_TEXT_BYTES_MAX: usize = 1_024;
 /// How long a line of the access log may wait for others to be written with.
 pub const LOG_GATHER_MAX: Duration = Duration::from_millis(50);
+/// How often the access log says how many lines were left out of it.
+pub const LOG_LEFT_OUT_SAY_EVERY: Duration = Duration::from_secs(60);
+/// Most operations that one line of the access log may stand for.
+pub const LOG_ONE_IN_MAX: u32 = 1_000_000;
 /// How long an end or a reload waits for lines to be written.
 pub const LOG_FLUSH_MAX: Duration = Duration::from_secs(5);
 /// Smallest size at which a log's file is put aside, in bytes.

@@ -64,6 +64,8 @@ pub const EVENTS: &[Event] = &[
     event("ldap.bytes_in", "bytes", "of LDAP received, TLS not counted"),
     event("ldap.bytes_out", "bytes", "of LDAP sent, TLS not counted"),
     event("ldap.refused", "operations", "answered with a result code that reports a fault"),
+    event("log.left_out", "lines", "of the access log that others stand for (access_one_in)"),
+    event("log.lost", "lines", "of all logs that found no room or could not be written"),
     event("tls.certificate.ends", "unix s", "when the first of the server's certificates ends"),
     event("store.commits", "commits", "transactions made durable"),
     event("store.changes", "changes", "entries added, changed, moved or deleted"),

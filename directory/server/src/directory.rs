@@ -3,7 +3,7 @@
 use crate::access::{self, Access, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
-use crate::index::Indexes;
+use crate::index::{IndexSetting, Indexes};
 use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::locate::Standing;
@@ -168,6 +168,7 @@ impl Directory {
         let directory = Directory::make(store, settings, engine)?;
         directory.settle_schema()?;
         directory.reindex()?;
+        directory.load_rules()?;
         Ok(directory)
     }
 
@@ -191,7 +192,10 @@ impl Directory {
             ));
         }
         match directory.is_indexed()? {
-            true => Ok(directory),
+            true => {
+                directory.load_rules()?;
+                Ok(directory)
+            }
             false => Err(OpenError::Settings(
                 "[indexes], [groups] or [integrity] want other indexes than the store has; they \
                  are made at the server's next start"
@@ -259,6 +263,13 @@ impl Directory {
         let before = stored.schema().map_err(OpenError::Schema)?;
         check_entries(self.store.read()?.view(), &before, &core.schema).map_err(contradicted)?;
         Ok(self.store.write_now(move |write| put(write, &core))?)
+    }
+
+    /// Takes the access rules that entries hold.
+    fn load_rules(&self) -> Result<(), OpenError> {
+        let core = self.core();
+        let rules = core.stored_rules(self.store.read()?.view())?;
+        core.access.store(rules, &core.schema).map_err(|why| OpenError::Settings(why.to_string()))
     }
 
     /// The state of the schema as it is now.
@@ -603,12 +614,26 @@ pub(crate) fn indexes(
     schema: &Schema,
 ) -> Result<(Integrity, Indexes), OpenError> {
     let integrity = Integrity::new(&settings.integrity, schema).map_err(OpenError::Settings)?;
-    let indexed = integrity.indexed(schema, &settings.indexes);
+    let mut indexed = integrity.indexed(schema, &settings.indexes);
+    index_rules(&mut indexed);
     if let Some(one) = indexed.iter().find(|one| schema.attribute(&one.attribute).is_none()) {
         return Err(OpenError::UnknownAttribute(one.attribute.clone()));
     }
     let indexes = Indexes::new(&indexed, schema).map_err(OpenError::Settings)?;
     Ok((integrity, indexes))
+}
+
+/// Entries that hold access rules are found by an index, whatever the settings say.
+fn index_rules(indexed: &mut Vec<IndexSetting>) {
+    match indexed.iter_mut().find(|one| one.attribute.eq_ignore_ascii_case(access::RULE)) {
+        Some(one) => one.presence = true,
+        None => indexed.push(IndexSetting {
+            attribute: access::RULE.to_owned(),
+            equality: false,
+            presence: true,
+            substrings: false,
+        }),
+    }
 }
 
 /// The schema's files or sets do not fit what is stored.

@@ -28,6 +28,8 @@ struct Lookup {
     ranges: Vec<KeyRange>,
     /// Groups whose members they are; these are not looked up before all else.
     groups: Vec<EntryId>,
+    /// Entries.
+    ids: Vec<EntryId>,
 }
 
 /// Where candidates come from.
@@ -157,7 +159,7 @@ impl Planner<'_> {
             // What is undefined is never true.
             Matcher::Undefined => vec![Lookup::default()],
             Matcher::Not(_) => Vec::new(),
-            Matcher::Item(item) => self.item(item),
+            Matcher::Item(item) => self.item(item)?,
             Matcher::And(terms) => {
                 let mut all = Vec::new();
                 for term in terms {
@@ -186,7 +188,40 @@ impl Planner<'_> {
         })
     }
 
-    fn item(&self, item: &Item) -> Vec<Lookup> {
+    fn item(&self, item: &Item) -> Result<Vec<Lookup>> {
+        match (&item.scope, &item.test) {
+            (ItemScope::Type { name, computed, .. }, Test::InChain { given, normal }) => {
+                self.chain(name, !computed.is_empty(), given, normal)
+            }
+            _ => Ok(self.indexed(item)),
+        }
+    }
+
+    /// What leads to an entry; nothing that helps if that cannot be told.
+    fn chain(
+        &self,
+        name: &str,
+        is_computed: bool,
+        given: &[u8],
+        normal: &[u8],
+    ) -> Result<Vec<Lookup>> {
+        if is_computed {
+            // Members of groups in it are found so only if they are shown.
+            let is_nested = self.core.integrity.member_of == MemberOf::Nested;
+            let members = if is_nested { self.members(given) } else { None };
+            return Ok(members.into_iter().collect());
+        }
+        let chain = self.core.chain(self.view, name, normal)?;
+        let ids = match chain {
+            Some(chain) if !chain.complete => return Ok(Vec::new()),
+            // It is undefined for every entry.
+            None => Vec::new(),
+            Some(chain) => chain.ids,
+        };
+        Ok(vec![Lookup { ids, ..Lookup::default() }])
+    }
+
+    fn indexed(&self, item: &Item) -> Vec<Lookup> {
         let ItemScope::Type { name, computed, equality, substrings, .. } = &item.scope else {
             return Vec::new();
         };
@@ -298,6 +333,7 @@ impl Planner<'_> {
                 None => return Ok(limit),
             }
         }
+        count += lookup.ids.len();
         for group in &lookup.groups {
             if count >= limit {
                 return Ok(limit);
@@ -309,7 +345,7 @@ impl Planner<'_> {
 
     /// The ids of all ranges and groups, ascending; `None` if they are too many.
     fn collect(&self, lookup: &Lookup) -> Result<Option<Vec<EntryId>>> {
-        let mut all = Vec::new();
+        let mut all = lookup.ids.clone();
         for range in &lookup.ranges {
             match self.view.collect_range(range, RANGE_IDS_MAX.saturating_sub(all.len()))? {
                 Some(ids) => all.extend(ids),
@@ -323,7 +359,7 @@ impl Planner<'_> {
                 None => return Ok(None),
             }
         }
-        if lookup.ranges.len() > 1 || !lookup.groups.is_empty() {
+        if lookup.ranges.len() > 1 || !lookup.groups.is_empty() || !lookup.ids.is_empty() {
             all.sort_unstable();
             all.dedup();
         }
@@ -347,5 +383,6 @@ impl Lookup {
         self.lists.extend(other.lists);
         self.ranges.extend(other.ranges);
         self.groups.extend(other.groups);
+        self.ids.extend(other.ids);
     }
 }

@@ -152,9 +152,11 @@ impl Redefinition {
     /// Checks the entries there are, and puts it into the store.
     ///
     /// # Errors
-    /// As [`check_entries`]; `busy` if the schema has changed since this was made.
+    /// As [`check_entries`], also if an entry's access rule needs what would be gone; `busy` if the
+    /// schema has changed since this was made.
     pub fn apply(&self, write: &mut Write<'_>) -> Result<()> {
         self.old.require_current(write)?;
+        self.next.stored_rules(write.view())?;
         check_entries(write.view(), &self.old.schema, &self.next.schema)?;
         put(write, &self.next)
     }
@@ -192,6 +194,6 @@ pub(crate) fn require_generation(write: &Write<'_>, generation: u64) -> Result<(
 pub(crate) fn install(shared: &Shared, current: &Current, next: Arc<Core>) {
     let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);
     // It was tried when the state was made; rules that have come since name what both have.
-    let _ = shared.access.replace(&settings.rules, &next.schema);
+    let _ = shared.access.configure(&settings.rules, &next.schema);
     *current.write().unwrap_or_else(PoisonError::into_inner) = next;
 }

@@ -1,5 +1,6 @@
 //! The directory that questions are about.
 
+use super::arguments::Asked;
 use crate::configuration::Configuration;
 use crate::data::{self, name};
 use crate::failure::{Failure, describe};
@@ -22,7 +23,8 @@ pub struct Look {
 ///
 /// # Errors
 /// If there is none, or a file makes no sense.
-pub fn open(folder: &Path, rules: Option<&Path>) -> Result<Look, Failure> {
+pub fn open(asked: &Asked) -> Result<Look, Failure> {
+    let (folder, rules) = (asked.data.folder.as_path(), asked.rules.as_deref());
     let path = folder.join(name::STORE);
     if !Store::is_at(&path) {
         let folder = folder.display();

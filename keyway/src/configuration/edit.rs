@@ -88,7 +88,12 @@ fn replace_list(old: &mut Array, new: &Array) {
     let holds = |list: &Array, one: &toml_edit::Value| {
         list.iter().any(|other| text(other).is_some() && text(other) == text(one))
     };
+    let first = old.get(0).map(|first| first.decor().clone());
     old.retain(|one| holds(new, one));
+    // What is the first one now begins where the first one began.
+    if let (Some(one), Some(decor)) = (old.get_mut(0), first) {
+        *one.decor_mut() = decor;
+    }
     let kept = old.clone();
     for one in new.iter().filter(|one| !holds(&kept, one)) {
         let mut added = one.clone();
