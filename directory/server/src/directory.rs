@@ -291,13 +291,13 @@ impl Directory {
     ///
     /// # Errors
     /// [`OpenError::Settings`] and the like; then nothing changes.
-    pub fn reconfigure(&self, settings: &Settings) -> Result<bool, OpenError> {
+    pub fn reconfigure(&self, given: &Settings) -> Result<bool, OpenError> {
         let shared = &*self.shared;
-        self.check_pepper(settings)?;
+        self.check_pepper(given)?;
         let core = self.core();
         // What stays until the next start.
         let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let wanted = Settings { indexes: held.indexes, ..settings.clone() };
+        let wanted = Settings { indexes: held.indexes, ..given.clone() };
         let is_whole = core.has_indexes_of(&wanted);
         let integrity = if is_whole { wanted.integrity.clone() } else { held.integrity.clone() };
         let changes_integrity = integrity != held.integrity;
@@ -311,6 +311,8 @@ impl Directory {
             None => core.clone(),
         };
         Access::new(&settings.rules, &next.schema).map_err(OpenError::Settings)?;
+        // What waits for the next start is to be right then.
+        indexes(given, &next.schema)?;
         if let Some(redefinition) = redefinition {
             self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
         }
