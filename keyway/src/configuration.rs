@@ -3,6 +3,7 @@
 pub mod catalogue;
 pub mod edit;
 mod integrity;
+pub mod ldap;
 mod raw;
 mod settings;
 mod tls_section;
@@ -229,7 +230,8 @@ fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
         say(Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() })
     })?;
     let sets = raw.schema.sets.iter().map(set).collect::<Result<_, _>>().map_err(say)?;
-    let sources = Sources { sets, files: found.files };
+    let files = std::iter::once(ldap::definitions()).chain(found.files).collect();
+    let sources = Sources { sets, files };
     let composed = Composed::new(&sources, &Changes::default()).map_err(Error::Schema)?;
     let schema = composed.schema().map_err(Error::Schema)?;
     let mut unknown = Vec::new();
@@ -579,7 +581,8 @@ mod tests {
         rules.iter_mut().for_each(|rule| rule.origin = Origin::BuiltIn);
         assert_eq!(rules, directory.rules);
         assert_eq!(configuration.directory.integrity, directory.integrity);
-        assert_eq!(configuration.directory.schema, directory.schema);
+        assert_eq!(configuration.directory.schema.sets, directory.schema.sets);
+        assert_eq!(configuration.directory.schema.files, [ldap::definitions()]);
         let by_name = |mut indexes: Vec<IndexSetting>| {
             indexes.sort_by(|one, other| one.attribute.cmp(&other.attribute));
             indexes

@@ -507,9 +507,14 @@ pub fn lock_edits(folder: &Path) -> Result<File, Failure> {
 /// they are, and a link goes on to lead to it.
 ///
 /// # Errors
-/// If the system refuses; then what was there before is still there.
+/// If it could not be read again, being too long, or the system refuses; then what was there before is
+/// still there.
 pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let system = |why: std::io::Error| Failure::system("write", path, &why);
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let path = path.display();
+        return Err(Failure::new(format!("{path} would be longer than {FILE_BYTES_MAX} bytes")));
+    }
     let path = fs::canonicalize(path).map_err(system)?;
     let mut draft = path.clone().into_os_string();
     draft.push(".new");

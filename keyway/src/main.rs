@@ -15,6 +15,7 @@ mod check;
 mod cli;
 mod client;
 mod config;
+mod config_tree;
 mod configuration;
 mod control;
 mod crypto;

@@ -8,6 +8,7 @@ use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::locate::Standing;
 use crate::log::Log;
+use crate::made::MadeTrees;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
 use crate::operational;
 use crate::password::Passwords;
@@ -85,6 +86,7 @@ pub(crate) struct Shared {
     pub search_entries_max: AtomicU32,
     pub search_time_max_s: AtomicU32,
     pub log: Log,
+    pub made: MadeTrees,
     pub clock: fn() -> SystemTime,
     /// What it was told last.
     pub settings: RwLock<Settings>,
@@ -226,6 +228,7 @@ impl Directory {
             search_entries_max: settings.search_entries_max.into(),
             search_time_max_s: settings.search_time_max_s.into(),
             log: settings.log.clone(),
+            made: MadeTrees::default(),
             clock: settings.clock,
             settings: RwLock::new(settings.clone()),
             contexts: RwLock::new(contexts.into()),
@@ -288,13 +291,13 @@ impl Directory {
     ///
     /// # Errors
     /// [`OpenError::Settings`] and the like; then nothing changes.
-    pub fn reconfigure(&self, settings: &Settings) -> Result<bool, OpenError> {
+    pub fn reconfigure(&self, given: &Settings) -> Result<bool, OpenError> {
         let shared = &*self.shared;
-        self.check_pepper(settings)?;
+        self.check_pepper(given)?;
         let core = self.core();
         // What stays until the next start.
         let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let wanted = Settings { indexes: held.indexes, ..settings.clone() };
+        let wanted = Settings { indexes: held.indexes, ..given.clone() };
         let is_whole = core.has_indexes_of(&wanted);
         let integrity = if is_whole { wanted.integrity.clone() } else { held.integrity.clone() };
         let changes_integrity = integrity != held.integrity;
@@ -308,6 +311,8 @@ impl Directory {
             None => core.clone(),
         };
         Access::new(&settings.rules, &next.schema).map_err(OpenError::Settings)?;
+        // What waits for the next start is to be right then.
+        indexes(given, &next.schema)?;
         if let Some(redefinition) = redefinition {
             self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
         }
@@ -390,6 +395,10 @@ impl Directory {
         let name = Name::parse(&core.schema, dn)?;
         if name.is_root() || name.parts.iter().any(|part| part.component.is_none()) {
             let text = format!("\"{dn}\" cannot be the top of a naming context");
+            return Err(Failure::new(ResultCode::UnwillingToPerform, text));
+        }
+        if matches!(names::place(&core.contexts(), &name), Place::Made(_) | Place::Subschema) {
+            let text = format!("\"{dn}\" is the server's own");
             return Err(Failure::new(ResultCode::UnwillingToPerform, text));
         }
         // Held over the commit, so that of two contexts added at once none is forgotten. Those who

@@ -5,6 +5,7 @@
 //! once, and written when it is answered.
 
 use super::peer::Peer;
+use super::seen::Seen;
 use crate::Subject;
 use crate::limits::LOGGED_TEXT_BYTES_MAX;
 use crate::log::stages::{self, Laps, Stage, Stopwatch};
@@ -25,6 +26,7 @@ pub(super) struct Origin {
     /// The connection's number.
     pub connection: u64,
     pub peer: Peer,
+    pub seen: Arc<Seen>,
 }
 
 /// What the log will say of a request.
@@ -237,7 +239,7 @@ impl Journal {
         subject: &Subject,
         change: impl FnOnce() -> Option<Change>,
     ) -> Option<Audit> {
-        let Origin { log, clock, connection, peer } = &self.origin;
+        let Origin { log, clock, connection, peer, .. } = &self.origin;
         let change = if log.audits() { change()? } else { return None };
         Some(Audit {
             log: log.clone(),
@@ -252,7 +254,7 @@ impl Journal {
 
     /// Writes down that an account is locked because of binds that failed, the last one here.
     pub fn locked(&self, dn: &str) {
-        let Origin { log, clock, connection, peer } = &self.origin;
+        let Origin { log, clock, connection, peer, .. } = &self.origin;
         let fields = [
             ("connection", Value::Number(*connection)),
             ("from", Value::Shown(peer)),

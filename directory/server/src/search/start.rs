@@ -2,7 +2,7 @@
 
 use super::page;
 use super::vertices::Vertices;
-use super::{Cursor, Page, Search, Selection, Target};
+use super::{Cursor, Made, Page, Search, Selection, Target};
 use crate::access::{self, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -11,6 +11,7 @@ use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
 use crate::locate::{Located, Seeking, locate};
+use crate::made::MadeEntry;
 use crate::names::{self, Name, Place};
 use crate::operational::SUBSCHEMA_DN;
 use crate::plan::{Source, count_max, plan};
@@ -161,7 +162,7 @@ impl Directory {
             Place::Root if request.scope == Scope::Base => {
                 core.may_look(subject, access::Place::RootDse)?;
                 let attributes = core.root_dse(&contexts, announced);
-                Ok(Found::new(access::Place::RootDse, Target::Made { dn: "", attributes }))
+                Ok(Found::new(access::Place::RootDse, Target::made("", attributes)))
             }
             Place::Root => {
                 core.may_look(subject, access::Place::Data)?;
@@ -178,10 +179,15 @@ impl Directory {
             Place::Subschema => {
                 core.may_look(subject, access::Place::Subschema)?;
                 let target = match base_itself {
-                    true => Target::Made { dn: SUBSCHEMA_DN, attributes: core.subschema() },
+                    true => Target::made(SUBSCHEMA_DN, core.subschema()),
                     false => Target::Empty,
                 };
                 Ok(Found::new(access::Place::Subschema, target))
+            }
+            Place::Made(tree) => {
+                core.may_look(subject, tree.place())?;
+                let entries = core.made(tree).below(&name, request.scope)?;
+                Ok(Found::new(tree.place(), Target::Made(Made { entries, passed: 0 })))
             }
             Place::Outside => {
                 core.may_look(subject, access::Place::Data)?;
@@ -214,9 +220,12 @@ impl Directory {
         let view = core.permissions(subject, place);
         let evaluator = Evaluator::search(&core.schema, &view);
         let truth = match target {
-            Target::Made { dn, attributes } => {
-                evaluator.matches(matcher, &Candidate::made(core, dn, attributes))?
-            }
+            Target::Made(Made { entries, .. }) => match entries.front() {
+                Some(MadeEntry { dn, attributes }) => {
+                    evaluator.matches(matcher, &Candidate::made(core, dn, attributes))?
+                }
+                None => Truth::Undefined,
+            },
             Target::Tree(Cursor { base, .. }) if *base != EntryId::ROOT => {
                 let read = self.store.read()?;
                 let view = read.view();
