@@ -28,7 +28,7 @@ use keyway_server::password::limits::{
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
-use keyway_server::{IndexSetting, OpenError};
+use keyway_server::{IndexKind, IndexSetting, OpenError};
 use raw::{DEFAULT, Raw};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -502,30 +502,17 @@ fn positive(at: &Spanned<u64>) -> Result<usize, Wrong> {
 fn index(
     (attribute, kinds): (&Spanned<String>, &Vec<Spanned<String>>),
 ) -> Result<IndexSetting, Wrong> {
-    let mut setting = IndexSetting {
-        attribute: attribute.get_ref().clone(),
-        equality: false,
-        presence: false,
-        substrings: false,
-    };
-    for kind in kinds {
-        match kind.get_ref().as_str() {
-            "equality" => setting.equality = true,
-            "presence" => setting.presence = true,
-            "substring" => setting.substrings = true,
-            other => {
-                let why = format!(
-                    "\"{other}\" is no kind of index; there are \"equality\", \"presence\" and \
-                     \"substring\""
-                );
-                return Err(wrong(kind, why));
-            }
-        }
-    }
     if kinds.is_empty() {
         return Err(wrong(attribute, "name a kind of index, or leave the line out"));
     }
-    Ok(setting)
+    let kind = |name: &Spanned<String>| {
+        IndexKind::from_name(name.get_ref()).ok_or_else(|| {
+            let known = IndexKind::ALL.map(IndexKind::name).join(", ");
+            wrong(name, format!("\"{}\" is no kind of index; there are {known}", name.get_ref()))
+        })
+    };
+    let kinds = kinds.iter().map(kind).collect::<Result<_, _>>()?;
+    Ok(IndexSetting { attribute: attribute.get_ref().clone(), kinds })
 }
 
 fn plain(names: &[Spanned<String>]) -> Vec<String> {

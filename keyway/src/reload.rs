@@ -57,7 +57,6 @@ impl Reload<'_> {
             ("listen_unix", old.unix != new.unix),
             ("naming_contexts", old.naming_contexts != new.naming_contexts),
             ("cryptod", old.cryptod != new.cryptod),
-            ("indexes", old.directory.indexes != new.directory.indexes),
             ("groups, integrity", old.directory.integrity != new.directory.integrity),
             ("store_bytes_max", old.store_bytes_max != new.store_bytes_max),
         ];
@@ -68,7 +67,6 @@ impl Reload<'_> {
             tls: new.tls,
             network: new.network,
             directory: keyway_server::Settings {
-                indexes: std::mem::take(&mut self.configuration.directory.indexes),
                 integrity: std::mem::take(&mut self.configuration.directory.integrity),
                 ..new.directory
             },

@@ -3,7 +3,7 @@
 use crate::access::{self, Access, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
-use crate::index::Indexes;
+use crate::index::{Builder, Indexes, Kinds, Retired, State, turn};
 use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::locate::Standing;
@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
-use keyway_store::{EntryId, Key, Names, Store};
+use keyway_store::{EntryId, Key, Names, Store, Write};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
@@ -39,6 +39,8 @@ const META_CONTEXTS: &str = "naming-contexts";
 /// A directory on a store. All threads use it at once; what is asked of it while it writes sees
 /// the last committed state.
 pub struct Directory {
+    // It works on the store, so it goes first.
+    pub(crate) builder: Builder,
     pub(crate) store: Store,
     pub(crate) shared: Arc<Shared>,
     pub(crate) current: Current,
@@ -47,17 +49,19 @@ pub struct Directory {
 /// The state of the schema that operations begin with. An operation keeps the one it has.
 pub(crate) type Current = Arc<RwLock<Arc<Core>>>;
 
-/// A state of the schema, what follows from it, and what operations share.
+/// A state of the schema and the indexes, what follows from it, and what operations share.
+#[derive(Clone)]
 pub(crate) struct Core {
-    pub schema: Schema,
-    pub integrity: Integrity,
-    pub indexes: Indexes,
+    pub schema: Arc<Schema>,
+    pub integrity: Arc<Integrity>,
+    pub indexes: Arc<Indexes>,
+    pub standing: Arc<Standing>,
     /// When the schema last changed.
     pub schema_time: String,
     /// How often it has; writes that were prepared under another one are refused.
     pub generation: u64,
     /// The definitions that the schema was made of, and where they come from.
-    pub composed: Composed,
+    pub composed: Arc<Composed>,
     pub sources: Sources,
     pub changes: Changes,
     pub shared: Arc<Shared>,
@@ -79,7 +83,11 @@ pub(crate) struct Shared {
     pub upgrade_passwords: AtomicBool,
     pub upgrades: Upgrades,
     pub policies: Policies,
-    pub standing: Standing,
+    /// Indexes that were given up.
+    pub retired: Arc<Retired>,
+    /// Whether somebody builds indexes in the background. Held while a piece of it is done, and while
+    /// it is settled what is to be built.
+    pub building: Mutex<bool>,
     pub engine: Engine,
     pub cookies: Cookies,
     pub search_entries_max: AtomicU32,
@@ -157,23 +165,44 @@ impl Credentials {
 impl Directory {
     /// Opens the directory in a store.
     ///
-    /// If the indexes are not those that the store was written with, it is indexed anew first,
-    /// which takes as long as reading it all.
+    /// If the indexes are not those that the store has, they are built first, which takes as long as
+    /// reading it all.
     ///
     /// # Errors
     /// Who is at fault and why.
     pub fn open(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
         let directory = Directory::make(store, settings, engine)?;
         directory.settle_schema()?;
-        directory.reindex()?;
+        if !directory.begin_indexes()?.is_settled() {
+            directory.finish_indexes()?;
+        }
+        Ok(directory)
+    }
+
+    /// The same for a server, which need not wait: [`Directory::build_indexes`] then builds what is
+    /// missing in the background. Only what it cannot do without is built first.
+    ///
+    /// # Errors
+    /// As [`Directory::open`].
+    pub fn open_to_serve(
+        store: Store,
+        settings: &Settings,
+        engine: Engine,
+    ) -> Result<Self, OpenError> {
+        let directory = Directory::make(store, settings, engine)?;
+        directory.settle_schema()?;
+        directory.begin_indexes()?;
+        if !directory.has_needed_indexes() {
+            directory.finish_indexes()?;
+        }
         Ok(directory)
     }
 
     /// The same for a store that is only read: somebody else may have it open.
     ///
     /// # Errors
-    /// As [`Directory::open`], and [`OpenError::Settings`] if the store would have to be indexed
-    /// anew.
+    /// As [`Directory::open`], and [`OpenError::Settings`] if it lacks indexes that cannot be done
+    /// without.
     pub fn open_to_read(
         store: Store,
         settings: &Settings,
@@ -188,11 +217,13 @@ impl Directory {
                     .into(),
             ));
         }
-        match directory.is_indexed()? {
+        let state = State::read(directory.store.read()?.view())?.unwrap_or_default();
+        directory.read_indexes(&state.whole);
+        match directory.has_needed_indexes() {
             true => Ok(directory),
             false => Err(OpenError::Settings(
-                "[indexes], [groups] or [integrity] want other indexes than the store has; they \
-                 are made at the server's next start"
+                "[groups] or [integrity] want indexes that the store has not yet; they are made at \
+                 the server's next start"
                     .into(),
             )),
         }
@@ -213,7 +244,8 @@ impl Directory {
             passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
-            standing: Standing::new(&schema, &indexes),
+            retired: Arc::default(),
+            building: Mutex::new(false),
             policies: Policies::new(
                 settings.password_policy.as_deref(),
                 settings.password_min_length,
@@ -238,12 +270,14 @@ impl Directory {
             sources: settings.schema.clone(),
             changes: stored.changes.clone(),
             shared: shared.clone(),
-            composed,
-            schema,
-            integrity,
-            indexes,
+            standing: Arc::new(Standing::new(&schema, &indexes)),
+            composed: Arc::new(composed),
+            schema: Arc::new(schema),
+            integrity: Arc::new(integrity),
+            indexes: Arc::new(indexes),
         });
-        Ok(Directory { store, shared, current: Arc::new(RwLock::new(core)) })
+        let current = Arc::new(RwLock::new(core));
+        Ok(Directory { builder: Builder::default(), store, shared, current })
     }
 
     /// Checks that the schema is one for what is stored, and notes it if it is another than before.
@@ -270,28 +304,33 @@ impl Directory {
         of_files.chain(core.schema.warnings().iter().map(ToString::to_string)).collect()
     }
 
-    /// Takes what can change while it is open from other settings: the schema, access rules, limits
-    /// of searches, and how passwords are stored. Indexes stay as they are. Blocks until a changed
-    /// schema is on the disk.
+    /// Takes what can change while it is open from other settings: the schema, indexes, access rules,
+    /// limits of searches, and how passwords are stored. Blocks until a changed schema is on the disk;
+    /// indexes are built in the background.
     ///
     /// # Errors
     /// [`OpenError::Settings`] and the like; then nothing changes.
     pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
         let shared = &*self.shared;
         self.check_pepper(settings)?;
+        let is_building = shared.building.lock().unwrap_or_else(PoisonError::into_inner);
         let core = self.core();
         // What stays until the next start.
         let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let (indexes, integrity) = (held.indexes, held.integrity);
-        let settings = Settings { indexes, integrity, ..settings.clone() };
+        let settings = Settings { integrity: held.integrity, ..settings.clone() };
         let (sources, changes) = (settings.schema.clone(), core.changes.clone());
         let redefinition = Redefinition::new(&core, sources, changes, &settings)
             .map_err(|failure| OpenError::Settings(failure.diagnostic))?;
-        let next = redefinition.as_ref().map_or(core.clone(), Redefinition::next);
-        Access::new(&settings.rules, &next.schema).map_err(OpenError::Settings)?;
-        if let Some(redefinition) = redefinition {
-            self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
-        }
+        let next = redefinition.as_ref().map(Redefinition::next);
+        let schema = &next.as_ref().unwrap_or(&core).schema;
+        Access::new(&settings.rules, schema).map_err(OpenError::Settings)?;
+        let (_, made) = indexes(&settings, schema)?;
+        let (wanted, none) = (made.kinds(), Kinds::new());
+        let job = move |write: &mut Write<'_>| {
+            redefinition.iter().try_for_each(|one| one.apply(write))?;
+            turn(write, &wanted, &none)
+        };
+        let state = self.store.write_now(job).map_err(contradicted)?;
         set_policy(&shared.passwords, &settings);
         let default = settings.password_policy.as_deref();
         shared.policies.set(default, settings.password_min_length);
@@ -299,7 +338,9 @@ impl Directory {
         shared.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
         shared.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
         *shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-        install(shared, &self.current, next);
+        self.follow(&state, |whole| install(shared, &self.current, next, Some(whole)))?;
+        drop(is_building);
+        self.build_indexes();
         Ok(())
     }
 
@@ -323,6 +364,7 @@ impl Directory {
     /// # Errors
     /// The store's; what was acknowledged before is safe all the same.
     pub fn close(self) -> Result<()> {
+        self.builder.stop();
         Ok(self.store.close()?)
     }
 

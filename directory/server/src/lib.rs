@@ -54,8 +54,9 @@ pub use bulk::{
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;
-pub use index::IndexSetting;
+pub use index::{IndexKind, IndexReport, IndexSetting, IndexStanding};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
+pub use plan::{Explained, Lack, Part, Use};
 pub use search::{Search, Step};
 pub use settings::{Announced, Settings};
 pub use write::WriteDone;

@@ -7,6 +7,8 @@
 use crate::access::Access;
 use crate::directory::{Core, Current, Shared, indexes};
 use crate::failure::{Failure, Result};
+use crate::index::Kinds;
+use crate::locate::Standing;
 use crate::schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use crate::settings::Settings;
 use keyway_codec::message::ResultCode;
@@ -136,12 +138,13 @@ impl Redefinition {
         Access::new(&settings.rules, &schema)
             .map_err(|why| needed(format!("an access rule needs what would be gone: {why}")))?;
         let next = Core {
-            schema,
-            integrity,
-            indexes,
+            standing: Arc::new(Standing::new(&schema, &indexes)),
+            schema: Arc::new(schema),
+            integrity: Arc::new(integrity),
+            indexes: Arc::new(indexes),
             schema_time: old.timestamp(),
             generation: old.generation + 1,
-            composed,
+            composed: Arc::new(composed),
             sources,
             changes,
             shared: old.shared.clone(),
@@ -188,10 +191,22 @@ pub(crate) fn require_generation(write: &Write<'_>, generation: u64) -> Result<(
     Err(Failure::new(ResultCode::Busy, "the schema has just been changed: try again"))
 }
 
-/// Uses a state of the schema from now on.
-pub(crate) fn install(shared: &Shared, current: &Current, next: Arc<Core>) {
+/// Uses the settings from now on, with another state of the schema if there is one. Of the indexes
+/// these are whole, or those that are now.
+pub(crate) fn install(
+    shared: &Shared,
+    current: &Current,
+    next: Option<Arc<Core>>,
+    whole: Option<&Kinds>,
+) {
     let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);
+    let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+    let next = next.as_ref().unwrap_or(&current);
     // It was tried when the state was made; rules that have come since name what both have.
     let _ = shared.access.replace(&settings.rules, &next.schema);
-    *current.write().unwrap_or_else(PoisonError::into_inner) = next;
+    let next = match whole {
+        Some(whole) => next.reading(&settings, whole),
+        None => next.reading(&settings, &current.indexes.whole()),
+    };
+    *current = Arc::new(next);
 }

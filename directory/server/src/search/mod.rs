@@ -199,6 +199,7 @@ impl Search {
                 let end = out.len().saturating_add(budget_bytes);
                 let pause = core.with_names(|names| {
                     let read = directory.store.read()?;
+                    cursor.forget_what_was_given_up(core);
                     let walk = Walk {
                         core,
                         tree: read.view(),
@@ -341,6 +342,14 @@ impl Walk<'_> {
 }
 
 impl Cursor {
+    /// Goes on without indexes if one was given up since it was planned. Asked when the state of the
+    /// store is taken: that has all of those that were not given up yet.
+    fn forget_what_was_given_up(&mut self, core: &Core) {
+        if self.source.given_up.is_some_and(|known| known != core.indexes.given_up()) {
+            self.source = Source::scope(self.vertices.lists(self.scope));
+        }
+    }
+
     /// Whether a candidate is within the scope.
     fn holds(&self, tree: Tree<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
         let extra = &self.vertices.extra;

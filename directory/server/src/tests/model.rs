@@ -3,6 +3,7 @@
 //! and looks at each with rules of its own.
 
 use super::*;
+use crate::IndexKind::{Approximate, Equality, Presence, Substring};
 use crate::IndexSetting;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ type Values = BTreeMap<&'static str, Vec<&'static str>>;
 #[derive(Clone, Debug)]
 enum Ask {
     Equal(&'static str, &'static str),
+    Like(&'static str, &'static str),
     Present(&'static str),
     Parts(&'static str, Option<&'static str>, Vec<&'static str>, Option<&'static str>),
     And(Vec<Ask>),
@@ -29,6 +31,7 @@ impl Ask {
         let all = |terms: &[Ask]| terms.iter().map(Ask::text).collect::<String>();
         match self {
             Ask::Equal(name, word) => format!("({name}={})", word.to_uppercase()),
+            Ask::Like(name, word) => format!("({name}~={})", word.to_uppercase()),
             Ask::Present(name) => format!("({name}=*)"),
             Ask::Parts(name, initial, any, last) => {
                 let middle: String = any.iter().map(|part| format!("*{part}")).collect();
@@ -56,6 +59,7 @@ impl Ask {
         };
         match self {
             Ask::Equal(name, word) => Some(values(name).any(|value| value == word)),
+            Ask::Like(name, word) => Some(values(name).any(|value| is_like(value, word))),
             Ask::Present(name) => Some(values(name).next().is_some()),
             Ask::Parts(name, initial, middle, last) => Some(values(name).any(|value| {
                 let Some(rest) = value.strip_prefix(initial.unwrap_or_default()) else {
@@ -80,6 +84,29 @@ impl Ask {
     }
 }
 
+/// Whether a word of the list is found in another by its sound: they are so few that this can be said.
+fn is_like(value: &str, asked: &str) -> bool {
+    let sounds = |text: &str| -> Vec<&str> {
+        let sound = |word| match word {
+            "a" => "A",
+            "ab" => "AB",
+            "abc" => "ABK",
+            "abcabc" => "ABKBK",
+            "bc" => "BK",
+            "c" => "K",
+            "d" => "T",
+            "cde" => "KT",
+            "xyz" => "SS",
+            "zabcz" => "SBKS",
+            other => panic!("{other}"),
+        };
+        text.split(' ').map(sound).collect()
+    };
+    let (value, asked) = (sounds(value), sounds(asked));
+    let mut rest = value.iter();
+    asked.iter().all(|one| rest.any(|other| other == one))
+}
+
 fn ask() -> impl Strategy<Value = Ask> {
     let name = || prop::sample::select(&NAMES[..]);
     let word = || prop::sample::select(&WORDS[..]);
@@ -97,6 +124,7 @@ fn ask() -> impl Strategy<Value = Ask> {
     let leaf = prop_oneof![
         4 => (name(), word()).prop_map(|(name, word)| Ask::Equal(name, word)),
         4 => parts,
+        2 => (name(), word()).prop_map(|(name, word)| Ask::Like(name, word)),
         2 => name().prop_map(Ask::Present),
         1 => Just(Ask::Undefined),
     ];
@@ -134,12 +162,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 fn indexed(names: &[&str]) -> Settings {
-    let setting = |attribute: &&str| IndexSetting {
-        attribute: (*attribute).into(),
-        equality: true,
-        presence: true,
-        substrings: true,
-    };
+    let kinds = [Equality, Presence, Substring, Approximate];
+    let setting = |attribute: &&str| IndexSetting::new(attribute, &kinds);
     Settings { indexes: names.iter().map(setting).collect(), ..settings() }
 }
 

@@ -502,11 +502,16 @@ fn submit(
     let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
     let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
     let changes_groups = operation.changes_groups(&core);
-    let job = move |write: &mut Write<'_>| operation.apply(&core, write);
+    let latest = current.clone();
+    // Others may have changed the indexes by the time that it is its turn.
+    let job = move |write: &mut Write<'_>| {
+        let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        operation.apply(&core, write)
+    };
     // Nobody may be waiting any more: the connection is gone.
     store.submit(job, move |result| {
         if let (Ok(_), Some(next)) = (&result, next) {
-            install(&shared, &current, next);
+            install(&shared, &current, Some(next), None);
         }
         if result.is_ok() && changes_groups {
             shared.access.groups_changed();
