@@ -311,6 +311,13 @@ impl Directory {
     /// # Errors
     /// [`OpenError::Settings`] and the like; then nothing changes.
     pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
+        self.turn_to(settings)?;
+        self.build_indexes();
+        Ok(())
+    }
+
+    /// Takes settings; indexes are not built yet.
+    pub(crate) fn turn_to(&self, settings: &Settings) -> Result<(), OpenError> {
         let shared = &*self.shared;
         self.check_pepper(settings)?;
         let is_building = shared.building.lock().unwrap_or_else(PoisonError::into_inner);
@@ -340,7 +347,6 @@ impl Directory {
         *shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         self.follow(&state, |whole| install(shared, &self.current, next, Some(whole)))?;
         drop(is_building);
-        self.build_indexes();
         Ok(())
     }
 

@@ -65,14 +65,15 @@ pub const AUDITED_CHANGES_MAX: usize = 64;
 /// Bytes of a DN, filter or the like that are kept for a line of the log; the rest is left out.
 pub const LOGGED_TEXT_BYTES_MAX: usize = 1_024;
 
-/// Entries that one piece of building an index lists.
-pub const INDEX_PIECE_ENTRIES_MAX: usize = 500;
+/// Entries that one piece of building an index lists; in this crate's tests few, so that there are many
+/// pieces.
+pub const INDEX_PIECE_ENTRIES_MAX: usize = if cfg!(test) { 3 } else { 500 };
 
 /// Keys after which such a piece takes no further entry.
 pub const INDEX_PIECE_KEYS_MAX: usize = 16 << 10;
 
 /// Rows that one piece of dropping an index removes.
-pub const INDEX_PIECE_ROWS_MAX: usize = 4_000;
+pub const INDEX_PIECE_ROWS_MAX: usize = if cfg!(test) { 5 } else { 4_000 };
 
 /// Records in one commit of an import.
 pub const IMPORT_GROUP_RECORDS_MAX: usize = 1_000;

@@ -99,8 +99,13 @@ impl Directory {
     /// # Errors
     /// The store's.
     pub fn finish_indexes(&self) -> Result<()> {
-        while !step(&self.store, &self.shared, &self.current)?.is_settled() {}
+        while !self.build_piece()? {}
         Ok(())
+    }
+
+    /// Does one piece of it; whether it was the last.
+    pub(crate) fn build_piece(&self) -> Result<bool> {
+        Ok(step(&self.store, &self.shared, &self.current)?.is_settled())
     }
 
     /// Goes on with what is to be done to the indexes, in the background, until the directory is

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::IndexKind::{Approximate, Equality, Presence, Substring};
-use crate::IndexSetting;
+use crate::{IndexSetting, IndexStanding};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -151,6 +151,29 @@ enum Act {
     Put(usize, Values),
     Remove(usize),
     Move(usize, bool),
+    /// Other indexes are wanted.
+    Want(usize),
+    /// They are all to be made anew.
+    Anew,
+    /// A piece of building them is done.
+    Build,
+    /// The directory is closed and opened again.
+    Again,
+}
+
+/// What is indexed of the attributes, by turns.
+const TABLES: [&[&str]; 4] =
+    [&[], &["cn", "sn", "description", "mail"], &["uid", "name", "mail"], &["cn"]];
+
+/// A change of an entry, or something that happens to the indexes.
+fn act_or_turn() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => act(),
+        1 => (0..TABLES.len()).prop_map(Act::Want),
+        1 => Just(Act::Anew),
+        3 => Just(Act::Build),
+        1 => Just(Act::Again),
+    ]
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -172,6 +195,7 @@ const UNITS: [&str; 2] = ["ou=left,dc=example,dc=com", "ou=right,dc=example,dc=c
 /// A directory beside its model: where each numbered entry is, and what it has.
 struct Pair {
     fixture: Fixture,
+    settings: Settings,
     entries: BTreeMap<usize, (usize, Values)>,
 }
 
@@ -183,15 +207,28 @@ impl Pair {
         for unit in UNITS {
             fixture.add(unit, &[("objectClass", &["organizationalUnit"])]);
         }
-        Pair { fixture, entries: BTreeMap::new() }
+        Pair { fixture, settings: settings.clone(), entries: BTreeMap::new() }
     }
 
     fn dn(at: usize, unit: usize) -> String {
         format!("uid=e{at},{}", UNITS[unit])
     }
 
-    fn act(&mut self, act: &Act) {
+    fn act(mut self, act: &Act) -> Pair {
         match act {
+            Act::Want(table) => {
+                self.settings = indexed(TABLES[*table]);
+                self.fixture.directory.turn_to(&self.settings).unwrap();
+            }
+            Act::Anew => self.fixture.directory.reindex(&[], false).unwrap(),
+            Act::Build => drop(self.fixture.directory.build_piece().unwrap()),
+            Act::Again => {
+                let Fixture { directory, folder } = self.fixture;
+                directory.close().unwrap();
+                let (store, engine) = (store(&folder), super::engine());
+                let directory = Directory::open_to_serve(store, &self.settings, engine).unwrap();
+                self.fixture = Fixture { directory, folder };
+            }
             Act::Put(at, values) => self.put(*at, values),
             Act::Remove(at) => {
                 if let Some((unit, _)) = self.entries.remove(at) {
@@ -199,13 +236,14 @@ impl Pair {
                 }
             }
             Act::Move(at, left) => {
-                let Some((unit, _)) = self.entries.get_mut(at) else { return };
+                let Some((unit, _)) = self.entries.get_mut(at) else { return self };
                 let old = Pair::dn(*at, *unit);
                 *unit = usize::from(!*left);
                 let rdn = format!("uid=e{at}");
                 self.fixture.rename(&old, &rdn, true, Some(UNITS[*unit])).unwrap();
             }
         }
+        self
     }
 
     fn put(&mut self, at: usize, values: &Values) {
@@ -249,17 +287,35 @@ proptest! {
         acts in prop::collection::vec(act(), 1..25),
         asks in prop::collection::vec(ask(), 40),
     ) {
-        let tables: [&[&str]; 4] =
-            [&[], &["cn", "sn", "description", "mail"], &["uid", "name", "mail"], &["cn"]];
-        for table in tables {
+        for table in TABLES {
             let mut pair = Pair::new(&indexed(table));
             for act in &acts {
-                pair.act(act);
+                pair = pair.act(act);
             }
             for ask in &asks {
                 pair.check(ask);
             }
             pair.fixture.directory.check(&mut |_, _| {}).unwrap();
         }
+    }
+
+    #[test]
+    fn indexes_may_come_and_go_at_any_moment(
+        acts in prop::collection::vec(act_or_turn(), 1..40),
+        asks in prop::collection::vec(ask(), 6),
+    ) {
+        let mut pair = Pair::new(&indexed(TABLES[1]));
+        for act in &acts {
+            pair = pair.act(act);
+            for ask in &asks {
+                pair.check(ask);
+            }
+            pair.fixture.directory.check(&mut |_, _| {}).unwrap();
+        }
+        pair.fixture.directory.finish_indexes().unwrap();
+        let reports = pair.fixture.directory.index_reports().unwrap();
+        prop_assert!(reports.iter().all(|one| one.standing == IndexStanding::Whole));
+        asks.iter().for_each(|ask| pair.check(ask));
+        pair.fixture.directory.check(&mut |_, _| {}).unwrap();
     }
 }
