@@ -70,7 +70,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let mut tls = Tls::new(&engine, daemon.filter(|it| it.holds_own).map(|it| it.socket))?;
     let listen = sockets.addresses()?;
     let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
-    let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
+    let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory)?;
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
     if !serve.schema.is_empty() {
@@ -380,6 +380,8 @@ impl Serving<'_> {
             current_tls,
             configuration,
         };
+        instance.directory.build_indexes();
+        reload.take_asked();
         let failed = loop {
             tokio::select! {
                 asked = signals.next() => match asked {

@@ -4,6 +4,7 @@ use crate::cli::Serve;
 use crate::configuration::Configuration;
 use crate::data::Folder;
 use crate::failure::Failure;
+use crate::index;
 use crate::instance::Instance;
 use crate::log::Logs;
 use crate::output;
@@ -37,6 +38,16 @@ impl Reload<'_> {
         match self.take() {
             Ok(later) => self.say(&later),
             Err(why) => self.refuse(&why),
+        }
+        self.take_asked();
+    }
+
+    /// Begins with what it is asked for through the folder.
+    pub fn take_asked(&self) {
+        if let Err(why) = index::take_asked(self.folder.path(), self.instance) {
+            let text = format!("cannot make indexes anew: {why}");
+            self.logs.say(Severity::Error, "index", &[("text", Value::Text(&text))]);
+            output::note(&text);
         }
     }
 

@@ -104,7 +104,10 @@ impl Directory {
     }
 
     /// Does one piece of it; whether it was the last.
-    pub(crate) fn build_piece(&self) -> Result<bool> {
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn build_piece(&self) -> Result<bool> {
         Ok(step(&self.store, &self.shared, &self.current)?.is_settled())
     }
 
@@ -138,21 +141,23 @@ impl Directory {
         let is_building = lock(&self.shared.building);
         let core = self.core();
         let wanted = core.indexes.kinds();
-        let mut anew = anew(&core, &wanted, attributes)?;
-        if is_served {
-            let needed = needed(&core, &wanted);
-            if let Some(name) = attributes.iter().find_map(|name| is_among(&core, name, &needed)) {
-                let text = format!(
-                    "the server cannot do without the index of {name}; stop it to make that anew"
-                );
-                return Err(Failure::new(ResultCode::UnwillingToPerform, text));
-            }
-            anew = &anew - &needed;
-        }
+        let anew = match is_served {
+            true => anew_while_served(&core, &wanted, attributes)?,
+            false => anew(&core, &wanted, attributes)?,
+        };
         let state = self.store.write_now(move |write| turn(write, &wanted, &anew))?;
         self.follow(&state, |whole| self.read_indexes(whole))?;
         drop(is_building);
         Ok(())
+    }
+
+    /// Whether a server would make the indexes of these attributes anew.
+    ///
+    /// # Errors
+    /// As [`Directory::reindex`].
+    pub fn check_reindex(&self, attributes: &[String]) -> Result<()> {
+        let core = self.core();
+        anew_while_served(&core, &core.indexes.kinds(), attributes).map(drop)
     }
 
     /// Has everybody turn to the indexes that the store knows of: `install` makes searches use what is
@@ -212,6 +217,17 @@ fn anew(core: &Core, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
         anew.extend(wanted.iter().filter(|(attribute, _)| *attribute == name).cloned());
     }
     Ok(anew)
+}
+
+/// The same without those that a server cannot do without.
+fn anew_while_served(core: &Core, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
+    let needed = needed(core, wanted);
+    if let Some(name) = attributes.iter().find_map(|name| is_among(core, name, &needed)) {
+        let text =
+            format!("the server cannot do without the index of {name}; stop it to make that anew");
+        return Err(Failure::new(ResultCode::UnwillingToPerform, text));
+    }
+    Ok(&anew(core, wanted, attributes)? - &needed)
 }
 
 /// The canonical name of an attribute, if one of these indexes is of it.
@@ -374,18 +390,18 @@ impl Background {
         (self.shared.clock)()
     }
 
-    /// Says at the beginning, now and then, and at the end how far it is.
-    fn tell(&self, told: &mut Option<SystemTime>, state: &State) {
-        let now = self.now();
+    /// Says when it begins to drop and to build, now and then, and at the end how far it is.
+    fn tell(&self, told: &mut Option<(SystemTime, bool)>, state: &State) {
+        let (now, drops) = (self.now(), !state.dropping.is_empty());
         if state.is_settled() {
             return self.say(Severity::Info, "the indexes are those of the configuration");
         }
-        let is_due = |at: SystemTime| now.duration_since(at).is_ok_and(|since| since >= TELL_EVERY);
-        if told.is_some_and(|at| !is_due(at)) {
+        let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|past| past < TELL_EVERY);
+        if told.is_some_and(|(at, dropped)| dropped == drops && is_recent(at)) {
             return;
         }
-        *told = Some(now);
-        if !state.dropping.is_empty() {
+        *told = Some((now, drops));
+        if drops {
             return self.say(Severity::Info, &format!("dropping {}", shown(&state.dropping)));
         }
         let read = self.store.read().map_err(Failure::from);

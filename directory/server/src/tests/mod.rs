@@ -11,6 +11,7 @@ mod import;
 mod integrity;
 mod model;
 mod open;
+mod ordering;
 mod plan;
 mod rights;
 mod search;

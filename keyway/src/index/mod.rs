@@ -1,0 +1,11 @@
+//! What there is to be asked of indexes: which there are, what a search does with them.
+
+mod arguments;
+mod explain;
+mod list;
+mod reindex;
+
+pub use arguments::{Explain, Indexes, Reindex};
+pub use explain::run as explain;
+pub use list::run as list;
+pub use reindex::{run as reindex, take_asked};
