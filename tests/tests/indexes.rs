@@ -120,9 +120,7 @@ fn indexes_come_and_go_while_others_write() {
     finish(&mut server.admin_tool("ldapmodify"), &deleted).expect(0);
     assert_eq!(found(&server, filter), made - 1);
     let log = fs::read_to_string(Path::new(&data).join("log/error.log")).unwrap();
-    for line in
-        ["dropping mail for ", "building description for substring", "the indexes are"]
-    {
+    for line in ["dropping mail for ", "building description for substring", "the indexes are"] {
         assert!(log.contains(line), "{line:?} is not in\n{log}");
     }
     // Made anew by the server; and then, when it has gone, by the command itself.
