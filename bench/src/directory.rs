@@ -1,13 +1,15 @@
 //! The directory at a size: what its operations cost the server with 250,000 people.
 //!
-//! Keyway and slapd (back-mdb, synced, no log) serve the same client over loopback, and a bare TCP
-//! echo messages of the same sizes, by turns in every round. Who is asked for follows the 80/20
-//! pattern. What is reported is the server process's processor time an operation, and for
+//! Keyway, slapd (back-mdb, synced, no log) and, where it is installed, 389 Directory Server serve
+//! the same client over loopback, and a bare TCP echo messages of the same sizes, by turns in every
+//! round. Who is asked for follows the 80/20 pattern. What is reported is the server process's processor time an operation, and for
 //! throughput operations a second, the client being on the same processors.
 
+mod idle;
 mod import;
 mod tls;
 
+use crate::dirsrv::{self, Dirsrv};
 use crate::echo::{Echo, EchoClient};
 use crate::ldap::{
     Account, Driven, Load, PASSWORD, SLAPD_ADMIN, SUFFIX, Sizes, add, drive, keyway, ssha512,
@@ -19,6 +21,7 @@ use fastrand::Rng;
 use keyway_tests::Server;
 use keyway_tests::client::Client;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Connections of those who ask, one after the other.
@@ -40,6 +43,9 @@ pub struct Arguments {
     /// People in the import that is timed; 0: none is
     #[arg(long, default_value_t = 1_000_000)]
     import: usize,
+    /// Idle connections whose memory is measured; 0: none are
+    #[arg(long, default_value_t = 9_900)]
+    idle: usize,
     /// Rounds; each measures every operation on every server once
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -123,12 +129,15 @@ impl Measurement {
 
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let peers = vec![slapd::version()?, "TCP echo, thread a connection".into()];
+    idle::allow_many_files();
+    let mut peers = vec![slapd::version()?, "TCP echo, thread a connection".into()];
+    let dirsrv = dirsrv::version();
+    peers.extend(dirsrv.clone());
     let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
     let ldif = folder.path().join("people.ldif");
     let password = ssha512(&keyway_drivers::engine())?;
     write_people(&ldif, (0..arguments.entries).map(|index| (uid(index), &password)))?;
-    eprintln!("loading {} entries into Keyway and slapd", arguments.entries);
+    eprintln!("loading {} entries into Keyway and its peers", arguments.entries);
     let identity = tls::Identity::make(folder.path())?;
     let servers = Servers {
         // A bind is to cost its hash.
@@ -140,6 +149,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             PASSWORD,
             Some((&identity.certificate, &identity.key)),
         )?,
+        dirsrv: dirsrv.map(|_| Dirsrv::start(folder.path(), &ldif, &password)).transpose()?,
         echo: Echo::start()?,
     };
     let bench = Bench { arguments, servers: &servers, slapd_ca: identity.certificate };
@@ -164,6 +174,7 @@ fn uid(index: usize) -> String {
 struct Servers {
     keyway: Server,
     slapd: Slapd,
+    dirsrv: Option<Dirsrv>,
     echo: Echo,
 }
 
@@ -172,6 +183,7 @@ struct Servers {
 struct Figures {
     keyway: Vec<Driven>,
     slapd: Vec<Driven>,
+    dirsrv: Vec<Driven>,
     echo: Vec<Driven>,
 }
 
@@ -199,20 +211,22 @@ impl Bench<'_> {
         let process = self.servers.keyway.server_pid();
         let memory = [anonymous_mib(process)?];
         claims.push(Claim::at_most("memory beside the map", "MiB", &memory, MEMORY_MIB_MAX));
+        claims.extend(self.idle()?);
         Ok((claims, rates(&measurements, &figures)))
     }
 
-    /// Of the first round Keyway is the first, of the second slapd, of the third the echo.
+    /// Of the first round Keyway is the first, of the second slapd, and so on.
     fn round(
         &self,
         round: usize,
         measurement: &Measurement,
         figures: &mut Figures,
     ) -> Result<(), String> {
-        for turn in 0..3 {
-            match (round + turn) % 3 {
+        for turn in 0..4 {
+            match (round + turn) % 4 {
                 0 => figures.keyway.push(self.keyway(measurement)?),
                 1 => figures.slapd.push(self.slapd(measurement)?),
+                2 => figures.dirsrv.extend(self.dirsrv(measurement)?),
                 _ if measurement.most_of_echo.is_none() => {}
                 _ => {
                     let sizes = figures.keyway.first().map(|driven| driven.sizes);
@@ -224,14 +238,25 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// What an idle connection takes of the server's memory.
+    fn idle(&self) -> Result<Option<Claim>, String> {
+        if self.arguments.idle == 0 {
+            return Ok(None);
+        }
+        eprintln!("{} idle connections", self.arguments.idle);
+        let Servers { keyway, slapd, .. } = self.servers;
+        let password = keyway.password();
+        let account = keyway_account(keyway, &password)?;
+        let ours = idle::kib_each(&account, keyway.server_pid(), self.arguments.idle)?;
+        let account = slapd_account(slapd);
+        let theirs = idle::kib_each(&account, slapd.process.id(), self.arguments.idle)?;
+        Ok(Some(Claim::cost("an idle connection", "KiB", &[ours], "slapd", &[theirs])))
+    }
+
     fn keyway(&self, measurement: &Measurement) -> Result<Driven, String> {
         let server = &self.servers.keyway;
-        let address = |text: &str| text.parse().map_err(|_| format!("no address: {text}"));
-        let account = Account {
-            address: address(server.address())?,
-            admin: server.administrator(),
-            password: &server.password(),
-        };
+        let password = server.password();
+        let account = keyway_account(server, &password)?;
         let ca = PathBuf::from(server.text("ca_certificate"));
         let tls = tls::Target { address: address(server.tls_address())?, ca: &ca };
         self.drive(measurement, &server.server_pids(), &account, &tls)
@@ -239,10 +264,21 @@ impl Bench<'_> {
 
     fn slapd(&self, measurement: &Measurement) -> Result<Driven, String> {
         let server = &self.servers.slapd;
-        let account = Account { address: server.address, admin: SLAPD_ADMIN, password: PASSWORD };
+        let account = slapd_account(server);
         let address = server.tls_address.ok_or("slapd has no TLS")?;
         let tls = tls::Target { address, ca: &self.slapd_ca };
         self.drive(measurement, &[server.process.id()], &account, &tls)
+    }
+
+    /// It is not measured with TLS: its certificates are in a database of their own kind.
+    fn dirsrv(&self, measurement: &Measurement) -> Result<Option<Driven>, String> {
+        let Some(server) = &self.servers.dirsrv else { return Ok(None) };
+        if measurement.operation == Operation::NewTls {
+            return Ok(None);
+        }
+        let account = Account { address: server.address, admin: dirsrv::ADMIN, password: PASSWORD };
+        let tls = tls::Target { address: server.address, ca: &self.slapd_ca };
+        self.drive(measurement, &[server.process.id()], &account, &tls).map(Some)
     }
 
     fn echo(&self, measurement: &Measurement, sizes: Sizes) -> Result<Driven, String> {
@@ -292,6 +328,18 @@ impl Bench<'_> {
         }
         Ok(driven)
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("no address: {text}"))
+}
+
+fn keyway_account<'a>(server: &'a Server, password: &'a str) -> Result<Account<'a>, String> {
+    Ok(Account { address: address(server.address())?, admin: server.administrator(), password })
+}
+
+fn slapd_account(server: &Slapd) -> Account<'static> {
+    Account { address: server.address, admin: SLAPD_ADMIN, password: PASSWORD }
 }
 
 fn dn(uid: &str) -> String {
@@ -354,6 +402,10 @@ impl Figures {
         claims.push(
             Claim::cost(&claim, "us CPU", &ours, "slapd", &costs(&self.slapd)).demand(demand),
         );
+        if !self.dirsrv.is_empty() {
+            let theirs = costs(&self.dirsrv);
+            claims.push(Claim::cost(&claim, "us CPU", &ours, "389-ds", &theirs).secondary());
+        }
         if let Some(most) = measurement.most_of_echo {
             let echo = costs(&self.echo);
             claims.push(Claim::cost(&claim, "us CPU", &ours, "TCP echo", &echo).demand(1.0 / most));
@@ -378,8 +430,10 @@ fn pipelining(measurements: &[Measurement], figures: &[Figures]) -> Option<Claim
 }
 
 fn rates(measurements: &[Measurement], figures: &[Figures]) -> Table {
-    let mut table =
-        Table::new("operations a second, by the clock", &["", "Keyway", "slapd", "TCP echo"]);
+    let mut table = Table::new(
+        "operations a second, by the clock",
+        &["", "Keyway", "slapd", "389-ds", "TCP echo"],
+    );
     for (measurement, figures) in measurements.iter().zip(figures) {
         let rate = |driven: &[Driven]| match driven {
             [] => String::new(),
@@ -387,7 +441,8 @@ fn rates(measurements: &[Measurement], figures: &[Figures]) -> Table {
                 format!("{:.0}", median(&driven.iter().map(|it| it.rate).collect::<Vec<_>>()))
             }
         };
-        let cells = [&figures.keyway, &figures.slapd, &figures.echo].map(|it| rate(it));
+        let cells =
+            [&figures.keyway, &figures.slapd, &figures.dirsrv, &figures.echo].map(|it| rate(it));
         table.rows.push([vec![measurement.claim()], cells.to_vec()].concat());
     }
     table

@@ -10,7 +10,7 @@ use keyway_tests::client::Client;
 use keyway_tests::{Server, finish};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -184,4 +184,22 @@ pub fn argon2id(engine: &Engine) -> Result<String, String> {
     engine.run(Algorithm::Argon2id, &mut request).map_err(|why| why.to_string())?;
     let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
     Ok(format!("{{ARGON2}}$argon2id$v=19$m=19456,t=2,p=1${salt}${hash}"))
+}
+
+/// An address that nobody listens at.
+pub fn free_address() -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|why| why.to_string())?;
+    listener.local_addr().map_err(|why| why.to_string())
+}
+
+/// Waits until a server accepts: the peers have no other way to say that they are ready.
+pub fn wait_for(address: SocketAddr, limit: Duration) -> Result<(), String> {
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        if TcpStream::connect(address).is_ok() {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Err(format!("nobody answers at {address}"))
 }

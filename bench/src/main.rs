@@ -11,6 +11,7 @@
 mod binds;
 mod constant_time;
 mod directory;
+mod dirsrv;
 mod echo;
 mod engine;
 mod gauge;

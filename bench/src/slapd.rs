@@ -1,12 +1,12 @@
 //! OpenLDAP's slapd with back-mdb, configured to do what Keyway does: every write synced.
 
-use crate::ldap::{PASSWORD, SLAPD_ADMIN};
+use crate::ldap::{PASSWORD, SLAPD_ADMIN, free_address, wait_for};
 use crate::process::Process;
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PROGRAM: &str = "/usr/sbin/slapd";
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -65,7 +65,7 @@ impl Slapd {
         command.args(["-d", "0", "-h", &urls, "-f"]).arg(&configuration);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process::start(&mut command)?;
-        wait_for(address)?;
+        wait_for(address, START_LIMIT)?;
         Ok(Slapd { process, address, tls_address })
     }
 
@@ -119,21 +119,4 @@ fn load(data: &Path, configuration: &Path, text: &str, ldif: &Path) -> Result<()
         return Ok(());
     }
     Err(format!("slapadd failed: {}", String::from_utf8_lossy(&output.stderr).trim()))
-}
-
-fn free_address() -> Result<SocketAddr, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|why| why.to_string())?;
-    listener.local_addr().map_err(|why| why.to_string())
-}
-
-/// slapd has no way to say that it is ready but to accept.
-fn wait_for(address: SocketAddr) -> Result<(), String> {
-    let start = Instant::now();
-    while start.elapsed() < START_LIMIT {
-        if TcpStream::connect(address).is_ok() {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Err(format!("slapd does not answer at {address}"))
 }

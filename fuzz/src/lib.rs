@@ -10,6 +10,7 @@
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
 #![forbid(unsafe_code)]
 
+mod access_rule;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 mod client;
@@ -29,6 +30,7 @@ mod sasl;
 mod served;
 mod syntax;
 
+pub use access_rule::access_rule;
 pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
@@ -50,6 +52,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("access_rule", access_rule),
     ("certificate", certificate),
     ("control", control),
     ("definitions", definitions),

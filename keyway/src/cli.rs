@@ -1,6 +1,7 @@
 //! The command line: what can be asked of the program, and how it says so.
 
 use crate::acl::Acl;
+use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
 use crate::failure::Failure;
@@ -11,6 +12,7 @@ use crate::logs::Log;
 use crate::output::Voice;
 use crate::quic::Quic;
 use crate::supervised::Inherited;
+use crate::unix_socket;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use keyway_codec::certificate::Name;
@@ -28,6 +30,7 @@ Start here:
   keyway up                    a directory with 1,000 sample people, on this machine only
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
+  keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
@@ -52,6 +55,8 @@ pub enum Command {
     Directory(Directory),
     #[command(subcommand)]
     Admin(Admin),
+    #[command(subcommand)]
+    Config(Config),
     #[command(subcommand)]
     Acl(Acl),
     Top(Top),
@@ -81,6 +86,7 @@ impl Command {
             | Command::Quic(Quic::Serve(_)) => Some(false),
             Command::Top(_)
             | Command::Metrics(_)
+            | Command::Config(_)
             | Command::Log(_)
             | Command::Crypto(_)
             | Command::Quic(_) => None,
@@ -127,6 +133,8 @@ Examples:
       serve other machines too, which call it by that name (also settable in DIR/keyway.toml)
   keyway up --listen off --listen-tls 127.0.0.1:0 --json
       LDAPS only, on a port that the system chooses; one JSON line says which
+  keyway up --listen-unix ldapi
+      on the Unix socket DIR/ldapi as well, where programs of this machine are known by their users
 
 The server's certificate:
   DIR's own authority (ca.pem) issues it for this machine's names and addresses and those of
@@ -135,7 +143,8 @@ The server's certificate:
   DIR/cryptod/keys/tls-ca.key, may be kept elsewhere and put back for one start. A certificate of
   your own goes to DIR/server.pem with its key in DIR/server.key (chmod 600), before the first start
   or later: cryptod takes that key, and the file is removed. Or name files in DIR/keyway.toml; a key
-  that is named there is read by ldapd, and stays where it is.
+  that is named there is read by ldapd, and stays where it is. Certificates that change are taken for
+  new sessions while it runs; 14 days before one ends, this and error.log say so.
 
 Hardening:
   The processes cannot be traced by others of their user, leave no core file, gain no rights and
@@ -209,6 +218,10 @@ pub struct Serve {
     /// Where to take LDAPS, or 'off' [default: 127.0.0.1:1636]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listeners::parse)]
     pub listen_tls: Option<Listen>,
+    /// Where to take LDAP of this machine's own processes (ldapi), or 'off': a file, in DIR unless it
+    /// begins with / [default: off]
+    #[arg(long, value_name = "PATH", value_parser = unix_socket::path)]
+    pub listen_unix: Option<unix_socket::Wanted>,
     /// A name or an address that clients use, for the server's certificate (repeatable)
     #[arg(long = "name", value_name = "HOST", value_parser = crate::host::name)]
     pub names: Vec<Name>,
@@ -240,6 +253,9 @@ impl Serve {
             if let Some(listen) = listen {
                 add(flag, address(listen).into());
             }
+        }
+        if let Some(path) = &self.listen_unix {
+            add("--listen-unix", path.clone().unwrap_or_else(|| "off".into()).into());
         }
         self.names.iter().for_each(|name| add("--name", name.to_string().into()));
         if let Some(people) = self.sample.filter(|_| first) {
@@ -491,7 +507,7 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
+                     admin --help, keyway config --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
                      them",
                 ))
             }

@@ -10,9 +10,11 @@ mod acl;
 mod admin;
 mod authority;
 mod banner;
+mod certificates;
 mod check;
 mod cli;
 mod client;
+mod config;
 mod configuration;
 mod control;
 mod crypto;
@@ -41,6 +43,7 @@ mod populate;
 mod progress;
 mod quic;
 mod reload;
+mod running;
 mod sample;
 mod schema;
 mod signals;
@@ -91,6 +94,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
+        Command::Config(command) => config::run(&command).map(|()| true),
         Command::Acl(command) => acl::run(&command).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
         Command::Key(command) => key::run(&command).map(|()| true),

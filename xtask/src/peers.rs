@@ -40,6 +40,7 @@ pub const NIGHTLY: &[Peer] = &[
 /// What the benchmarks compare with.
 const BENCH: &[Peer] = &[
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
+    peer("389-ds-base", &["test", "-x", "/usr/sbin/ns-slapd"]),
     peer("ldap-utils", &["ldapsearch", "-VV"]),
     peer("dpdk-dev", &["test", "-x", "/usr/bin/dpdk-test-crypto-perf"]),
     peer("openssl", &["openssl", "version"]),

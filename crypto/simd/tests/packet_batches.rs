@@ -739,5 +739,10 @@ fn keys_of_another_length_and_backends_of_another_name_there_are_none() {
         assert_eq!(backend.protect(&mut []), Ok(()));
         backend.unprotect(&mut []);
     }
-    assert_eq!(PacketBackend::available().last(), Some(PacketBackend::detect()));
+    // What is chosen is the last, but on ARM, where none has been measured yet.
+    let chosen = match cfg!(target_arch = "aarch64") {
+        true => PacketBackend::available().next(),
+        false => PacketBackend::available().last(),
+    };
+    assert_eq!(chosen, Some(PacketBackend::detect()));
 }

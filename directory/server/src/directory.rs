@@ -3,7 +3,7 @@
 use crate::access::{self, Access, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
-use crate::index::{Builder, Indexes, Kinds, Retired, State, turn};
+use crate::index::{Builder, IndexKind, IndexSetting, Indexes, Kinds, Retired, State, turn};
 use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::locate::Standing;
@@ -176,6 +176,7 @@ impl Directory {
         if !directory.begin_indexes()?.is_settled() {
             directory.finish_indexes()?;
         }
+        directory.load_rules()?;
         Ok(directory)
     }
 
@@ -195,6 +196,7 @@ impl Directory {
         if !directory.has_needed_indexes() {
             directory.finish_indexes()?;
         }
+        directory.load_rules()?;
         Ok(directory)
     }
 
@@ -220,7 +222,10 @@ impl Directory {
         let state = State::read(directory.store.read()?.view())?.unwrap_or_default();
         directory.read_indexes(&state.whole);
         match directory.has_needed_indexes() {
-            true => Ok(directory),
+            true => {
+                directory.load_rules()?;
+                Ok(directory)
+            }
             false => Err(OpenError::Settings(
                 "[groups] or [integrity] want indexes that the store has not yet; they are made at \
                  the server's next start"
@@ -292,6 +297,13 @@ impl Directory {
         Ok(self.store.write_now(move |write| put(write, &core))?)
     }
 
+    /// Takes the access rules that entries hold.
+    fn load_rules(&self) -> Result<(), OpenError> {
+        let core = self.core();
+        let rules = core.stored_rules(self.store.read()?.view())?;
+        core.access.store(rules, &core.schema).map_err(|why| OpenError::Settings(why.to_string()))
+    }
+
     /// The state of the schema as it is now.
     pub(crate) fn core(&self) -> Arc<Core> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -305,26 +317,29 @@ impl Directory {
     }
 
     /// Takes what can change while it is open from other settings: the schema, indexes, access rules,
-    /// limits of searches, and how passwords are stored. Blocks until a changed schema is on the disk;
-    /// indexes are built in the background.
+    /// limits of searches, how passwords are stored, groups and integrity if what they need is indexed.
+    /// Blocks until a changed schema is on the disk; indexes are built in the background. Says whether
+    /// groups and integrity are as it was told.
     ///
     /// # Errors
     /// [`OpenError::Settings`] and the like; then nothing changes.
-    pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
-        self.turn_to(settings)?;
+    pub fn reconfigure(&self, settings: &Settings) -> Result<bool, OpenError> {
+        let takes_integrity = self.turn_to(settings)?;
         self.build_indexes();
-        Ok(())
+        Ok(takes_integrity)
     }
 
     /// Takes settings; indexes are not built yet.
-    pub(crate) fn turn_to(&self, settings: &Settings) -> Result<(), OpenError> {
+    pub(crate) fn turn_to(&self, settings: &Settings) -> Result<bool, OpenError> {
         let shared = &*self.shared;
         self.check_pepper(settings)?;
         let is_building = shared.building.lock().unwrap_or_else(PoisonError::into_inner);
         let core = self.core();
         // What stays until the next start.
         let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let settings = Settings { integrity: held.integrity, ..settings.clone() };
+        let takes_integrity = core.has_indexes_of(settings);
+        let integrity = if takes_integrity { settings.integrity.clone() } else { held.integrity };
+        let settings = Settings { integrity, ..settings.clone() };
         let (sources, changes) = (settings.schema.clone(), core.changes.clone());
         let redefinition = Redefinition::new(&core, sources, changes, &settings)
             .map_err(|failure| OpenError::Settings(failure.diagnostic))?;
@@ -347,7 +362,7 @@ impl Directory {
         *shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         self.follow(&state, |whole| install(shared, &self.current, next, Some(whole)))?;
         drop(is_building);
-        Ok(())
+        Ok(takes_integrity)
     }
 
     /// Whether the engine holds the key that new passwords are to be peppered with, if there is
@@ -555,6 +570,16 @@ impl Directory {
     }
 }
 
+impl Core {
+    /// Whether groups and integrity as these settings have them find what they need.
+    fn has_indexes_of(&self, settings: &Settings) -> bool {
+        let integrity = Integrity::new(&settings.integrity, &self.schema);
+        let needed = integrity.map(|integrity| integrity.indexed(&self.schema, &[]));
+        let made = needed.and_then(|needed| Indexes::new(&needed, &self.schema));
+        made.is_ok_and(|made| made.kinds().is_subset(&self.indexes.whole()))
+    }
+}
+
 fn set_policy(passwords: &Passwords, settings: &Settings) {
     let Settings { password_cost, password_accept, password_pepper, .. } = settings;
     passwords.set_policy(*password_cost, password_accept, password_pepper.as_deref());
@@ -612,12 +637,21 @@ pub(crate) fn indexes(
     schema: &Schema,
 ) -> Result<(Integrity, Indexes), OpenError> {
     let integrity = Integrity::new(&settings.integrity, schema).map_err(OpenError::Settings)?;
-    let indexed = integrity.indexed(schema, &settings.indexes);
+    let mut indexed = integrity.indexed(schema, &settings.indexes);
+    index_rules(&mut indexed);
     if let Some(one) = indexed.iter().find(|one| schema.attribute(&one.attribute).is_none()) {
         return Err(OpenError::UnknownAttribute(one.attribute.clone()));
     }
     let indexes = Indexes::new(&indexed, schema).map_err(OpenError::Settings)?;
     Ok((integrity, indexes))
+}
+
+/// Entries that hold access rules are found by an index, whatever the settings say.
+fn index_rules(indexed: &mut Vec<IndexSetting>) {
+    match indexed.iter_mut().find(|one| one.attribute.eq_ignore_ascii_case(access::RULE)) {
+        Some(one) => drop(one.kinds.insert(IndexKind::Presence)),
+        None => indexed.push(IndexSetting::new(access::RULE, &[IndexKind::Presence])),
+    }
 }
 
 /// The schema's files or sets do not fit what is stored.

@@ -111,6 +111,13 @@ pub enum Test {
         /// These.
         bits: i64,
     },
+    /// That a value names an entry, or one whose value does, and so on (Active Directory's rule).
+    InChain {
+        /// The entry's DN, as it was given.
+        given: Vec<u8>,
+        /// And normalised.
+        normal: Vec<u8>,
+    },
     /// That a value is this or less.
     AtMost {
         /// By this rule.
@@ -240,6 +247,7 @@ fn extensible(
         RuleKind::Equality => equal(schema, rule, value)?,
         RuleKind::Ordering => Test::Before { rule, normal: schema.normalize(rule, value)? },
         RuleKind::Words => words(schema, rule, value)?,
+        RuleKind::Chain => return in_chain(schema, description?, value, dn_attributes),
         RuleKind::Bits => Test::Bits { rule, bits: str::from_utf8(value).ok()?.parse().ok()? },
         RuleKind::Substrings => {
             let pieces = substring_assertion(value)?;
@@ -254,6 +262,22 @@ fn extensible(
         None => Item { scope: ItemScope::All(rule), options: Vec::new(), test, dn_attributes },
     };
     Some(Item { dn_attributes, ..item })
+}
+
+/// It goes by an attribute that names entries, and by nothing else.
+fn in_chain(
+    schema: &Schema,
+    description: Description<'_>,
+    value: &[u8],
+    dn_attributes: bool,
+) -> Option<Item> {
+    let names = [MatchingRule::DistinguishedName, MatchingRule::UniqueMember];
+    let rule = description.attribute.equality().filter(|rule| names.contains(rule));
+    if rule.is_none() || !description.options.is_empty() || dn_attributes {
+        return None;
+    }
+    let normal = schema.normalize(MatchingRule::DistinguishedName, value)?;
+    Some(Item::of(schema, description, Test::InChain { given: value.to_vec(), normal }))
 }
 
 /// RFC 4517 §§ 4.2.24 and 4.2.34: a word is one word, a keyword may be several in a row.

@@ -82,11 +82,26 @@ pub const IMPORT_GROUP_RECORDS_MAX: usize = 1_000;
 /// how far it is.
 pub const IMPORT_GROUP_PASSWORDS_MAX: u64 = 256;
 
-/// Rules of access control.
-pub const ACCESS_RULES_MAX: usize = 512;
+/// Access rules of the configuration.
+pub const ACCESS_RULES_MAX: usize = 256;
+
+/// Access rules that entries hold, all together.
+pub const STORED_RULES_MAX: usize = 256;
+
+/// Bytes of one of them.
+pub const STORED_RULE_BYTES_MAX: usize = 16 << 10;
+
+/// Decisions of access rules that the answer to one request names.
+pub const DECISIONS_MAX: usize = 256;
 
 /// Groups that one entry is found to be in, those in which its groups are included.
 pub const MEMBERSHIPS_MAX: usize = 1_024;
+
+/// Entries that lead to another one by an attribute, as far as a filter looks for them.
+pub const CHAIN_IDS_MAX: usize = 16 << 10;
+
+/// Chains of one filter that are looked up once a step; others anew for each entry.
+pub const CHAINS_MAX: usize = 16;
 
 /// Members of a group that a filter on `memberOf` turns into candidates; of a larger one the scope
 /// is walked.

@@ -2,7 +2,7 @@
 //! referral objects (RFC 3296).
 
 use crate::failure::{Failure, Result};
-use crate::index::{IndexKind, Indexes};
+use crate::index::Indexes;
 use crate::limits::ALIAS_STEPS_MAX;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::schema::{AttributeType, OBJECT_CLASS, Schema};
@@ -176,9 +176,6 @@ struct Class {
 
 const ALIAS: Class = Class { name: b"alias", oid: b"2.5.6.1" };
 const REFERRAL: Class = Class { name: b"referral", oid: b"2.16.840.1.113730.3.2.6" };
-
-/// The index that tells which entries stand for others.
-pub(crate) const NEEDED: [(&str, IndexKind); 1] = [(OBJECT_CLASS, IndexKind::Equality)];
 
 /// Which entries stand for others, as the index of `objectClass` knows it. Without that index
 /// referral objects are only noticed where they are named, and aliases below a base are entries.

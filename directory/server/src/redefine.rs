@@ -155,9 +155,11 @@ impl Redefinition {
     /// Checks the entries there are, and puts it into the store.
     ///
     /// # Errors
-    /// As [`check_entries`]; `busy` if the schema has changed since this was made.
+    /// As [`check_entries`], also if an entry's access rule needs what would be gone; `busy` if the
+    /// schema has changed since this was made.
     pub fn apply(&self, write: &mut Write<'_>) -> Result<()> {
         self.old.require_current(write)?;
+        self.next.stored_rules(write.view())?;
         check_entries(write.view(), &self.old.schema, &self.next.schema)?;
         put(write, &self.next)
     }
@@ -203,7 +205,7 @@ pub(crate) fn install(
     let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
     let next = next.as_ref().unwrap_or(&current);
     // It was tried when the state was made; rules that have come since name what both have.
-    let _ = shared.access.replace(&settings.rules, &next.schema);
+    let _ = shared.access.configure(&settings.rules, &next.schema);
     let next = match whole {
         Some(whole) => next.reading(&settings, whole),
         None => next.reading(&settings, &current.indexes.whole()),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub fn run(arguments: &Explain) -> Result<(), Failure> {
     let filter = Filter::parse(&arguments.filter)
         .map_err(|why| Failure::usage(format!("{}: {why}", arguments.filter)))?;
-    let look = look::open(&arguments.data.folder, None)?;
+    let look = look::open_folder(&arguments.data.folder, None)?;
     let base = &arguments.base;
     let explained = look.directory.explain_search(base, arguments.scope.into(), &filter);
     let explained = explained.map_err(|why| match base.is_empty() {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// If there is no directory, or it cannot be read.
 pub fn run(arguments: &Indexes) -> Result<(), Failure> {
-    let look = look::open(&arguments.data.folder, None)?;
+    let look = look::open_folder(&arguments.data.folder, None)?;
     let reports = look.directory.index_reports();
     let reports = reports.map_err(|why| Failure::new(describe(&why)))?;
     if arguments.json {

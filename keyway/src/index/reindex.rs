@@ -64,7 +64,7 @@ fn work(arguments: &Reindex, progress: &Progress) -> Result<(), Failure> {
 /// Has the server do it.
 fn ask(server: u32, arguments: &Reindex, progress: &Progress) -> Result<(), Failure> {
     let folder = &arguments.data.folder;
-    let look = look::open(folder, None)?;
+    let look = look::open_folder(folder, None)?;
     let allowed = look.directory.check_reindex(&arguments.attributes);
     allowed.map_err(|why| Failure::new(describe(&why)))?;
     let file = folder.join(name::REINDEX);

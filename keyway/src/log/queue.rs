@@ -12,7 +12,14 @@ use std::time::{Duration, Instant};
 
 thread_local! {
     /// What a line is made in, so that it is made beside the others' and without allocation.
-    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static LINE: RefCell<Line> = const { RefCell::new(Line { form: Form::Text, bytes: Vec::new() }) };
+}
+
+/// A line in the making.
+struct Line {
+    /// The form that was wanted the last time.
+    form: Form,
+    bytes: Vec<u8>,
 }
 
 pub struct Queue {
@@ -83,27 +90,37 @@ impl Queue {
 
     /// Puts a line in its place.
     pub fn put(&self, record: &Record<'_>) {
-        LINE.with_borrow_mut(|line| {
-            line.clear();
-            let form = self.lock().form;
-            format::line(line, record, form);
-            self.append(record.book, line);
+        LINE.with_borrow_mut(|Line { form, bytes }| {
+            loop {
+                bytes.clear();
+                format::line(bytes, record, *form);
+                match self.append(record.book, bytes, *form) {
+                    Ok(()) => return,
+                    // It was set anew since this thread's last line.
+                    Err(wanted) => *form = wanted,
+                }
+            }
         });
     }
 
-    fn append(&self, book: Book, line: &[u8]) {
+    /// Appends a line, unless another form is wanted by now.
+    fn append(&self, book: Book, line: &[u8], form: Form) -> Result<(), Form> {
         let mut state = self.lock();
         while state.bytes() + line.len() > LOG_QUEUE_BYTES_MAX {
             if state.when_full == WhenFull::Drop || state.closed {
                 state.lost[place(book)] += 1;
-                return;
+                return Ok(());
             }
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.form != form {
+            return Err(state.form);
         }
         state.lines[place(book)].extend_from_slice(line);
         // A search can wait to be written; who looks into the others looks for what is there now.
         state.urgent |= book != Book::Access;
         self.wake(state);
+        Ok(())
     }
 
     /// Wakes the writer if it sleeps: nobody else pays for it.

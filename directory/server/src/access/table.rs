@@ -1,35 +1,19 @@
 //! The table of rules, checked against the schema, and which of them speak of a subject.
 
-use super::condition::Facts;
-use super::{Attributes, Below, Place, Rights, Rule, Subject, View, What, Who};
-use crate::directory::{Core, USER_PASSWORD};
+use super::compiled::Compiled;
+use super::facts::Facts;
+use super::secret::Secrets;
+use super::{Attributes, Origin, Place, Rights, Rule, Subject, View, What, Who};
+use crate::directory::Core;
 use crate::failure::Result;
-use crate::filter::Matcher;
-use crate::integrity::{Link, Membership};
-use crate::limits::ACCESS_RULES_MAX;
-use crate::names::Name;
-use crate::policy::HISTORY;
+use crate::integrity::Membership;
+use crate::limits::{ACCESS_RULES_MAX, STORED_RULES_MAX};
 use crate::schema::Schema;
-use keyway_codec::Filter;
-use keyway_codec::message::Scope;
 use keyway_store::{Names, View as Tree};
 use std::cell::RefCell;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-
-/// A rule that has been understood.
-pub(crate) struct Compiled {
-    /// As it was written, but that attributes have canonical names and their subtypes beside them.
-    pub rule: Rule,
-    pub(super) dns: Vec<Vec<u8>>,
-    pub(super) groups: Vec<Name>,
-    pub(super) relations: Vec<Link>,
-    pub(super) below: Option<(Name, Scope)>,
-    /// That name as entries' names have it if it is spelled alike.
-    pub(super) below_text: String,
-    pub(super) filter: Option<Matcher>,
-    pub(super) except: Vec<Name>,
-}
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Rules that have been understood.
 pub(crate) struct Table {
@@ -68,28 +52,104 @@ pub struct Access {
     table: RwLock<Arc<Table>>,
     /// Changes with the table, and with every group.
     generation: AtomicU64,
+    /// What the table is made of.
+    rules: Mutex<Rules>,
+}
+
+/// All rules but those that are built in.
+struct Rules {
+    /// Those of the configuration.
+    configured: Vec<Rule>,
+    /// Those that entries hold.
+    stored: Vec<Rule>,
+}
+
+/// A rule that makes no sense, and why.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    pub origin: Origin,
+    pub why: String,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::Line(line) => write!(f, "line {line}: [[access]]: {}", self.why),
+            Origin::Entry(stored) => write!(f, "the rule {{ {} }}: {}", stored.text, self.why),
+            Origin::BuiltIn => write!(f, "an access rule: {}", self.why),
+        }
+    }
+}
+
+impl From<Misfit> for String {
+    fn from(misfit: Misfit) -> String {
+        misfit.to_string()
+    }
 }
 
 impl Access {
-    /// Understands a table. The administrator may do everything, also if the table does not say so:
-    /// nobody else could mend it.
+    /// Understands the rules of a configuration. The administrator may do everything, also if they do
+    /// not say so: nobody else could mend them.
     ///
     /// # Errors
     /// What of it makes no sense, with the line of the rule.
     pub fn new(rules: &[Rule], schema: &Schema) -> std::result::Result<Access, String> {
-        let table = RwLock::new(Arc::new(Table::new(rules, schema)?));
-        Ok(Access { table, generation: AtomicU64::new(1) })
+        let table = RwLock::new(Arc::new(Table::new(rules, &[], schema)?));
+        let rules = Mutex::new(Rules { configured: rules.to_vec(), stored: Vec::new() });
+        Ok(Access { table, generation: AtomicU64::new(1), rules })
     }
 
-    /// Puts another table in its place, understood likewise.
+    /// Whether these could be the rules that entries hold.
     ///
     /// # Errors
-    /// As [`Access::new`]; then nothing changes.
-    pub fn replace(&self, rules: &[Rule], schema: &Schema) -> std::result::Result<(), String> {
-        let table = Arc::new(Table::new(rules, schema)?);
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
-        self.generation.fetch_add(1, Ordering::Release);
+    /// What of them makes no sense.
+    pub(crate) fn check_stored(
+        stored: &[Rule],
+        schema: &Schema,
+    ) -> std::result::Result<(), Misfit> {
+        Table::new(&[], stored, schema).map(drop)
+    }
+
+    /// Puts other rules in the place of the configuration's.
+    ///
+    /// # Errors
+    /// What of them makes no sense; then nothing changes.
+    pub(crate) fn configure(
+        &self,
+        configured: &[Rule],
+        schema: &Schema,
+    ) -> std::result::Result<(), Misfit> {
+        let mut rules = self.rules();
+        let table = Table::new(configured, &rules.stored, schema)?;
+        rules.configured = configured.to_vec();
+        self.install(table);
         Ok(())
+    }
+
+    /// Puts other rules in the place of those that entries hold.
+    ///
+    /// # Errors
+    /// As [`Access::check_stored`]; then nothing changes.
+    pub(crate) fn store(
+        &self,
+        stored: Vec<Rule>,
+        schema: &Schema,
+    ) -> std::result::Result<(), Misfit> {
+        let mut rules = self.rules();
+        let table = Table::new(&rules.configured, &stored, schema)?;
+        rules.stored = stored;
+        self.install(table);
+        Ok(())
+    }
+
+    fn rules(&self) -> MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those who call it hold the rules, so that tables follow each other as the rules do.
+    fn install(&self, table: Table) {
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Has everybody's name and groups looked up again, if rules ask for them.
@@ -156,31 +216,40 @@ impl Core {
             let facts = Facts::nothing(subject);
             Arc::new(self.access.table().resolve(&facts, 0))
         });
-        View::new(resolved, place, subject.id())
+        View::new(resolved, place, subject.id()).traced(subject.trace())
     }
 }
 
 impl Table {
-    fn new(rules: &[Rule], schema: &Schema) -> std::result::Result<Table, String> {
-        if rules.len() > ACCESS_RULES_MAX {
-            return Err(format!("there are more than {ACCESS_RULES_MAX} access rules"));
-        }
+    fn new(
+        configured: &[Rule],
+        stored: &[Rule],
+        schema: &Schema,
+    ) -> std::result::Result<Table, Misfit> {
+        let crowded = |rules: &[Rule], max: usize, where_: &str| match rules.get(max) {
+            Some(one) => {
+                let why = format!("there are more than {max} access rules {where_}");
+                Err(Misfit { origin: one.origin.clone(), why })
+            }
+            None => Ok(()),
+        };
+        crowded(configured, ACCESS_RULES_MAX, "in the configuration")?;
+        crowded(stored, STORED_RULES_MAX, "in entries")?;
         let administrator =
             Rule::new(Who::Administrator, What::Everything, Attributes::All, Rights::ALL);
+        let secrets = Arc::new(Secrets::new(schema));
         let compile = |rule: &Rule| {
-            Compiled::new(rule, schema).map_err(|why| match rule.line {
-                Some(line) => format!("line {line}: [[access]]: {why}"),
-                None => format!("an access rule: {why}"),
-            })
+            Compiled::new(rule, schema, &secrets)
+                .map_err(|why| Misfit { origin: rule.origin.clone(), why })
         };
-        let rules = rules.iter().chain([&administrator]).map(compile).collect::<Result<_, _>>()?;
-        Ok(Table { rules })
+        let rules = configured.iter().chain(stored).chain([&administrator]);
+        Ok(Table { rules: rules.map(compile).collect::<std::result::Result<_, _>>()? })
     }
 
     /// The table of what the server does for itself.
     pub fn everything() -> Table {
         let rule = Rule::new(Who::Everyone, What::Everything, Attributes::All, Rights::ALL);
-        Table { rules: vec![Compiled::bare(rule)] }
+        Table { rules: vec![Compiled::bare(rule, Arc::new(Secrets::none()))] }
     }
 
     /// Whether it matters what a subject is called and which groups he is in.
@@ -206,74 +275,4 @@ impl Table {
         }
         Resolved { table: Arc::clone(self), dn: facts.dn.clone(), generation, places }
     }
-}
-
-impl Compiled {
-    fn bare(rule: Rule) -> Compiled {
-        let (dns, groups, relations, except) = Default::default();
-        let below_text = String::new();
-        Compiled { rule, dns, groups, relations, below: None, below_text, filter: None, except }
-    }
-
-    fn new(rule: &Rule, schema: &Schema) -> std::result::Result<Compiled, String> {
-        let mut rule = rule.clone();
-        match &mut rule.attributes {
-            Attributes::All => {}
-            Attributes::Only(names) | Attributes::Except(names) => *names = expand(names, schema)?,
-        }
-        let name = |dn: &String| name(schema, dn);
-        let names = |dns: &[String]| dns.iter().map(name).collect::<Result<Vec<_>, String>>();
-        let relation = |name: &String| Link::to_dn(schema, name);
-        let below = match &rule.target.below {
-            Some(Below { dn, scope }) => Some((name(dn)?, *scope)),
-            None => None,
-        };
-        Ok(Compiled {
-            dns: names(&rule.needs.dns)?.iter().map(Name::canonical).collect(),
-            groups: names(&rule.needs.groups)?,
-            relations: rule.needs.relations.iter().map(relation).collect::<Result<_, _>>()?,
-            below_text: below.as_ref().map(|(name, _)| name.text()).unwrap_or_default(),
-            below,
-            filter: rule.target.filter.as_ref().map(|text| filter(schema, text)).transpose()?,
-            except: names(&rule.target.except_members_of)?,
-            rule,
-        })
-    }
-}
-
-fn name(schema: &Schema, dn: &str) -> std::result::Result<Name, String> {
-    let name = Name::parse(schema, dn).map_err(|why| why.diagnostic)?;
-    match name.parts.iter().find(|part| part.component.is_none()) {
-        Some(part) => Err(format!("\"{dn}\": the type of {} is not known", part.text)),
-        None if name.is_root() => Err("a DN is empty".into()),
-        None => Ok(name),
-    }
-}
-
-fn filter(schema: &Schema, text: &str) -> std::result::Result<Matcher, String> {
-    let filter = Filter::parse(text).map_err(|why| format!("filter {text}: {why}"))?;
-    let matcher = Matcher::new(schema, &filter);
-    match matcher.has_undefined() {
-        true => Err(format!(
-            "filter {text}: it names an attribute that is not known or cannot be compared so, or \
-             a value that is none of it"
-        )),
-        false => Ok(matcher),
-    }
-}
-
-/// Names made canonical, with all their subtypes.
-fn expand(names: &[String], schema: &Schema) -> std::result::Result<Vec<String>, String> {
-    let mut expanded = Vec::new();
-    for name in names {
-        let attribute =
-            schema.attribute(name).ok_or_else(|| format!("attribute {name} is not known"))?;
-        let family = schema.family(attribute);
-        expanded.extend(family.map(|member| member.name().to_owned()));
-        // Earlier passwords are as secret as the one there is.
-        if attribute.name() == USER_PASSWORD {
-            expanded.push(HISTORY.to_owned());
-        }
-    }
-    Ok(expanded)
 }

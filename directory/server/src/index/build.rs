@@ -9,12 +9,13 @@
 
 use super::state::range;
 use super::{IndexKind, Indexes, Kinds, State};
+use crate::access::RULE;
 use crate::directory::{Core, Current, Directory, Shared, indexes};
 use crate::failure::{Failure, Result};
 use crate::limits::{INDEX_PIECE_ENTRIES_MAX, INDEX_PIECE_KEYS_MAX, INDEX_PIECE_ROWS_MAX};
 use crate::locate;
 use crate::log::{Severity, Value};
-use crate::schema::Schema;
+use crate::schema::{OBJECT_CLASS, Schema};
 use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, Key, Store, View, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -237,12 +238,13 @@ fn is_among(core: &Core, given: &str, kinds: &Kinds) -> Option<String> {
 }
 
 /// Of the indexes that are wanted those that references, groups, unique values and numbers are found
-/// by, and what stands for others.
+/// by, what stands for others, and access rules.
 fn needed(core: &Core, wanted: &Kinds) -> Kinds {
     let of_integrity = core.integrity.indexed(&core.schema, &[]);
     let made = Indexes::new(&of_integrity, &core.schema);
     let mut needed = made.map(|made| made.kinds()).unwrap_or_default();
-    needed.extend(locate::NEEDED.map(|(name, kind)| (name.to_owned(), kind)));
+    let others = [(OBJECT_CLASS, IndexKind::Equality), (RULE, IndexKind::Presence)];
+    needed.extend(others.map(|(name, kind)| (name.to_owned(), kind)));
     &needed & wanted
 }
 
@@ -268,12 +270,15 @@ fn install(shared: &Shared, current: &Current, whole: &Kinds) {
 }
 
 impl Core {
-    /// The same with the indexes of these settings, of which these are whole.
+    /// The same with the integrity and the indexes of these settings; of those these are whole.
     pub(crate) fn reading(&self, settings: &crate::Settings, whole: &Kinds) -> Core {
         let mut core = self.clone();
         // They were tried before; a schema that has changed meanwhile keeps what it was made with.
         let indexes = match indexes(settings, &core.schema) {
-            Ok((_, indexes)) => indexes,
+            Ok((integrity, indexes)) => {
+                core.integrity = Arc::new(integrity);
+                indexes
+            }
             Err(_) => Indexes::clone(&core.indexes),
         };
         let indexes = indexes.reading(whole, &core.shared.retired);

@@ -360,7 +360,8 @@ fn equality_key(attribute: &str, normal: &[u8]) -> Key {
     Key::new(IndexKind::Equality.byte(), &[attribute.as_bytes(), normal])
 }
 
-fn presence_key(attribute: &str) -> Key {
+/// The list of entries that have an attribute, if it is indexed so.
+pub(crate) fn presence_key(attribute: &str) -> Key {
     Key::new(IndexKind::Presence.byte(), &[attribute.as_bytes()])
 }
 

@@ -7,6 +7,7 @@
 //! at once cannot both pass a check, and none is half done.
 
 mod allocate;
+mod chain;
 mod claims;
 mod membership;
 mod references;
@@ -14,6 +15,7 @@ mod resolve;
 mod setting;
 mod unique;
 
+pub(crate) use chain::Chain;
 pub(crate) use claims::Claims;
 pub use claims::Disagreement;
 pub(crate) use membership::{Groups, Membership};

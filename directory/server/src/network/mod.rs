@@ -11,6 +11,7 @@
 
 mod administrator;
 mod answer;
+mod asks;
 mod bind;
 mod budget;
 mod claim;

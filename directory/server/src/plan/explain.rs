@@ -199,6 +199,7 @@ fn kinds(item: &Item, lookups: &[Lookup]) -> Vec<&'static str> {
         Test::AtLeast { .. } | Test::AtMost { .. } | Test::Before { .. } => {
             [kind(true, IndexKind::Ordering.name()), None]
         }
+        Test::InChain { .. } => [kind(true, "the chain of names"), None],
         _ if groups => [kind(true, "the group's members"), None],
         _ => [kind(true, IndexKind::Equality.name()), None],
     };

@@ -48,6 +48,8 @@ struct Lookup {
     ranges: Vec<KeyRange>,
     /// Groups whose members they are; these are not looked up before all else.
     groups: Vec<EntryId>,
+    /// Entries.
+    ids: Vec<EntryId>,
 }
 
 /// What is to be walked.
@@ -260,6 +262,7 @@ impl Planner<'_> {
         for range in &lookup.ranges {
             count += self.view.count_range_at_most(range, limit.saturating_sub(count))?;
         }
+        count += lookup.ids.len();
         for group in &lookup.groups {
             if count >= limit {
                 return Ok(limit);
@@ -271,7 +274,7 @@ impl Planner<'_> {
 
     /// The ids of all ranges and groups, ascending; `None` if they are too many.
     fn collect(&self, lookup: &Lookup) -> Result<Option<Vec<EntryId>>> {
-        let mut all = Vec::new();
+        let mut all = lookup.ids.clone();
         for range in &lookup.ranges {
             match self.view.collect_range(range, RANGE_IDS_MAX.saturating_sub(all.len()))? {
                 Some(ids) => all.extend(ids),
@@ -285,7 +288,7 @@ impl Planner<'_> {
                 None => return Ok(None),
             }
         }
-        if lookup.ranges.len() > 1 || !lookup.groups.is_empty() {
+        if lookup.ranges.len() > 1 || !lookup.groups.is_empty() || !lookup.ids.is_empty() {
             all.sort_unstable();
             all.dedup();
         }
@@ -310,6 +313,7 @@ impl Lookup {
         self.lists.extend(other.lists);
         self.ranges.extend(other.ranges);
         self.groups.extend(other.groups);
+        self.ids.extend(other.ids);
     }
 
     fn len(&self) -> usize {

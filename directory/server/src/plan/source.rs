@@ -132,9 +132,8 @@ impl Merged<'_> {
         is_there |= self.ids.peek() == Some(&id);
         for list in &mut self.lists {
             while list.next_if(|one| matches!(one, Ok(one) if *one < id)).is_some() {}
-            match list.next_if(|one| !matches!(one, Ok(one) if *one > id)) {
-                Some(found) => is_there |= found? == id,
-                None => {}
+            if let Some(found) = list.next_if(|one| !matches!(one, Ok(one) if *one > id)) {
+                is_there |= found? == id;
             }
         }
         Ok(is_there)

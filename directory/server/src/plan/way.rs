@@ -62,6 +62,9 @@ impl Way {
         else {
             return Ok(Way::cannot("it asks for a value of any attribute"));
         };
+        if let Test::InChain { given, normal } = &item.test {
+            return chain(core, view, name, !computed.is_empty(), (given, normal));
+        }
         if item.dn_attributes {
             return Ok(Way::cannot("it looks at the names of entries as well"));
         }
@@ -126,6 +129,30 @@ impl Way {
             _ => Way::cannot("the rule is not one that the attribute has"),
         })
     }
+}
+
+/// To what leads to an entry, given as it was and normalised.
+fn chain(
+    core: &Core,
+    view: View<'_>,
+    name: &str,
+    is_computed: bool,
+    (given, normal): (&[u8], &[u8]),
+) -> Result<Way> {
+    if is_computed {
+        // Members of groups in it are found so only if they are shown.
+        return match core.integrity.member_of {
+            MemberOf::Nested => members(core, view, given),
+            _ => Ok(Way::cannot("the attribute is worked out, and not stored")),
+        };
+    }
+    let ids = match core.chain(view, name, normal)? {
+        Some(chain) if !chain.complete => return Ok(Way::cannot("it leads to too many entries")),
+        // It is undefined for every entry.
+        None => Vec::new(),
+        Some(chain) => chain.ids,
+    };
+    Ok(Way::Lookups(vec![Lookup { ids, ..Lookup::default() }]))
 }
 
 /// To the members of a group; to nobody if there is no such group.

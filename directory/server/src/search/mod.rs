@@ -134,6 +134,11 @@ impl Search {
         self.sent
     }
 
+    /// Which access rules decided what it has returned, if that was asked.
+    pub(crate) fn deciding_rules(&self) -> Option<ResponseControl> {
+        self.subject.trace().as_deref().map(ResponseControl::deciding_rules)
+    }
+
     /// Whether its last step ended because it had looked at so much: the next may take as long.
     pub(crate) fn is_long(&self) -> bool {
         self.is_long

@@ -16,6 +16,7 @@ mod plan;
 mod rights;
 mod search;
 mod standing;
+mod stored_rules;
 mod write;
 
 use crate::controls::{RequestControls, ResponseControl};

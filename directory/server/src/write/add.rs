@@ -2,7 +2,7 @@
 
 use super::edit;
 use super::{Request, Stamp, WriteDone, asserted, check_rdn};
-use crate::access::{Rights, Subject, View};
+use crate::access::{RULE, Rights, Rule, Subject, View, holds_rules, settle};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
@@ -140,6 +140,7 @@ impl Add {
         let (id, attributes, numbers) = (None, &self.attributes, self.numbers.as_slice());
         let proposed = Proposed { id, name, was: None, attributes, numbers, rights: &rights };
         core.check_unique(view, &proposed, |_| true)?;
+        let mut rules = self.rules(core, &rights, view, parent)?;
         let mut entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
         let id = if self.numbers.is_empty() {
             write.insert(parent, component, &entry, &self.keys)?
@@ -148,21 +149,49 @@ impl Add {
             let keys = core.indexes.keys(&core.schema, &entry.attributes);
             write.insert(parent, component, &entry, &keys)?
         };
+        if let Some(rules) = &mut rules {
+            settle(rules, id);
+        }
         let response_controls = request.post_read(core, write, id)?.into_iter().collect();
-        Ok(WriteDone { response_controls })
+        Ok(WriteDone { response_controls, rules })
+    }
+
+    /// The rules that entries hold with it, if it holds any. To add entries is not to say who may do
+    /// what with them: that takes the same right as to write rules into the entry above.
+    fn rules(
+        &self,
+        core: &Core,
+        rights: &View,
+        tree: Tree<'_>,
+        parent: EntryId,
+    ) -> Result<Option<Vec<Rule>>> {
+        if !holds_rules(&self.attributes) {
+            return Ok(None);
+        }
+        if !with_parent(core, tree, parent, |above| rights.may(Rights::WRITE, RULE, above))? {
+            return Err(Failure::denied(format_args!("write attribute {RULE} here")));
+        }
+        core.proposed_rules(tree, &self.request.context, None, &self.attributes).map(Some)
     }
 }
 
 /// Whether somebody may add entries below this one.
 pub(super) fn may_add(core: &Core, rights: &View, tree: Tree<'_>, parent: EntryId) -> Result<bool> {
+    with_parent(core, tree, parent, |above| rights.may_something(Rights::ADD, above))
+}
+
+/// Asks something of the entry above another one.
+fn with_parent(
+    core: &Core,
+    tree: Tree<'_>,
+    parent: EntryId,
+    ask: impl FnOnce(&Candidate<'_, '_>) -> Result<bool>,
+) -> Result<bool> {
     let (names, nothing) = (RefCell::new(Names::new()), Attributes::new());
     match tree.entry(parent)? {
-        Some(entry) => {
-            let candidate = Candidate::stored(core, parent, entry, tree, &names);
-            rights.may_something(Rights::ADD, &candidate)
-        }
+        Some(entry) => ask(&Candidate::stored(core, parent, entry, tree, &names)),
         // Above the top of a naming context.
-        None => rights.may_something(Rights::ADD, &Candidate::made(core, "", &nothing)),
+        None => ask(&Candidate::made(core, "", &nothing)),
     }
 }
 

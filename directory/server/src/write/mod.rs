@@ -20,7 +20,7 @@ pub(crate) use edit::{describe, keep_once};
 pub(crate) use modify::Modify;
 pub(crate) use rename::Rename;
 
-use crate::access::{Place as AccessPlace, Rights, Subject, View};
+use crate::access::{Place as AccessPlace, RULE, Rights, Rule, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::{Core, Current, Directory};
@@ -29,6 +29,7 @@ use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
 use crate::locate::{Seeking, locate};
 use crate::log::Audit;
+use crate::log::stages::{self, Stage};
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use crate::policy::micros;
@@ -51,6 +52,8 @@ pub(crate) use vet::Vetting;
 pub struct WriteDone {
     /// The controls to answer with.
     pub response_controls: Vec<ResponseControl>,
+    /// The access rules that entries hold now, if it has changed any.
+    pub(crate) rules: Option<Vec<Rule>>,
 }
 
 /// A write that is ready to be done.
@@ -339,6 +342,9 @@ fn check_rdn(schema: &Schema, rdn: &keyway_codec::dn::Rdn) -> Result<()> {
         if attribute.equality().is_none() {
             return violation("has no equality rule and cannot name an entry");
         }
+        if attribute.name() == RULE {
+            return violation("says who may do what and cannot name an entry");
+        }
         let mut before = rdn.avas.iter().take(index);
         if before.any(|other| schema.attribute(&other.attribute) == Some(attribute)) {
             return violation("is in the RDN twice");
@@ -502,16 +508,22 @@ fn submit(
     let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
     let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
     let changes_groups = operation.changes_groups(&core);
+    let (laps, committed) = (stages::current(), stages::current());
     let latest = current.clone();
-    // Others may have changed the indexes by the time that it is its turn.
     let job = move |write: &mut Write<'_>| {
+        laps.iter().for_each(|laps| laps.lap(Stage::Queue));
+        // Others may have changed the indexes by the time that it is its turn.
         let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
         operation.apply(&core, write)
     };
     // Nobody may be waiting any more: the connection is gone.
-    store.submit(job, move |result| {
+    store.submit(job, move |mut result| {
+        committed.iter().for_each(|laps| laps.lap(Stage::Store));
         if let (Ok(_), Some(next)) = (&result, next) {
             install(&shared, &current, Some(next), None);
+        }
+        if let Ok(WriteDone { rules: Some(rules), .. }) = &mut result {
+            take_rules(&current, std::mem::take(rules));
         }
         if result.is_ok() && changes_groups {
             shared.access.groups_changed();
@@ -522,4 +534,11 @@ fn submit(
         drop(sender.send(result));
     })?;
     Ok(receiver)
+}
+
+/// Uses the access rules that a change has left in the entries.
+pub(crate) fn take_rules(current: &Current, rules: Vec<Rule>) {
+    let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+    // They were tried when the change was made, and the configuration's own when they were taken.
+    let _ = core.access.store(rules, &core.schema);
 }

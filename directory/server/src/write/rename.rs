@@ -92,7 +92,7 @@ impl Rename {
         write.update(id, &new, &removed, &added)?;
         referrers.follow(core, write, &request.stamp)?;
         response_controls.extend(request.post_read(core, write, id)?);
-        Ok(WriteDone { response_controls })
+        Ok(WriteDone { response_controls, rules: None })
     }
 
     /// The entry above in the new place, which must not be the entry itself or below it.
