@@ -283,6 +283,7 @@ pub enum Directory {
     Indexes(index::Indexes),
     Reindex(index::Reindex),
     Explain(index::Explain),
+    Advise(index::Advise),
 }
 
 /// Read entries and changes from an LDIF file (RFC 2849)

@@ -295,6 +295,8 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
             search_entries_max: limits.search_entries_max,
             search_time_max_s: limits.search_time_max_s,
+            search_unindexed_max: limits.search_unindexed_max,
+            search_unindexed_free: dns(&limits.search_unindexed_free)?,
             password_cost: password_cost(&password)?,
             password_accept: password.accept.iter().map(scheme).collect::<Result<_, _>>()?,
             password_pepper: pepper(&password.pepper)?,
@@ -411,6 +413,14 @@ fn policy(dn: &Spanned<String>) -> Result<Option<String>, Wrong> {
         text if Dn::parse(text).is_ok() => Ok(Some(text.to_owned())),
         text => Err(wrong(dn, format!("\"{text}\" is no DN of an entry of class pwdPolicy"))),
     }
+}
+
+fn dns(texts: &[Spanned<String>]) -> Result<Vec<String>, Wrong> {
+    let read = |text: &Spanned<String>| match Dn::parse(text.get_ref()) {
+        Ok(_) => Ok(text.get_ref().clone()),
+        Err(_) => Err(wrong(text, format!("\"{}\" is no DN", text.get_ref()))),
+    };
+    texts.iter().map(read).collect()
 }
 
 fn min_length(characters: &Spanned<u32>) -> Result<u32, Wrong> {

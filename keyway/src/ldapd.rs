@@ -58,9 +58,10 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         None => Start::alone(serve, handed_over, &given)?,
     };
     let again = supervision.as_ref().is_some_and(|it| it.again);
+    // Before the first counter, and the logs count.
+    open_meter(&folder);
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
-    open_meter(&folder);
     // The supervised cryptod warns for both.
     let locked_memory = harden::lock_memory(supervision.is_none());
     let verifier = Verifier::new(software(), configuration.remember, Box::new(time_since_boot))

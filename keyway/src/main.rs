@@ -101,6 +101,9 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
+        Command::Directory(Directory::Advise(arguments)) => {
+            index::advise(&arguments).map(|()| true)
+        }
         Command::Directory(Directory::Indexes(arguments)) => index::list(&arguments).map(|()| true),
         Command::Directory(Directory::Reindex(arguments)) => {
             index::reindex(&arguments).map(|()| true)

@@ -136,6 +136,54 @@ fn indexes_come_and_go_while_others_write() {
 }
 
 #[test]
+fn what_no_index_helps_is_refused_counted_and_advised_on() {
+    if !available(&["ldapsearch"]) {
+        return;
+    }
+    let (_folder, mut server) = sample(50);
+    let data = server.text("data").to_owned();
+    assert_eq!(asked(&data, &["advise"])["lacking"], json!([]));
+    let file = Path::new(&data).join("keyway.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let text = text
+        .replace("search_unindexed_max = 1000000 ", "search_unindexed_max = 20 ")
+        .replace("access = \"refused\"", "access = \"everything\"");
+    fs::write(&file, text).unwrap();
+    server.signal(Signal::HUP);
+    assert_eq!(server.next_event()["event"], "reloaded");
+    // The administrator may, somebody else may not and hears why.
+    assert_eq!(found(&server, "(title=*nginee*)"), found(&server, "(title=*nginee*)"));
+    let password = fs::read_to_string(server.text("sample_password_file")).unwrap();
+    let people = finish(
+        server.admin_tool("ldapsearch").args(["-LLL", "-b", PEOPLE, "-s", "one", "(uid=*)", "1.1"]),
+        "",
+    );
+    let somebody =
+        people.out.lines().find_map(|line| line.strip_prefix("dn: ")).unwrap().to_owned();
+    let mut search = server.tool("ldapsearch", server.ldaps());
+    search.args(["-D", &somebody, "-w", &password, "-b", BASE, "(title=*nginee*)", "1.1"]);
+    let refused = finish(&mut search, "").expect(11);
+    let why = "attribute title has no index for substring";
+    assert!((refused.out + &refused.err).contains(why));
+    let advised = asked(&data, &["advise"]);
+    let first = &advised["lacking"][0];
+    assert_eq!((&first["attribute"], &first["kind"]), (&json!("title"), &json!("substring")));
+    assert_eq!(
+        (&first["searches"], &first["line"]),
+        (&json!(2), &json!("title = [\"substring\"]"))
+    );
+    assert!(first["percent"].as_u64().unwrap() > 0, "{advised}");
+    want(&mut server, &[("title", "\"substring\"")]);
+    assert_eq!(settled(&data, "title"), ["substring"]);
+    finish(&mut search, "").expect(0);
+    let log = fs::read_to_string(Path::new(&data).join("log/access.log")).unwrap();
+    assert!(log.contains("unindexed=\"title substring\""), "{log}");
+    assert!(server.stop().success());
+    let gone = asked(&data, &["advise"]);
+    assert!(gone["error"].as_str().unwrap().contains("no server runs on"), "{gone}");
+}
+
+#[test]
 fn a_build_that_is_killed_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

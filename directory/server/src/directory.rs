@@ -14,11 +14,12 @@ use crate::password::Passwords;
 use crate::policy::{self, Account, Policies, Policy, Status};
 use crate::redefine::{Redefinition, Stored, check_entries, install, put};
 use crate::schema::{Changes, Composed, Schema, SchemaError, Sources};
-use crate::search::Cookies;
+use crate::search::{Cookies, Unindexed};
 use crate::settings::Settings;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
+use keyway_meter::{Counter, counter};
 use keyway_store::{EntryId, Key, Names, Store, Write};
 use std::cell::RefCell;
 use std::fmt;
@@ -90,6 +91,10 @@ pub(crate) struct Shared {
     pub building: Mutex<bool>,
     pub engine: Engine,
     pub cookies: Cookies,
+    /// Searches that no index helped.
+    pub unindexed: Unindexed,
+    /// What searches take, in nanoseconds.
+    pub search_time: Counter,
     pub search_entries_max: AtomicU32,
     pub search_time_max_s: AtomicU32,
     pub log: Log,
@@ -256,6 +261,8 @@ impl Directory {
                 settings.password_min_length,
             ),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
+            unindexed: Unindexed::default(),
+            search_time: counter("search.time"),
             search_entries_max: settings.search_entries_max.into(),
             search_time_max_s: settings.search_time_max_s.into(),
             log: settings.log.clone(),

@@ -37,6 +37,10 @@ pub const COUNT_MAX: usize = 64 << 10;
 /// See [`COUNT_MAX`].
 pub const COUNT_MIN: usize = 512;
 
+/// Attributes and kinds of index of which it is counted apart how many searches lack them; the rest are
+/// counted together.
+pub const UNINDEXED_COUNTED_MAX: usize = 256;
+
 /// Candidates that one step of a search looks at before it lets others run.
 pub const STEP_CANDIDATES_MAX: usize = 4_096;
 

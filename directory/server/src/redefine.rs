@@ -7,7 +7,7 @@
 use crate::access::Access;
 use crate::directory::{Core, Current, Shared, indexes};
 use crate::failure::{Failure, Result};
-use crate::index::Kinds;
+use crate::index::{IndexKind, Kinds, turn};
 use crate::locate::Standing;
 use crate::schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use crate::settings::Settings;
@@ -111,6 +111,17 @@ pub(crate) fn check_entries(view: View<'_>, old: &Schema, new: &Schema) -> Resul
 pub(crate) struct Redefinition {
     old: Arc<Core>,
     next: Arc<Core>,
+    /// Indexes that are made anew.
+    anew: Kinds,
+}
+
+/// Of these indexes those for ordering whose rule is another.
+fn reordered(old: &Schema, new: &Schema, kinds: &Kinds) -> Kinds {
+    let rule = |schema: &Schema, name: &str| schema.attribute(name).and_then(|one| one.ordering());
+    let differs = |(name, kind): &&(String, IndexKind)| {
+        *kind == IndexKind::Ordering && rule(old, name) != rule(new, name)
+    };
+    kinds.iter().filter(differs).cloned().collect()
 }
 
 impl Redefinition {
@@ -137,6 +148,9 @@ impl Redefinition {
             .map_err(|why| needed(format!("the configuration needs what would be gone: {why}")))?;
         Access::new(&settings.rules, &schema)
             .map_err(|why| needed(format!("an access rule needs what would be gone: {why}")))?;
+        // Their keys would be in another order.
+        let anew = reordered(&old.schema, &schema, &indexes.kinds());
+        let indexes = indexes.without(&anew);
         let next = Core {
             standing: Arc::new(Standing::new(&schema, &indexes)),
             schema: Arc::new(schema),
@@ -149,7 +163,7 @@ impl Redefinition {
             changes,
             shared: old.shared.clone(),
         };
-        Ok(Some(Redefinition { old: old.clone(), next: Arc::new(next) }))
+        Ok(Some(Redefinition { old: old.clone(), next: Arc::new(next), anew }))
     }
 
     /// Checks the entries there are, and puts it into the store.
@@ -161,6 +175,7 @@ impl Redefinition {
         self.old.require_current(write)?;
         self.next.stored_rules(write.view())?;
         check_entries(write.view(), &self.old.schema, &self.next.schema)?;
+        turn(write, &self.next.indexes.kinds(), &self.anew)?;
         put(write, &self.next)
     }
 
@@ -194,7 +209,7 @@ pub(crate) fn require_generation(write: &Write<'_>, generation: u64) -> Result<(
 }
 
 /// Uses the settings from now on, with another state of the schema if there is one. Of the indexes
-/// these are whole, or those that are now.
+/// these are whole, or those that are now and another schema does not make anew.
 pub(crate) fn install(
     shared: &Shared,
     current: &Current,
@@ -208,7 +223,12 @@ pub(crate) fn install(
     let _ = shared.access.configure(&settings.rules, &next.schema);
     let next = match whole {
         Some(whole) => next.reading(&settings, whole),
-        None => next.reading(&settings, &current.indexes.whole()),
+        None => {
+            let before = current.indexes.whole();
+            let whole = &before & &next.indexes.whole();
+            shared.retired.give_up(&(&before - &whole));
+            next.reading(&settings, &whole)
+        }
     };
     *current = Arc::new(next);
 }

@@ -84,6 +84,25 @@ pub struct Explain {
     pub json: bool,
 }
 
+/// Say which indexes the searches of a running server lack, and what that costs
+///
+/// The server counts searches that no index helps, what they look at and how long they take, since it
+/// was started. What would help most comes first, with the line for [indexes] in DIR/keyway.toml; after
+/// SIGHUP the server builds it while it runs. The same counters are in keyway metrics, and with
+/// access = "everything" each such search has the field 'unindexed' in DIR/log/access.log.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway directory advise
+  keyway directory advise --data /srv/directory --json")]
+pub struct Advise {
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// How much of the tree a search goes through.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Scope {

@@ -291,8 +291,12 @@ impl Core {
 /// Does one piece of what is to be done. Says what is left, which searches then know.
 fn step(store: &Store, shared: &Shared, current: &Current) -> Result<State> {
     let mut is_building = lock(&shared.building);
-    let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
-    let state = store.write_now(move |write| piece(&core, write))?;
+    let latest = current.clone();
+    let job = move |write: &mut Write<'_>| {
+        let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        piece(&core, write)
+    };
+    let state = store.write_now(job)?;
     if state.is_settled() {
         install(shared, current, &state.whole);
         *is_building = false;
@@ -302,6 +306,10 @@ fn step(store: &Store, shared: &Shared, current: &Current) -> Result<State> {
 
 fn piece(core: &Core, write: &mut Write<'_>) -> Result<State> {
     let mut state = State::read(write.view())?.unwrap_or_default();
+    // The schema has just been changed: who searches and writes does not know of it yet.
+    if core.require_current(write).is_err() || !state.adding.is_subset(&core.indexes.kinds()) {
+        return Ok(state);
+    }
     if let Some(kind) = state.dropping.first().cloned() {
         if !write.drop_lists(&range(&kind), INDEX_PIECE_ROWS_MAX)? {
             state.dropping.remove(&kind);

@@ -96,6 +96,17 @@ impl Indexes {
         Indexes { epoch: retired.epoch(), retired: retired.clone(), ..self }
     }
 
+    /// The same for searches that may not use some of them.
+    #[must_use]
+    pub fn without(mut self, kinds: &Kinds) -> Indexes {
+        for (attribute, kind) in kinds {
+            if let Some(index) = self.indexes.get_mut(attribute) {
+                index.ready &= !kind.bit();
+            }
+        }
+        self
+    }
+
     /// All that entries are listed in.
     pub fn kinds(&self) -> Kinds {
         self.those(|_, _| true)

@@ -17,6 +17,7 @@ mod rights;
 mod search;
 mod standing;
 mod stored_rules;
+mod unindexed;
 mod write;
 
 use crate::controls::{RequestControls, ResponseControl};

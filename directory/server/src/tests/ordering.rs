@@ -68,10 +68,14 @@ fn row() -> impl Strategy<Value = Row> {
     (time(), number(), name)
 }
 
-fn directory(indexes: Vec<IndexSetting>, rows: &[Row]) -> Fixture {
-    let file = SourceFile { name: "own.schema".into(), bytes: SCHEMA.as_bytes().into() };
+fn with_schema(indexes: Vec<IndexSetting>, schema: &str) -> Settings {
+    let file = SourceFile { name: "own.schema".into(), bytes: schema.as_bytes().into() };
     let schema = Sources { files: vec![file], ..Sources::defaults() };
-    let fixture = empty(&Settings { indexes, schema, ..settings() });
+    Settings { indexes, schema, ..settings() }
+}
+
+fn directory(indexes: Vec<IndexSetting>, rows: &[Row]) -> Fixture {
+    let fixture = empty(&with_schema(indexes, SCHEMA));
     let mut text = format!("dn: {BASE}\nobjectClass: domain\ndc: example\n\n");
     for (at, (time, number, name)) in rows.iter().enumerate() {
         text.push_str(&format!(
@@ -180,4 +184,39 @@ fn times_of_any_zone_and_fraction_are_instants() {
             assert_eq!(fixture.names(filter).len(), found, "{filter}");
         }
     }
+}
+
+#[test]
+fn another_order_makes_its_index_anew() {
+    let time = Time { minutes: 0, hundredths: 0, zone: 0, zeros: 0 };
+    let rows = ["a", "B", "c", "D"].map(|name| (time, 0, name));
+    let indexes = vec![IndexSetting::new("exactName", &[Equality, Ordering])];
+    let fixture = directory(indexes.clone(), &rows);
+    assert_eq!(fixture.names("(exactName>=b)"), ["e1", "e2", "e3"]);
+    // Capital letters come first, and the index for equality has that order already.
+    let exact = SCHEMA.replace("caseIgnoreOrderingMatch", "caseExactOrderingMatch");
+    fixture.directory.turn_to(&with_schema(indexes.clone(), &exact)).unwrap();
+    let check = || {
+        assert_eq!(fixture.names("(exactName>=b)"), ["e2"]);
+        fixture.directory.check(&mut |_, _| {}).unwrap();
+    };
+    check();
+    fixture.directory.finish_indexes().unwrap();
+    check();
+    let kinds: Vec<_> = fixture.directory.index_reports().unwrap();
+    let own = kinds.iter().filter(|one| one.attribute == "exactName");
+    assert_eq!(own.map(|one| one.kind).collect::<Vec<_>>(), [Equality]);
+    // And back, over LDAP.
+    let old = "( 1.3.6.1.4.1.99999.7 NAME 'exactName' EQUALITY caseExactMatch \
+        ORDERING caseIgnoreOrderingMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 )";
+    let changes = vec![
+        change(ChangeOperation::Delete, "attributeTypes", &["1.3.6.1.4.1.99999.7"]),
+        change(ChangeOperation::Add, "attributeTypes", &[old]),
+    ];
+    fixture.modify("cn=schema", changes).unwrap();
+    assert_eq!(fixture.names("(exactName>=b)"), ["e1", "e2", "e3"]);
+    fixture.directory.check(&mut |_, _| {}).unwrap();
+    fixture.directory.finish_indexes().unwrap();
+    assert_eq!(fixture.names("(exactName>=b)"), ["e1", "e2", "e3"]);
+    fixture.directory.check(&mut |_, _| {}).unwrap();
 }
