@@ -10,6 +10,7 @@
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
 #![forbid(unsafe_code)]
 
+mod access_rule;
 mod agent;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
@@ -29,7 +30,9 @@ mod ring;
 mod sasl;
 mod served;
 mod syntax;
+mod template;
 
+pub use access_rule::access_rule;
 pub use agent::agent;
 pub use certificate::certificate;
 pub use control::control;
@@ -46,12 +49,14 @@ pub use record::record;
 pub use ring::ring;
 pub use sasl::sasl;
 pub use syntax::syntax;
+pub use template::template;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("access_rule", access_rule),
     ("agent", agent),
     ("certificate", certificate),
     ("control", control),
@@ -68,4 +73,5 @@ pub const TARGETS: &[Target] = &[
     ("ring", ring),
     ("sasl", sasl),
     ("syntax", syntax),
+    ("template", template),
 ];
