@@ -45,7 +45,7 @@ pub const CONNECT_MAX: Duration = Duration::from_secs(60);
 /// The first pause after a connection could not be opened; each further one is twice as long.
 pub const RETRY_FIRST: Duration = Duration::from_millis(10);
 /// The longest of these pauses.
-pub const RETRY_MAX: Duration = Duration::from_secs(1);
+pub const RETRY_MAX: Duration = Duration::from_millis(200);
 /// How often is looked whether an operation has run out of time.
 pub const TIMEOUT_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long an interrupted run waits for answers that are due.

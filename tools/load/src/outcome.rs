@@ -188,8 +188,9 @@ impl Outcome {
     }
 
     pub(crate) fn conclude(&mut self, scenario: &Scenario) {
-        // An interrupted run has recorded less than was planned.
-        let mut left = self.elapsed.as_secs_f64();
+        // A run that was ended early has recorded less than was planned.
+        let is_whole = !self.was_interrupted && self.aborted_by.is_none();
+        let mut left = if is_whole { f64::INFINITY } else { self.elapsed.as_secs_f64() };
         for phase in &scenario.phases {
             let length = phase.length.as_secs_f64().min(left.max(0.0));
             left -= length;
@@ -199,7 +200,7 @@ impl Outcome {
         }
         let recorded_s = self.recorded_s;
         let verdict = |threshold: &Threshold| {
-            let negated = if threshold.is_negated { "not " } else { "" };
+            let negated = if threshold.is_negated { "never " } else { "" };
             (format!("{negated}{}", threshold.that), self.keeps(threshold, recorded_s))
         };
         self.verdicts = scenario.thresholds.iter().map(verdict).collect();

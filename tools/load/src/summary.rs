@@ -71,7 +71,10 @@ pub fn table(scenario: &Scenario, outcome: &Outcome) -> String {
     );
     let row = |text: &mut String, name: &str, rate: Option<f64>, times: &Latencies, errors: u64| {
         let rate = rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
-        let at = |quantile: f64| time(times.value_at_quantile(quantile) as f64);
+        let at = |quantile: f64| match times.is_empty() {
+            true => "-".to_owned(),
+            false => time(times.value_at_quantile(quantile) as f64),
+        };
         let _ = writeln!(
             text,
             "{name:24} {rate:>10} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
@@ -81,7 +84,7 @@ pub fn table(scenario: &Scenario, outcome: &Outcome) -> String {
             at(0.9),
             at(0.99),
             at(0.999),
-            time(times.max() as f64),
+            at(1.0),
         );
     };
     let jobs = || scenario.jobs.iter().zip(&outcome.recorded.jobs);
@@ -167,12 +170,10 @@ fn client(text: &mut String, scenario: &Scenario, outcome: &Outcome) {
     let operations: u64 = outcome.phases.iter().flat_map(|phase| &phase.jobs).map(operations).sum();
     let shares: Vec<String> =
         outcome.threads.iter().map(|thread| format!("{:.0} %", 100.0 * thread.share())).collect();
-    let _ = write!(
-        text,
-        "client      {} of a core, {:.1} us an operation",
-        shares.join(" and "),
-        cpu_us / operations.max(1) as f64
-    );
+    let _ = write!(text, "client      {} of a core", shares.join(" and "));
+    if operations > 0 {
+        let _ = write!(text, ", {:.1} us an operation", cpu_us / operations as f64);
+    }
     if !outcome.lag.is_empty() {
         let late = |quantile: f64| time(outcome.lag.value_at_quantile(quantile) as f64);
         let _ = write!(text, "; starts late by p50 {}, p99 {}", late(0.5), late(0.99));
