@@ -102,8 +102,8 @@ fn scope_lists(core: &Core, view: View<'_>, base: &str, scope: Scope) -> Result<
     let tops = match names::place(&contexts, &name) {
         Place::Root => names::tops(view, &contexts)?,
         Place::Inside { context, below } => vec![names::resolve(view, context, &name, below)?],
-        Place::Subschema => {
-            let text = "the schema is one entry, and not in the tree";
+        Place::Subschema | Place::Made(_) => {
+            let text = "no entry there is in the store, and none is indexed";
             return Err(Failure::new(ResultCode::UnwillingToPerform, text));
         }
         Place::Outside => return Err(Failure::no_such_object("")),
