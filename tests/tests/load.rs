@@ -205,11 +205,11 @@ fn every_kind_of_operation_runs_against_slapd() {
     let (_slapd, url) = slapd(folder.path());
     let password = folder.path().join("pw");
     fs::write(&password, "secret\n").unwrap();
-    let admin =
-        ["--bind-dn", "cn=admin,dc=example,dc=com", "--password-file", password.to_str().unwrap()];
+    let admin = "cn=admin,dc=example,dc=com";
+    let admin = format!("--bind-dn {admin} --password-file {}", password.display());
+    let paced = "--users 0-49 --rate 100 --duration 300ms";
     for name in ["auth", "search", "bind", "modify", "add-delete", "mixed"] {
-        let result =
-            result(&format!("{name} {url} {admin} --users 0-49 --rate 100 --duration 300ms"), 0);
+        let result = result(&format!("{name} {url} {admin} {paced}"), 0);
         assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
     }
 }
