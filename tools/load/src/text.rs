@@ -5,6 +5,7 @@
 //! apart at these characters afterwards (`request`).
 
 use crate::limits::{RANDOM_CHARACTERS_MAX, VARIABLES_MAX};
+use crate::scenario::section::short;
 use crate::source::Source;
 use fastrand::Rng;
 use keyway_codec::definitions::nearest;
@@ -64,7 +65,8 @@ impl<'s> Names<'s> {
             let inside = brace.strip_prefix('{').and_then(|inside| inside.split_once('}'));
             let Some((name, after)) = inside else {
                 return Err(format!(
-                    "a brace without its other one in '{text}'; {{{{ and }}}} are braces themselves"
+                    "a brace without its other one in '{}'; {{{{ and }}}} are braces themselves",
+                    short(text)
                 ));
             };
             marked.push(self.stand_in(name)?);
@@ -78,7 +80,7 @@ impl<'s> Names<'s> {
         if self.variables.len() == VARIABLES_MAX {
             return Err(format!("more than {VARIABLES_MAX} values in the texts of one job"));
         }
-        let variable = self.variable(name)?;
+        let variable = self.variable(name).map_err(|why| short(&why))?;
         let index = self.variables.len() as u32;
         self.variables.push(variable);
         char::from_u32(FIRST + index).ok_or_else(|| "too many values".into())

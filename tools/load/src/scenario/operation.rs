@@ -1,7 +1,7 @@
 //! One operation of a step: its request, and what is expected of the answer.
 
 use super::job::Context;
-use super::section::{Section, Value, members, whole};
+use super::section::{Section, Value, members, short, whole};
 use super::target::password;
 use super::{Operation, Take};
 use crate::error::Error;
@@ -138,7 +138,7 @@ impl<'t> Reading<'_, 't, '_> {
         let text = self.body.text("filter")?.unwrap_or("(objectClass=*)");
         let marked = self.marked(text)?;
         let filter = Filter::parse(&marked)
-            .map_err(|why| self.body.error(format!("filter {text}: {why}")))?;
+            .map_err(|why| self.body.error(format!("filter {}: {why}", short(text))))?;
         let attributes = self.body.texts("attributes")?.unwrap_or_default();
         let limit = 0..u64::from(INTEGER_MAX) + 1;
         let size_limit = self.body.whole("size_limit", limit.clone())?.unwrap_or(0) as u32;

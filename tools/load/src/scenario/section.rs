@@ -207,12 +207,21 @@ fn wrong_type(
     wanted: &str,
 ) -> Error {
     let found = match found {
-        DeValue::String(text) => format!("\"{text}\""),
+        DeValue::String(text) => format!("\"{}\"", short(text)),
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.as_str().to_owned(),
         other => format!("a {}", other.type_str()),
     };
     document.error(&value.span(), format!("{name} should be {wanted}, and is {found}"))
+}
+
+/// A text as an error shows it.
+pub(crate) fn short(text: &str) -> String {
+    const CHARACTERS: usize = 200;
+    match text.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 /// The members of a list, or the one that stands alone.
