@@ -1,6 +1,6 @@
 //! Load on any LDAP server, and what it does to it.
 //!
-//! A [`Scenario`] says what is asked, how often, and what must come of it; [`run`] does that on a
+//! A [`Scenario`] says what is asked, how often, and what must come of it; [`run()`] does that on a
 //! few threads, each with an event loop of its own, and gives an [`Outcome`]. When a rate is given,
 //! each sequence has a moment at which it is to start, whatever the server does meanwhile, and its
 //! response time counts from then: a server that stalls cannot keep its clients from noticing (what

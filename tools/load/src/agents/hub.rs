@@ -134,7 +134,7 @@ fn compare_clocks(link: &mut Link) -> io::Result<(i64, u64)> {
 }
 
 impl Hub {
-    /// Runs a scenario on agents, as [`crate::run`] does on this machine. `text` is what it was read from.
+    /// Runs a scenario on agents, as [`crate::run()`] does on this machine. `text` is what it was read from.
     ///
     /// # Errors
     /// If an agent cannot do it, or is gone before it begins. One that is lost later is in the outcome.

@@ -55,3 +55,35 @@ pub fn said_again(bytes: &[u8]) -> Option<Vec<u8>> {
     let message: Message = postcard::from_bytes(bytes).ok()?;
     postcard::to_allocvec(&message).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::tally::Fault;
+    use std::path::Path;
+
+    #[test]
+    fn what_is_said_is_heard() {
+        let text = "[target]\nurls = [\"ldap://h\"]\n[[job]]\nsteps = [{ search = {} }]\n";
+        let scenario = Scenario::parse(text, "test", Path::new("")).unwrap();
+        let mut tally = SecondTally::new(1, 7, &scenario);
+        let job = tally.job(&scenario, 0, 0);
+        (job.due, job.started) = (3, 2);
+        job.response.record(123_456).unwrap();
+        job.fail(0, Fault::Code(49), 5_000_000_000);
+        tally.lag.record_n(77, 3).unwrap();
+        let bytes = postcard::to_allocvec(&Message::Second(Box::new(tally))).unwrap();
+        assert_eq!(said_again(&bytes).as_ref(), Some(&bytes));
+        let Ok(Message::Second(heard)) = postcard::from_bytes::<Message>(&bytes) else {
+            panic!("another message");
+        };
+        assert!(heard.fits(&scenario));
+        let job = &heard.phases[0].as_ref().unwrap().jobs[0];
+        assert_eq!((job.due, job.response.len(), job.errors()), (3, 1, 1));
+        assert!(job.response.value_at_quantile(0.5).abs_diff(123_456) < 124);
+        // A tally of another scenario is none of this one.
+        let other = text.replace("search = {} }", "search = {} }, { search = {} }");
+        assert!(!heard.fits(&Scenario::parse(&other, "test", Path::new("")).unwrap()));
+    }
+}
