@@ -49,6 +49,8 @@ pub mod name {
     pub const SAMPLE_PASSWORD: &str = "sample-password";
     /// The folder of definitions of attributes and classes.
     pub const SCHEMA: &str = "schema";
+    /// Asks a server to make indexes anew.
+    pub const REINDEX: &str = "reindex";
     /// The folder of the logs.
     pub const LOG: &str = "log";
     /// The store's folder.
@@ -415,6 +417,11 @@ pub fn user(folder: &Path) -> Option<String> {
     }
 }
 
+/// The process that uses the folder, if it has got to writing its id.
+pub fn holder_of(folder: &Path) -> Option<u32> {
+    holder(&mut File::open(folder.join(name::LOCK)).ok()?)
+}
+
 /// The process that has the lock; it may not have got to writing its id yet.
 fn holder(lock: &mut File) -> Option<u32> {
     let mut id = String::new();
@@ -507,9 +514,14 @@ pub fn lock_edits(folder: &Path) -> Result<File, Failure> {
 /// they are, and a link goes on to lead to it.
 ///
 /// # Errors
-/// If the system refuses; then what was there before is still there.
+/// If it could not be read again, being too long, or the system refuses; then what was there before is
+/// still there.
 pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let system = |why: std::io::Error| Failure::system("write", path, &why);
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let path = path.display();
+        return Err(Failure::new(format!("{path} would be longer than {FILE_BYTES_MAX} bytes")));
+    }
     let path = fs::canonicalize(path).map_err(system)?;
     let mut draft = path.clone().into_os_string();
     draft.push(".new");

@@ -6,6 +6,7 @@ use crate::banner::{Banner, Listening};
 use crate::certificates::{Certificates, Sources};
 use crate::cli::{Ldapd, Serve};
 use crate::client;
+use crate::config_tree;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
 use crate::failure::{Failure, is_disk_full, plain};
@@ -58,7 +59,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         None => Start::alone(serve, handed_over, &given)?,
     };
     let again = supervision.as_ref().is_some_and(|it| it.again);
-    // Before anything is counted.
+    // The logs count as well.
     open_meter(&folder);
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
@@ -73,7 +74,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
     let (certificates, made) = Certificates::open(tls, sources)?;
-    let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
+    let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory)?;
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
     if !serve.schema.is_empty() {
@@ -364,6 +365,8 @@ impl Serving<'_> {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
             output::note(text);
         }
+        let (tree, mut changes) =
+            config_tree::publish(&instance.directory, configuration.settings.clone());
         let mut reload = Reload {
             arguments,
             folder,
@@ -375,10 +378,13 @@ impl Serving<'_> {
             certificates,
             configuration,
             waiting: Vec::new(),
+            tree,
             holder: supervision.as_ref().map_or_else(std::process::id, |it| it.up),
             reads: 0,
         };
         reload.publish(None);
+        instance.directory.build_indexes();
+        reload.take_asked();
         match &supervision {
             // Before anybody else knows: who asks for an end then gets one in good order.
             Some(supervision) => supervised::ready(&supervision.channel),
@@ -395,6 +401,9 @@ impl Serving<'_> {
                     // It reads files; connections go on with the other threads.
                     Asked::Reload => block_in_place(|| reload.run()),
                 },
+                Some((modification, reply)) = changes.recv() => {
+                    reply(block_in_place(|| reload.change(&modification)));
+                }
                 _ = look.tick() => block_in_place(|| reload.look_at_certificates()),
                 why = failure_of(instance) => break Some(why),
             }

@@ -74,6 +74,8 @@ pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
 /// See [`RELOAD_WAIT`].
 pub const RELOAD_LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Changes of settings over LDAP that wait for their turn.
+pub const CONFIG_CHANGES_WAITING_MAX: usize = 16;
 /// How often files of certificates are looked at.
 pub const CERTIFICATES_LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How many certificates a server has for hosts that clients ask for.

@@ -2,15 +2,20 @@
 
 use crate::certificates::{Certificates, Sources};
 use crate::cli::Serve;
+use crate::config::changes;
+use crate::config_tree::ConfigTree;
 use crate::configuration::{Configuration, Settings, catalogue};
-use crate::data::Folder;
+use crate::data::{self, Folder, name};
 use crate::failure::Failure;
+use crate::index;
 use crate::instance::Instance;
 use crate::log::Logs;
 use crate::output;
 use crate::running::Running;
+use crate::schema::Given;
 use crate::timestamp::Timestamp;
 use keyway_drivers::Verifier;
+use keyway_server::Modification;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::Server;
 use serde_json::json;
@@ -32,6 +37,8 @@ pub struct Reload<'a> {
     pub configuration: Configuration,
     /// Keys of settings that have other values in the file.
     pub waiting: Vec<String>,
+    /// What `cn=config` shows.
+    pub tree: ConfigTree,
     /// The process that has the folder's lock.
     pub holder: u32,
     /// How often it has said what it reads.
@@ -45,6 +52,16 @@ impl Reload<'_> {
         match read.and_then(|new| self.take(new.with_flags(self.arguments))) {
             Ok(()) => self.say(),
             Err(why) => self.refuse(&why),
+        }
+        self.take_asked();
+    }
+
+    /// Begins with what it is asked for through the folder.
+    pub fn take_asked(&self) {
+        if let Err(why) = index::take_asked(self.folder.path(), self.instance) {
+            let text = format!("cannot make indexes anew: {why}");
+            self.logs.say(Severity::Error, "index", &[("text", Value::Text(&text))]);
+            output::note(&text);
         }
     }
 
@@ -62,16 +79,45 @@ impl Reload<'_> {
         Ok(())
     }
 
+    /// Changes settings in the file as a client wants, and takes them; or neither.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn change(&mut self, modification: &Modification) -> Result<(), String> {
+        let words = |why: Failure| why.to_string();
+        let file = self.folder.file(name::CONFIGURATION);
+        let _lock = data::lock_edits(self.folder.path()).map_err(words)?;
+        let old = data::read(&file).map_err(words)?;
+        let new = changes::apply(&old, modification)?;
+        if new == old {
+            return Ok(());
+        }
+        let read = Configuration::of_text(self.folder.path(), &new, &Given::none());
+        let configuration = read.map_err(words)?.with_flags(self.arguments);
+        data::replace(&file, &new).map_err(words)?;
+        if let Err(why) = self.take(configuration) {
+            let undone = data::replace(&file, &old);
+            self.refuse(&why);
+            return Err(match undone {
+                Ok(()) => why.to_string(),
+                Err(also) => format!("{why}; and the file cannot be put back: {also}"),
+            });
+        }
+        self.say();
+        Ok(())
+    }
+
     /// What waits is compared with what is in force, also the next time.
     fn keep(&mut self, new: Configuration, takes_integrity: bool) {
         let old = &mut self.configuration;
+        let read = new.settings.clone();
         self.waiting = merge(&mut old.settings, new.settings, takes_integrity);
+        self.tree.show(read, self.waiting.clone());
         let integrity = match takes_integrity {
             true => new.directory.integrity,
             false => std::mem::take(&mut old.directory.integrity),
         };
-        let indexes = std::mem::take(&mut old.directory.indexes);
-        old.directory = keyway_server::Settings { indexes, integrity, ..new.directory };
+        old.directory = keyway_server::Settings { integrity, ..new.directory };
         (old.remember, old.log) = (new.remember, new.log);
         (old.tls, old.network, old.unknown) = (new.tls, new.network, new.unknown);
     }
@@ -87,8 +133,8 @@ impl Reload<'_> {
         self.publish(None);
         let later = &self.waiting;
         self.logs.say(Severity::Info, "reload", &[]);
-        for name in later {
-            let text = format!("{name} takes effect at the next start");
+        for key in later {
+            let text = format!("{key} takes effect at the next start");
             self.logs.say(Severity::Warning, "reload", &[("text", Value::Text(&text))]);
         }
         // Whoever read the output may have gone; the log has it too.

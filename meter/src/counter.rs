@@ -21,6 +21,8 @@ pub struct Counter {
 static PAGE: OnceLock<Page> = OnceLock::new();
 
 pub(crate) struct Page {
+    /// All of it.
+    pub words: &'static [AtomicU64],
     counter_names: Names,
     shards: &'static [Shard],
     /// The shard that threads without one of their own share.
@@ -185,6 +187,7 @@ impl Page {
             names
         };
         Page {
+            words,
             counter_names: names(parts.counter_names, at::COUNTERS_IN_USE),
             shards: parts.shards,
             shared: &parts.shards[SHARDS - 1],

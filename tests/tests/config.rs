@@ -60,6 +60,7 @@ fn a_setting_is_written_with_its_comment_and_taken() {
         ("tls.certificate", "a.pem", "name the key's file too"),
         ("tls.versions", "1.1", "is not one of 1.3, 1.2"),
         ("log.to", "paper", "is not one of"),
+        ("access", "{ who = \"users\" }", "missing field `rights`"),
     ] {
         let done = config(&data, &["set", key, value]).expect(1);
         assert!(done.err.contains(why), "{key}: {}", done.err);
@@ -67,6 +68,10 @@ fn a_setting_is_written_with_its_comment_and_taken() {
     // What only the server knows to be wrong is put back.
     let done = config(&data, &["set", "tls.client_ca", "nowhere.pem"]).expect(1);
     assert!(done.err.contains("not changed: the server does not take it"), "{}", done.err);
+    assert_eq!(server.next_event()["event"], "not-reloaded");
+    // An index of what is not there would keep the next start from starting.
+    let done = config(&data, &["set", "indexes.nosuch", "equality"]).expect(1);
+    assert!(done.err.contains("there is no attribute \"nosuch\""), "{}", done.err);
     assert_eq!(server.next_event()["event"], "not-reloaded");
     assert_eq!(text(&data), after);
 

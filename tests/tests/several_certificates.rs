@@ -48,6 +48,10 @@ fn each_host_has_its_own() {
     files.issue_own("one", "/CN=one", &san("one.example.com"));
     files.issue_own("two", "/CN=two", &san("two.example.com,DNS:*.two.example.com"));
     files.issue_own("held", "/CN=held", &san("held.example.com"));
+    let new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=rsa"];
+    let names = ["-addext", "subjectAltName=DNS:one.example.com"];
+    let out = ["-keyout", "rsa.key", "-out", "rsa.pem"];
+    openssl(files.place(), &[&new[..], &names, &out].concat());
     let data = files.path("data");
     let at = |name: &str| files.path(name).display().to_string();
     // A key of cryptod's, given to it before.
@@ -74,6 +78,7 @@ fn each_host_has_its_own() {
         "versions = [\"1.3\"]\nciphers = [\"TLS_CHACHA20_POLY1305_SHA256\"]".to_owned(),
         pair("two.pem", &at("two.key")),
         pair("one.pem", &at("one.key")),
+        pair("rsa.pem", &at("rsa.key")),
         pair("held.pem", "cryptod:host-key"),
     ];
     configure(&data, &more.join("\n"));
@@ -87,6 +92,10 @@ fn each_host_has_its_own() {
     ] {
         assert_eq!(shown(&server, host), expected, "{host}");
     }
+    // Who knows no ECDSA gets the other one of its host.
+    let rsa = ["-servername", "one.example.com", "-sigalgs", "rsa_pss_rsae_sha256"];
+    let shown_rsa = s_client(&server, &rsa).out;
+    assert!(shown_rsa.contains("subject=CN = rsa") || shown_rsa.contains("subject=CN=rsa"));
     // Who asks for something else gets the folder's own.
     for other in ["a.b.two.example.com", "example.com"] {
         assert!(!["one", "two", "held"].contains(&shown(&server, other).as_str()), "{other}");

@@ -1,6 +1,7 @@
 //! `keyway config`: settings, shown, changed and compared.
 
 mod arguments;
+pub mod changes;
 mod check;
 mod diff;
 mod get;

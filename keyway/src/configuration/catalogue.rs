@@ -77,17 +77,21 @@ pub fn unit(key: &str) -> Option<&'static str> {
 
 /// Whether a change of it has to wait for the next start, whatever it is.
 pub fn waits(key: &str) -> bool {
-    AT_NEXT_START.contains(&key) || key.starts_with(INDEXES)
+    AT_NEXT_START.contains(&key)
 }
+
+/// How many settings are named to somebody who has named none.
+const LIKE_MAX: usize = 12;
 
 /// Settings that somebody may have meant who wrote another name.
 pub fn like(key: &str) -> Vec<&'static str> {
     let last = key.rsplit('.').next().unwrap_or(key).to_ascii_lowercase();
     let is_like = |known: &&str| {
         let name = known.rsplit('.').next().unwrap_or(known);
-        known.starts_with(&format!("{key}.")) || name.contains(&last) || last.contains(name)
+        let is_part = last.len() > 2 && (name.contains(&last) || last.contains(name));
+        known.starts_with(&format!("{key}.")) || is_part
     };
-    kinds().keys().map(String::as_str).filter(is_like).collect()
+    kinds().keys().map(String::as_str).filter(is_like).take(LIKE_MAX).collect()
 }
 
 #[cfg(test)]

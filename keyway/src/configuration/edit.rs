@@ -88,7 +88,12 @@ fn replace_list(old: &mut Array, new: &Array) {
     let holds = |list: &Array, one: &toml_edit::Value| {
         list.iter().any(|other| text(other).is_some() && text(other) == text(one))
     };
+    let first = old.get(0).map(|first| first.decor().clone());
     old.retain(|one| holds(new, one));
+    // What is the first one now begins where the first one began.
+    if let (Some(one), Some(decor)) = (old.get_mut(0), first) {
+        *one.decor_mut() = decor;
+    }
     let kept = old.clone();
     for one in new.iter().filter(|one| !holds(&kept, one)) {
         let mut added = one.clone();
@@ -111,15 +116,36 @@ fn put_tables(section: &mut dyn TableLike, name: &str, wanted: &[Value]) -> Resu
     }
     let tables = section.get_mut(name).and_then(Item::as_array_of_tables_mut);
     let tables = tables.ok_or_else(|| format!("{name} is no list of tables"))?;
+    let position = tables.get(0).and_then(Table::position);
+    // What is written above the first one may be about all of them.
+    let mut above_all = tables.get(0).map(above);
+    let mut is_first = true;
     tables.retain(|table| {
         let written = value_of(table);
         let at = wanted.iter().position(|one| Some(*one) == written.as_ref());
-        at.map(|at| wanted.remove(at)).is_some()
+        let stays = at.map(|at| wanted.remove(at)).is_some();
+        if stays && is_first {
+            above_all = None;
+        }
+        is_first = false;
+        stays
     });
     for one in wanted {
-        tables.push(table_of(one)?);
+        let mut table = table_of(one)?;
+        table.set_position(tables.get(0).map_or(position, Table::position));
+        tables.push(table);
+    }
+    if let (Some(one), Some(above_all)) = (tables.get_mut(0), above_all) {
+        let own = above(one);
+        one.decor_mut().set_prefix(above_all + own.trim_start_matches('\n'));
     }
     Ok(())
+}
+
+/// The comments and blank lines before a table.
+fn above(table: &Table) -> String {
+    let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
+    prefix.unwrap_or_default().to_owned()
 }
 
 fn value_of(table: &Table) -> Option<Value> {
@@ -196,6 +222,16 @@ mod tests {
         assert!(new.starts_with("[[tls.additional]]\n# mine\ncertificate = \"a\""), "{new}");
         assert!(!new.contains("\"b\"") && new.matches("[[tls.additional]]").count() == 2, "{new}");
         assert_eq!(set(&new, "tls.additional", Some(&value("[]"))).unwrap().trim(), "");
+    }
+
+    #[test]
+    fn what_is_written_above_a_list_stays_there() {
+        let rule = "[{ rights = [\"read\"], who = \"users\" }]";
+        let new = set(DEFAULT, "access", Some(&value(rule))).unwrap();
+        let head = "# Who may do what. A rule only ever allows;";
+        assert!(new.contains(head) && new.matches("[[access]]").count() == 1, "{new}");
+        assert!(new.find(head) < new.find("[[access]]"));
+        assert!(new.find("[integrity]") < new.find(head));
     }
 
     #[test]

@@ -48,6 +48,9 @@ impl Watch {
                 files.push(folder.file_at(key));
             }
         }
+        if settings.client_ca.is_empty() && settings.files.is_some() {
+            files.push(folder.file(name::CA_CERTIFICATE));
+        }
         let clients = settings.client_ca.iter().chain(&settings.client_crls);
         files.extend(clients.map(|file| folder.file_at(file)));
         let read = stamps(&files);

@@ -122,6 +122,9 @@ impl Directory {
             names::Place::Subschema => {
                 f(Place::Subschema, &Candidate::made(core, SUBSCHEMA_DN, &nothing))
             }
+            names::Place::Made(tree) => {
+                f(tree.place(), &Candidate::made(core, tree.dn(), &nothing))
+            }
             names::Place::Outside => Err(Failure::no_such_object("")),
             names::Place::Inside { context, below } => {
                 let view = read.view();

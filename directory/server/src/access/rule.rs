@@ -128,11 +128,21 @@ pub enum Place {
     Data,
     /// The server's own naming context.
     System,
+    /// `cn=config`.
+    Config,
+    /// `cn=monitor`.
+    Monitor,
 }
 
 impl Place {
-    pub(super) const ALL: [Place; 4] =
-        [Place::RootDse, Place::Subschema, Place::Data, Place::System];
+    pub(super) const ALL: [Place; 6] = [
+        Place::RootDse,
+        Place::Subschema,
+        Place::Data,
+        Place::System,
+        Place::Config,
+        Place::Monitor,
+    ];
 }
 
 /// Which places a rule speaks of.
@@ -145,16 +155,18 @@ pub enum What {
 }
 
 impl What {
-    const NAMES: [(&str, What); 5] = [
+    const NAMES: [(&str, What); 7] = [
         ("root-dse", What::Only(Place::RootDse)),
         ("schema", What::Only(Place::Subschema)),
         ("data", What::Only(Place::Data)),
         ("system", What::Only(Place::System)),
+        ("config", What::Only(Place::Config)),
+        ("monitor", What::Only(Place::Monitor)),
         ("everything", What::Everything),
     ];
 
     /// The one of a name, as in a configuration: `root-dse`, `schema`, `data`, `system`,
-    /// `everything`.
+    /// `config`, `monitor`, `everything`.
     pub fn from_name(name: &str) -> Option<What> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
     }

@@ -129,8 +129,9 @@ impl Written {
 
     fn what(&self) -> Result<What, Fault> {
         let Some(what) = &self.what else { return Ok(What::Only(super::Place::Data)) };
-        What::from_name(what.get_ref())
-            .ok_or_else(|| unknown(what, "root-dse, schema, data, system, everything"))
+        What::from_name(what.get_ref()).ok_or_else(|| {
+            unknown(what, "root-dse, schema, data, system, config, monitor, everything")
+        })
     }
 
     fn scope(&self) -> Result<Option<Scope>, Fault> {

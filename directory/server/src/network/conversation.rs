@@ -360,11 +360,13 @@ impl Conversation {
             channel if channel.private => Strength::Private,
             _ => Strength::Any,
         };
+        self.journal.origin.seen.speaks_for(subject.dn(), strength);
         self.subject = subject.over(Over { address: Some(self.from), strength });
     }
 
     fn dispatch(&mut self, message: &Message<'_>) {
         let request = message.op.tag();
+        self.journal.origin.seen.request();
         self.journal.asked(message.id, &message.op);
         if message.id == 0 {
             return self
@@ -498,6 +500,7 @@ impl Conversation {
             Step::Done(result, mut controls) => {
                 controls.extend(search.deciding_rules());
                 self.journal.entries = Some(search.sent());
+                self.journal.unindexed = search.lacking().map(str::to_owned);
                 self.answer(id, tag::SEARCH_REQUEST, result, &controls);
             }
         }

@@ -30,6 +30,7 @@ use crate::filter::Matcher;
 use crate::locate::{Seeking, locate};
 use crate::log::Audit;
 use crate::log::stages::{self, Stage};
+use crate::made::Handover;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use crate::policy::micros;
@@ -64,6 +65,8 @@ pub(crate) enum Operation {
     Rename(Rename),
     /// A change of the schema; `None` if it changes nothing.
     Redefine(Option<Redefinition>),
+    /// A change of an entry that nobody has stored.
+    Made(Handover),
 }
 
 impl Operation {
@@ -94,9 +97,17 @@ impl Operation {
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> Result<Operation> {
-        if Name::parse(&core.schema, request.dn).is_ok_and(|name| name.is_subschema()) {
-            let redefinition = redefine::redefinition(core, subject, request, controls);
-            return redefinition.map(Operation::Redefine);
+        let name = Name::parse(&core.schema, request.dn)?;
+        match names::place(&core.contexts(), &name) {
+            Place::Subschema => {
+                let redefinition = redefine::redefinition(core, subject, request, controls);
+                return redefinition.map(Operation::Redefine);
+            }
+            Place::Made(tree) => {
+                let made = Handover::new(core, subject, request, controls, (tree, &name));
+                return made.map(Operation::Made);
+            }
+            _ => {}
         }
         Modify::new(core, subject, request, controls).map(Operation::Modify)
     }
@@ -111,6 +122,7 @@ impl Operation {
             Operation::Delete(_) | Operation::Rename(_) => true,
             // What a group is may change with the schema.
             Operation::Redefine(_) => true,
+            Operation::Made(_) => false,
         }
     }
 
@@ -123,6 +135,8 @@ impl Operation {
             require_generation(write, request.generation)?;
         }
         match self {
+            // It is for others to do.
+            Operation::Made(_) => Err(unwilling("this is not stored")),
             Operation::Redefine(None) => Ok(WriteDone::default()),
             Operation::Redefine(Some(redefinition)) => {
                 redefinition.apply(write).map(|()| WriteDone::default())
@@ -140,7 +154,7 @@ impl Operation {
             Operation::Delete(delete) => Some(delete.request()),
             Operation::Modify(modify) => Some(modify.request()),
             Operation::Rename(rename) => Some(rename.request()),
-            Operation::Redefine(_) => None,
+            Operation::Redefine(_) | Operation::Made(_) => None,
         }
     }
 
@@ -158,9 +172,10 @@ impl Operation {
             Operation::Add(add) => add.subject(),
             Operation::Modify(modify) => modify.subject(),
             // They store none.
-            Operation::Delete(_) | Operation::Rename(_) | Operation::Redefine(_) => {
-                return Giver::User;
-            }
+            Operation::Delete(_)
+            | Operation::Rename(_)
+            | Operation::Redefine(_)
+            | Operation::Made(_) => return Giver::User,
         };
         if subject.is_administrator() { Giver::Administrator } else { Giver::User }
     }
@@ -216,10 +231,17 @@ impl Request {
         let (context, below) = match names::place(&contexts, &name) {
             Place::Inside { context, below } => (context.clone(), below),
             place => {
-                if !core.permissions(subject, AccessPlace::Data).may_anywhere(one_of) {
+                let asked = match place {
+                    Place::Made(tree) => tree.place(),
+                    _ => AccessPlace::Data,
+                };
+                if !core.permissions(subject, asked).may_anywhere(one_of) {
                     return Err(Failure::denied("change this"));
                 }
                 return Err(match place {
+                    Place::Made(_) => {
+                        unwilling("entries here can be modified, not added, deleted or renamed")
+                    }
                     Place::Root => unwilling("the root DSE cannot be changed"),
                     Place::Subschema => {
                         unwilling("the schema's entry can be modified, not deleted or renamed")
@@ -476,6 +498,9 @@ impl Directory {
         from: IpAddr,
         audit: Option<Audit>,
     ) -> Result<Started> {
+        if let Operation::Made(handover) = operation {
+            return Ok(Started::Submitted(handover.submit(audit)));
+        }
         let giver = operation.giver();
         let old = self.vet(&mut operation, from)?.map(Box::new);
         let secrets = Secrets::take(&self.shared.passwords, &mut operation, giver)?;
@@ -509,15 +534,18 @@ fn submit(
     let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
     let changes_groups = operation.changes_groups(&core);
     let (laps, committed) = (stages::current(), stages::current());
+    let latest = current.clone();
     let job = move |write: &mut Write<'_>| {
         laps.iter().for_each(|laps| laps.lap(Stage::Queue));
+        // Others may have changed the indexes by the time that it is its turn.
+        let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
         operation.apply(&core, write)
     };
     // Nobody may be waiting any more: the connection is gone.
     store.submit(job, move |mut result| {
         committed.iter().for_each(|laps| laps.lap(Stage::Store));
         if let (Ok(_), Some(next)) = (&result, next) {
-            install(&shared, &current, next);
+            install(&shared, &current, Some(next), None);
         }
         if let Ok(WriteDone { rules: Some(rules), .. }) = &mut result {
             take_rules(&current, std::mem::take(rules));
