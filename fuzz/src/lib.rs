@@ -29,6 +29,7 @@ mod ring;
 mod sasl;
 mod served;
 mod syntax;
+mod template;
 
 pub use access_rule::access_rule;
 pub use certificate::certificate;
@@ -46,6 +47,7 @@ pub use record::record;
 pub use ring::ring;
 pub use sasl::sasl;
 pub use syntax::syntax;
+pub use template::template;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -68,4 +70,5 @@ pub const TARGETS: &[Target] = &[
     ("ring", ring),
     ("sasl", sasl),
     ("syntax", syntax),
+    ("template", template),
 ];

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
 use crate::failure::Failure;
+use crate::generate::Generate;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
 use crate::logs::Log;
@@ -35,6 +36,7 @@ Start here:
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
+  keyway data make             entries by the million, of MakeLDIF's templates
 
 With --json a failure is one line of JSON too, where the answer would have been:
   {\"event\":\"failed\",\"error\":\"what, where, and what to do\",\"status\":1}
@@ -68,6 +70,8 @@ pub enum Command {
     Key(Key),
     #[command(subcommand)]
     Quic(Quic),
+    #[command(subcommand)]
+    Data(Generate),
 }
 
 impl Command {
@@ -82,6 +86,7 @@ impl Command {
             | Command::Acl(_)
             | Command::Admin(_)
             | Command::Key(_)
+            | Command::Data(_)
             | Command::Quic(Quic::Serve(_)) => Some(false),
             Command::Top(_)
             | Command::Metrics(_)
@@ -128,6 +133,9 @@ Examples:
       the same with object classes and attributes of your own
   keyway up --sample 100000
       start with a larger sample
+  keyway up --empty
+      start with nothing: keyway directory import, or ldapadd below naming_contexts of
+      DIR/keyway.toml, brings the entries
   keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --name ldap.example.com
       serve other machines too, which call it by that name (also settable in DIR/keyway.toml)
   keyway up --listen off --listen-tls 127.0.0.1:0 --json
@@ -227,6 +235,9 @@ pub struct Serve {
     /// First start only: fill the directory with this many sample people [default: 1000]
     #[arg(long, value_name = "N", conflicts_with = "import")]
     pub sample: Option<u32>,
+    /// First start only: begin without entries, to be filled by an import or by clients
+    #[arg(long, conflicts_with_all = ["sample", "import"])]
+    pub empty: bool,
     /// First start only: fill the directory from this LDIF file ('-': standard input)
     #[arg(long, value_name = "FILE")]
     pub import: Option<PathBuf>,
@@ -264,7 +275,11 @@ impl Serve {
             add("--import", file.into());
         }
         self.schema.iter().filter(|_| first).for_each(|file| add("--schema", file.into()));
-        let flags = [("--json", self.json), ("--allow-debugging", self.allow_debugging)];
+        let flags = [
+            ("--json", self.json),
+            ("--allow-debugging", self.allow_debugging),
+            ("--empty", self.empty),
+        ];
         all.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
         all
     }
@@ -503,7 +518,8 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway config --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
+                     admin --help, keyway config --help, keyway acl --help, keyway crypto --help, \
+                     keyway key --help, keyway quic --help and keyway data --help list \
                      them",
                 ))
             }
@@ -524,8 +540,12 @@ fn voice_of(arguments: Vec<OsString>) -> Voice {
     }
     let aside = match Cli::try_parse_from(&arguments).map(|cli| cli.command) {
         Ok(Command::Directory(Directory::Export(export))) => export.file.as_os_str() == "-",
+        Ok(Command::Data(command)) => command.writes_to_standard_output(),
         Ok(_) => false,
-        Err(_) => arguments.iter().any(|argument| argument == "export"),
+        Err(_) => {
+            let has = |word| arguments.iter().any(|argument| argument == word);
+            has("export") || (has("data") && has("make"))
+        }
     };
     if aside { Voice::Aside } else { Voice::Json }
 }

@@ -59,7 +59,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         None => Start::alone(serve, handed_over, &given)?,
     };
     let again = supervision.as_ref().is_some_and(|it| it.again);
-    // The logs count as well.
+    // Before anything is counted.
     open_meter(&folder);
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
@@ -253,6 +253,7 @@ fn populate(
                 return Ok(false);
             }
         },
+        (None, None) if arguments.empty => return Ok(false),
         (None, None) if !instance.is_populated()? => {
             sample(arguments.sample.unwrap_or(SAMPLE_PEOPLE), 0)?;
         }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Lines of the logs that wait to be written, all together, in bytes.
 pub const LOG_QUEUE_BYTES_MAX: usize = 4 << 20;
+/// How many bytes of them are written without waiting for more: as many as stay in a processor's cache.
+pub const LOG_BATCH_BYTES_MAX: usize = 128 << 10;
 /// One value in a line of a log, in bytes; the rest of it is left out.
 pub const LOG_TEXT_BYTES_MAX: usize = 1_024;
 /// How long a line of the access log may wait for others to be written with.

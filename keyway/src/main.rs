@@ -24,6 +24,7 @@ mod data;
 mod export;
 mod failure;
 mod forecast;
+mod generate;
 mod harden;
 mod host;
 mod import;
@@ -50,9 +51,11 @@ mod signals;
 mod signing;
 mod source;
 mod supervised;
+mod target;
 mod timestamp;
 mod tls;
 mod top;
+mod trust;
 mod unix_socket;
 mod up;
 
@@ -97,6 +100,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Config(command) => config::run(&command).map(|()| true),
         Command::Acl(command) => acl::run(&command).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
+        Command::Data(command) => generate::run(&command),
         Command::Key(command) => key::run(&command).map(|()| true),
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),

@@ -70,6 +70,7 @@ pub const EVENTS: &[Event] = &[
     event("store.commits", "commits", "transactions made durable"),
     event("store.changes", "changes", "entries added, changed, moved or deleted"),
     event("store.sync_errors", "errors", "commits that the disk refused to make durable"),
+    event("store.sync", "ns", "that a commit took, its sync among it"),
     event("engine.{driver}.{algorithm}.operations", "operations", "requests run, failed ones too"),
     event("engine.{driver}.{algorithm}.bytes", "bytes", "that the requests worked on"),
     event("engine.{driver}.{algorithm}.errors", "operations", "requests that failed"),

@@ -135,11 +135,20 @@ impl Matcher {
 impl Matcher {
     /// Whether a part of it could not be understood.
     pub fn has_undefined(&self) -> bool {
+        self.has(&|part| matches!(part, Matcher::Undefined))
+    }
+
+    /// Whether a part of it follows names from one entry to the next.
+    pub fn follows_names(&self) -> bool {
+        let follows = |item: &Item| matches!(item.test, Test::InChain { .. });
+        self.has(&|part| matches!(part, Matcher::Item(item) if follows(item)))
+    }
+
+    fn has(&self, is_it: &dyn Fn(&Matcher) -> bool) -> bool {
         match self {
-            Matcher::And(terms) | Matcher::Or(terms) => terms.iter().any(Matcher::has_undefined),
-            Matcher::Not(term) => term.has_undefined(),
-            Matcher::Item(_) => false,
-            Matcher::Undefined => true,
+            Matcher::And(terms) | Matcher::Or(terms) => terms.iter().any(|term| term.has(is_it)),
+            Matcher::Not(term) => term.has(is_it),
+            Matcher::Item(_) | Matcher::Undefined => is_it(self),
         }
     }
 }

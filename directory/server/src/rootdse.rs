@@ -62,6 +62,7 @@ impl Core {
         let mut attributes = entry(&[
             ("objectClass", &["top", "subentry", "subschema", "extensibleObject"]),
             ("cn", &["schema"]),
+            ("subtreeSpecification", &["{}"]),
             (STRUCTURAL_OBJECT_CLASS, &["subentry"]),
             (SUBSCHEMA_SUBENTRY, &[SUBSCHEMA_DN]),
             (ENTRY_DN, &[SUBSCHEMA_DN]),

@@ -3,7 +3,7 @@
 use super::format;
 use super::settings::{Form, WhenFull, place};
 use super::writer::{Counts, Lines, Writer};
-use crate::limits::{LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
+use crate::limits::{LOG_BATCH_BYTES_MAX, LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
 use keyway_server::log::{Book, Record};
 use std::cell::RefCell;
 use std::mem;
@@ -41,6 +41,8 @@ struct State {
     urgent: bool,
     /// The writer waits to be woken.
     idle: bool,
+    /// It was told to hurry since it last took something.
+    told: bool,
     /// What the writer goes on as.
     successor: Option<Writer>,
     closed: bool,
@@ -74,7 +76,7 @@ impl State {
             || self.closed
             || self.successor.is_some()
             || self.asked > self.answered
-            || self.bytes() > LOG_QUEUE_BYTES_MAX / 2
+            || self.bytes() > LOG_BATCH_BYTES_MAX
     }
 }
 
@@ -123,9 +125,10 @@ impl Queue {
         Ok(())
     }
 
-    /// Wakes the writer if it sleeps: nobody else pays for it.
+    /// Wakes the writer if it sleeps, or once if it is to hurry: nobody else pays for it.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
-        if mem::take(&mut state.idle) || state.must_hurry() {
+        let hurries = state.must_hurry() && !mem::replace(&mut state.told, true);
+        if mem::take(&mut state.idle) || hurries {
             drop(state);
             self.filled.notify_one();
         }
@@ -183,7 +186,7 @@ impl Queue {
             let waited = self.filled.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.urgent = false;
+        (state.urgent, state.told) = (false, false);
         let work = Work {
             lines: mem::replace(&mut state.lines, used),
             lost: mem::take(&mut state.lost),

@@ -106,6 +106,12 @@ fn name(schema: &Schema, dn: &str) -> Result<Name, String> {
 fn filter(schema: &Schema, text: &str) -> Result<Matcher, String> {
     let filter = Filter::parse(text).map_err(|why| format!("filter {text}: {why}"))?;
     let matcher = Matcher::new(schema, &filter);
+    // It would be looked up anew for each entry that anybody asks for.
+    if matcher.follows_names() {
+        return Err(format!(
+            "filter {text}: it follows names; use group, named_by or no_member_of"
+        ));
+    }
     match matcher.has_undefined() {
         true => Err(format!(
             "filter {text}: it names an attribute that is not known or cannot be compared so, or \

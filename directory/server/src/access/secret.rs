@@ -34,6 +34,7 @@ const SECRETS: &[&str] = &[
     "ntPassword",
     "ntPwdHistory",
     "ntUserNtPassword",
+    "oathSecret",
     "olcRootPW",
     "passwordHistory",
     "privateKey",
@@ -55,6 +56,8 @@ const SECRETS: &[&str] = &[
 const ACCESS: &[&str] = &[
     "OpenLDAPaci",
     "aci",
+    "authzFrom",
+    "authzTo",
     "entryACI",
     "ipaKrb5DelegationACL",
     "keywayAccessRule",

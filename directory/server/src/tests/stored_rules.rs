@@ -113,6 +113,10 @@ fn a_bad_rule_is_refused_with_the_place_of_its_fault() {
         ),
         (r#"who = "users", rights = ["read"], filter = "(shoe=1)""#, "filter (shoe=1)"),
         (r#"named_by = ["cn"], rights = ["read"]"#, "cn are no DNs"),
+        (
+            r#"who = "users", rights = ["read"], filter = "(!(manager:inChainMatch:=cn=x))""#,
+            "it follows names",
+        ),
     ] {
         let (code, why) = refused(rule);
         assert_eq!(code, ResultCode::UnwillingToPerform, "{rule}: {why}");

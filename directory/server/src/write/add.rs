@@ -28,6 +28,8 @@ pub(crate) struct Add {
     pub(crate) attributes: Attributes,
     /// Whether its structural classes are one chain.
     pub(crate) is_sound: bool,
+    /// How many of its values are not of their syntax.
+    pub(crate) malformed: u64,
     pub(super) keys: Vec<Key>,
     /// Ranges of which it is to get a number.
     numbers: Vec<usize>,
@@ -68,9 +70,9 @@ impl Add {
         controls: &RequestControls<'_>,
     ) -> Result<Add> {
         let request = Request::new(core, subject, dn, Rights::ADD, controls)?;
-        let mut attributes = Attributes::new();
+        let (mut attributes, mut malformed) = (Attributes::new(), 0);
         for (description, values) in given {
-            take(core, &mut attributes, description, values, source)?;
+            malformed += take(core, &mut attributes, description, values, source)?;
         }
         name_values(core, &mut attributes, dn)?;
         complete_classes(&core.schema, &mut attributes)?;
@@ -87,7 +89,7 @@ impl Add {
             edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
         }
         let keys = core.indexes.keys(&core.schema, &attributes);
-        Ok(Add { request, attributes, is_sound, keys, numbers })
+        Ok(Add { request, attributes, is_sound, malformed, keys, numbers })
     }
 
     /// Whether the entry that is there already has all its values, those that a server notes aside.
@@ -203,27 +205,39 @@ fn rdn_text(name: &Name, below: usize) -> String {
     }
 }
 
-/// Takes one attribute as it was given.
+/// What the server goes by, beside operational attributes.
+const MUST_BE_RIGHT: [&str; 2] = [OBJECT_CLASS, "aliasedObjectName"];
+
+/// Takes one attribute as it was given, and says how many of its values are not of their syntax:
+/// other servers have had laxer days.
 fn take(
     core: &Core,
     attributes: &mut Attributes,
     given: &str,
     values: &[Cow<'_, [u8]>],
     source: Source,
-) -> Result<()> {
+) -> Result<u64> {
     let description = edit::describe(&core.schema, given)?;
     let attribute = description.attribute;
-    match source {
+    let malformed = match source {
         Source::Client => {
             edit::require_writable(attribute)?;
             edit::check_syntax(&core.schema, attribute, values)?;
+            0
         }
-        Source::Export if Computed::from_name(attribute.name()).is_some() => return Ok(()),
-        Source::Export => edit::check_imported_syntax(&core.schema, attribute, values)?,
-    }
+        Source::Export if Computed::from_name(attribute.name()).is_some() => return Ok(0),
+        Source::Export
+            if attribute.is_operational() || MUST_BE_RIGHT.contains(&attribute.name()) =>
+        {
+            edit::check_imported_syntax(&core.schema, attribute, values)?;
+            0
+        }
+        Source::Export => edit::malformed(&core.schema, attribute, values),
+    };
     // A second list for one description belongs to the first.
     let values = values.iter().map(|value| value.to_vec()).collect();
-    edit::extend(&core.schema, attributes, &description, values)
+    edit::extend(&core.schema, attributes, &description, values)?;
+    Ok(malformed)
 }
 
 /// Adds the values of the RDN that are not among the attributes.
