@@ -6,6 +6,7 @@ use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
 use crate::failure::Failure;
 use crate::generate::Generate;
+use crate::index;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
 use crate::logs::Log;
@@ -285,15 +286,19 @@ impl Serve {
     }
 }
 
-/// Move entries in and out of a directory that is not being served
+/// Move entries in and out of a directory, check it, and ask about its indexes
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A running server has its data folder to itself: stop it first, or use ldapadd and ldapsearch
-against it.")]
+A running server has its data folder to itself: to import, export or check stop it first, or use
+ldapadd and ldapsearch against it. The others work beside it too.")]
 pub enum Directory {
     Import(Import),
     Export(Export),
     Check(Check),
+    Indexes(index::Indexes),
+    Reindex(index::Reindex),
+    Explain(index::Explain),
+    Advise(index::Advise),
 }
 
 /// Read entries and changes from an LDIF file (RFC 2849)

@@ -32,7 +32,7 @@ use keyway_server::password::limits::{
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
-use keyway_server::{IndexSetting, OpenError};
+use keyway_server::{IndexKind, IndexSetting, OpenError};
 use raw::{DEFAULT, Raw};
 pub use settings::{From, Setting, Settings, settings};
 use std::ops::Range;
@@ -297,6 +297,8 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
             search_entries_max: limits.search_entries_max,
             search_time_max_s: limits.search_time_max_s,
+            search_unindexed_max: limits.search_unindexed_max,
+            search_unindexed_free: dns(&limits.search_unindexed_free)?,
             password_cost: password_cost(&password)?,
             password_accept: password.accept.iter().map(scheme).collect::<Result<_, _>>()?,
             password_pepper: pepper(&password.pepper)?,
@@ -415,6 +417,14 @@ fn policy(dn: &Spanned<String>) -> Result<Option<String>, Wrong> {
     }
 }
 
+fn dns(texts: &[Spanned<String>]) -> Result<Vec<String>, Wrong> {
+    let read = |text: &Spanned<String>| match Dn::parse(text.get_ref()) {
+        Ok(_) => Ok(text.get_ref().clone()),
+        Err(_) => Err(wrong(text, format!("\"{}\" is no DN", text.get_ref()))),
+    };
+    texts.iter().map(read).collect()
+}
+
 fn min_length(characters: &Spanned<u32>) -> Result<u32, Wrong> {
     match *characters.get_ref() {
         least if least as usize <= PASSWORD_BYTES_MAX => Ok(least),
@@ -529,30 +539,17 @@ fn positive(at: &Spanned<u64>) -> Result<usize, Wrong> {
 fn index(
     (attribute, kinds): (&Spanned<String>, &Vec<Spanned<String>>),
 ) -> Result<IndexSetting, Wrong> {
-    let mut setting = IndexSetting {
-        attribute: attribute.get_ref().clone(),
-        equality: false,
-        presence: false,
-        substrings: false,
-    };
-    for kind in kinds {
-        match kind.get_ref().as_str() {
-            "equality" => setting.equality = true,
-            "presence" => setting.presence = true,
-            "substring" => setting.substrings = true,
-            other => {
-                let why = format!(
-                    "\"{other}\" is no kind of index; there are \"equality\", \"presence\" and \
-                     \"substring\""
-                );
-                return Err(wrong(kind, why));
-            }
-        }
-    }
     if kinds.is_empty() {
         return Err(wrong(attribute, "name a kind of index, or leave the line out"));
     }
-    Ok(setting)
+    let kind = |name: &Spanned<String>| {
+        IndexKind::from_name(name.get_ref()).ok_or_else(|| {
+            let known = IndexKind::ALL.map(IndexKind::name).join(", ");
+            wrong(name, format!("\"{}\" is no kind of index; there are {known}", name.get_ref()))
+        })
+    };
+    let kinds = kinds.iter().map(kind).collect::<Result<_, _>>()?;
+    Ok(IndexSetting { attribute: attribute.get_ref().clone(), kinds })
 }
 
 fn plain(names: &[Spanned<String>]) -> Vec<String> {

@@ -49,6 +49,8 @@ pub mod name {
     pub const SAMPLE_PASSWORD: &str = "sample-password";
     /// The folder of definitions of attributes and classes.
     pub const SCHEMA: &str = "schema";
+    /// Asks a server to make indexes anew.
+    pub const REINDEX: &str = "reindex";
     /// The folder of the logs.
     pub const LOG: &str = "log";
     /// The store's folder.
@@ -413,6 +415,11 @@ pub fn user(folder: &Path) -> Option<String> {
         Err(Errno::WOULDBLOCK) => Some(called(holder(&mut file))),
         _ => None,
     }
+}
+
+/// The process that uses the folder, if it has got to writing its id.
+pub fn holder_of(folder: &Path) -> Option<u32> {
+    holder(&mut File::open(folder.join(name::LOCK)).ok()?)
 }
 
 /// The process that has the lock; it may not have got to writing its id yet.

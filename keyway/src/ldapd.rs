@@ -59,7 +59,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         None => Start::alone(serve, handed_over, &given)?,
     };
     let again = supervision.as_ref().is_some_and(|it| it.again);
-    // Before anything is counted.
+    // The logs count as well.
     open_meter(&folder);
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
@@ -74,7 +74,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
     let (certificates, made) = Certificates::open(tls, sources)?;
-    let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
+    let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory)?;
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
     if !serve.schema.is_empty() {
@@ -383,6 +383,8 @@ impl Serving<'_> {
             reads: 0,
         };
         reload.publish(None);
+        instance.directory.build_indexes();
+        reload.take_asked();
         match &supervision {
             // Before anybody else knows: who asks for an end then gets one in good order.
             Some(supervision) => supervised::ready(&supervision.channel),

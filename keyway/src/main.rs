@@ -28,6 +28,7 @@ mod generate;
 mod harden;
 mod host;
 mod import;
+mod index;
 mod instance;
 mod key;
 mod ldapd;
@@ -105,6 +106,16 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
+        Command::Directory(Directory::Advise(arguments)) => {
+            index::advise(&arguments).map(|()| true)
+        }
+        Command::Directory(Directory::Indexes(arguments)) => index::list(&arguments).map(|()| true),
+        Command::Directory(Directory::Reindex(arguments)) => {
+            index::reindex(&arguments).map(|()| true)
+        }
+        Command::Directory(Directory::Explain(arguments)) => {
+            index::explain(&arguments).map(|()| true)
+        }
     };
     // Whether all of it could be done.
     done.map(|all| if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -7,6 +7,7 @@ use crate::config_tree::ConfigTree;
 use crate::configuration::{Configuration, Settings, catalogue};
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
+use crate::index;
 use crate::instance::Instance;
 use crate::log::Logs;
 use crate::output;
@@ -51,6 +52,16 @@ impl Reload<'_> {
         match read.and_then(|new| self.take(new.with_flags(self.arguments))) {
             Ok(()) => self.say(),
             Err(why) => self.refuse(&why),
+        }
+        self.take_asked();
+    }
+
+    /// Begins with what it is asked for through the folder.
+    pub fn take_asked(&self) {
+        if let Err(why) = index::take_asked(self.folder.path(), self.instance) {
+            let text = format!("cannot make indexes anew: {why}");
+            self.logs.say(Severity::Error, "index", &[("text", Value::Text(&text))]);
+            output::note(&text);
         }
     }
 
@@ -106,8 +117,7 @@ impl Reload<'_> {
             true => new.directory.integrity,
             false => std::mem::take(&mut old.directory.integrity),
         };
-        let indexes = std::mem::take(&mut old.directory.indexes);
-        old.directory = keyway_server::Settings { indexes, integrity, ..new.directory };
+        old.directory = keyway_server::Settings { integrity, ..new.directory };
         (old.remember, old.log) = (new.remember, new.log);
         (old.tls, old.network, old.unknown) = (new.tls, new.network, new.unknown);
     }

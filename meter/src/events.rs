@@ -67,6 +67,18 @@ pub const EVENTS: &[Event] = &[
     event("log.left_out", "lines", "of the access log that others stand for (access_one_in)"),
     event("log.lost", "lines", "of all logs that found no room or could not be written"),
     event("tls.certificate.ends", "unix s", "when the first of the server's certificates ends"),
+    event("search.time", "nanoseconds", "that searches took"),
+    event(
+        "search.unindexed.{attribute}.{index}.searches",
+        "searches",
+        "that had no index and would have had this one",
+    ),
+    event(
+        "search.unindexed.{attribute}.{index}.entries",
+        "entries",
+        "that such searches looked at",
+    ),
+    event("search.unindexed.{attribute}.{index}.time", "nanoseconds", "that such searches took"),
     event("store.commits", "commits", "transactions made durable"),
     event("store.changes", "changes", "entries added, changed, moved or deleted"),
     event("store.sync_errors", "errors", "commits that the disk refused to make durable"),

@@ -33,8 +33,8 @@ Commands:
                    done: the same tests at full length (imports of 100,000 people, stores spoilt at
                    hundreds of places, disks full at every point, more power cuts, btrfs, quic-go,
                    and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the release
-                   program, the Debian package built and tried on a copy of this system, then
-                   `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
+                   program, the Debian package and an image built and tried on a copy of this
+                   system, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
   check            formatting, ARCHITECTURE.md's arrows, clippy without warnings, documentation,
                    dependencies
   fuzz [SECONDS] [TARGET...]

@@ -1,5 +1,5 @@
 //! `cargo xtask package`: the Debian package, made of the release program and what is in
-//! `packaging`; and its trial.
+//! `packaging`; and its trial, and the image's.
 
 use crate::peers::{self, Peer, peer};
 use crate::shell::{cargo, metadata, root, run as sh, succeeds};
@@ -9,13 +9,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What makes and tries it.
-const NEEDS: &[Peer] = &[
+/// What makes it.
+const MAKE: &[Peer] = &[
     peer("dpkg-dev", &["dpkg-shlibdeps", "--version"]),
     peer("binutils", &["strip", "--version"]),
+];
+
+/// What tries it.
+const TRY: &[Peer] = &[
     peer("lintian", &["lintian", "--version"]),
     peer("systemd", &["systemd-analyze", "--version"]),
     peer("iproute2", &["ip", "-V"]),
+    peer("buildah", &["buildah", "--version"]),
+    peer("debootstrap", &["debootstrap", "--version"]),
 ];
 
 /// Files as they are, where they go, and their modes.
@@ -34,22 +40,31 @@ const FILES: &[(&str, &str, u32)] = &[
 
 /// Makes the package and says where it is.
 pub fn run() -> Result<(), String> {
-    peers::install(NEEDS)?;
+    peers::install(MAKE)?;
     let package = make()?;
     eprintln!("xtask: {}", package.display());
     Ok(())
 }
 
-/// Makes the package, has lintian look at it, and tries it on a copy of this system.
+/// Makes the package, has lintian look at it, and tries it on a copy of this system; builds the image
+/// and runs it.
 pub fn nightly() -> Result<(), String> {
-    peers::install(NEEDS)?;
+    peers::install(MAKE)?;
+    peers::install(TRY)?;
     let package = make()?;
-    sh(Command::new("lintian").args(["--allow-root", "--fail-on", "error"]).arg(&package))?;
+    if succeeds("lintian", &["--version"]) {
+        sh(Command::new("lintian").args(["--allow-root", "--fail-on", "error"]).arg(&package))?;
+    }
     if !succeeds("sh", &["-c", "test $(id -u) = 0 && unshare --mount --net true"]) {
         eprintln!("xtask: the package is not tried: that takes root, and namespaces");
         return Ok(());
     }
-    sh(Command::new(root().join("packaging/debian/try.sh")).arg(&package))
+    sh(Command::new(root().join("packaging/debian/try.sh")).arg(&package))?;
+    if !succeeds("sh", &["-c", "command -v buildah && command -v debootstrap"]) {
+        eprintln!("xtask: the image is not tried: that takes buildah and debootstrap");
+        return Ok(());
+    }
+    sh(&mut Command::new(root().join("packaging/try-image.sh")))
 }
 
 fn make() -> Result<PathBuf, String> {

@@ -11,7 +11,7 @@ use crate::names::Name;
 use crate::operational::Computed;
 use crate::schema::{Schema, base, fits, has_options};
 use keyway_codec::dn::Dn;
-use keyway_codec::syntax::MatchingRule;
+use keyway_codec::syntax::{MatchingRule, sounds, sounds_like};
 use keyway_store::{EntryId, View};
 use memchr::memmem;
 use std::cell::{Cell, RefCell};
@@ -274,6 +274,7 @@ impl<'a> Evaluator<'a> {
             // What is spelled alike is equal, without any work.
             Test::Equal { given, .. } if given == value => return Truth::True,
             Test::Equal { rule, .. }
+            | Test::Approximate { rule, .. }
             | Test::Substrings { rule, .. }
             | Test::AtLeast { rule, .. }
             | Test::Before { rule, .. }
@@ -281,9 +282,16 @@ impl<'a> Evaluator<'a> {
             | Test::AtMost { rule, .. } => *rule,
         };
         self.worked(1 + value.len() / WORK_BYTES);
+        if let Test::Approximate { sounds: asked, .. } = test {
+            return match sounds(value) {
+                Some(held) if sounds_like(&held, asked) => Truth::True,
+                Some(_) => Truth::False,
+                None => Truth::Undefined,
+            };
+        }
         let Some(held) = self.schema.normalize(rule, value) else { return Truth::Undefined };
         let passes = match test {
-            Test::Present | Test::InChain { .. } => true,
+            Test::Present | Test::InChain { .. } | Test::Approximate { .. } => true,
             Test::Equal { normal, .. } => held == *normal,
             Test::AtLeast { normal, .. } => held >= *normal,
             Test::AtMost { normal, .. } => held <= *normal,

@@ -6,7 +6,7 @@
 use crate::operational::Computed;
 use crate::schema::{AttributeType, Description, Schema, fits};
 use keyway_codec::Filter;
-use keyway_codec::syntax::{MatchingRule, Part, RuleKind, substring_assertion};
+use keyway_codec::syntax::{MatchingRule, Part, RuleKind, sounds, substring_assertion};
 
 /// A filter that has been understood.
 #[derive(Clone, Debug)]
@@ -51,6 +51,8 @@ pub enum ItemScope {
         equality: Option<MatchingRule>,
         /// The rule by which the parts of the type's values are indexed.
         substrings: Option<MatchingRule>,
+        /// The rule by which the order of the type's values is indexed.
+        ordering: Option<MatchingRule>,
     },
     /// All whose values this rule takes.
     All(MatchingRule),
@@ -69,6 +71,13 @@ pub enum Test {
         given: Vec<u8>,
         /// And normalised.
         normal: Vec<u8>,
+    },
+    /// That a value has words that sound like these, in this order.
+    Approximate {
+        /// The rule by which values are text.
+        rule: MatchingRule,
+        /// The sounds of the words, one at least.
+        sounds: Vec<String>,
     },
     /// That a value has these normalised parts in this order.
     Substrings {
@@ -156,9 +165,14 @@ impl Matcher {
 /// A test of one attribute, or `None` if it is undefined.
 fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
     let (description, test) = match filter {
-        Filter::Equality { attribute, value } | Filter::Approx { attribute, value } => {
+        Filter::Equality { attribute, value } => {
             let description = schema.describe(attribute)?;
             let test = equal(schema, description.attribute.equality()?, value)?;
+            (description, test)
+        }
+        Filter::Approx { attribute, value } => {
+            let description = schema.describe(attribute)?;
+            let test = approximate(schema, description.attribute.equality()?, value)?;
             (description, test)
         }
         Filter::GreaterOrEqual { attribute, value } => {
@@ -193,6 +207,17 @@ fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
 
 fn equal(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
     Some(Test::Equal { rule, given: value.to_vec(), normal: schema.normalize(rule, value)? })
+}
+
+/// Text is compared by the sound of its words; what is no text, or has none, is to be equal.
+fn approximate(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
+    match rule.has_words().then(|| sounds(value)) {
+        Some(sounds) => match sounds? {
+            none if none.is_empty() => equal(schema, rule, value),
+            sounds => Some(Test::Approximate { rule, sounds }),
+        },
+        None => equal(schema, rule, value),
+    }
 }
 
 fn substrings<'p>(
@@ -285,6 +310,7 @@ impl Item {
             computed,
             equality: attribute.equality(),
             substrings: attribute.substrings(),
+            ordering: attribute.ordering(),
         };
         Item { scope, options, test, dn_attributes: false }
     }

@@ -3,7 +3,7 @@
 mod arguments;
 mod diff;
 mod explain;
-mod look;
+pub mod look;
 mod who_can;
 
 use crate::failure::Failure;

@@ -77,7 +77,7 @@ pub fn unit(key: &str) -> Option<&'static str> {
 
 /// Whether a change of it has to wait for the next start, whatever it is.
 pub fn waits(key: &str) -> bool {
-    AT_NEXT_START.contains(&key) || key.starts_with(INDEXES)
+    AT_NEXT_START.contains(&key)
 }
 
 /// How many settings are named to somebody who has named none.

@@ -111,6 +111,8 @@ pub struct Limits {
     pub drain_max_s: Spanned<u64>,
     pub search_entries_max: u32,
     pub search_time_max_s: u32,
+    pub search_unindexed_max: u32,
+    pub search_unindexed_free: Vec<Spanned<String>>,
     pub store_bytes_max: Spanned<u64>,
 }
 

@@ -33,13 +33,14 @@ fn text(out: &mut Vec<u8>, record: &Record<'_>) {
         match value {
             Value::None => {}
             Value::Number(value) => {
-                put(out, &[" ", name, "="]);
+                named(out, name);
                 number(out, *value);
             }
             Value::Text(text) => word(out, name, text),
             Value::Shown(shown) => word(out, name, &shown.to_string()),
             Value::List(list) => {
-                put(out, &[" ", name, "=\""]);
+                named(out, name);
+                out.push(b'"');
                 let mut escaped = Escaped::new(out, Form::Text);
                 for (index, text) in list.iter().enumerate() {
                     // Writing to memory cannot fail, here and below.
@@ -55,7 +56,7 @@ fn text(out: &mut Vec<u8>, record: &Record<'_>) {
 
 /// ` name=value`, the value in quotation marks unless it is one plain word.
 fn word(out: &mut Vec<u8>, name: &str, text: &str) {
-    put(out, &[" ", name, "="]);
+    named(out, name);
     match needs(text) {
         Needs::Nothing => out.extend_from_slice(text.as_bytes()),
         _ => string(out, text, Form::Text),
@@ -146,6 +147,13 @@ fn journal_text(out: &mut Vec<u8>, name: &str, text: impl Display) {
 fn field(out: &mut Vec<u8>, name: &str) {
     put(out, &["KEYWAY_"]);
     out.extend(name.bytes().map(|byte| byte.to_ascii_uppercase()));
+    out.push(b'=');
+}
+
+/// ` name=`; single bytes are not worth a copy each.
+fn named(out: &mut Vec<u8>, name: &str) {
+    out.push(b' ');
+    out.extend_from_slice(name.as_bytes());
     out.push(b'=');
 }
 

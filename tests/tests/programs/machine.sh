@@ -4,7 +4,8 @@
 # configured there, PAM and name service included, nobody else sees.
 #
 #   machine.sh install LAYERS PACKAGE...   install Debian packages into the layers, once
-#   machine.sh run LAYERS CHANGES          become such a machine; changes are kept in memory
+#   machine.sh run LAYERS CHANGES          be such a machine until standard input ends; changes are
+#                                          kept in memory
 set -eu
 
 # layer NAME LOWER UPPER-AND-WORK
@@ -46,7 +47,7 @@ become() {
     own_run
     printf '127.0.0.1 localhost ldap.example.com other.example.com\n' >/etc/hosts
     echo ready
-    exec sleep infinity
+    exec cat >/dev/null
 }
 
 case $1 in

@@ -39,7 +39,7 @@ const PACKAGES: &str = "sssd-ldap libsss-sudo sudo nslcd libnss-ldapd libpam-lda
 pub struct Site {
     folder: TempDir,
     server: Option<Server>,
-    /// Has the machine's namespaces. All that runs there ends with it.
+    /// Has the machine's namespaces. All that runs there ends with it, and it with this process.
     machine: Child,
 }
 
@@ -224,7 +224,7 @@ fn machine(layers: &Path, changes: &Path) -> Child {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
     command.args(["sh", SCRIPT, "run"]).arg(layers).arg(changes);
-    let mut machine = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut machine = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(machine.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");

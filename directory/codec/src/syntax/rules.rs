@@ -199,6 +199,14 @@ impl MatchingRule {
         self.facts().form == other.facts().form
     }
 
+    /// Whether its values are text whose words can be told apart, so that they can be compared by
+    /// their sound.
+    #[must_use]
+    pub fn has_words(self) -> bool {
+        use Form::*;
+        matches!(self.facts().form, CaseExact | CaseExactIa5 | CaseIgnore | CaseIgnoreIa5)
+    }
+
     /// The normal form of an attribute value, or of an assertion value that is no substring's.
     ///
     /// `None` if the value is not one that the rule can take: what is asserted is Undefined.

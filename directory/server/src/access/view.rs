@@ -162,6 +162,18 @@ impl View {
     }
 }
 
+impl Core {
+    /// What a subject may do in a place, as far as it is known: his name and groups are looked up
+    /// before, by [`Core::look_up`].
+    pub fn permissions(&self, subject: &Subject, place: Place) -> View {
+        let resolved = subject.known().unwrap_or_else(|| {
+            let facts = Facts::nothing(subject);
+            Arc::new(self.access.table().resolve(&facts, 0))
+        });
+        View::new(resolved, place, subject.id()).traced(subject.trace())
+    }
+}
+
 /// Which rules were found to hold for an entry, and which not.
 #[derive(Default)]
 pub(crate) struct Memo {

@@ -23,7 +23,7 @@ pub(crate) use references::{Leaving, Referrers};
 pub use setting::{Allocate, IntegritySetting, MemberOf, Unique};
 pub(crate) use unique::Proposed;
 
-use crate::index::IndexSetting;
+use crate::index::{IndexKind, IndexSetting};
 use crate::names::Name;
 use crate::schema::{Schema, base};
 use allocate::Range;
@@ -143,13 +143,8 @@ impl Integrity {
                 schema.attribute(&one.attribute).is_some_and(|known| known.name() == name)
             };
             match all.iter_mut().find(is) {
-                Some(one) => one.equality = true,
-                None => all.push(IndexSetting {
-                    attribute: name.to_owned(),
-                    equality: true,
-                    presence: false,
-                    substrings: false,
-                }),
+                Some(one) => drop(one.kinds.insert(IndexKind::Equality)),
+                None => all.push(IndexSetting::new(name, &[IndexKind::Equality])),
             }
         }
         all

@@ -500,6 +500,7 @@ impl Conversation {
             Step::Done(result, mut controls) => {
                 controls.extend(search.deciding_rules());
                 self.journal.entries = Some(search.sent());
+                self.journal.unindexed = search.lacking().map(str::to_owned);
                 self.answer(id, tag::SEARCH_REQUEST, result, &controls);
             }
         }

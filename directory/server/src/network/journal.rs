@@ -58,6 +58,8 @@ pub(super) struct Journal {
     waiting: Vec<Asked>,
     /// Entries that the search that is being answered has returned.
     pub(super) entries: Option<u32>,
+    /// Which index it lacked, if none helped.
+    pub(super) unindexed: Option<String>,
     /// Why the bind that is being answered is refused, where its client is not told.
     pub(super) reason: Option<&'static str>,
 }
@@ -92,6 +94,7 @@ impl Journal {
             current: Asked::default(),
             waiting: Vec::new(),
             entries: None,
+            unindexed: None,
             reason: None,
         }
     }
@@ -164,6 +167,7 @@ impl Journal {
     /// Writes down how a request ended.
     pub fn answered(&mut self, id: u32, op: &Op<'_>, subject: &Subject) {
         let (entries, reason) = (self.entries.take(), self.reason.take());
+        let unindexed = self.unindexed.take().unwrap_or_default();
         let position = self.waiting.iter().position(|asked| asked.id == id);
         let waited = position.map(|position| self.waiting.swap_remove(position));
         let access = self.origin.log.access();
@@ -191,7 +195,8 @@ impl Journal {
         if self.from.is_empty() {
             self.from = self.origin.peer.to_string();
         }
-        let answered = Answered { asked, result, subject, entries, reason };
+        let unindexed = &unindexed;
+        let answered = Answered { asked, result, subject, entries, unindexed, reason };
         if is_written {
             self.write(Book::Access, &answered);
         }
@@ -201,7 +206,7 @@ impl Journal {
     }
 
     fn write(&self, book: Book, answered: &Answered<'_>) {
-        let Answered { asked, result, subject, entries, reason } = answered;
+        let Answered { asked, result, subject, entries, unindexed, reason } = answered;
         let at = (self.origin.clock)();
         let watch = asked.watch_at(at);
         let time_us = watch.as_ref().and_then(Stopwatch::total_us);
@@ -221,6 +226,7 @@ impl Journal {
             ("result", Value::Number(result.code.code().into())),
             ("name", Value::Text(result.code.name())),
             ("entries", number(entries.map(u64::from))),
+            ("unindexed", Value::filled(unindexed)),
             ("time_us", number(time_us)),
             stage(Stage::Queue),
             stage(Stage::Plan),
@@ -286,6 +292,7 @@ struct Answered<'a> {
     result: &'a LdapResult<'a>,
     subject: &'a Subject,
     entries: Option<u32>,
+    unindexed: &'a str,
     reason: Option<&'static str>,
 }
 

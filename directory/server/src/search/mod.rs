@@ -12,11 +12,13 @@ mod find;
 mod page;
 mod select;
 mod start;
+mod unindexed;
 mod vertices;
 mod write;
 
 pub use page::Cookies;
 pub use select::{Filtered, Selection};
+pub(crate) use unindexed::Unindexed;
 pub(crate) use write::encode_entry;
 
 use crate::access::{self, Rights, Subject, View};
@@ -40,6 +42,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
+use unindexed::{Lacking, nanoseconds};
 use vertices::Vertices;
 
 /// A search under way. It is `Send` and holds no part of the request.
@@ -62,6 +65,10 @@ pub struct Search {
     /// Each entry comes with its account's usability.
     shows_usability: bool,
     is_long: bool,
+    /// Candidates that it has looked at.
+    looked_at: u64,
+    /// What it lacks, if no index helps.
+    lacking: Option<Arc<Lacking>>,
 }
 
 /// What is searched.
@@ -164,6 +171,11 @@ impl Search {
         self.is_long
     }
 
+    /// Which index it lacks, if none helps: `description substring`.
+    pub(crate) fn lacking(&self) -> Option<&str> {
+        self.lacking.as_ref().map(|lacking| lacking.label.as_str())
+    }
+
     /// Goes on: appends encoded entries to `out` until some `budget_bytes` are used, or for some
     /// thousand candidates. At least one candidate is looked at. After [`Step::Done`] it is over.
     pub fn step(
@@ -173,7 +185,15 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Step {
-        match self.advance(directory, message_id, out, budget_bytes) {
+        let (clock, before) = (self.core.clock, self.looked_at);
+        let started = clock();
+        let advanced = self.advance(directory, message_id, out, budget_bytes);
+        let time = clock().duration_since(started).unwrap_or_default();
+        self.core.search_time.add(nanoseconds(time));
+        if let Some(lacking) = &self.lacking {
+            lacking.cost(self.looked_at - before, time);
+        }
+        match advanced {
             Ok(Pause::Turn) => Step::More,
             Ok(Pause::End) => self.done(LdapResult::success(), None),
             Ok(Pause::PageFull(after)) => self.done(LdapResult::success(), Some(after)),
@@ -219,6 +239,7 @@ impl Search {
                 let end = out.len().saturating_add(budget_bytes);
                 let pause = core.with_names(|names| {
                     let read = directory.store.read()?;
+                    cursor.forget_what_was_given_up(core);
                     let walk = Walk {
                         core,
                         tree: read.view(),
@@ -297,6 +318,7 @@ impl Search {
             if self.is_long || (looked_at > 0 && out.len() >= walk.end) {
                 return Ok(Pause::Turn);
             }
+            self.looked_at += 1;
             let Some(entry) = tree.entry(id)? else {
                 cursor.after = id;
                 continue;
@@ -416,6 +438,14 @@ impl Walk<'_> {
 }
 
 impl Cursor {
+    /// Goes on without indexes if one was given up since it was planned. Asked when the state of the
+    /// store is taken: that has all of those that were not given up yet.
+    fn forget_what_was_given_up(&mut self, core: &Core) {
+        if self.source.given_up.is_some_and(|known| known != core.indexes.given_up()) {
+            self.source = Source::scope(self.vertices.lists(self.scope));
+        }
+    }
+
     /// Whether a candidate is within the scope.
     fn holds(&self, tree: Tree<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
         let extra = &self.vertices.extra;

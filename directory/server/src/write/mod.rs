@@ -534,15 +534,18 @@ fn submit(
     let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
     let changes_groups = operation.changes_groups(&core);
     let (laps, committed) = (stages::current(), stages::current());
+    let latest = current.clone();
     let job = move |write: &mut Write<'_>| {
         laps.iter().for_each(|laps| laps.lap(Stage::Queue));
+        // Others may have changed the indexes by the time that it is its turn.
+        let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
         operation.apply(&core, write)
     };
     // Nobody may be waiting any more: the connection is gone.
     store.submit(job, move |mut result| {
         committed.iter().for_each(|laps| laps.lap(Stage::Store));
         if let (Ok(_), Some(next)) = (&result, next) {
-            install(&shared, &current, next);
+            install(&shared, &current, Some(next), None);
         }
         if let Ok(WriteDone { rules: Some(rules), .. }) = &mut result {
             take_rules(&current, std::mem::take(rules));
