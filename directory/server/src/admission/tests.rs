@@ -318,7 +318,9 @@ fn a_flood_leaves_good_binds_under_a_second() {
         for good in [|_| "ada".to_owned(), |now_ms| format!("good {now_ms}")] {
             let waited_ms = flood(floods_at, good);
             let late = waited_ms.iter().filter(|waited_ms| **waited_ms >= 1_000).count();
-            assert!(waited_ms.len() >= 12 && late <= 1, "{what}: {waited_ms:?}");
+            // Once somebody waits long: a victim, or who shares a place of the table by chance. What
+            // he would have done in those 10 of 20 seconds is not counted.
+            assert!(waited_ms.len() >= 10 && late <= 1, "{what}: {waited_ms:?}");
         }
     }
 }
