@@ -87,7 +87,7 @@ pub struct Explain {
 /// Say which indexes the searches of a running server lack, and what that costs
 ///
 /// The server counts searches that no index helps, what they look at and how long they take, since it
-/// was started. What would help most comes first, with the line for [indexes] in DIR/keyway.toml; after
+/// was started. What would help most comes first, with the line for `indexes` in DIR/keyway.toml; after
 /// SIGHUP the server builds it while it runs. The same counters are in keyway metrics, and with
 /// access = "everything" each such search has the field 'unindexed' in DIR/log/access.log.
 #[derive(Debug, Args)]
