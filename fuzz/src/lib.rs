@@ -10,6 +10,7 @@
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
 #![forbid(unsafe_code)]
 
+mod capture;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 mod client;
@@ -23,12 +24,14 @@ mod message;
 mod meter_page;
 mod packet;
 mod password;
+mod query;
 mod record;
 mod ring;
 mod sasl;
 mod served;
 mod syntax;
 
+pub use capture::{capture, segments};
 pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
@@ -40,6 +43,7 @@ pub use message::message;
 pub use meter_page::meter_page;
 pub use packet::packet;
 pub use password::password;
+pub use query::query;
 pub use record::record;
 pub use ring::ring;
 pub use sasl::sasl;
@@ -50,6 +54,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("capture", capture),
     ("certificate", certificate),
     ("control", control),
     ("definitions", definitions),
@@ -61,8 +66,10 @@ pub const TARGETS: &[Target] = &[
     ("meter_page", meter_page),
     ("packet", packet),
     ("password", password),
+    ("query", query),
     ("record", record),
     ("ring", ring),
     ("sasl", sasl),
+    ("segments", segments),
     ("syntax", syntax),
 ];

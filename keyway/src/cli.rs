@@ -3,6 +3,7 @@
 use crate::acl::Acl;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
+use crate::decode::Decode;
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
@@ -32,6 +33,7 @@ Start here:
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
+  keyway decode FILE           what LDAP clients and servers said, from a capture of their packets
 
 With --json a failure is one line of JSON too, where the answer would have been:
   {\"event\":\"failed\",\"error\":\"what, where, and what to do\",\"status\":1}
@@ -63,6 +65,7 @@ pub enum Command {
     Key(Key),
     #[command(subcommand)]
     Quic(Quic),
+    Decode(Decode),
 }
 
 impl Command {
@@ -82,6 +85,7 @@ impl Command {
             | Command::Metrics(_)
             | Command::Log(_)
             | Command::Crypto(_)
+            | Command::Decode(_)
             | Command::Quic(_) => None,
         }
     }

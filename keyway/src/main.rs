@@ -18,6 +18,7 @@ mod control;
 mod crypto;
 mod cryptod;
 mod data;
+mod decode;
 mod export;
 mod failure;
 mod forecast;
@@ -95,6 +96,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Key(command) => key::run(&command).map(|()| true),
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
+        Command::Decode(arguments) => decode::run(&arguments),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
     };
     // Whether all of it could be done.

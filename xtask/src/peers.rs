@@ -28,6 +28,8 @@ pub const TEST: &[Peer] = &[
     peer("valgrind", &["valgrind", "--version"]),
     peer("swtpm", &["swtpm", "--version"]),
     peer("tpm2-tools", &["tpm2_unseal", "--version"]),
+    peer("tcpdump", &["tcpdump", "--version"]),
+    peer("tshark", &["tshark", "--version"]),
 ];
 
 /// What the longer tests use beside that.
