@@ -234,3 +234,189 @@ fn python_ldap_is_decoded_as_tshark_does() {
     let answered = told.iter().filter(|one| one["op"] == "search" && one["code"] == 0).count();
     assert_eq!((abandoned <= 3, answered >= 57), (true, true), "{abandoned} {answered}");
 }
+
+/// `keyway decode proxy --json`, and what it has told so far.
+struct Proxy {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    url: String,
+}
+
+impl Proxy {
+    fn start(arguments: &[&str]) -> Proxy {
+        let mut command = Command::new(keyway());
+        command.args(["decode", "proxy", "--json", "--listen", "127.0.0.1:0"]).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("keyway starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output"));
+        let ready = next(&mut lines).expect("it is ready");
+        let url = ready["url"].as_str().expect("a URL").to_owned();
+        Proxy { child, lines, url }
+    }
+
+    /// Waits until so many connections are closed, and gives what was told by then.
+    fn until_closed(&mut self, connections: usize) -> Vec<Value> {
+        let mut all = Vec::new();
+        let closed = |all: &[Value]| all.iter().filter(|one| one["event"] == "closed").count();
+        while closed(&all) < connections {
+            all.push(next(&mut self.lines).expect("more"));
+        }
+        all
+    }
+
+    fn end(mut self) {
+        let pid = Pid::from_raw(self.child.id() as i32).expect("a pid");
+        kill_process(pid, Signal::INT).expect("a signal");
+        assert!(self.child.wait().expect("its end").success());
+    }
+}
+
+fn next(lines: &mut BufReader<ChildStdout>) -> Option<Value> {
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a line");
+    (!line.is_empty()).then(|| serde_json::from_str(&line).expect("JSON"))
+}
+
+/// Finds an operation by its name.
+fn find<'t>(told: &'t [Value], op: &str) -> &'t Value {
+    told.iter().find(|one| one["op"] == op).unwrap_or_else(|| panic!("no {op} in {told:#?}"))
+}
+
+#[test]
+fn a_proxy_passes_on_and_tells() {
+    if !available(&["ldapsearch", "ldapmodify"]) {
+        return;
+    }
+    let (_folder, server) = sample(500);
+    let mut proxy = Proxy::start(&["--to", server.ldap()]);
+    let tool = |program: &str, url: &str, arguments: &[&str], input: &str| {
+        let mut command = server.tool(program, url);
+        command.args(["-D", server.administrator()]);
+        command.args(["-y", server.text("administrator_password_file")]);
+        finish(command.args(arguments), input)
+    };
+    let all = ["-b", "dc=example,dc=com", "-LLL", "(objectClass=*)"];
+    let through = tool("ldapsearch", &proxy.url, &all, "").expect(0);
+    assert_eq!(through.out, tool("ldapsearch", server.ldap(), &all, "").expect(0).out);
+    let change = format!("dn: {PEOPLE}\nchangetype: modify\nreplace: description\ndescription: a\n");
+    tool("ldapmodify", &proxy.url, &[], &change).expect(0);
+    let told = proxy.until_closed(2);
+    assert_eq!(find(&told, "search")["entries"].as_u64(), Some(through.out.matches("dn: ").count() as u64));
+    assert_eq!(find(&told, "modify")["request"]["changes"][0]["replace"], "description");
+    assert_eq!(find(&told, "bind")["request"]["credentials"], "*");
+    assert!(told.iter().all(|one| one["event"] != "gap"), "{told:#?}");
+    // StartTLS of which it is no part is passed on.
+    tool("ldapwhoami", &proxy.url, &["-ZZ"], "").expect(0);
+    let told = proxy.until_closed(1);
+    assert_eq!(find(&told, "starttls")["code"], 0);
+    assert!(told.iter().any(|one| one["event"] == "unreadable"), "{told:#?}");
+    proxy.end();
+}
+
+#[test]
+fn a_proxy_takes_part_in_tls_on_both_sides() {
+    if !available(&["ldapsearch"]) {
+        return;
+    }
+    let (folder, server) = sample(10);
+    let data = folder.path().join("proxy");
+    let data = data.to_str().expect("a path");
+    let ca = server.text("ca_certificate").to_owned();
+    let whoami = |url: &str, arguments: &[&str]| {
+        let mut command = server.tool("ldapwhoami", url);
+        command.env("LDAPTLS_CACERT", format!("{data}/ca.pem"));
+        command.args(["-D", server.administrator()]);
+        command.args(["-y", server.text("administrator_password_file")]);
+        finish(command.args(arguments), "").expect(0);
+    };
+    let mut proxy = Proxy::start(&["--to", server.ldap(), "--data", data, "--ca", &ca]);
+    whoami(&proxy.url, &["-ZZ"]);
+    whoami(&proxy.url, &[]);
+    let told = proxy.until_closed(2);
+    let whoami_of = |tls: bool| told.iter().any(|one| one["op"] == "whoami" && one["tls"] == tls);
+    assert!(whoami_of(true) && whoami_of(false), "{told:#?}");
+    assert_eq!(find(&told, "starttls")["code"], 0);
+    proxy.end();
+    for to in [server.ldap(), server.ldaps()] {
+        let mut proxy = Proxy::start(&["--tls", "--to", to, "--data", data, "--ca", &ca]);
+        assert!(proxy.url.starts_with("ldaps://"));
+        whoami(&proxy.url, &[]);
+        let told = proxy.until_closed(1);
+        assert_eq!(find(&told, "whoami")["tls"], true);
+        proxy.end();
+    }
+    // A server that is not who it should be is not spoken to.
+    let mut proxy = Proxy::start(&["--to", server.ldaps()]);
+    let mut command = server.tool("ldapwhoami", &proxy.url);
+    assert_ne!(finish(&mut command, "").code, 0);
+    let told = proxy.until_closed(1);
+    let why = told.iter().find(|one| one["event"] == "unreadable").expect("why");
+    assert!(why["why"].as_str().is_some_and(|why| why.contains("TLS with the server failed")), "{why}");
+    proxy.end();
+}
+
+/// The records of a little-endian pcap file: the header, and each packet with its own.
+fn records(file: &[u8]) -> (&[u8], Vec<&[u8]>) {
+    let (header, mut rest) = file.split_at(24);
+    let mut all = Vec::new();
+    while let Some(length) = rest.get(8..12) {
+        let length = u32::from_le_bytes(length.try_into().expect("four octets")) as usize;
+        let (record, others) = rest.split_at(16 + length);
+        all.push(record);
+        rest = others;
+    }
+    (header, all)
+}
+
+#[test]
+fn tls_is_read_with_a_key_log() {
+    if !can_capture() {
+        return;
+    }
+    let (folder, server) = sample(60);
+    let paged = ["-b", PEOPLE, "-E", "pr=3/noprompt", "-LLL", "(uid=*)", "cn"];
+    let suites = [
+        ("NORMAL", server.ldaps(), &[][..]),
+        ("NORMAL:-VERS-TLS-ALL:+VERS-TLS1.2", server.ldaps(), &[]),
+        ("NORMAL:-CIPHER-ALL:+CHACHA20-POLY1305", server.ldaps(), &[]),
+        ("NORMAL:-VERS-TLS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM", server.ldap(), &["-ZZ"]),
+    ];
+    for (suite, url, starttls) in suites {
+        let port = url.rsplit(':').next().expect("a port");
+        let capture = Capture::start(folder.path(), port);
+        let keylog = folder.path().join("keys.log");
+        let mut command = server.tool("ldapsearch", url);
+        command.args(["-D", server.administrator()]);
+        command.args(["-y", server.text("administrator_password_file")]).args(starttls).args(paged);
+        command.env("LDAPTLS_CIPHER_SUITE", suite).env("SSLKEYLOGFILE", &keylog);
+        finish(&mut command, "").expect(0);
+        // Without its keys it only says that it is there.
+        let (told, file) = capture.end(1);
+        assert!(told.iter().any(|one| one["event"] == "unreadable"), "{suite}: {told:#?}");
+        assert!(told.iter().all(|one| one["op"] != "search"), "{suite}: {told:#?}");
+        let read = |file: &Path| -> Vec<Value> {
+            let mut command = Command::new(keyway());
+            command.arg("decode").arg(file).args(["--json", "--port", port, "--keylog"]);
+            let done = finish(command.arg(&keylog), "").expect(0);
+            done.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        };
+        let pages = |told: &[Value]| {
+            let page = |one: &&Value| one["op"] == "search" && one["entries"] == 3 && one["code"] == 0;
+            told.iter().filter(page).count()
+        };
+        let told = read(&file);
+        assert_eq!(pages(&told), 20, "{suite}: {told:#?}");
+        assert_eq!(find(&told, "bind")["tls"], true);
+        assert!(told.iter().any(|one| one["op"] == "unbind"), "{suite}");
+        // A packet of the server's in the middle is lost.
+        let whole = std::fs::read(&file).expect("the file");
+        let (header, mut packets) = records(&whole);
+        let long: Vec<_> = (0..packets.len()).filter(|index| packets[*index].len() > 400).collect();
+        packets.remove(long[long.len() / 2]);
+        let holed = folder.path().join("holed.pcap");
+        std::fs::write(&holed, [header, &packets.concat()].concat()).expect("the file");
+        let told = read(&holed);
+        assert!(pages(&told) >= 17, "{suite}: {} pages: {told:#?}", pages(&told));
+        assert!(told.iter().any(|one| one["event"] == "gap"), "{suite}");
+        std::fs::remove_file(&keylog).expect("the key log");
+    }
+}

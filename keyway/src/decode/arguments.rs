@@ -36,6 +36,9 @@ pub struct Decode {
     /// Where the files of --as scenario go; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub into: Option<PathBuf>,
+    /// Secrets of TLS 1.2 and 1.3, as SSLKEYLOGFILE has clients write them down; pcapng may have them too
+    #[arg(long, value_name = "FILE")]
+    pub keylog: Option<PathBuf>,
     /// Show passwords as they are
     #[arg(long)]
     pub show_secrets: bool,
@@ -206,6 +209,9 @@ pub struct Report {
     /// Only operations that this LDAP filter over their fields means; keyway decode --help lists them
     #[arg(short, long, value_name = "FILTER", value_parser = Query::parse)]
     pub filter: Option<Query>,
+    /// Secrets of TLS 1.2 and 1.3, as SSLKEYLOGFILE has clients write them down; pcapng may have them too
+    #[arg(long, value_name = "FILE")]
+    pub keylog: Option<PathBuf>,
     /// How many rows each table has
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rows: usize,
@@ -235,8 +241,9 @@ Examples:
       searches that failed, to be tried again
   keyway decode traffic.pcap --as scenario --into captured
       captured/scenario.toml, which a load generator can repeat with the same mixture
-  keyway decode tls.pcap -w plain.pcapng
-      for Wireshark, without passwords
+  SSLKEYLOGFILE=keys.log ldapsearch -H ldaps://ds1.example.com ...
+  keyway decode tls.pcap --keylog keys.log -w plain.pcapng
+      what was within TLS, for Wireshark, without passwords
 
 A filter is one of LDAP (RFC 4515) over these fields; = takes *, ~= is 'contains', case does not count:
 {}",

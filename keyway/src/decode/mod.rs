@@ -9,11 +9,13 @@ use crate::output;
 use arguments::{DecodeCommand, Form, Words};
 use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
 use keyway_decode::view::{Full, Json, Line, Printer, View};
-use keyway_decode::{Error, Options, Query, Report, Secrets};
+use keyway_decode::{Decoder, Error, Keys, Options, Query, Report, Secrets};
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use zeroize::Zeroizing;
 
 pub use arguments::Decode;
 
@@ -27,25 +29,43 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
         Some(DecodeCommand::Report(arguments)) => return report(arguments),
         None => {}
     }
-    let (form, ports) = (&decode.form, &decode.ports);
+    let form = &decode.form;
     let options = options(form, decode.show_secrets);
+    let decoder = Decoder::new(&decode.ports, options).with_keys(keys(decode.keylog.as_deref())?);
     if form.words == Some(Words::Scenario) {
         let Some(folder) = decode.into.clone() else {
             return Err(Failure::usage("--as scenario makes files: name a folder, --into DIR"));
         };
         let printer = Printer::new(Scenario::default(), decode.filter.clone(), io::sink());
-        return reading::run(&decode.files, ports, options, printer, move |scenario| {
+        return reading::run(&decode.files, decoder, printer, move |scenario| {
             write_files(&folder, &scenario.files())
         });
     }
     let printer = printer(form, decode.filter.clone())?;
-    reading::run(&decode.files, ports, options, printer, |_| Ok(()))
+    reading::run(&decode.files, decoder, printer, |_| Ok(()))
 }
 
 fn report(arguments: &arguments::Report) -> Result<bool, Failure> {
     let report = Report::new(arguments.rows, arguments.json);
     let printer = Printer::new(report, arguments.filter.clone(), io::stdout());
-    reading::run(&arguments.files, &arguments.ports, Options::default(), printer, |_| Ok(()))
+    let decoder = Decoder::new(&arguments.ports, Options::default());
+    let decoder = decoder.with_keys(keys(arguments.keylog.as_deref())?);
+    reading::run(&arguments.files, decoder, printer, |_| Ok(()))
+}
+
+/// The secrets of a key log, if there is one.
+fn keys(file: Option<&Path>) -> Result<Arc<Keys>, Failure> {
+    let keys = Keys::new(&keyway_drivers::engine());
+    if let Some(file) = file {
+        let log = fs::read(file).map_err(|why| Failure::system("read", file, &why))?;
+        if keys.add(&Zeroizing::new(log)) == 0 {
+            return Err(Failure::new(format!(
+                "there is no secret of TLS 1.2 or 1.3 in {}; it should be what SSLKEYLOGFILE names",
+                file.display()
+            )));
+        }
+    }
+    Ok(Arc::new(keys))
 }
 
 fn options(form: &Form, show_secrets: bool) -> Options {

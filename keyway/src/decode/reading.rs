@@ -6,7 +6,7 @@ use crate::limits::DECODE_END_WAIT;
 use crate::output::{grouped, note};
 use crate::signals::{STATUS_AT_ONCE, Signals};
 use keyway_decode::view::{Printer, View};
-use keyway_decode::{Capture, Counts, Decoder, Error, Options, Sink};
+use keyway_decode::{Capture, Counts, Decoder, Error, Sink};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -20,16 +20,15 @@ use tokio::sync::oneshot;
 /// the view in the end.
 pub fn run<V: View + Send + 'static>(
     files: &[PathBuf],
-    ports: &[u16],
-    options: Options,
+    decoder: Decoder,
     printer: Printer<V, impl Write + Send + 'static>,
     end: impl FnOnce(&V) -> Result<(), Failure> + Send + 'static,
 ) -> Result<bool, Failure> {
     let stopped = Arc::new(AtomicBool::new(false));
-    let (files, ports) = (files.to_vec(), ports.to_vec());
+    let files = files.to_vec();
     let (tell, mut told) = oneshot::channel();
     let seen = stopped.clone();
-    thread::spawn(move || tell.send(decode(&files, &ports, options, printer, end, &seen)));
+    thread::spawn(move || tell.send(decode(&files, decoder, printer, end, &seen)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start: {why}")))?;
     runtime.block_on(async {
@@ -53,13 +52,11 @@ fn broken() -> Failure {
 
 fn decode<V: View>(
     files: &[PathBuf],
-    ports: &[u16],
-    options: Options,
+    mut decoder: Decoder,
     mut printer: Printer<V, impl Write>,
     end: impl FnOnce(&V) -> Result<(), Failure>,
     stopped: &AtomicBool,
 ) -> Result<bool, Failure> {
-    let mut decoder = Decoder::new(ports, options);
     let mut done = Ok(true);
     for file in files {
         match one(file, &mut decoder, &mut printer, stopped) {

@@ -9,9 +9,11 @@ use crate::operation::{Event, Note, Sink};
 use crate::pairing::Options;
 use crate::session::{Session, Side};
 use crate::tcp::{Delivery, Stream};
+use crate::tls::Keys;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Ports of LDAP: as registered, of Active Directory's global catalogue, and as many servers have
 /// them that run without privileges.
@@ -87,6 +89,7 @@ pub struct Decoder {
     held_bytes: usize,
     unknown_links: Vec<u32>,
     time_ns: u64,
+    keys: Option<Arc<Keys>>,
 }
 
 impl Decoder {
@@ -104,7 +107,15 @@ impl Decoder {
             held_bytes: 0,
             unknown_links: Vec::new(),
             time_ns: 0,
+            keys: None,
         }
+    }
+
+    /// The same, with keys to read TLS with; those that come with the packets are added to them.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Arc<Keys>) -> Self {
+        self.keys = Some(keys);
+        self
     }
 
     /// What was seen so far.
@@ -132,7 +143,11 @@ impl Decoder {
             }
             match capture.read()? {
                 Some(Item::Packet(packet)) => self.packet(&packet, sink)?,
-                Some(Item::KeyLog(_)) => {}
+                Some(Item::KeyLog(log)) => {
+                    self.keys.iter().for_each(|keys| {
+                        keys.add(log);
+                    });
+                }
                 None => return Ok(()),
             }
         }
@@ -249,6 +264,7 @@ impl Decoder {
         let number = self.number;
         let midway = !segment.syn;
         let mut session = Session::new(number, (client, server), midway, expected, self.options);
+        session = session.with_keys(self.keys.clone());
         if !expected && !self.ports.is_empty() {
             session.ignore();
             self.number -= 1;

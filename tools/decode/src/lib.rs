@@ -24,6 +24,7 @@ pub mod secrets;
 mod session;
 mod tap;
 pub mod tcp;
+mod tls;
 pub mod view;
 
 pub use capture::Capture;
@@ -38,3 +39,4 @@ pub use report::Report;
 pub use secrets::Secrets;
 pub use session::{Session, Side};
 pub use tap::Tap;
+pub use tls::Keys;

@@ -72,3 +72,15 @@ pub const QUEUE_BYTES_MAX: usize = 1 << 25;
 
 /// How many pieces wait to be decoded in the proxy before some are left out.
 pub const QUEUE_PIECES_MAX: usize = 1 << 14;
+
+/// How many secrets of key logs are kept.
+pub const KEY_LOG_SECRETS_MAX: usize = 1 << 20;
+
+/// The longest message of a TLS handshake that is read, in bytes: chains of certificates are long.
+pub const HANDSHAKE_BYTES_MAX: usize = 1 << 18;
+
+/// How many records a gap may have swallowed if TLS is to be read after it.
+pub const RECORD_NUMBERS_TRIED: u64 = 256;
+
+/// How many places after a gap are tried for the begin of a record.
+pub const RECORDS_TRIED: usize = 32;

@@ -4,8 +4,9 @@ use crate::error::Error;
 use crate::framing::{Frame, Framer, is_request, looks_like_a_message};
 use crate::operation::{Connection, Direction, Event, Note, Sink};
 use crate::pairing::{Consequence, Options, Pairing, Raw, peek_tag};
-use std::borrow::Cow;
+use crate::tls::{Keys, Reason, Tls, looks_like_tls};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Which of the two ends octets come from: `First` is that of the address that was named first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,17 +39,14 @@ enum Mode {
     /// Nothing was seen yet.
     Unknown,
     Ldap,
+    /// Within TLS that can be read, or may be.
+    Tls(Box<Tls>),
     /// Something else, or nothing that can be read.
     Ignored,
 }
 
 /// What may stand before the first message: the PROXY protocol's two versions.
 const PREAMBLES: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
-
-/// Whether octets begin with a TLS record (RFC 8446 § 5.1).
-fn is_tls(octets: &[u8]) -> bool {
-    matches!(octets, [0x14..=0x17, 0x03, 0x00..=0x04, ..])
-}
 
 /// A connection being decoded.
 #[derive(Debug)]
@@ -66,6 +64,8 @@ pub struct Session {
     is_told: bool,
     /// Whether it is LDAP whatever it begins with: by its port, or by who asks.
     expected: bool,
+    /// With which TLS may be read.
+    keys: Option<Arc<Keys>>,
 }
 
 impl Session {
@@ -93,7 +93,15 @@ impl Session {
             unbind: false,
             is_told: false,
             expected,
+            keys: None,
         }
+    }
+
+    /// The same, with keys to read TLS with.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Option<Arc<Keys>>) -> Self {
+        self.keys = keys;
+        self
     }
 
     /// The connection, as far as it is known.
@@ -106,7 +114,11 @@ impl Session {
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let framers: usize = self.framers.iter().map(Framer::held_bytes).sum();
-        framers + self.pairing.held_bytes()
+        let tls = match &self.mode {
+            Mode::Tls(tls) => tls.held_bytes(),
+            _ => 0,
+        };
+        framers + tls + self.pairing.held_bytes()
     }
 
     /// Whether there is nothing in it to be told.
@@ -148,6 +160,7 @@ impl Session {
         }
         match &self.mode {
             Mode::Ldap => self.ldap(side, time_ns, octets, sink),
+            Mode::Tls(_) => self.within_tls(side, time_ns, octets, sink),
             Mode::Unknown | Mode::Ignored => Ok(()),
         }
     }
@@ -164,8 +177,15 @@ impl Session {
         sink: &mut impl Sink,
     ) -> Result<(), Error> {
         let direction = self.direction(side);
-        match self.mode {
+        match &mut self.mode {
             Mode::Ignored => return Ok(()),
+            Mode::Tls(tls) => {
+                let lost = tls.gap(side);
+                // What is lost of the messages within is not known.
+                self.framers[side.index()] = Framer::midway();
+                self.note(time_ns, Event::Gap { direction, bytes }, sink)?;
+                return lost.or_else(|why| self.unreadable(time_ns, why, sink));
+            }
             Mode::Unknown if !self.expected => {
                 self.mode = Mode::Ignored;
                 return Ok(());
@@ -209,8 +229,8 @@ impl Session {
         octets: &[u8],
         sink: &mut impl Sink,
     ) -> Result<(), Error> {
-        if is_tls(octets) {
-            if self.expected {
+        if looks_like_tls(octets) {
+            if self.expected || self.keys.is_some() {
                 return self.protected(time_ns, sink);
             }
             self.mode = Mode::Ignored;
@@ -229,9 +249,54 @@ impl Session {
 
     /// From here on there is TLS.
     fn protected(&mut self, time_ns: u64, sink: &mut impl Sink) -> Result<(), Error> {
+        if self.connection.tls {
+            return self.unreadable(time_ns, "TLS within TLS".into(), sink);
+        }
         self.connection.tls = true;
+        self.framers = Default::default();
+        match &self.keys {
+            Some(keys) => {
+                self.mode = Mode::Tls(Box::new(Tls::new(keys.clone())));
+                Ok(())
+            }
+            None => self.unreadable(time_ns, "TLS protects what follows".into(), sink),
+        }
+    }
+
+    /// Nothing more can be read, for this reason; nothing is said where that was no surprise.
+    fn unreadable(
+        &mut self,
+        time_ns: u64,
+        why: Reason,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
         self.mode = Mode::Ignored;
-        self.note(time_ns, Event::Unreadable(Cow::Borrowed("TLS protects what follows")), sink)
+        if self.expected || self.is_told {
+            self.note(time_ns, Event::Unreadable(why), sink)?;
+        }
+        Ok(())
+    }
+
+    fn within_tls(
+        &mut self,
+        side: Side,
+        time_ns: u64,
+        octets: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let Mode::Tls(tls) = &mut self.mode else { return Ok(()) };
+        let mut plain = Vec::new();
+        let opened = tls.octets(side, octets, &mut plain);
+        if !self.expected && !self.is_told && !plain.is_empty() {
+            // On a port that is not known it must look like LDAP here, too.
+            self.expected = looks_like_a_message(&plain, true) == Some(true);
+            if !self.expected {
+                self.mode = Mode::Ignored;
+                return Ok(());
+            }
+        }
+        self.ldap(side, time_ns, &plain, sink)?;
+        opened.or_else(|why| self.unreadable(time_ns, why, sink))
     }
 
     fn ldap(
@@ -249,7 +314,10 @@ impl Session {
             match done? {
                 Step::Next => {}
                 Step::Done => return Ok(()),
-                Step::Tls => return self.protected(time_ns, sink),
+                Step::Tls => {
+                    self.protected(time_ns, sink)?;
+                    return self.octets(side, time_ns, input, sink);
+                }
             }
         }
     }
