@@ -3,20 +3,29 @@
 use keyway_decode::network::Segment;
 use keyway_decode::tcp::{Delivery, Stream};
 use keyway_decode::view::{Full, Json, Printer};
-use keyway_decode::{Capture, Decoder, Options};
+use keyway_decode::{Capture, Decoder, Keys, Options};
+use std::sync::{Arc, OnceLock};
+
+/// A decoder whose keys are those of the file.
+fn decoder(options: Options) -> Decoder {
+    // Made once; what a file brings with it stays, and is no other file's.
+    static KEYS: OnceLock<Arc<Keys>> = OnceLock::new();
+    let keys = KEYS.get_or_init(|| Arc::new(Keys::new(&keyway_drivers::engine())));
+    Decoder::new(&[], options).with_keys(keys.clone())
+}
 
 /// Reads the bytes as a file of packets and tells all that is in them.
 pub fn capture(data: &[u8]) {
     let options = Options { keep_answers: true, ..Options::default() };
     let mut full = Printer::new(Full, None, Vec::new());
-    let mut decoder = Decoder::new(&[], options);
+    let mut decoder = decoder(options);
     if let Ok(mut capture) = Capture::open(data) {
         let _ = decoder.run(&mut capture, &mut full, &|| true);
     }
     decoder.finish(&mut full).expect("memory can be written");
     full.end().expect("memory can be written");
     let mut json = Printer::new(Json, None, Vec::new());
-    let mut decoder = Decoder::new(&[], options);
+    let mut decoder = decoder(options);
     if let Ok(mut capture) = Capture::open(data) {
         let _ = decoder.run(&mut capture, &mut json, &|| true);
     }

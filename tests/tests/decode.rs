@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 const PEOPLE: &str = "ou=People,dc=example,dc=com";
 
@@ -14,7 +15,8 @@ const PEOPLE: &str = "ou=People,dc=example,dc=com";
 struct Capture {
     tcpdump: Child,
     decode: Child,
-    lines: BufReader<ChildStdout>,
+    /// Read as they come: who waits for a reader captures nothing.
+    lines: Receiver<Value>,
     file: PathBuf,
 }
 
@@ -22,7 +24,8 @@ impl Capture {
     fn start(folder: &Path, port: &str) -> Capture {
         let file = folder.join("traffic.pcap");
         let mut tcpdump = Command::new("tcpdump")
-            .args(["-i", "lo", "-U", "-w", "-", "--immediate-mode", "-Z", "root", "tcp", "port"])
+            .args(["-i", "lo", "-B", "65536", "-U", "-w", "-", "--immediate-mode", "-Z", "root"])
+            .args(["tcp", "port"])
             .arg(port)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -44,7 +47,15 @@ impl Capture {
             .stdout(Stdio::piped())
             .spawn()
             .expect("keyway starts");
-        let lines = BufReader::new(decode.stdout.take().expect("its output"));
+        let output = BufReader::new(decode.stdout.take().expect("its output"));
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                let line = serde_json::from_str(&line.expect("a line")).expect("JSON");
+                // Whoever has heard enough has gone.
+                let _ = send.send(line);
+            }
+        });
         Capture { tcpdump, decode, lines, file }
     }
 
@@ -53,15 +64,12 @@ impl Capture {
         let mut all: Vec<Value> = Vec::new();
         let closed = |all: &[Value]| all.iter().filter(|one| one["event"] == "closed").count();
         while closed(&all) < connections {
-            let mut line = String::new();
-            assert_ne!(self.lines.read_line(&mut line).expect("a line"), 0, "{all:#?}");
-            all.push(serde_json::from_str(&line).expect("JSON"));
+            all.push(self.lines.recv().unwrap_or_else(|_| panic!("no more than {all:#?}")));
         }
         let pid = Pid::from_raw(self.tcpdump.id() as i32).expect("a pid");
         kill_process(pid, Signal::TERM).expect("a signal");
         self.tcpdump.wait().expect("its end");
-        let rest = self.lines.lines().map(|line| serde_json::from_str(&line.expect("a line")));
-        all.extend(rest.map(|line| line.expect("JSON")));
+        all.extend(self.lines);
         assert!(self.decode.wait().expect("its end").success());
         (all, self.file)
     }
@@ -297,10 +305,14 @@ fn a_proxy_passes_on_and_tells() {
     let all = ["-b", "dc=example,dc=com", "-LLL", "(objectClass=*)"];
     let through = tool("ldapsearch", &proxy.url, &all, "").expect(0);
     assert_eq!(through.out, tool("ldapsearch", server.ldap(), &all, "").expect(0).out);
-    let change = format!("dn: {PEOPLE}\nchangetype: modify\nreplace: description\ndescription: a\n");
+    let change =
+        format!("dn: {PEOPLE}\nchangetype: modify\nreplace: description\ndescription: a\n");
     tool("ldapmodify", &proxy.url, &[], &change).expect(0);
     let told = proxy.until_closed(2);
-    assert_eq!(find(&told, "search")["entries"].as_u64(), Some(through.out.matches("dn: ").count() as u64));
+    assert_eq!(
+        find(&told, "search")["entries"].as_u64(),
+        Some(through.out.matches("dn: ").count() as u64)
+    );
     assert_eq!(find(&told, "modify")["request"]["changes"][0]["replace"], "description");
     assert_eq!(find(&told, "bind")["request"]["credentials"], "*");
     assert!(told.iter().all(|one| one["event"] != "gap"), "{told:#?}");
@@ -350,7 +362,10 @@ fn a_proxy_takes_part_in_tls_on_both_sides() {
     assert_ne!(finish(&mut command, "").code, 0);
     let told = proxy.until_closed(1);
     let why = told.iter().find(|one| one["event"] == "unreadable").expect("why");
-    assert!(why["why"].as_str().is_some_and(|why| why.contains("TLS with the server failed")), "{why}");
+    assert!(
+        why["why"].as_str().is_some_and(|why| why.contains("TLS with the server failed")),
+        "{why}"
+    );
     proxy.end();
 }
 
@@ -400,7 +415,8 @@ fn tls_is_read_with_a_key_log() {
             done.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
         };
         let pages = |told: &[Value]| {
-            let page = |one: &&Value| one["op"] == "search" && one["entries"] == 3 && one["code"] == 0;
+            let page =
+                |one: &&Value| one["op"] == "search" && one["entries"] == 3 && one["code"] == 0;
             told.iter().filter(page).count()
         };
         let told = read(&file);

@@ -241,10 +241,12 @@ impl Decoder {
     ) -> Result<(), Error> {
         let Some(flow) = self.flows.get(ends) else { return Ok(()) };
         let continued = flow.streams[flow.side(segment.from)].is_continued_by(segment);
-        if continued && !flow.is_closed {
+        // Of one that is not looked at nothing is known; only its first packet begins another.
+        let is_over = flow.session.is_ignored() && segment.acknowledgement.is_none();
+        if continued && !flow.is_closed && !is_over {
             return Ok(());
         }
-        self.remove(&ends.clone(), sink)
+        self.remove(ends, sink)
     }
 
     fn begin(&mut self, segment: &Segment<'_>) -> Flow {

@@ -5,6 +5,7 @@ use crate::framing::{Frame, Framer, is_request, looks_like_a_message};
 use crate::operation::{Connection, Direction, Event, Note, Sink};
 use crate::pairing::{Consequence, Options, Pairing, Raw, peek_tag};
 use crate::tls::{Keys, Reason, Tls, looks_like_tls};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -139,6 +140,19 @@ impl Session {
         self.mode = Mode::Ldap;
     }
 
+    /// Tells why something of it cannot be told.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn remark(
+        &mut self,
+        time_ns: u64,
+        why: Cow<'_, str>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        self.note(time_ns, Event::Unreadable(why), sink)
+    }
+
     /// Nothing of it is to be told.
     pub fn ignore(&mut self) {
         self.mode = Mode::Ignored;
@@ -264,12 +278,7 @@ impl Session {
     }
 
     /// Nothing more can be read, for this reason; nothing is said where that was no surprise.
-    fn unreadable(
-        &mut self,
-        time_ns: u64,
-        why: Reason,
-        sink: &mut impl Sink,
-    ) -> Result<(), Error> {
+    fn unreadable(&mut self, time_ns: u64, why: Reason, sink: &mut impl Sink) -> Result<(), Error> {
         self.mode = Mode::Ignored;
         if self.expected || self.is_told {
             self.note(time_ns, Event::Unreadable(why), sink)?;

@@ -9,7 +9,7 @@ use crate::operation::{Event, Note, Sink};
 use crate::pairing::Options;
 use crate::session::{Session, Side};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -47,6 +47,7 @@ enum What {
 struct Batch {
     pieces: Vec<Piece>,
     octets: Vec<u8>,
+    unseen: u64,
     is_last: bool,
 }
 
@@ -57,6 +58,10 @@ struct Waiting {
     left_out: HashMap<(u64, bool), u64>,
     /// How much was left out in all.
     left_out_bytes: u64,
+    /// Connections that whoever decodes hears of.
+    open: HashSet<u64>,
+    /// How many others began since that was told.
+    unseen: u64,
 }
 
 /// The queue between who forwards and who decodes.
@@ -69,6 +74,13 @@ pub struct Tap {
 impl Tap {
     /// A connection begins.
     pub fn opened(&self, connection: u64, time_ns: u64, client: SocketAddr, server: SocketAddr) {
+        let mut waiting = self.lock();
+        if waiting.batch.pieces.len() >= QUEUE_PIECES_MAX {
+            waiting.unseen += 1;
+            return;
+        }
+        waiting.open.insert(connection);
+        drop(waiting);
         self.push(connection, time_ns, What::Opened { client, server });
     }
 
@@ -76,6 +88,10 @@ impl Tap {
     pub fn octets(&self, connection: u64, time_ns: u64, side: Side, octets: &[u8]) {
         let mut waiting = self.lock();
         let key = (connection, side == Side::First);
+        if !waiting.open.contains(&connection) {
+            waiting.left_out_bytes += octets.len() as u64;
+            return;
+        }
         let full = waiting.batch.octets.len() + octets.len() > QUEUE_BYTES_MAX
             || waiting.batch.pieces.len() >= QUEUE_PIECES_MAX;
         if full {
@@ -101,7 +117,10 @@ impl Tap {
 
     /// Something to be told of a connection.
     pub fn note(&self, connection: u64, time_ns: u64, note: impl Into<Cow<'static, str>>) {
-        self.push(connection, time_ns, What::Note(note.into()));
+        let is_open = self.lock().open.contains(&connection);
+        if is_open {
+            self.push(connection, time_ns, What::Note(note.into()));
+        }
     }
 
     /// A connection is over.
@@ -113,8 +132,12 @@ impl Tap {
                 waiting.batch.pieces.push(Piece { connection, time_ns, what });
             }
         }
+        let is_open = waiting.open.remove(&connection);
         drop(waiting);
-        self.push(connection, time_ns, What::Closed);
+        // As many as were opened at most, so that these are bounded too.
+        if is_open {
+            self.push(connection, time_ns, What::Closed);
+        }
     }
 
     /// Nothing more comes.
@@ -148,6 +171,8 @@ impl Tap {
             waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         batch.is_last = waiting.batch.is_last;
+        batch.unseen = 0;
+        waiting.batch.unseen = std::mem::take(&mut waiting.unseen);
         std::mem::swap(&mut waiting.batch, batch);
         waiting.batch.is_last = batch.is_last;
     }
@@ -161,6 +186,12 @@ impl Tap {
         let mut batch = Batch::default();
         loop {
             self.take(&mut batch);
+            if batch.unseen > 0 {
+                let what = format!("{} connections are passed on and not told of", batch.unseen);
+                let time_ns = batch.pieces.first().map_or(0, |piece| piece.time_ns);
+                let what = Event::Unreadable(Cow::Owned(what));
+                sink.note(&Note { time_ns, connection: None, what })?;
+            }
             let mut octets = batch.octets.as_slice();
             for piece in &batch.pieces {
                 decode(piece, &mut octets, &mut sessions, options, sink)?;
@@ -211,10 +242,7 @@ fn decode(
             session.is_opened();
             Ok(())
         }
-        What::Note(note) => {
-            let what = Event::Unreadable(Cow::Borrowed(note.as_ref()));
-            sink.note(&Note { time_ns, connection: Some(session.connection()), what })
-        }
+        What::Note(note) => session.remark(time_ns, note.as_ref().into(), sink),
         What::Closed => {
             let Some((mut session, _)) = sessions.remove(&number) else { return Ok(()) };
             session.finish(time_ns, true, sink)

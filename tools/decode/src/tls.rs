@@ -83,7 +83,9 @@ impl Tls {
     pub(crate) fn gap(&mut self, side: Side) -> Result<(), Reason> {
         let half = self.half(side);
         if half.opener.is_none() {
-            return Err("a part of the TLS handshake is missing: what follows cannot be read".into());
+            return Err(
+                "a part of the TLS handshake is missing: what follows cannot be read".into()
+            );
         }
         half.records.lose();
         Ok(())

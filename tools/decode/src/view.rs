@@ -7,7 +7,7 @@ mod line;
 mod text;
 
 use crate::error::Error;
-use crate::operation::{Note, Operation, Sink};
+use crate::operation::{Event, Note, Operation, Sink};
 use crate::query::Query;
 use std::io::Write;
 
@@ -96,6 +96,10 @@ impl<V: View, W: Write> Sink for Printer<V, W> {
     }
 
     fn note(&mut self, note: &Note<'_>) -> Result<(), Error> {
+        // Whoever asks for some operations does not ask for the end of every connection.
+        if self.query.is_some() && matches!(note.what, Event::Closed { .. }) {
+            return Ok(());
+        }
         self.view.note(note, &mut self.buffer);
         if self.buffer.len() >= OUTPUT_BYTES { self.write() } else { Ok(()) }
     }

@@ -217,7 +217,12 @@ impl Opener {
         found.is_some()
     }
 
-    fn open_as(&self, number: u64, header: &[u8; HEADER_BYTES], record: &mut Vec<u8>) -> Option<u8> {
+    fn open_as(
+        &self,
+        number: u64,
+        header: &[u8; HEADER_BYTES],
+        record: &mut Vec<u8>,
+    ) -> Option<u8> {
         let explicit = self.cipher.explicit_bytes();
         let mut nonce = self.iv;
         if explicit > 0 {
