@@ -53,6 +53,8 @@ struct Flow {
     used: u64,
     held_bytes: usize,
     is_closed: bool,
+    /// Who has nothing more to send, where that is all that is looked at.
+    ended: [bool; 2],
     /// Packets whose sender had received what is not in the capture yet, and those after them.
     deferred: Vec<Deferred>,
 }
@@ -279,6 +281,7 @@ impl Decoder {
             used: 0,
             held_bytes: 0,
             is_closed: false,
+            ended: [false; 2],
             deferred: Vec::new(),
         }
     }
@@ -353,10 +356,13 @@ impl Flow {
         segment: &Segment<'_>,
         sink: &mut impl Sink,
     ) -> Result<u64, Error> {
-        if self.session.is_ignored() {
-            return Ok(0);
-        }
         let side = self.side(segment.from);
+        if self.session.is_ignored() {
+            self.time_ns = time_ns;
+            self.ended[side] |= segment.fin;
+            let is_over = segment.rst || self.ended == [true, true];
+            return if is_over { self.finish(true, sink) } else { Ok(0) };
+        }
         let has_answered = |one: &Deferred| time_ns.saturating_sub(one.time_ns) > DEFERRED_NS_MAX;
         let waits = !self.deferred.is_empty() && !self.streams[side].is_due(segment);
         let lacks = segment.acknowledgement.is_some_and(|it| self.streams[1 - side].lacks(it));

@@ -280,6 +280,8 @@ impl Session {
     /// Nothing more can be read, for this reason; nothing is said where that was no surprise.
     fn unreadable(&mut self, time_ns: u64, why: Reason, sink: &mut impl Sink) -> Result<(), Error> {
         self.mode = Mode::Ignored;
+        // Whether the client says goodbye will not be known.
+        self.unbind = true;
         if self.expected || self.is_told {
             self.note(time_ns, Event::Unreadable(why), sink)?;
         }
