@@ -12,6 +12,10 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long messages are gathered before they are decoded.
+const NAP: Duration = Duration::from_millis(5);
 
 /// One thing that happened on a connection.
 #[derive(Debug)]
@@ -62,6 +66,17 @@ struct Waiting {
     open: HashSet<u64>,
     /// How many others began since that was told.
     unseen: u64,
+    /// Whoever decodes waits to be woken; else it looks again by itself.
+    asleep: bool,
+}
+
+impl Waiting {
+    /// Whether whoever decodes has to be woken for what came.
+    fn wakes(&mut self) -> bool {
+        let is_half_full = self.batch.octets.len() > QUEUE_BYTES_MAX / 2
+            || self.batch.pieces.len() > QUEUE_PIECES_MAX / 2;
+        std::mem::take(&mut self.asleep) || is_half_full
+    }
 }
 
 /// The queue between who forwards and who decodes.
@@ -106,8 +121,7 @@ impl Tap {
         let what = What::Octets { side, count: octets.len() };
         waiting.batch.pieces.push(Piece { connection, time_ns, what });
         waiting.batch.octets.extend_from_slice(octets);
-        drop(waiting);
-        self.filled.notify_one();
+        self.wake(waiting);
     }
 
     /// TLS begins; octets are those within it from now on.
@@ -153,8 +167,17 @@ impl Tap {
     }
 
     fn push(&self, connection: u64, time_ns: u64, what: What) {
-        self.lock().batch.pieces.push(Piece { connection, time_ns, what });
-        self.filled.notify_one();
+        let mut waiting = self.lock();
+        waiting.batch.pieces.push(Piece { connection, time_ns, what });
+        self.wake(waiting);
+    }
+
+    /// A wake-up costs more than to pass a message on: while messages come, they are looked for.
+    fn wake(&self, mut waiting: MutexGuard<'_, Waiting>) {
+        if waiting.wakes() {
+            drop(waiting);
+            self.filled.notify_one();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -167,9 +190,15 @@ impl Tap {
         batch.pieces.clear();
         batch.octets.clear();
         let mut waiting = self.lock();
+        if !waiting.batch.is_last {
+            let nap = self.filled.wait_timeout(waiting, NAP);
+            waiting = nap.unwrap_or_else(PoisonError::into_inner).0;
+        }
         while waiting.batch.pieces.is_empty() && !waiting.batch.is_last {
+            waiting.asleep = true;
             waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
+        waiting.asleep = false;
         batch.is_last = waiting.batch.is_last;
         batch.unseen = 0;
         waiting.batch.unseen = std::mem::take(&mut waiting.unseen);
