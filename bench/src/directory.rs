@@ -208,10 +208,10 @@ impl Bench<'_> {
             figures.claim(measurement, &mut claims);
         }
         claims.extend(pipelining(&measurements, &figures));
-        claims.extend(self.idle()?);
         let process = self.servers.keyway.server_pid();
         let memory = [anonymous_mib(process)?];
         claims.push(Claim::at_most("memory beside the map", "MiB", &memory, MEMORY_MIB_MAX));
+        claims.extend(self.idle()?);
         Ok((claims, rates(&measurements, &figures)))
     }
 

@@ -187,7 +187,7 @@ impl Report {
             self.claims.iter().partition(|claim| claim.secondary);
         first.into_iter().for_each(Claim::print);
         if !beside.is_empty() {
-            println!("\nsecondary, by what this processor could do at best");
+            println!("\nsecondary: to read the others by");
             beside.into_iter().for_each(Claim::print);
         }
         self.tables.iter().for_each(Table::print);

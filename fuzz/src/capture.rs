@@ -7,7 +7,7 @@ use keyway_decode::{Capture, Decoder, Keys, Options};
 use std::sync::{Arc, OnceLock};
 
 /// A decoder whose keys are those of the file.
-fn decoder(options: Options) -> Decoder {
+fn new_decoder(options: Options) -> Decoder {
     // Made once; what a file brings with it stays, and is no other file's.
     static KEYS: OnceLock<Arc<Keys>> = OnceLock::new();
     let keys = KEYS.get_or_init(|| Arc::new(Keys::new(&keyway_drivers::engine())));
@@ -18,14 +18,14 @@ fn decoder(options: Options) -> Decoder {
 pub fn capture(data: &[u8]) {
     let options = Options { keep_answers: true, ..Options::default() };
     let mut full = Printer::new(Full, None, Vec::new());
-    let mut decoder = decoder(options);
+    let mut decoder = new_decoder(options);
     if let Ok(mut capture) = Capture::open(data) {
         let _ = decoder.run(&mut capture, &mut full, &|| true);
     }
     decoder.finish(&mut full).expect("memory can be written");
     full.end().expect("memory can be written");
     let mut json = Printer::new(Json, None, Vec::new());
-    let mut decoder = decoder(options);
+    let mut decoder = new_decoder(options);
     if let Ok(mut capture) = Capture::open(data) {
         let _ = decoder.run(&mut capture, &mut json, &|| true);
     }
@@ -56,7 +56,7 @@ pub fn segments(data: &[u8]) {
         Ok(())
     };
     let address = std::net::SocketAddr::from(([192, 0, 2, 1], 389));
-    let mut segment = Segment {
+    let first = Segment {
         from: address,
         to: address,
         sequence: BASE.wrapping_sub(1),
@@ -67,15 +67,16 @@ pub fn segments(data: &[u8]) {
         payload: &[],
         missing: 0,
     };
-    let _ = stream.take(&segment, &mut check);
+    let _ = stream.take(&first, &mut check);
     for header in data.chunks_exact(6) {
         let [low, high, length, missing, flags, acknowledged] = *header else { continue };
         let offset = u32::from(low) | u32::from(high & 0x0f) << 8;
         let octets: Vec<u8> =
             (0..u64::from(length)).map(|index| place(u64::from(offset) + index)).collect();
+        let mut segment = Segment { payload: &octets, ..first };
         (segment.syn, segment.fin) = (false, flags & 0x80 != 0 && data.len() < 12);
         segment.sequence = BASE.wrapping_add(offset);
-        (segment.payload, segment.missing) = (&octets, usize::from(missing));
+        segment.missing = usize::from(missing);
         let _ = stream.take(&segment, &mut check);
         if flags & 1 != 0 {
             let acknowledgement = BASE.wrapping_add(u32::from(acknowledged) * 8);

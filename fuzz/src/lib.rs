@@ -10,6 +10,7 @@
 //! An input that was found to break something stays in `corpus/NAME/`, named for what it broke.
 #![forbid(unsafe_code)]
 
+mod access_rule;
 mod capture;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
@@ -30,7 +31,9 @@ mod ring;
 mod sasl;
 mod served;
 mod syntax;
+mod template;
 
+pub use access_rule::access_rule;
 pub use capture::{capture, segments};
 pub use certificate::certificate;
 pub use control::control;
@@ -48,12 +51,14 @@ pub use record::record;
 pub use ring::ring;
 pub use sasl::sasl;
 pub use syntax::syntax;
+pub use template::template;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("access_rule", access_rule),
     ("capture", capture),
     ("certificate", certificate),
     ("control", control),
@@ -72,4 +77,5 @@ pub const TARGETS: &[Target] = &[
     ("sasl", sasl),
     ("segments", segments),
     ("syntax", syntax),
+    ("template", template),
 ];

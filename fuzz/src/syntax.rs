@@ -2,7 +2,7 @@
 
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::syntax::{
-    Descriptors, MatchingRule, Part, RuleKind, Syntax, substring_assertion,
+    Descriptors, MatchingRule, Part, RuleKind, Syntax, sounds, sounds_like, substring_assertion,
 };
 
 /// Takes the bytes as a value of everything there is.
@@ -33,6 +33,11 @@ fn by_rule(rule: MatchingRule, data: &[u8]) {
         let _ = rule.normalize_substring(data, part);
     }
     let Some(normal) = rule.normalize(data, &Few) else { return };
+    if rule.has_words() {
+        // What is equal sounds alike, so that an approximate match has all that an equality match has.
+        let again = sounds(&normal).expect("a normal form is text");
+        assert_eq!(sounds(data).map(|own| sounds_like(&own, &again)), Some(true), "{normal:?}");
+    }
     if rule.kind() == RuleKind::Substrings && rule != MatchingRule::CaseIgnoreListSubstrings {
         let piece = rule.normalize_substring(data, Part::Any).expect("a value is a piece");
         let blank = data.iter().all(|byte| !byte.is_ascii_graphic());

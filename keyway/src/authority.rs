@@ -200,10 +200,6 @@ fn standing(
                 "{file} is there, and its key is not; put that at {key} (chmod 600)"
             )));
         }
-        if expired {
-            let (file, day) = (file.display(), not_after);
-            output::note(format_args!("{file} has expired at {day}; clients will refuse it"));
-        }
         return Ok(Standing::Good);
     }
     let lacks = |names: &[Name]| {

@@ -9,7 +9,9 @@ use crate::listeners::{self, Sockets};
 use crate::log::Logs;
 use crate::output::{self, grouped, shell};
 use crate::sample::Sample;
+use crate::timestamp::Timestamp;
 use crate::tls::Made;
+use crate::unix_socket;
 use keyway_codec::certificate::Name;
 use keyway_server::ADMINISTRATOR_DN;
 use keyway_server::log::{Severity, Value};
@@ -29,6 +31,7 @@ pub struct Banner {
     naming_contexts: Vec<String>,
     plain: Option<SocketAddr>,
     tls: Option<SocketAddr>,
+    unix: Option<PathBuf>,
     /// What makes a client trust the server's certificate, and what that names.
     trust: Option<PathBuf>,
     names: Vec<Name>,
@@ -37,6 +40,15 @@ pub struct Banner {
     /// The `keyway up` that this process is of.
     up: Option<u32>,
     ca_key: Option<String>,
+    /// Certificates that end soon.
+    warnings: Vec<String>,
+}
+
+/// Where it listens.
+pub struct Listening<'a> {
+    pub sockets: &'a Sockets,
+    /// The file of its Unix socket.
+    pub unix: Option<PathBuf>,
 }
 
 impl Banner {
@@ -47,12 +59,14 @@ impl Banner {
     pub fn new(
         folder: &Folder,
         instance: &Instance,
-        sockets: &Sockets,
+        listening: Listening<'_>,
         made: &Made,
         password: PasswordFile,
         first_start: bool,
         up: Option<u32>,
     ) -> Result<Banner, Failure> {
+        let Listening { sockets, unix } = listening;
+        let now = Timestamp::now();
         let address =
             |socket: &Option<TcpListener>| socket.as_ref().map(listeners::address).transpose();
         Ok(Banner {
@@ -63,12 +77,14 @@ impl Banner {
             naming_contexts: instance.directory.naming_contexts(),
             plain: address(&sockets.plain)?,
             tls: address(&sockets.tls)?,
+            unix,
             trust: made.trust.clone(),
             names: made.names.clone(),
             password,
             has_sample: folder.has(name::SAMPLE_PASSWORD),
             up,
             ca_key: made.ca_key.clone(),
+            warnings: made.ends.iter().filter_map(|ends| ends.warning(now)).collect(),
         })
     }
 
@@ -83,6 +99,7 @@ impl Banner {
     /// Writes it down.
     pub fn log(&self, logs: &Logs) {
         let url = |scheme, at: Option<_>| at.map(|at| url(scheme, at)).unwrap_or_default();
+        let unix = self.unix.as_deref().map(unix_socket::url).unwrap_or_default();
         let (ldap, ldaps) = (url("ldap", self.plain), url("ldaps", self.tls));
         let fields = [
             ("version", Value::Text(env!("CARGO_PKG_VERSION"))),
@@ -90,6 +107,7 @@ impl Banner {
             ("data", Value::Shown(&self.data.display())),
             ("ldap", Value::filled(&ldap)),
             ("ldaps", Value::filled(&ldaps)),
+            ("ldapi", Value::filled(&unix)),
             ("entries", Value::Number(self.entries)),
         ];
         logs.say(Severity::Info, "start", &fields);
@@ -116,6 +134,7 @@ impl Banner {
             "ldapd_pid": std::process::id(),
             "ldap": self.plain.map(|address| url("ldap", listeners::at_home(address))),
             "ldaps": self.tls.map(|address| url("ldaps", listeners::at_home(address))),
+            "ldapi": self.unix.as_deref().map(unix_socket::url),
             "ldap_urls": all("ldap", self.plain),
             "ldaps_urls": all("ldaps", self.tls),
             "data": self.data.display().to_string(),
@@ -129,6 +148,7 @@ impl Banner {
             "sample_password_file": self.has_sample.then(|| self.file(name::SAMPLE_PASSWORD)),
             "ca_certificate": self.trust.as_ref().map(|file| file.display().to_string()),
             "ca_key": self.ca_key,
+            "warnings": self.warnings,
             "configuration": self.file(name::CONFIGURATION),
             "meter": self.file_if_there(name::METER),
             "try": self.commands(),
@@ -148,6 +168,9 @@ impl Banner {
                 line(if index == 0 { what } else { "" }, &format!("{url}{start_tls}"));
             }
         }
+        if let Some(file) = &self.unix {
+            line("LDAPI", &unix_socket::url(file));
+        }
         let state = if self.first_start { "made now" } else { "opened" };
         line("data", &format!("{} ({state})", self.data.display()));
         match &self.trust {
@@ -166,6 +189,9 @@ impl Banner {
         if self.has_sample {
             let password = self.file(name::SAMPLE_PASSWORD);
             line("sample", &format!("everybody's password is in {}", password));
+        }
+        for warning in &self.warnings {
+            line("warning", warning);
         }
         let commands = self.commands().join("\n\n  ");
         format!(

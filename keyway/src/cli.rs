@@ -1,16 +1,20 @@
 //! The command line: what can be asked of the program, and how it says so.
 
 use crate::acl::Acl;
+use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
 use crate::decode::Decode;
 use crate::failure::Failure;
+use crate::generate::Generate;
+use crate::index;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
 use crate::logs::Log;
 use crate::output::Voice;
 use crate::quic::Quic;
 use crate::supervised::Inherited;
+use crate::unix_socket;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use keyway_codec::certificate::Name;
@@ -28,11 +32,13 @@ Start here:
   keyway up                    a directory with 1,000 sample people, on this machine only
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
+  keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
+  keyway data make             entries by the million, of MakeLDIF's templates
   keyway decode FILE           what LDAP clients and servers said, from a capture of their packets
 
 With --json a failure is one line of JSON too, where the answer would have been:
@@ -54,6 +60,8 @@ pub enum Command {
     #[command(subcommand)]
     Admin(Admin),
     #[command(subcommand)]
+    Config(Config),
+    #[command(subcommand)]
     Acl(Acl),
     Top(Top),
     Metrics(Metrics),
@@ -65,6 +73,8 @@ pub enum Command {
     Key(Key),
     #[command(subcommand)]
     Quic(Quic),
+    #[command(subcommand)]
+    Data(Generate),
     Decode(Decode),
 }
 
@@ -80,9 +90,11 @@ impl Command {
             | Command::Acl(_)
             | Command::Admin(_)
             | Command::Key(_)
+            | Command::Data(_)
             | Command::Quic(Quic::Serve(_)) => Some(false),
             Command::Top(_)
             | Command::Metrics(_)
+            | Command::Config(_)
             | Command::Log(_)
             | Command::Crypto(_)
             | Command::Decode(_)
@@ -126,10 +138,15 @@ Examples:
       the same with object classes and attributes of your own
   keyway up --sample 100000
       start with a larger sample
+  keyway up --empty
+      start with nothing: keyway directory import, or ldapadd below naming_contexts of
+      DIR/keyway.toml, brings the entries
   keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --name ldap.example.com
       serve other machines too, which call it by that name (also settable in DIR/keyway.toml)
   keyway up --listen off --listen-tls 127.0.0.1:0 --json
       LDAPS only, on a port that the system chooses; one JSON line says which
+  keyway up --listen-unix ldapi
+      on the Unix socket DIR/ldapi as well, where programs of this machine are known by their users
 
 The server's certificate:
   DIR's own authority (ca.pem) issues it for this machine's names and addresses and those of
@@ -138,7 +155,8 @@ The server's certificate:
   DIR/cryptod/keys/tls-ca.key, may be kept elsewhere and put back for one start. A certificate of
   your own goes to DIR/server.pem with its key in DIR/server.key (chmod 600), before the first start
   or later: cryptod takes that key, and the file is removed. Or name files in DIR/keyway.toml; a key
-  that is named there is read by ldapd, and stays where it is.
+  that is named there is read by ldapd, and stays where it is. Certificates that change are taken for
+  new sessions while it runs; 14 days before one ends, this and error.log say so.
 
 Hardening:
   The processes cannot be traced by others of their user, leave no core file, gain no rights and
@@ -212,12 +230,19 @@ pub struct Serve {
     /// Where to take LDAPS, or 'off' [default: 127.0.0.1:1636]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listeners::parse)]
     pub listen_tls: Option<Listen>,
+    /// Where to take LDAP of this machine's own processes (ldapi), or 'off': a file, in DIR unless it
+    /// begins with / [default: off]
+    #[arg(long, value_name = "PATH", value_parser = unix_socket::path)]
+    pub listen_unix: Option<unix_socket::Wanted>,
     /// A name or an address that clients use, for the server's certificate (repeatable)
     #[arg(long = "name", value_name = "HOST", value_parser = crate::host::name)]
     pub names: Vec<Name>,
     /// First start only: fill the directory with this many sample people [default: 1000]
     #[arg(long, value_name = "N", conflicts_with = "import")]
     pub sample: Option<u32>,
+    /// First start only: begin without entries, to be filled by an import or by clients
+    #[arg(long, conflicts_with_all = ["sample", "import"])]
+    pub empty: bool,
     /// First start only: fill the directory from this LDIF file ('-': standard input)
     #[arg(long, value_name = "FILE")]
     pub import: Option<PathBuf>,
@@ -244,6 +269,9 @@ impl Serve {
                 add(flag, address(listen).into());
             }
         }
+        if let Some(path) = &self.listen_unix {
+            add("--listen-unix", path.clone().unwrap_or_else(|| "off".into()).into());
+        }
         self.names.iter().for_each(|name| add("--name", name.to_string().into()));
         if let Some(people) = self.sample.filter(|_| first) {
             add("--sample", people.to_string().into());
@@ -252,21 +280,29 @@ impl Serve {
             add("--import", file.into());
         }
         self.schema.iter().filter(|_| first).for_each(|file| add("--schema", file.into()));
-        let flags = [("--json", self.json), ("--allow-debugging", self.allow_debugging)];
+        let flags = [
+            ("--json", self.json),
+            ("--allow-debugging", self.allow_debugging),
+            ("--empty", self.empty),
+        ];
         all.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
         all
     }
 }
 
-/// Move entries in and out of a directory that is not being served
+/// Move entries in and out of a directory, check it, and ask about its indexes
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A running server has its data folder to itself: stop it first, or use ldapadd and ldapsearch
-against it.")]
+A running server has its data folder to itself: to import, export or check stop it first, or use
+ldapadd and ldapsearch against it. The others work beside it too.")]
 pub enum Directory {
     Import(Import),
     Export(Export),
     Check(Check),
+    Indexes(index::Indexes),
+    Reindex(index::Reindex),
+    Explain(index::Explain),
+    Advise(index::Advise),
 }
 
 /// Read entries and changes from an LDIF file (RFC 2849)
@@ -491,7 +527,8 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Failure::usage(
                     "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway acl --help, keyway crypto --help, keyway key --help and keyway quic --help list \
+                     admin --help, keyway config --help, keyway acl --help, keyway crypto --help, \
+                     keyway key --help, keyway quic --help and keyway data --help list \
                      them",
                 ))
             }
@@ -512,8 +549,12 @@ fn voice_of(arguments: Vec<OsString>) -> Voice {
     }
     let aside = match Cli::try_parse_from(&arguments).map(|cli| cli.command) {
         Ok(Command::Directory(Directory::Export(export))) => export.file.as_os_str() == "-",
+        Ok(Command::Data(command)) => command.writes_to_standard_output(),
         Ok(_) => false,
-        Err(_) => arguments.iter().any(|argument| argument == "export"),
+        Err(_) => {
+            let has = |word| arguments.iter().any(|argument| argument == word);
+            has("export") || (has("data") && has("make"))
+        }
     };
     if aside { Voice::Aside } else { Voice::Json }
 }

@@ -1,25 +1,29 @@
 //! The configuration: what the file says, checked into what the other rooms take.
 
-mod access;
+pub mod catalogue;
+pub mod edit;
 mod integrity;
+pub mod ldap;
 mod raw;
+mod settings;
+mod tls_section;
 
 use crate::cli;
 use crate::cryptod::who;
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
-use crate::host;
-use crate::limits::{CERTIFICATE_NAMES_MAX, LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX};
+use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::schema::{self, Given};
-use crate::tls::{self, Clients, ServerKey};
+use crate::tls::{self, ServerKey};
 use crate::unix_socket;
 use keyway_codec::dn::Dn;
 use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
+use keyway_server::access::{Fault, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator, Local};
 use keyway_server::password::limits::{
@@ -28,8 +32,9 @@ use keyway_server::password::limits::{
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
-use keyway_server::{IndexSetting, OpenError};
+use keyway_server::{IndexKind, IndexSetting, OpenError};
 use raw::{DEFAULT, Raw};
+pub use settings::{From, Setting, Settings, settings};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,6 +65,8 @@ pub struct Configuration {
     pub log: log::Settings,
     /// Address space for the store.
     pub store_bytes_max: usize,
+    /// All settings, one by one.
+    pub settings: Settings,
     /// Attributes that it names and neither the sets nor the files define, and what to say if the
     /// store does not know them either.
     pub unknown: Vec<(String, String)>,
@@ -99,9 +106,30 @@ impl Configuration {
             folder.write(name::CONFIGURATION, DEFAULT.as_bytes())?;
         }
         let text = folder.read(name::CONFIGURATION)?;
-        let files = given.among(schema::files(folder.path())?);
-        let found = Found { files, has_store: folder.has(name::STORE) };
-        parse(&text, found).map_err(|why| why.of(&folder.file(name::CONFIGURATION)))
+        Configuration::of_text(folder.path(), &text, given)
+    }
+
+    /// What a text says, as the configuration of a data folder.
+    ///
+    /// # Errors
+    /// As [`Configuration::load`].
+    pub fn of_text(folder: &Path, text: &str, given: &Given) -> Result<Configuration, Failure> {
+        Configuration::of_text_in(folder, &folder.join(name::CONFIGURATION), text, given)
+    }
+
+    /// The same for the text of another file.
+    ///
+    /// # Errors
+    /// As [`Configuration::load`].
+    pub fn of_text_in(
+        folder: &Path,
+        file: &Path,
+        text: &str,
+        given: &Given,
+    ) -> Result<Configuration, Failure> {
+        let has_store = folder.join(name::STORE).exists();
+        let found = Found { files: given.among(schema::files(folder)?), has_store };
+        parse(text, found).map_err(|why| why.of(file))
     }
 
     /// What a data folder that is yet to be made will have: what somebody has put there for it, or
@@ -111,10 +139,8 @@ impl Configuration {
     /// As [`Configuration::load`].
     pub fn ahead(folder: &Path, given: &Given) -> Result<Configuration, Failure> {
         let file = folder.join(name::CONFIGURATION);
-        let has_store = folder.join(name::STORE).exists();
-        let found = Found { files: given.among(schema::files(folder)?), has_store };
         let text = if file.exists() { data::read(&file)? } else { DEFAULT.to_owned() };
-        parse(&text, found).map_err(|why| why.of(&file))
+        Configuration::of_text(folder, &text, given)
     }
 
     /// What to say when a directory does not take it.
@@ -142,8 +168,9 @@ impl Configuration {
 
     /// Whether it names keys that a cryptod holds.
     pub fn names_held_keys(&self) -> bool {
-        let key = self.tls.files.as_ref().map(|(_, key)| key);
-        matches!(key, Some(ServerKey::Held(_))) || self.directory.password_pepper.is_some()
+        let mut pairs = self.tls.files.iter().chain(&self.tls.additional);
+        pairs.any(|pair| matches!(pair.key, ServerKey::Held(_)))
+            || self.directory.password_pepper.is_some()
     }
 
     /// The same with the flags of a command, which win.
@@ -151,8 +178,30 @@ impl Configuration {
         let either = |flag: Option<Listen>, file: Listen| flag.unwrap_or(file);
         self.listen = either(arguments.listen, self.listen);
         self.listen_tls = either(arguments.listen_tls, self.listen_tls);
+        if let Some(path) = &arguments.listen_unix {
+            self.unix.path.clone_from(path);
+        }
         self.tls.names.extend(arguments.names.iter().cloned());
+        self.note_flags(arguments);
         self
+    }
+
+    /// What flags say of settings.
+    fn note_flags(&mut self, arguments: &cli::Serve) {
+        let address = |listen: Listen| listen.map_or("off".to_owned(), |at| at.to_string());
+        let path = |path: &unix_socket::Wanted| {
+            path.as_ref().map_or("off".to_owned(), |path| path.display().to_string())
+        };
+        for (key, flag, value) in [
+            ("listen", "--listen", arguments.listen.map(address)),
+            ("listen_tls", "--listen-tls", arguments.listen_tls.map(address)),
+            ("listen_unix", "--listen-unix", arguments.listen_unix.as_ref().map(path)),
+        ] {
+            if let Some(value) = value {
+                let from = From::Flag(flag.to_owned());
+                self.settings.insert(key.to_owned(), Setting { value: value.into(), from });
+            }
+        }
     }
 }
 
@@ -181,7 +230,8 @@ fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
         say(Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() })
     })?;
     let sets = raw.schema.sets.iter().map(set).collect::<Result<_, _>>().map_err(say)?;
-    let sources = Sources { sets, files: found.files };
+    let files = std::iter::once(ldap::definitions()).chain(found.files).collect();
+    let sources = Sources { sets, files };
     let composed = Composed::new(&sources, &Changes::default()).map_err(Error::Schema)?;
     let schema = composed.schema().map_err(Error::Schema)?;
     let mut unknown = Vec::new();
@@ -193,6 +243,7 @@ fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
     }
     let mut configuration = check(raw, text, sources, &schema).map_err(say)?;
     configuration.unknown = unknown;
+    configuration.settings = settings(text).map_err(Error::Text)?;
     Ok(configuration)
 }
 
@@ -234,18 +285,20 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         listen_tls: address(&listen_tls)?,
         unix: unix_settings(&listen_unix, &unix)?,
         naming_contexts,
-        tls: tls_settings(&tls)?,
+        tls: tls_section::settings(&tls)?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
         directory: keyway_server::Settings {
             rules: rules
                 .iter()
-                .map(|rule| access::rule(rule, has_rules.then_some(text)))
+                .map(|rule| access_rule(rule, has_rules.then_some(text)))
                 .collect::<Result<_, _>>()?,
             integrity: integrity::setting(&groups, &integrity)?,
             schema: sources,
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
             search_entries_max: limits.search_entries_max,
             search_time_max_s: limits.search_time_max_s,
+            search_unindexed_max: limits.search_unindexed_max,
+            search_unindexed_free: dns(&limits.search_unindexed_free)?,
             password_cost: password_cost(&password)?,
             password_accept: password.accept.iter().map(scheme).collect::<Result<_, _>>()?,
             password_pepper: pepper(&password.pepper)?,
@@ -268,48 +321,9 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         remember: remember(&password)?,
         log: log_settings(&log)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
+        settings: Settings::new(),
         unknown: Vec::new(),
     })
-}
-
-fn tls_settings(raw: &raw::Tls) -> Result<tls::Settings, Wrong> {
-    let path = |text: &Spanned<String>| PathBuf::from(text.get_ref());
-    let files = match (raw.certificate.get_ref().is_empty(), raw.key.get_ref().is_empty()) {
-        (true, true) => None,
-        (false, false) => Some((path(&raw.certificate), server_key(&raw.key)?)),
-        (false, true) => return Err(wrong(&raw.certificate, "name the key's file too")),
-        (true, false) => return Err(wrong(&raw.key, "name the certificate's file too")),
-    };
-    let clients = match raw.client_certificates.get_ref().as_str() {
-        "off" => Clients::Off,
-        "optional" => Clients::Optional,
-        "required" => Clients::Required,
-        other => {
-            let why = format!("\"{other}\" is not one of off, optional, required");
-            return Err(wrong(&raw.client_certificates, why));
-        }
-    };
-    if let Some(one_too_many) = raw.names.get(CERTIFICATE_NAMES_MAX) {
-        let why = format!("there are more than {CERTIFICATE_NAMES_MAX} names");
-        return Err(wrong(one_too_many, why));
-    }
-    let name = |text: &Spanned<String>| host::name(text.get_ref()).map_err(|why| wrong(text, why));
-    let paths = |texts: &[String]| texts.iter().map(PathBuf::from).collect();
-    Ok(tls::Settings {
-        files,
-        names: raw.names.iter().map(name).collect::<Result<_, _>>()?,
-        clients,
-        client_ca: paths(&raw.client_ca),
-        client_crls: paths(&raw.client_crls),
-    })
-}
-
-fn server_key(key: &Spanned<String>) -> Result<ServerKey, Wrong> {
-    match key.get_ref().strip_prefix("cryptod:") {
-        None => Ok(ServerKey::File(key.get_ref().into())),
-        Some(name) if is_key_name(name) => Ok(ServerKey::Held(name.to_owned())),
-        Some(_) => Err(wrong(key, NO_KEY_NAME)),
-    }
 }
 
 fn unix_settings(path: &Spanned<String>, raw: &raw::Unix) -> Result<unix_socket::Settings, Wrong> {
@@ -333,13 +347,16 @@ fn administrators(texts: &[Spanned<String>], schema: &Schema) -> Result<Vec<Admi
     texts.iter().map(read).collect()
 }
 
+/// A rule, and where it is if it is in the file; `text` is all of that.
+fn access_rule(written: &Spanned<Written>, text: Option<&str>) -> Result<Rule, Wrong> {
+    let line = text.map(|text| line_of(text, written.span().start));
+    let origin = line.map_or(Origin::BuiltIn, Origin::Line);
+    Written::check(written, origin).map_err(|Fault { span, why }| Wrong { span, why })
+}
+
 /// The attributes that are named and that a schema does not have.
 fn unknown_names(raw: &Raw, schema: &Schema) -> Vec<(String, Wrong)> {
-    let rules = raw.access.iter().map(Spanned::get_ref);
-    let named = rules.flat_map(|rule| {
-        let lists = [&rule.attributes, &rule.except].into_iter().flatten().flatten();
-        lists.chain(&rule.named_by)
-    });
+    let named = raw.access.iter().flat_map(|rule| rule.get_ref().attributes());
     let others = integrity::attributes(&raw.groups, &raw.integrity);
     let names = raw.indexes.keys().chain(named).chain(others);
     let unknown = names.filter(|name| schema.attribute(name.get_ref()).is_none());
@@ -400,6 +417,14 @@ fn policy(dn: &Spanned<String>) -> Result<Option<String>, Wrong> {
     }
 }
 
+fn dns(texts: &[Spanned<String>]) -> Result<Vec<String>, Wrong> {
+    let read = |text: &Spanned<String>| match Dn::parse(text.get_ref()) {
+        Ok(_) => Ok(text.get_ref().clone()),
+        Err(_) => Err(wrong(text, format!("\"{}\" is no DN", text.get_ref()))),
+    };
+    texts.iter().map(read).collect()
+}
+
 fn min_length(characters: &Spanned<u32>) -> Result<u32, Wrong> {
     match *characters.get_ref() {
         least if least as usize <= PASSWORD_BYTES_MAX => Ok(least),
@@ -456,14 +481,26 @@ fn log_settings(raw: &raw::Log) -> Result<log::Settings, Wrong> {
         let why = format!("it must be {LOG_FILES_KEPT_MAX} or less");
         return Err(wrong(&raw.files_kept, why));
     }
-    let to = [("files", To::Files), ("stderr", To::Stderr), ("off", To::Nowhere)];
+    let access_one_in = *raw.access_one_in.get_ref();
+    if !(1..=LOG_ONE_IN_MAX).contains(&access_one_in) {
+        let why = format!("it must be from 1 (all of them) to {LOG_ONE_IN_MAX}");
+        return Err(wrong(&raw.access_one_in, why));
+    }
+    let to = [
+        ("files", To::Files),
+        ("journal", To::Journal),
+        ("stderr", To::Stderr),
+        ("off", To::Nowhere),
+    ];
     let access =
         [("refused", Access::Refused), ("everything", Access::Everything), ("off", Access::Off)];
     Ok(log::Settings {
         to: choice(&raw.to, &to)?,
         folder: folder.into(),
         form: choice(&raw.format, &[("text", Form::Text), ("json", Form::Json)])?,
+        journal: raw.journal_socket.get_ref().into(),
         access: choice(&raw.access, &access)?,
+        access_one_in,
         audit: raw.audit,
         when_full: choice(&raw.when_full, &[("drop", WhenFull::Drop), ("wait", WhenFull::Wait)])?,
         file_bytes_max,
@@ -502,30 +539,17 @@ fn positive(at: &Spanned<u64>) -> Result<usize, Wrong> {
 fn index(
     (attribute, kinds): (&Spanned<String>, &Vec<Spanned<String>>),
 ) -> Result<IndexSetting, Wrong> {
-    let mut setting = IndexSetting {
-        attribute: attribute.get_ref().clone(),
-        equality: false,
-        presence: false,
-        substrings: false,
-    };
-    for kind in kinds {
-        match kind.get_ref().as_str() {
-            "equality" => setting.equality = true,
-            "presence" => setting.presence = true,
-            "substring" => setting.substrings = true,
-            other => {
-                let why = format!(
-                    "\"{other}\" is no kind of index; there are \"equality\", \"presence\" and \
-                     \"substring\""
-                );
-                return Err(wrong(kind, why));
-            }
-        }
-    }
     if kinds.is_empty() {
         return Err(wrong(attribute, "name a kind of index, or leave the line out"));
     }
-    Ok(setting)
+    let kind = |name: &Spanned<String>| {
+        IndexKind::from_name(name.get_ref()).ok_or_else(|| {
+            let known = IndexKind::ALL.map(IndexKind::name).join(", ");
+            wrong(name, format!("\"{}\" is no kind of index; there are {known}", name.get_ref()))
+        })
+    };
+    let kinds = kinds.iter().map(kind).collect::<Result<_, _>>()?;
+    Ok(IndexSetting { attribute: attribute.get_ref().clone(), kinds })
 }
 
 fn plain(names: &[Spanned<String>]) -> Vec<String> {
@@ -551,10 +575,11 @@ mod tests {
         let configuration = parse(DEFAULT).unwrap();
         let directory = keyway_server::Settings::default();
         let mut rules = configuration.directory.rules;
-        rules.iter_mut().for_each(|rule| rule.line = None);
+        rules.iter_mut().for_each(|rule| rule.origin = Origin::BuiltIn);
         assert_eq!(rules, directory.rules);
         assert_eq!(configuration.directory.integrity, directory.integrity);
-        assert_eq!(configuration.directory.schema, directory.schema);
+        assert_eq!(configuration.directory.schema.sets, directory.schema.sets);
+        assert_eq!(configuration.directory.schema.files, [ldap::definitions()]);
         let by_name = |mut indexes: Vec<IndexSetting>| {
             indexes.sort_by(|one, other| one.attribute.cmp(&other.attribute));
             indexes
@@ -582,8 +607,11 @@ mod tests {
         let (empty, mut default) = (parse("").unwrap(), parse(DEFAULT).unwrap());
         // Those of the file are on lines of it.
         default.directory.rules.iter_mut().for_each(|rule| {
-            assert!(rule.line.take().is_some());
+            let in_file = std::mem::replace(&mut rule.origin, Origin::BuiltIn);
+            assert!(matches!(in_file, Origin::Line(_)));
         });
+        assert_eq!(empty.settings.len(), default.settings.len());
+        default.settings.clone_from(&empty.settings);
         assert_eq!(format!("{empty:?}"), format!("{default:?}"));
         let partly = parse("[limits]\nidle_max_s = 5\n").unwrap();
         assert_eq!(partly.network.limits.idle_max, Duration::from_secs(5));
@@ -616,8 +644,9 @@ mod tests {
             ("[password]\npolicy = \"best\"", "line 2: policy: \"best\" is no DN of an entry"),
             ("[password]\nmin_length = 1025", "line 2: min_length: it must be 1024 or less"),
             ("[password]\npepper = \"Cayenne\"", "line 2: pepper: a key's name has lower-case"),
-            ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"stderr\""),
+            ("[log]\nto = \"disk\"", "line 2: to: \"disk\" is not one of \"files\", \"journal\""),
             ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),
+            ("[log]\naccess_one_in = 0", "line 2: access_one_in: it must be from 1 (all of them)"),
             ("[log]\nfiles_kept = 1001", "line 2: files_kept: it must be 1000 or less"),
             ("[schema]\nsets = [\"shoes\"]", "line 2: sets: \"shoes\" is none of 389, automount, "),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),

@@ -31,6 +31,8 @@ pub mod name {
     pub const LOCK: &str = "lock";
     /// The configuration.
     pub const CONFIGURATION: &str = "keyway.toml";
+    /// What a server that runs says of itself.
+    pub const RUNNING: &str = "running.json";
     /// The page of counters.
     pub const METER: &str = "meter";
     /// The certificate authority's certificate.
@@ -47,6 +49,8 @@ pub mod name {
     pub const SAMPLE_PASSWORD: &str = "sample-password";
     /// The folder of definitions of attributes and classes.
     pub const SCHEMA: &str = "schema";
+    /// Asks a server to make indexes anew.
+    pub const REINDEX: &str = "reindex";
     /// The folder of the logs.
     pub const LOG: &str = "log";
     /// The store's folder.
@@ -169,6 +173,8 @@ impl Folder {
             create(&path)?;
         }
         let lock = lock(&path)?;
+        // What an earlier server said of itself is not true of this process.
+        let _ = remove_if_there(&path.join(name::RUNNING));
         // Another process may have made it while we came to the lock.
         let fresh = look(&path)? == State::Absent;
         check(&path)?;
@@ -393,6 +399,15 @@ fn lock(folder: &Path) -> Result<File, Failure> {
     }
 }
 
+/// The process that uses the folder, if one does and it is known.
+pub fn user_id(folder: &Path) -> Option<u32> {
+    let mut file = File::open(folder.join(name::LOCK)).ok()?;
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::WOULDBLOCK) => holder(&mut file),
+        _ => None,
+    }
+}
+
 /// Which process uses the folder, in words; `None` if none does.
 pub fn user(folder: &Path) -> Option<String> {
     let mut file = File::open(folder.join(name::LOCK)).ok()?;
@@ -400,6 +415,11 @@ pub fn user(folder: &Path) -> Option<String> {
         Err(Errno::WOULDBLOCK) => Some(called(holder(&mut file))),
         _ => None,
     }
+}
+
+/// The process that uses the folder, if it has got to writing its id.
+pub fn holder_of(folder: &Path) -> Option<u32> {
+    holder(&mut File::open(folder.join(name::LOCK)).ok()?)
 }
 
 /// The process that has the lock; it may not have got to writing its id yet.
@@ -476,6 +496,54 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         return Err(Failure::new(format!("{} is too long", path.display())));
     }
     Ok(bytes)
+}
+
+/// Waits until nobody else edits a file of the folder, and keeps others from it until the file that is
+/// returned is closed.
+///
+/// # Errors
+/// If the folder cannot be opened.
+pub fn lock_edits(folder: &Path) -> Result<File, Failure> {
+    let opened = File::open(folder).map_err(|why| Failure::system("open", folder, &why))?;
+    flock(&opened, FlockOperation::LockExclusive)
+        .map_err(|why| Failure::system("lock", folder, &why.into()))?;
+    Ok(opened)
+}
+
+/// Puts other text into a file that is there, whole and durable, or not at all. Mode and owner stay as
+/// they are, and a link goes on to lead to it.
+///
+/// # Errors
+/// If it could not be read again, being too long, or the system refuses; then what was there before is
+/// still there.
+pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let system = |why: std::io::Error| Failure::system("write", path, &why);
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let path = path.display();
+        return Err(Failure::new(format!("{path} would be longer than {FILE_BYTES_MAX} bytes")));
+    }
+    let path = fs::canonicalize(path).map_err(system)?;
+    let mut draft = path.clone().into_os_string();
+    draft.push(".new");
+    let draft = PathBuf::from(draft);
+    let written = (|| {
+        let old = fs::metadata(&path)?;
+        remove_if_there(&draft)?;
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(SECRET_MODE).open(&draft)?;
+        file.write_all(text.as_bytes())?;
+        if (file.metadata()?.uid(), file.metadata()?.gid()) != (old.uid(), old.gid()) {
+            std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()))?;
+        }
+        file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
+        file.sync_all()?;
+        fs::rename(&draft, &path)?;
+        File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    })();
+    written.map_err(|why| {
+        let _ = fs::remove_file(&draft);
+        Failure::system("write", &path, &why)
+    })
 }
 
 /// A file in a folder that has no name, so that it goes when it is closed.

@@ -7,14 +7,12 @@ use crate::instance::{self, what_to_do};
 use crate::offline::{self, Offline};
 use crate::output::{self, grouped};
 use crate::progress::Progress;
+use crate::target::Target;
 use keyway_server::ExportError;
 use keyway_store::Salvage;
 use serde_json::json;
 use std::cell::Cell;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Write};
 
 /// Bytes that are gathered before the system is called.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -44,7 +42,7 @@ pub fn run(arguments: &Export) -> Result<bool, Failure> {
     let exported = instance
         .directory
         .export(arguments.base.as_deref(), &mut out, &mut |entries| progress.at(entries, entries));
-    let entries = exported.map_err(|why| target.failed(why, arguments.base.as_deref()))?;
+    let entries = exported.map_err(|why| failed(&target, why, arguments.base.as_deref()))?;
     out.flush().map_err(|why| target.cannot_write(&why))?;
     drop(out);
     let is_file = target.finish()?;
@@ -75,7 +73,7 @@ fn salvage(arguments: &Export, folder: &Folder) -> Result<bool, Failure> {
     let salvaged = keyway_server::salvage(&store, base, &mut out, &mut |entries| {
         progress.at(entries, entries)
     });
-    let salvaged = salvaged.map_err(|why| target.failed(why, base))?;
+    let salvaged = salvaged.map_err(|why| failed(&target, why, base))?;
     out.flush().map_err(|why| target.cannot_write(&why))?;
     drop(out);
     let is_file = target.finish()?;
@@ -113,92 +111,17 @@ fn salvage(arguments: &Export, folder: &Folder) -> Result<bool, Failure> {
     Err(Failure::new(format!("exported {entries} entries; lost are {lost}{more}")))
 }
 
-/// Where an export goes.
-enum Target {
-    Standard,
-    /// Something that is there and is no file to be replaced: a pipe, a device.
-    Special(PathBuf),
-    /// A file, which is put in place when it is whole.
-    File {
-        path: PathBuf,
-        draft: PathBuf,
-    },
-}
-
-impl Target {
-    fn open(path: &Path) -> Result<Target, Failure> {
-        if path.as_os_str() == "-" {
-            return Ok(Target::Standard);
-        }
-        match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => {
-                Err(Failure::system("write", path, &ErrorKind::IsADirectory.into()))
-            }
-            Ok(metadata) if !metadata.is_file() => Ok(Target::Special(path.to_owned())),
-            _ => {
-                let mut draft = path.as_os_str().to_owned();
-                draft.push(".new");
-                Ok(Target::File { path: path.to_owned(), draft: draft.into() })
-            }
-        }
-    }
-
-    fn writer(&self) -> Result<Box<dyn Write>, Failure> {
-        let mut options = OpenOptions::new();
-        // It has the passwords' hashes in it.
-        options.write(true).mode(0o600);
-        let opened = match self {
-            Target::Standard => return Ok(Box::new(io::stdout())),
-            Target::Special(path) => options.open(path),
-            Target::File { draft, .. } => match fs::remove_file(draft) {
-                Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
-                _ => options.create_new(true).open(draft),
-            },
-        };
-        opened.map(|file| Box::new(file) as Box<dyn Write>).map_err(|why| self.cannot_write(&why))
-    }
-
-    fn cannot_write(&self, why: &io::Error) -> Failure {
-        match self {
-            Target::Standard => Failure::output(why),
-            Target::Special(path) => Failure::system("write", path, why),
-            Target::File { path, draft } => {
-                // What could not be written is not worth a second complaint.
-                let _ = fs::remove_file(draft);
-                Failure::system("write", path, why)
-            }
-        }
-    }
-
-    fn failed(&self, why: ExportError, base: Option<&str>) -> Failure {
-        match why {
-            ExportError::Output(why) => self.cannot_write(&why),
-            ExportError::Directory(why) => {
-                if let Target::File { draft, .. } = self {
-                    let _ = fs::remove_file(draft);
-                }
-                Failure::new(match base {
-                    Some(base) => format!("cannot export {base:?}: {}", describe(&why)),
-                    None => format!("cannot export: {}", describe(&why)),
-                })
-            }
-        }
-    }
-
-    /// Puts a file in place. Says whether it was one.
-    fn finish(&self) -> Result<bool, Failure> {
-        let Target::File { path, draft } = self else { return Ok(false) };
-        File::open(draft)
-            .and_then(|file| file.sync_all())
-            .and_then(|()| fs::rename(draft, path))
-            .and_then(|()| {
-                File::open(
-                    path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(".".as_ref()),
-                )
+/// Why an export of a target's failed; what is there of it is removed.
+fn failed(target: &Target, why: ExportError, base: Option<&str>) -> Failure {
+    match why {
+        ExportError::Output(why) => target.cannot_write(&why),
+        ExportError::Directory(why) => {
+            target.discard();
+            Failure::new(match base {
+                Some(base) => format!("cannot export {base:?}: {}", describe(&why)),
+                None => format!("cannot export: {}", describe(&why)),
             })
-            .and_then(|folder| folder.sync_all())
-            .map_err(|why| self.cannot_write(&why))?;
-        Ok(true)
+        }
     }
 }
 

@@ -22,7 +22,14 @@ const ADVICE: &str = "correct it and go on with --resume, or leave out what is w
 /// # Errors
 /// If the file or the folder cannot be used, or a record is refused and it was not to go on.
 pub fn run(arguments: &Import) -> Result<bool, Failure> {
-    let source = Source::open(&arguments.file)?;
+    from(Source::open(&arguments.file)?, arguments)
+}
+
+/// The same with LDIF that comes from somewhere else.
+///
+/// # Errors
+/// As [`run`].
+pub fn from(source: Source, arguments: &Import) -> Result<bool, Failure> {
     let given = Given::read(&arguments.schema, &arguments.data.folder)?;
     let folder = Folder::open(&arguments.data.folder, Timestamp::now())?;
     let configuration = Configuration::load_with(&folder, &given)?;

@@ -26,11 +26,34 @@ pub struct Instance {
 
 impl Instance {
     /// Opens the directory of a data folder, which is made if there is none; `locked_memory` is the
-    /// process's.
+    /// process's. Indexes that are not those of the configuration are built first.
     ///
     /// # Errors
     /// Whatever keeps the store from being opened.
     pub fn open(
+        folder: &Folder,
+        configuration: &Configuration,
+        engine: &Engine,
+        locked_memory: bool,
+    ) -> Result<Instance, Failure> {
+        Instance::open_by(Directory::open, folder, configuration, engine, locked_memory)
+    }
+
+    /// The same to serve: indexes are to be built in the background.
+    ///
+    /// # Errors
+    /// As [`Instance::open`].
+    pub fn open_to_serve(
+        folder: &Folder,
+        configuration: &Configuration,
+        engine: &Engine,
+        locked_memory: bool,
+    ) -> Result<Instance, Failure> {
+        Instance::open_by(Directory::open_to_serve, folder, configuration, engine, locked_memory)
+    }
+
+    fn open_by(
+        open: fn(Store, &keyway_server::Settings, Engine) -> Result<Directory, OpenError>,
         folder: &Folder,
         configuration: &Configuration,
         engine: &Engine,
@@ -44,7 +67,7 @@ impl Instance {
             ..Options::default()
         };
         let store = Store::open(&path, options).map_err(|why| cannot_open(folder, &why))?;
-        let opened = Directory::open(store.clone(), &configuration.directory, engine.clone());
+        let opened = open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(_) | OpenError::UnknownAttribute(_) => {
                 configuration.explain(&why, folder)

@@ -2,15 +2,17 @@
 //! as a process of `keyway up`.
 
 use crate::admin::{self, PasswordFile};
-use crate::banner::Banner;
+use crate::banner::{Banner, Listening};
+use crate::certificates::{Certificates, Sources};
 use crate::cli::{Ldapd, Serve};
 use crate::client;
+use crate::config_tree;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
 use crate::failure::{Failure, is_disk_full, plain};
 use crate::harden;
 use crate::instance::Instance;
-use crate::limits;
+use crate::limits::{self, CERTIFICATES_LOOK_EVERY};
 use crate::listeners::Sockets;
 use crate::log::Logs;
 use crate::notify;
@@ -27,7 +29,7 @@ use crate::tls::Tls;
 use crate::unix_socket;
 use keyway_drivers::{Verifier, software};
 use keyway_server::log::{Severity, Value};
-use keyway_server::network::{CurrentTls, Listener, Mode, Server};
+use keyway_server::network::{Listener, Mode, Server};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -57,9 +59,10 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         None => Start::alone(serve, handed_over, &given)?,
     };
     let again = supervision.as_ref().is_some_and(|it| it.again);
+    // The logs count as well.
+    open_meter(&folder);
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
-    open_meter(&folder);
     // The supervised cryptod warns for both.
     let locked_memory = harden::lock_memory(supervision.is_none());
     let verifier = Verifier::new(software(), configuration.remember, Box::new(time_since_boot))
@@ -67,10 +70,11 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let engine = keyway_drivers::engine_beside(verifier.clone());
     let daemon = client::daemon(&folder, &configuration, arguments.cryptod.as_deref())?;
     let cryptod = client::connect(&engine, daemon.as_ref(), tell_of_cryptod(&logs))?;
-    let mut tls = Tls::new(&engine, daemon.filter(|it| it.holds_own).map(|it| it.socket))?;
+    let tls = Tls::new(&engine, daemon.filter(|it| it.holds_own).map(|it| it.socket))?;
     let listen = sockets.addresses()?;
-    let made = tls.make(&folder, &configuration.tls, &listen, Timestamp::now())?;
-    let instance = Instance::open(&folder, &configuration, &engine, locked_memory)?;
+    let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
+    let (certificates, made) = Certificates::open(tls, sources)?;
+    let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory)?;
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
     if !serve.schema.is_empty() {
@@ -91,7 +95,9 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         false => admin::password_file(&folder, &instance, &passwords, &runtime),
     };
     let up = supervision.as_ref().map(|it| it.up);
-    let banner = Banner::new(&folder, &instance, &sockets, &made, password, first_start, up)?;
+    let unix = unix_socket::file(&folder, &configuration.unix);
+    let listening = Listening { sockets: &sockets, unix };
+    let banner = Banner::new(&folder, &instance, listening, &made, password, first_start, up)?;
     let is_supervised = supervision.is_some();
     let serving = Serving {
         arguments: serve,
@@ -100,8 +106,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         verifier: &verifier,
         logs: &logs,
         listen: &listen,
-        tls,
-        current_tls: CurrentTls::new(made.config),
+        certificates,
         configuration,
         supervision,
     };
@@ -248,6 +253,7 @@ fn populate(
                 return Ok(false);
             }
         },
+        (None, None) if arguments.empty => return Ok(false),
         (None, None) if !instance.is_populated()? => {
             sample(arguments.sample.unwrap_or(SAMPLE_PEOPLE), 0)?;
         }
@@ -339,8 +345,7 @@ struct Serving<'a> {
     logs: &'a Logs,
     /// Where it listens.
     listen: &'a [SocketAddr],
-    tls: Tls,
-    current_tls: CurrentTls,
+    certificates: Certificates,
     configuration: Configuration,
     supervision: Option<Supervision>,
 }
@@ -353,21 +358,15 @@ impl Serving<'_> {
         let mut signals = Signals::catch_beside(hangup, channel)?;
         let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, verifier, logs, listen, .. } = self;
-        let Serving { tls, current_tls, configuration, supervision, .. } = self;
+        let Serving { certificates, configuration, supervision, .. } = self;
         banner.log(logs);
         let connections_max = configuration.network.limits.connections_max;
         if let Some(text) = limits::too_few_open_files(connections_max) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
             output::note(text);
         }
-        match &supervision {
-            // Before anybody else knows: who asks for an end then gets one in good order.
-            Some(supervision) => supervised::ready(&supervision.channel),
-            None => notify::ready(false),
-        }
-        if supervision.is_none_or(|it| !it.again) {
-            banner.say(arguments.json)?;
-        }
+        let (tree, mut changes) =
+            config_tree::publish(&instance.directory, configuration.settings.clone());
         let mut reload = Reload {
             arguments,
             folder,
@@ -376,10 +375,25 @@ impl Serving<'_> {
             logs,
             listen,
             server: &server,
-            tls,
-            current_tls,
+            certificates,
             configuration,
+            waiting: Vec::new(),
+            tree,
+            holder: supervision.as_ref().map_or_else(std::process::id, |it| it.up),
+            reads: 0,
         };
+        reload.publish(None);
+        instance.directory.build_indexes();
+        reload.take_asked();
+        match &supervision {
+            // Before anybody else knows: who asks for an end then gets one in good order.
+            Some(supervision) => supervised::ready(&supervision.channel),
+            None => notify::ready(false),
+        }
+        if supervision.is_none_or(|it| !it.again) {
+            banner.say(arguments.json)?;
+        }
+        let mut look = tokio::time::interval(CERTIFICATES_LOOK_EVERY);
         let failed = loop {
             tokio::select! {
                 asked = signals.next() => match asked {
@@ -387,6 +401,10 @@ impl Serving<'_> {
                     // It reads files; connections go on with the other threads.
                     Asked::Reload => block_in_place(|| reload.run()),
                 },
+                Some((modification, reply)) = changes.recv() => {
+                    reply(block_in_place(|| reload.change(&modification)));
+                }
+                _ = look.tick() => block_in_place(|| reload.look_at_certificates()),
                 why = failure_of(instance) => break Some(why),
             }
         };
@@ -409,7 +427,7 @@ impl Serving<'_> {
     }
 
     fn start(&self, sockets: Sockets) -> Result<Server, Failure> {
-        let tls = || self.current_tls.clone();
+        let tls = || self.certificates.current.clone();
         let listener = |socket, mode| Listener { socket, mode };
         let plain = sockets.plain.map(|socket| listener(socket.into(), Mode::StartTls(tls())));
         let tls = sockets.tls.map(|socket| listener(socket.into(), Mode::Tls(tls())));

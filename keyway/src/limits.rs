@@ -5,10 +5,16 @@ use std::time::Duration;
 
 /// Lines of the logs that wait to be written, all together, in bytes.
 pub const LOG_QUEUE_BYTES_MAX: usize = 4 << 20;
+/// How many bytes of them are written without waiting for more: as many as stay in a processor's cache.
+pub const LOG_BATCH_BYTES_MAX: usize = 128 << 10;
 /// One value in a line of a log, in bytes; the rest of it is left out.
 pub const LOG_TEXT_BYTES_MAX: usize = 1_024;
 /// How long a line of the access log may wait for others to be written with.
 pub const LOG_GATHER_MAX: Duration = Duration::from_millis(50);
+/// How often the access log says how many lines were left out of it.
+pub const LOG_LEFT_OUT_SAY_EVERY: Duration = Duration::from_secs(60);
+/// Most operations that one line of the access log may stand for.
+pub const LOG_ONE_IN_MAX: u32 = 1_000_000;
 /// How long an end or a reload waits for lines to be written.
 pub const LOG_FLUSH_MAX: Duration = Duration::from_secs(5);
 /// Smallest size at which a log's file is put aside, in bytes.
@@ -76,6 +82,16 @@ pub const RESTART_FORGET: Duration = Duration::from_secs(10);
 /// How often is looked whether a cryptod that somebody else started is still there.
 pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// How long `keyway config set` waits for what a server says, and how often it looks.
+pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
+/// See [`RELOAD_WAIT`].
+pub const RELOAD_LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Changes of settings over LDAP that wait for their turn.
+pub const CONFIG_CHANGES_WAITING_MAX: usize = 16;
+/// How often files of certificates are looked at.
+pub const CERTIFICATES_LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How many certificates a server has for hosts that clients ask for.
+pub const CERTIFICATES_MAX: usize = 1_000;
 /// How many names a certificate of ours is made for.
 pub const CERTIFICATE_NAMES_MAX: usize = 100;
 /// More than a file of revocation lists may have, in bytes.

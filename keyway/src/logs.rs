@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 /// Show what the logs say, or sum it up
 ///
 /// Reads DIR/log/access.log, error.log and audit.log and those that were put aside (NAME.log.1 and so on),
-/// in either form, in the order of time. A server may be writing them.
+/// in either form, in the order of time. A server may be writing them. What went into systemd's journal
+/// is read with --file - from journalctl -o cat or -o json.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -32,11 +33,24 @@ Examples:
   keyway log failed-binds --since 1d
       where they came from, and as whom
   keyway log slowest
-      the ten slowest kinds of search (access = \"everything\" writes all of them down)
+      the ten slowest kinds of search, and where their time went (access = \"everything\" writes all
+      of them down)
+  keyway log --slow 250 --since 1d
+      operations that took a quarter of a second or longer
   keyway log changes --json
       who changed how much, for programs
   tail -F keyway-data/log/access.log | keyway log --file - --where from=10.0.0.7
-      as they come")]
+      as they come
+  journalctl -u keyway -o cat | keyway log failed-binds --file -
+      out of the journal (to = \"journal\")
+
+An operation's time_us is from the last byte of its request to its answer. What of it went where:
+  queue_us    waiting: behind other requests, for the turn of a password check, for the committer
+  plan_us     understanding it; rights and the choice of indexes
+  store_us    reading entries and making answers of them; of a change, its transaction and sync
+  crypto_us   checking and hashing passwords
+  write_us    waiting until the client took answers; of what had to wait, the way back
+A stage of less than a microsecond is left out.")]
 pub struct Log {
     /// What of it
     #[arg(value_enum, default_value = "lines")]
@@ -59,6 +73,9 @@ pub struct Log {
     /// Only lines whose field has this text in it; the event's name is the field "event"
     #[arg(long = "where", value_name = "FIELD=TEXT", value_parser = select::field)]
     pub fields: Vec<(String, String)>,
+    /// Only operations that took at least so many milliseconds
+    #[arg(long, value_name = "MS")]
+    pub slow: Option<u64>,
     /// How many rows of a summary
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top: usize,
@@ -74,7 +91,7 @@ pub enum What {
     Lines,
     /// Binds that failed, by where they came from and as whom
     FailedBinds,
-    /// Kinds of search by the longest that one of them took
+    /// Kinds of search by the longest that one of them took, with the mean of each stage
     Slowest,
     /// Changes, by who made them and what they were
     Changes,

@@ -10,9 +10,12 @@ mod acl;
 mod admin;
 mod authority;
 mod banner;
+mod certificates;
 mod check;
 mod cli;
 mod client;
+mod config;
+mod config_tree;
 mod configuration;
 mod control;
 mod crypto;
@@ -22,9 +25,11 @@ mod decode;
 mod export;
 mod failure;
 mod forecast;
+mod generate;
 mod harden;
 mod host;
 mod import;
+mod index;
 mod instance;
 mod key;
 mod ldapd;
@@ -41,15 +46,18 @@ mod populate;
 mod progress;
 mod quic;
 mod reload;
+mod running;
 mod sample;
 mod schema;
 mod signals;
 mod signing;
 mod source;
 mod supervised;
+mod target;
 mod timestamp;
 mod tls;
 mod top;
+mod trust;
 mod unix_socket;
 mod up;
 
@@ -91,13 +99,25 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
+        Command::Config(command) => config::run(&command).map(|()| true),
         Command::Acl(command) => acl::run(&command).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
+        Command::Data(command) => generate::run(&command),
         Command::Key(command) => key::run(&command).map(|()| true),
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
+        Command::Directory(Directory::Advise(arguments)) => {
+            index::advise(&arguments).map(|()| true)
+        }
+        Command::Directory(Directory::Indexes(arguments)) => index::list(&arguments).map(|()| true),
+        Command::Directory(Directory::Reindex(arguments)) => {
+            index::reindex(&arguments).map(|()| true)
+        }
+        Command::Directory(Directory::Explain(arguments)) => {
+            index::explain(&arguments).map(|()| true)
+        }
     };
     // Whether all of it could be done.
     done.map(|all| if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -17,6 +17,7 @@ use keyway_meter::{Reader, Snapshot};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a page is of, and where it lies.
 struct Source {
@@ -73,7 +74,8 @@ fn say_where(address: SocketAddr) -> Result<(), Failure> {
 fn render(sources: &[Source]) -> String {
     let pages: Vec<(&str, Option<Snapshot>)> =
         sources.iter().map(|source| (source.process, look(&source.page))).collect();
-    text::render(&pages)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    text::render(&pages, now.as_secs())
 }
 
 fn look(page: &Path) -> Option<Snapshot> {

@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// What an unfinished sample is called in the store.
 const SAMPLE: &str = "sample:";
+/// What unfinished entries of a template are called, before the arguments that they were made with.
+pub const MADE: &str = "made:";
 
 /// Puts a sample in, or what an earlier start has left to do of it.
 ///
@@ -216,6 +218,14 @@ fn refusal(source: &Source, why: ImportError, advice: &str) -> Failure {
 /// What to say of an import that was not finished.
 pub fn unfinished_text(unfinished: &Unfinished, folder: &Path) -> String {
     let data = output::shell(&folder.to_string_lossy());
+    let made = unfinished.source.strip_prefix(MADE);
+    if let Some(arguments) = made {
+        return format!(
+            "an import of entries of a template was not finished ({} of them are in); go on with: \
+             keyway data make {arguments} --resume --into {data}",
+            grouped(unfinished.records)
+        );
+    }
     let (what, command) = match people_of(unfinished) {
         Some(_) => ("the sample".to_owned(), "up".to_owned()),
         None => {

@@ -1,18 +1,25 @@
 //! SIGHUP: what can change while a server runs is read again, all of it or nothing.
 
+use crate::certificates::{Certificates, Sources};
 use crate::cli::Serve;
-use crate::configuration::Configuration;
-use crate::data::Folder;
+use crate::config::changes;
+use crate::config_tree::ConfigTree;
+use crate::configuration::{Configuration, Settings, catalogue};
+use crate::data::{self, Folder, name};
 use crate::failure::Failure;
+use crate::index;
 use crate::instance::Instance;
 use crate::log::Logs;
 use crate::output;
+use crate::running::Running;
+use crate::schema::Given;
 use crate::timestamp::Timestamp;
-use crate::tls::Tls;
 use keyway_drivers::Verifier;
+use keyway_server::Modification;
 use keyway_server::log::{Severity, Value};
-use keyway_server::network::{CurrentTls, Server};
+use keyway_server::network::Server;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// A running server, and where what it runs with comes from.
@@ -25,66 +32,109 @@ pub struct Reload<'a> {
     pub server: &'a Server,
     /// Where it listens.
     pub listen: &'a [SocketAddr],
-    pub tls: Tls,
-    pub current_tls: CurrentTls,
+    pub certificates: Certificates,
     /// What is in force.
     pub configuration: Configuration,
+    /// Keys of settings that have other values in the file.
+    pub waiting: Vec<String>,
+    /// What `cn=config` shows.
+    pub tree: ConfigTree,
+    /// The process that has the folder's lock.
+    pub holder: u32,
+    /// How often it has said what it reads.
+    pub reads: u64,
 }
 
 impl Reload<'_> {
     /// Reads it all again, and says what came of it. Connections that are open stay as they are.
     pub fn run(&mut self) {
-        match self.take() {
-            Ok(later) => self.say(&later),
+        let read = Configuration::load(self.folder);
+        match read.and_then(|new| self.take(new.with_flags(self.arguments))) {
+            Ok(()) => self.say(),
             Err(why) => self.refuse(&why),
+        }
+        self.take_asked();
+    }
+
+    /// Begins with what it is asked for through the folder.
+    pub fn take_asked(&self) {
+        if let Err(why) = index::take_asked(self.folder.path(), self.instance) {
+            let text = format!("cannot make indexes anew: {why}");
+            self.logs.say(Severity::Error, "index", &[("text", Value::Text(&text))]);
+            output::note(&text);
         }
     }
 
-    /// Takes what is there now; says what of it has to wait for the next start.
-    fn take(&mut self) -> Result<Vec<&'static str>, Failure> {
-        let new = Configuration::load(self.folder)?.with_flags(self.arguments);
-        let made = self.tls.make(self.folder, &new.tls, self.listen, Timestamp::now())?;
+    /// Takes what can change while it runs; notes what of it has to wait for the next start.
+    fn take(&mut self, new: Configuration) -> Result<(), Failure> {
+        let sources = Sources { folder: self.folder, settings: &new.tls, listen: self.listen };
+        let fresh = self.certificates.read(sources)?;
         self.logs.reopen(&new.log)?;
         let taken = self.instance.directory.reconfigure(&new.directory);
-        taken.map_err(|why| new.explain(&why, self.folder))?;
+        let takes_integrity = taken.map_err(|why| new.explain(&why, self.folder))?;
         self.verifier.remember(new.remember);
         self.server.reconfigure(new.network.clone());
-        self.current_tls.replace(made.config);
-        let old = &self.configuration;
-        let differs = [
-            ("listen", old.listen != new.listen),
-            ("listen_tls", old.listen_tls != new.listen_tls),
-            ("listen_unix", old.unix != new.unix),
-            ("naming_contexts", old.naming_contexts != new.naming_contexts),
-            ("cryptod", old.cryptod != new.cryptod),
-            ("indexes", old.directory.indexes != new.directory.indexes),
-            ("groups, integrity", old.directory.integrity != new.directory.integrity),
-            ("store_bytes_max", old.store_bytes_max != new.store_bytes_max),
-        ];
-        // What waits is compared with what is in force, also the next time.
-        self.configuration = Configuration {
-            remember: new.remember,
-            log: new.log,
-            tls: new.tls,
-            network: new.network,
-            directory: keyway_server::Settings {
-                indexes: std::mem::take(&mut self.configuration.directory.indexes),
-                integrity: std::mem::take(&mut self.configuration.directory.integrity),
-                ..new.directory
-            },
-            naming_contexts: std::mem::take(&mut self.configuration.naming_contexts),
-            cryptod: self.configuration.cryptod.take(),
-            unknown: new.unknown,
-            unix: self.configuration.unix.clone(),
-            ..self.configuration
-        };
-        Ok(differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect())
+        self.certificates.put(fresh);
+        self.keep(new, takes_integrity);
+        Ok(())
     }
 
-    fn say(&self, later: &[&str]) {
+    /// Changes settings in the file as a client wants, and takes them; or neither.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn change(&mut self, modification: &Modification) -> Result<(), String> {
+        let words = |why: Failure| why.to_string();
+        let file = self.folder.file(name::CONFIGURATION);
+        let _lock = data::lock_edits(self.folder.path()).map_err(words)?;
+        let old = data::read(&file).map_err(words)?;
+        let new = changes::apply(&old, modification)?;
+        if new == old {
+            return Ok(());
+        }
+        let read = Configuration::of_text(self.folder.path(), &new, &Given::none());
+        let configuration = read.map_err(words)?.with_flags(self.arguments);
+        data::replace(&file, &new).map_err(words)?;
+        if let Err(why) = self.take(configuration) {
+            let undone = data::replace(&file, &old);
+            self.refuse(&why);
+            return Err(match undone {
+                Ok(()) => why.to_string(),
+                Err(also) => format!("{why}; and the file cannot be put back: {also}"),
+            });
+        }
+        self.say();
+        Ok(())
+    }
+
+    /// What waits is compared with what is in force, also the next time.
+    fn keep(&mut self, new: Configuration, takes_integrity: bool) {
+        let old = &mut self.configuration;
+        let read = new.settings.clone();
+        self.waiting = merge(&mut old.settings, new.settings, takes_integrity);
+        self.tree.show(read, self.waiting.clone());
+        let integrity = match takes_integrity {
+            true => new.directory.integrity,
+            false => std::mem::take(&mut old.directory.integrity),
+        };
+        old.directory = keyway_server::Settings { integrity, ..new.directory };
+        (old.remember, old.log) = (new.remember, new.log);
+        (old.tls, old.network, old.unknown) = (new.tls, new.network, new.unknown);
+    }
+
+    /// Takes certificates that have changed, and says which end soon.
+    pub fn look_at_certificates(&mut self) {
+        let settings = &self.configuration.tls;
+        let sources = Sources { folder: self.folder, settings, listen: self.listen };
+        self.certificates.look(sources, self.logs, Timestamp::now());
+    }
+
+    fn say(&mut self) {
+        self.publish(None);
+        let later = &self.waiting;
         self.logs.say(Severity::Info, "reload", &[]);
-        for name in later {
-            let text = format!("{name} takes effect at the next start");
+        for key in later {
+            let text = format!("{key} takes effect at the next start");
             self.logs.say(Severity::Warning, "reload", &[("text", Value::Text(&text))]);
         }
         // Whoever read the output may have gone; the log has it too.
@@ -97,8 +147,26 @@ impl Reload<'_> {
         };
     }
 
+    /// Says what is in force, to whom reads the folder's file.
+    pub fn publish(&mut self, refused: Option<String>) {
+        self.reads += 1;
+        let running = Running {
+            holder: self.holder,
+            process: std::process::id(),
+            reads: self.reads,
+            settings: self.configuration.settings.clone(),
+            waiting: self.waiting.clone(),
+            refused,
+        };
+        if let Err(why) = running.publish(self.folder) {
+            let text = format!("keyway config get does not see what is in force: {why}");
+            self.logs.say(Severity::Warning, "reload", &[("text", Value::Text(&text))]);
+        }
+    }
+
     /// Nothing changes, but that files which were renamed are left alone.
-    fn refuse(&self, why: &Failure) {
+    fn refuse(&mut self, why: &Failure) {
+        self.publish(Some(why.to_string()));
         let text = format!("not reloaded, all stays as it was: {why}");
         if let Err(why) = self.logs.reopen(&self.configuration.log) {
             output::note(why);
@@ -109,4 +177,24 @@ impl Reload<'_> {
             let _ = output::json(&json!({ "event": "not-reloaded", "error": why.to_string() }));
         }
     }
+}
+
+/// Takes new settings but those that wait, and says which these are.
+fn merge(old: &mut Settings, new: Settings, takes_integrity: bool) -> Vec<String> {
+    let waits = |key: &str| {
+        let is_integrity = key.starts_with("groups.") || key.starts_with("integrity.");
+        catalogue::waits(key) || (is_integrity && !takes_integrity)
+    };
+    let keys: BTreeSet<String> = old.keys().chain(new.keys()).cloned().collect();
+    let mut waiting = Vec::new();
+    for key in keys {
+        let now = new.get(&key);
+        let differs = old.get(&key).map(|it| &it.value) != now.map(|it| &it.value);
+        match now {
+            _ if differs && waits(&key) => waiting.push(key),
+            Some(now) => drop(old.insert(key, now.clone())),
+            None => drop(old.remove(&key)),
+        }
+    }
+    waiting
 }

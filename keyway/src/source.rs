@@ -27,6 +27,11 @@ impl Source {
         Source::new(path, open(path)?)
     }
 
+    /// One that is made while it is read: `shown` in messages, and `path` once it is not finished.
+    pub fn made(reader: impl Read + 'static, shown: String, path: String) -> Source {
+        Source { reader: Box::new(reader), shown, path, bytes: None, read_bytes: 0 }
+    }
+
     /// One that was [opened](open()).
     ///
     /// # Errors

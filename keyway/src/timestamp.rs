@@ -26,6 +26,11 @@ impl Timestamp {
         Timestamp { unix_s }
     }
 
+    /// As seconds since 1970.
+    pub const fn unix_s(self) -> i64 {
+        self.unix_s
+    }
+
     /// This many days later.
     pub fn after_days(self, days: i64) -> Timestamp {
         Timestamp { unix_s: self.unix_s.saturating_add(days.saturating_mul(DAY_S)) }

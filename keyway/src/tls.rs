@@ -1,34 +1,45 @@
-//! The server's TLS: made from files and configuration when it starts, and again whenever it is to
-//! read them anew.
+//! The server's TLS: made from files and configuration when it starts, and again whenever they have
+//! changed.
+
+mod ends;
+mod trusted;
+mod watch;
 
 use crate::authority::{self, Identity, malformed};
 use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::host::Names;
-use crate::limits::REVOCATION_LIST_BYTES_MAX;
 use crate::output;
 use crate::own_keys::PrivateKey;
 use crate::timestamp::Timestamp;
-use keyway_codec::certificate::{Certificate, Name, RevocationList};
+pub use ends::Ends;
+use keyway_codec::certificate::{Certificate, Name};
 use keyway_engine::Engine;
-use keyway_tls::{ClientVerifier, ConfigError, ServerOptions, Tickets};
+use keyway_tls::{Certified, ConfigError, ServerOptions, Tickets, VERSIONS, server_config_with};
 use rustix::process::getuid;
+use rustls::crypto::CryptoProvider;
 use rustls::server::NoClientAuth;
-use rustls::{RootCertStore, ServerConfig};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
-use std::fs::File;
-use std::io::Read;
+use rustls::version::{TLS12, TLS13};
+use rustls::{CipherSuite, ServerConfig, SupportedProtocolVersion};
+use rustls_pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use trusted::{Trusted, trusted};
+pub use watch::{Look, Watch};
 
 /// `[tls]`, checked. Paths that are relative begin at the data folder.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The server's certificate and its key, if they are not the data folder's own.
-    pub files: Option<(PathBuf, ServerKey)>,
+    pub files: Option<Pair>,
+    /// More of them, for clients that ask for other hosts.
+    pub additional: Vec<Pair>,
+    /// Which versions are spoken.
+    pub versions: Versions,
+    /// Which cipher suites, if not all.
+    pub ciphers: Vec<CipherSuite>,
     /// What else the certificate is to name.
     pub names: Vec<Name>,
     /// Whether clients are asked for a certificate.
@@ -39,13 +50,31 @@ pub struct Settings {
     pub client_crls: Vec<PathBuf>,
 }
 
-/// Where the server's key is.
-#[derive(Clone, Debug)]
+/// A certificate's file, and where its key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    pub certificate: PathBuf,
+    pub key: ServerKey,
+}
+
+/// Where a server's key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerKey {
     /// In a file.
     File(PathBuf),
     /// In cryptod, under this name.
     Held(String),
+}
+
+/// Versions of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Versions {
+    /// 1.3 and 1.2.
+    Both,
+    /// 1.3.
+    Tls13,
+    /// 1.2.
+    Tls12,
 }
 
 /// Whether clients are asked for a certificate.
@@ -64,18 +93,10 @@ pub struct Tls {
     engine: Engine,
     /// The socket of the cryptod that holds the keys of the folder's own certificates, if one does.
     cryptod: Option<PathBuf>,
+    /// All that the engine can do.
+    provider: Arc<CryptoProvider>,
     options: ServerOptions,
     trusted: Option<Trusted>,
-}
-
-/// What decides which clients are taken.
-#[derive(PartialEq)]
-struct Trusted {
-    required: bool,
-    authorities: Vec<CertificateDer<'static>>,
-    lists: Vec<CertificateRevocationListDer<'static>>,
-    /// Which file each of the lists is from.
-    list_files: Vec<PathBuf>,
 }
 
 /// A configuration that was made.
@@ -88,6 +109,28 @@ pub struct Made {
     pub names: Vec<Name>,
     /// Where the key of our own authority is, if it is here: a file, or `cryptod:NAME`.
     pub ca_key: Option<String>,
+    /// When the certificates end.
+    pub ends: Vec<Ends>,
+}
+
+/// What was made of a certificate's file.
+struct Read {
+    certified: Certified,
+    names: Vec<Name>,
+    ends: Ends,
+}
+
+const ONLY_TLS13: &[&SupportedProtocolVersion] = &[&TLS13];
+const ONLY_TLS12: &[&SupportedProtocolVersion] = &[&TLS12];
+
+impl Versions {
+    fn supported(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Versions::Both => VERSIONS,
+            Versions::Tls13 => ONLY_TLS13,
+            Versions::Tls12 => ONLY_TLS12,
+        }
+    }
 }
 
 impl Tls {
@@ -98,7 +141,8 @@ impl Tls {
     /// If the engine gives no key for them.
     pub fn new(engine: &Engine, cryptod: Option<PathBuf>) -> Result<Tls, Failure> {
         let options = ServerOptions::new(engine).map_err(Failure::new)?;
-        Ok(Tls { engine: engine.clone(), cryptod, options, trusted: None })
+        let provider = options.provider.clone();
+        Ok(Tls { engine: engine.clone(), cryptod, provider, options, trusted: None })
     }
 
     /// Reads all files and makes a configuration of what is in them now, for a server that listens
@@ -114,33 +158,27 @@ impl Tls {
         listen: &[SocketAddr],
         now: Timestamp,
     ) -> Result<Made, Failure> {
-        let certificate = match &settings.files {
-            Some((certificate, _)) => folder.file_at(certificate),
-            None => folder.file(name::SERVER_CERTIFICATE),
-        };
-        let Identity { chain, key, trust, ca_key } = match &settings.files {
-            Some((_, ServerKey::Held(name))) => {
-                let (chain, trust) = authority::chain(&certificate)?;
-                Identity { chain, key: PrivateKey::Held(name.clone()), trust, ca_key: None }
-            }
-            Some((_, ServerKey::File(key))) => authority::read(&certificate, &folder.file_at(key))?,
+        let (file, own) = match &settings.files {
+            Some(pair) => read_pair(folder, pair)?,
             None => {
                 let names = Names::new(&settings.names, listen);
-                authority::identity(&self.engine, folder, self.cryptod.as_deref(), &names, now)?
+                let cryptod = self.cryptod.as_deref();
+                let own = authority::identity(&self.engine, folder, cryptod, &names, now)?;
+                (folder.file(name::SERVER_CERTIFICATE), own)
             }
         };
-        let names = chain.first().and_then(|der| Certificate::read(der).ok());
-        let names = names.map(|certificate| certificate.names).unwrap_or_default();
-        let uncovered = |wanted: &&Name| !names.iter().any(|name: &Name| name.covers(wanted));
-        for name in settings.names.iter().filter(uncovered) {
-            let file = certificate.display();
-            output::note(format_args!(
-                "{file} does not name {name}, and is not ours to issue again; clients that call \
-                 the server so will refuse it"
-            ));
+        let (trust, ca_key) = (own.trust.clone(), own.ca_key.clone());
+        let mut found = vec![(file, own)];
+        for pair in &settings.additional {
+            found.push(read_pair(folder, pair)?);
         }
+        note_uncovered(&settings.names, &found);
+        let read = |(at, (file, identity))| self.read(file, identity, at > 0);
+        let all = found.into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
         let trusted = trusted(folder, settings, now)?;
         let mut options = self.options.clone();
+        options.versions = settings.versions.supported();
+        options.provider = limited(&self.provider, &settings.ciphers);
         if trusted != self.trusted {
             options.clients = match &trusted {
                 None => Arc::new(NoClientAuth),
@@ -149,17 +187,84 @@ impl Tls {
             let tickets = Tickets::new(self.engine.clone(), Instant::now());
             options.tickets = Arc::new(tickets.map_err(Failure::new)?);
         }
-        let config = match key {
-            PrivateKey::File(key, file) => keyway_tls::server_config(&options, chain, key)
-                .map_err(|why| not_made(&certificate, &file, why)),
-            PrivateKey::Held(name) => {
-                keyway_tls::server_config_with_held_key(&options, &self.engine, chain, &name)
-                    .map_err(|why| not_made_with_held(&certificate, &name, why))
-            }
-        }?;
+        let certified: Vec<_> = all.iter().map(|read| read.certified.clone()).collect();
+        let config = server_config_with(&options, &certified).map_err(Failure::new)?;
         (self.options, self.trusted) = (options, trusted);
-        Ok(Made { config: Arc::new(config), trust, names, ca_key })
+        let names = all.first().map(|first| first.names.clone()).unwrap_or_default();
+        let ends = all.into_iter().map(|read| read.ends).collect();
+        Ok(Made { config: Arc::new(config), trust, names, ca_key, ends })
     }
+
+    /// Puts a certificate and its key together; whether it has to be for a host.
+    fn read(&self, file: PathBuf, identity: Identity, for_host: bool) -> Result<Read, Failure> {
+        let Identity { chain, key, .. } = identity;
+        let (names, ends) = (names(&chain), Ends::of(&file, &chain)?);
+        let hosts = hosts(&names);
+        if for_host && hosts.is_empty() {
+            let why = "it names no host, so that no client could ask for it";
+            return Err(malformed(&file, why));
+        }
+        let certified = match key {
+            PrivateKey::File(key, key_file) => Certified::new(&self.provider, chain, key, &hosts)
+                .map_err(|why| not_made(&file, &key_file, why)),
+            PrivateKey::Held(name) => Certified::held(&self.engine, chain, &name, &hosts)
+                .map_err(|why| not_made_with_held(&file, &name, why)),
+        }?;
+        Ok(Read { certified, names, ends })
+    }
+}
+
+/// Reads the files of a certificate; those of a key that cryptod holds are none.
+fn read_pair(folder: &Folder, pair: &Pair) -> Result<(PathBuf, Identity), Failure> {
+    let certificate = folder.file_at(&pair.certificate);
+    let identity = match &pair.key {
+        ServerKey::Held(name) => {
+            let (chain, trust) = authority::chain(&certificate)?;
+            Identity { chain, key: PrivateKey::Held(name.clone()), trust, ca_key: None }
+        }
+        ServerKey::File(key) => authority::read(&certificate, &folder.file_at(key))?,
+    };
+    Ok((certificate, identity))
+}
+
+/// What the server's own certificate of a chain names.
+fn names(chain: &[CertificateDer<'_>]) -> Vec<Name> {
+    let own = chain.first().and_then(|der| Certificate::read(der).ok());
+    own.map(|certificate| certificate.names).unwrap_or_default()
+}
+
+/// The DNS names among those of a certificate.
+fn hosts(names: &[Name]) -> Vec<&str> {
+    let mut hosts = Vec::new();
+    for name in names {
+        if let Name::Dns(host) = name {
+            hosts.push(host.as_str());
+        }
+    }
+    hosts
+}
+
+/// What somebody wants named and no certificate names.
+fn note_uncovered(wanted: &[Name], found: &[(PathBuf, Identity)]) {
+    let all: Vec<Name> = found.iter().flat_map(|(_, identity)| names(&identity.chain)).collect();
+    let is_covered = |wanted: &&Name| all.iter().any(|name| name.covers(wanted));
+    for name in wanted.iter().filter(|wanted| !is_covered(wanted)) {
+        let file = found.first().map(|(file, _)| file.display().to_string()).unwrap_or_default();
+        output::note(format_args!(
+            "{file} does not name {name}, and is not ours to issue again; clients that call the \
+             server so will refuse it"
+        ));
+    }
+}
+
+/// A provider with these suites only; none are all of them.
+fn limited(provider: &Arc<CryptoProvider>, ciphers: &[CipherSuite]) -> Arc<CryptoProvider> {
+    if ciphers.is_empty() {
+        return provider.clone();
+    }
+    let mut limited = CryptoProvider::clone(provider);
+    limited.cipher_suites.retain(|suite| ciphers.contains(&suite.suite()));
+    Arc::new(limited)
 }
 
 /// Why there is no configuration with a certificate and a key from files.
@@ -191,127 +296,5 @@ fn not_made_with_held(certificate: &Path, key: &str, why: ConfigError) -> Failur
         }
         ConfigError::Certificate(why) => malformed(certificate, why),
         why => Failure::new(why),
-    }
-}
-
-impl Trusted {
-    fn verifier(&self, options: &ServerOptions) -> Result<ClientVerifier, Failure> {
-        let mut roots = RootCertStore::empty();
-        for certificate in &self.authorities {
-            roots.add(certificate.clone()).map_err(|why| {
-                Failure::new(format!("an authority for clients cannot be used: {why}"))
-            })?;
-        }
-        ClientVerifier::new(&options.provider, roots, &self.lists, self.required).map_err(|why| {
-            match why {
-                ConfigError::RevocationList(index, why) => match self.list_files.get(index) {
-                    Some(file) => malformed(file, why),
-                    None => Failure::new(why),
-                },
-                why => Failure::new(why),
-            }
-        })
-    }
-}
-
-/// Who is trusted to issue to clients; `None` if no client is asked.
-fn trusted(
-    folder: &Folder,
-    settings: &Settings,
-    now: Timestamp,
-) -> Result<Option<Trusted>, Failure> {
-    let required = match settings.clients {
-        Clients::Off => return Ok(None),
-        Clients::Optional => false,
-        Clients::Required => true,
-    };
-    let own = folder.file(name::CA_CERTIFICATE);
-    let files = match &settings.client_ca[..] {
-        [] if !own.exists() && required => {
-            return Err(Failure::new(format!(
-                "client certificates are required, and there is no authority to check them \
-                 against: name its file as client_ca in {}",
-                folder.file(name::CONFIGURATION).display()
-            )));
-        }
-        [] if !own.exists() => return Ok(None),
-        [] => vec![own],
-        files => files.iter().map(|file| folder.file_at(file)).collect(),
-    };
-    let mut authorities = Vec::new();
-    for file in &files {
-        authorities.extend(authority::certificates(file)?);
-    }
-    let (mut lists, mut list_files) = (Vec::new(), Vec::new());
-    for file in settings.client_crls.iter().map(|file| folder.file_at(file)) {
-        let all = revocation_lists(&file, now)?;
-        list_files.extend(all.iter().map(|_| file.clone()));
-        lists.extend(all);
-    }
-    if !lists.is_empty() {
-        every_authority_has_one(&authorities, &lists)?;
-    }
-    Ok(Some(Trusted { required, authorities, lists, list_files }))
-}
-
-/// The lists in a file, PEM or DER; at least one, and none out of date.
-fn revocation_lists(
-    file: &Path,
-    now: Timestamp,
-) -> Result<Vec<CertificateRevocationListDer<'static>>, Failure> {
-    let system = |why| Failure::system("read", file, &why);
-    let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(system)?;
-    opened.take(REVOCATION_LIST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(system)?;
-    if bytes.len() as u64 > REVOCATION_LIST_BYTES_MAX {
-        let why = format!("it is longer than {REVOCATION_LIST_BYTES_MAX} bytes");
-        return Err(malformed(file, why));
-    }
-    let lists = if bytes.starts_with(&[DER_SEQUENCE]) {
-        vec![CertificateRevocationListDer::from(bytes)]
-    } else {
-        let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
-        all.map_err(|why| malformed(file, why))?
-    };
-    if lists.is_empty() {
-        return Err(malformed(file, "there is no certificate revocation list in it"));
-    }
-    for list in &lists {
-        let Ok(list) = RevocationList::read(list) else {
-            return Err(malformed(file, "it is no certificate revocation list"));
-        };
-        let due = list.next_update_unix_s.map(Timestamp::from_unix_s);
-        if let Some(due) = due.filter(|due| *due < now) {
-            let why = format!(
-                "a newer one was due at {due}; fetch it from the authority, then start again or \
-                 send SIGHUP"
-            );
-            return Err(malformed(file, why));
-        }
-    }
-    Ok(lists)
-}
-
-/// How DER begins, and PEM does not.
-const DER_SEQUENCE: u8 = 0x30;
-
-/// One without would have all of its clients refused, and nobody would know why.
-fn every_authority_has_one(
-    authorities: &[CertificateDer<'_>],
-    lists: &[CertificateRevocationListDer<'_>],
-) -> Result<(), Failure> {
-    let issuers: Vec<_> =
-        lists.iter().filter_map(|list| Some(RevocationList::read(list).ok()?.issuer)).collect();
-    let without = authorities
-        .iter()
-        .filter_map(|der| Certificate::read(der).ok())
-        .position(|authority| !issuers.contains(&authority.subject));
-    match without {
-        None => Ok(()),
-        Some(index) => Err(Failure::new(format!(
-            "client_crls has no list of authority {} of client_ca, so that all its clients would \
-             be refused; name its list too, or take the authority out",
-            index + 1
-        ))),
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::data::Folder;
 use crate::failure::{Failure, plain};
+use std::fmt::Write;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,9 @@ pub struct Settings {
     pub mode: u32,
 }
 
+/// Where a flag or the file wants it; `None` for no socket.
+pub type Wanted = Option<PathBuf>;
+
 /// Longest path of a socket that the system takes, in bytes.
 const PATH_BYTES_MAX: usize = 107;
 
@@ -24,7 +29,7 @@ const PATH_BYTES_MAX: usize = 107;
 ///
 /// # Errors
 /// A sentence that says what is wrong.
-pub fn path(text: &str) -> Result<Option<PathBuf>, String> {
+pub fn path(text: &str) -> Result<Wanted, String> {
     match text {
         "off" => Ok(None),
         "" => Err("it must be a path, or \"off\"".into()),
@@ -45,14 +50,33 @@ pub fn mode(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Its file.
+pub fn file(folder: &Folder, settings: &Settings) -> Option<PathBuf> {
+    settings.path.as_ref().map(|path| folder.file_at(path))
+}
+
+/// What a client calls it.
+pub fn url(file: &Path) -> String {
+    let mut url = "ldapi://".to_owned();
+    for byte in file.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                url.push(char::from(*byte));
+            }
+            // Writing to a String cannot fail.
+            other => drop(write!(url, "%{other:02X}")),
+        }
+    }
+    url
+}
+
 /// Listens on the socket, if there is to be one. What an earlier process left gives way; a
 /// directory that still listens there does not.
 ///
 /// # Errors
 /// What keeps it from being made.
 pub fn listen(folder: &Folder, settings: &Settings) -> Result<Option<UnixListener>, Failure> {
-    let Some(path) = &settings.path else { return Ok(None) };
-    let path = folder.path().join(path);
+    let Some(path) = file(folder, settings) else { return Ok(None) };
     let refused = |why: &str| {
         Failure::new(format!("cannot listen on {} (listen_unix): {why}", path.display()))
     };

@@ -2,7 +2,7 @@
 
 use crate::layout::{self, Cells, Name, Shard, at};
 use crate::limits::{COUNTERS_MAX, SHARDS};
-use crate::{EVENTS, Error, page};
+use crate::{EVENTS, Error, Event, page};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,6 +21,8 @@ pub struct Counter {
 static PAGE: OnceLock<Page> = OnceLock::new();
 
 pub(crate) struct Page {
+    /// All of it.
+    pub words: &'static [AtomicU64],
     counter_names: Names,
     shards: &'static [Shard],
     /// The shard that threads without one of their own share.
@@ -76,9 +78,14 @@ pub fn open(path: Option<&Path>) -> Result<(), Error> {
 /// # Panics
 /// In debug builds, if the name is not covered by a counter in [`EVENTS`].
 pub fn counter(name: &str) -> Counter {
+    counter_of(name, |event| !event.is_histogram() && !event.is_gauge())
+}
+
+/// The same of an event of this kind.
+pub(crate) fn counter_of(name: &str, is_of_kind: fn(&Event) -> bool) -> Counter {
     debug_assert!(
-        EVENTS.iter().filter(|event| !event.is_histogram()).any(|event| event.covers(name)),
-        "counter {name} is not in keyway_meter::EVENTS: add it there"
+        EVENTS.iter().filter(|event| is_of_kind(event)).any(|event| event.covers(name)),
+        "{name} is not in keyway_meter::EVENTS: add it there"
     );
     Counter { index: page().counter_names.index(name) }
 }
@@ -180,6 +187,7 @@ impl Page {
             names
         };
         Page {
+            words,
             counter_names: names(parts.counter_names, at::COUNTERS_IN_USE),
             shards: parts.shards,
             shared: &parts.shards[SHARDS - 1],

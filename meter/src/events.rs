@@ -6,7 +6,8 @@ pub struct Event {
     /// The counter's or histogram's name. A part in braces stands for any one part (`{driver}`,
     /// `{algorithm}`).
     pub name: &'static str,
-    /// What one of it is; `ns`, nanoseconds, and `requests a batch` make it a histogram.
+    /// What one of it is; `ns`, nanoseconds, and `requests a batch` make it a histogram, `unix s`,
+    /// seconds since 1970, a gauge.
     pub unit: &'static str,
     /// What it says, in one line.
     pub help: &'static str,
@@ -18,7 +19,12 @@ impl Event {
         matches!(self.unit, "ns" | "requests a batch")
     }
 
-    /// Whether a counter or histogram of this name is of this event.
+    /// Whether it is set, and not counted.
+    pub fn is_gauge(&self) -> bool {
+        self.unit == "unix s"
+    }
+
+    /// Whether a counter, gauge or histogram of this name is of this event.
     pub fn covers(&self, name: &str) -> bool {
         let (mut pattern, mut parts) = (self.name.split('.'), name.split('.'));
         loop {
@@ -58,9 +64,25 @@ pub const EVENTS: &[Event] = &[
     event("ldap.bytes_in", "bytes", "of LDAP received, TLS not counted"),
     event("ldap.bytes_out", "bytes", "of LDAP sent, TLS not counted"),
     event("ldap.refused", "operations", "answered with a result code that reports a fault"),
+    event("log.left_out", "lines", "of the access log that others stand for (access_one_in)"),
+    event("log.lost", "lines", "of all logs that found no room or could not be written"),
+    event("tls.certificate.ends", "unix s", "when the first of the server's certificates ends"),
+    event("search.time", "nanoseconds", "that searches took"),
+    event(
+        "search.unindexed.{attribute}.{index}.searches",
+        "searches",
+        "that had no index and would have had this one",
+    ),
+    event(
+        "search.unindexed.{attribute}.{index}.entries",
+        "entries",
+        "that such searches looked at",
+    ),
+    event("search.unindexed.{attribute}.{index}.time", "nanoseconds", "that such searches took"),
     event("store.commits", "commits", "transactions made durable"),
     event("store.changes", "changes", "entries added, changed, moved or deleted"),
     event("store.sync_errors", "errors", "commits that the disk refused to make durable"),
+    event("store.sync", "ns", "that a commit took, its sync among it"),
     event("engine.{driver}.{algorithm}.operations", "operations", "requests run, failed ones too"),
     event("engine.{driver}.{algorithm}.bytes", "bytes", "that the requests worked on"),
     event("engine.{driver}.{algorithm}.errors", "operations", "requests that failed"),

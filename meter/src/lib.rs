@@ -23,6 +23,7 @@
 mod counter;
 mod error;
 mod events;
+mod gauge;
 mod histogram;
 mod layout;
 pub mod limits;
@@ -33,5 +34,6 @@ mod reader;
 pub use counter::{Counter, counter, open};
 pub use error::{Error, Fault};
 pub use events::{EVENTS, Event};
+pub use gauge::{Gauge, gauge};
 pub use histogram::{Distribution, Histogram, histogram};
 pub use reader::{Reader, Snapshot};

@@ -1,5 +1,6 @@
 //! Looking at a page from another process.
 
+use crate::counter::page;
 use crate::layout::{self, at};
 use crate::limits::{COUNTERS_MAX, HISTOGRAMS_MAX, SHARDS};
 use crate::page::Mapping;
@@ -96,6 +97,12 @@ impl Reader {
 }
 
 impl Snapshot {
+    /// Reads all counters and histograms of this process, as [`Reader::snapshot`] does of another's.
+    pub fn own() -> Option<Snapshot> {
+        let words = page().words;
+        Snapshot::read(|index| Some(words.get(index)?.load(Acquire))).ok()
+    }
+
     /// Reads a copy of a page's file.
     ///
     /// # Errors

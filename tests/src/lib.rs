@@ -5,6 +5,7 @@
 //! failure instead.
 #![forbid(unsafe_code)]
 
+pub mod authority;
 pub mod client;
 
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,91 +1,24 @@
 //! Certificates, by OpenSSL's hand and with ldap-utils: which clients' are taken, who is the
 //! administrator by one, what is revoked, and the server's own, whoever made it.
 
+use keyway_tests::authority::{Authority, configure, openssl};
 use keyway_tests::{Finished, Server, available, finish, keyway, sample};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use tempfile::TempDir;
 
 const NEEDS: &[&str] = &["openssl", "ldapwhoami", "ldapsearch"];
 
-fn openssl(folder: &Path, arguments: &[&str]) -> Finished {
-    finish(Command::new("openssl").current_dir(folder).args(arguments), "").expect(0)
-}
-
-/// An authority of OpenSSL's, in a folder of its own.
-struct Authority {
-    folder: TempDir,
-}
-
-impl Authority {
-    fn new() -> Authority {
-        let authority = Authority { folder: tempfile::tempdir().unwrap() };
-        let new =
-            ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-        let what = ["-days", "9", "-subj", "/CN=their CA", "-keyout", "ca.key", "-out", "ca.pem"];
-        openssl(authority.place(), &[&new[..], &what].concat());
-        fs::write(authority.place().join("index"), "").unwrap();
-        authority
-    }
-
-    fn place(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.place().join(name)
-    }
-
-    /// `NAME.pem` and `NAME.key`, issued by the authority whose files are given.
-    fn issue(&self, name: &str, subject: &str, extensions: &str, ca: (&str, &str)) {
-        let file = |kind: &str| format!("{name}.{kind}");
-        let new = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-        let (key, csr, pem) = (file("key"), file("csr"), file("pem"));
-        let rest = ["-subj", subject, "-keyout", &key, "-out", &csr];
-        openssl(self.place(), &[&new[..], &rest].concat());
-        fs::write(self.path(&file("ext")), format!("[x]\n{extensions}\n")).unwrap();
-        let sign = ["x509", "-req", "-days", "2", "-CAcreateserial", "-CAserial", "serial"];
-        let extensions = file("ext");
-        let files = ["-in", &csr, "-CA", ca.0, "-CAkey", ca.1, "-out", &pem];
-        let with = ["-extfile", &extensions, "-extensions", "x"];
-        openssl(self.place(), &[&sign[..], &files, &with].concat());
-    }
-
-    fn issue_own(&self, name: &str, subject: &str, extensions: &str) {
-        self.issue(name, subject, extensions, ("ca.pem", "ca.key"));
-    }
-
-    /// `crl.pem` with what was revoked before and what is now; `next` says when it is out of date.
-    fn revoke(&self, revoked: &[&str], next: &[&str]) {
-        let config = "[ca]\ndefault_ca=a\n[a]\ndatabase=index\ncrlnumber=number\n\
-            default_md=sha256\ncrl_extensions=e\n[e]\nauthorityKeyIdentifier=keyid\n";
-        fs::write(self.path("conf"), config).unwrap();
-        fs::write(self.path("number"), "01").unwrap();
-        let ca = ["ca", "-config", "conf", "-cert", "ca.pem", "-keyfile", "ca.key"];
-        for name in revoked {
-            openssl(self.place(), &[&ca[..], &["-revoke", &format!("{name}.pem")]].concat());
-        }
-        openssl(self.place(), &[&ca[..], &["-gencrl", "-out", "crl.pem"], next].concat());
-    }
-
-    /// `ldapwhoami -Y EXTERNAL` with this certificate.
-    fn whoami(&self, server: &Server, name: &str) -> Finished {
-        let mut command = Command::new("ldapwhoami");
-        command.args(["-Y", "EXTERNAL", "-Q", "-H", server.ldaps()]);
-        command.env("LDAPTLS_CACERT", server.text("ca_certificate"));
-        command.env("LDAPTLS_CERT", self.path(&format!("{name}.pem")));
-        command.env("LDAPTLS_KEY", self.path(&format!("{name}.key")));
-        finish(&mut command, "")
-    }
-}
-
-/// Puts lines into `[tls]` of a data folder's configuration.
-fn configure(data: &Path, lines: &str) {
-    fs::create_dir_all(data).unwrap();
-    fs::write(data.join("keyway.toml"), format!("[tls]\n{lines}\n")).unwrap();
+/// `ldapwhoami -Y EXTERNAL` with this certificate.
+fn whoami(files: &Authority, server: &Server, name: &str) -> Finished {
+    let mut command = Command::new("ldapwhoami");
+    command.args(["-Y", "EXTERNAL", "-Q", "-H", server.ldaps()]);
+    command.env("LDAPTLS_CACERT", server.text("ca_certificate"));
+    command.env("LDAPTLS_CERT", files.path(&format!("{name}.pem")));
+    command.env("LDAPTLS_KEY", files.path(&format!("{name}.key")));
+    finish(&mut command, "")
 }
 
 /// Starts it where it cannot, and returns the line that says why.
@@ -111,10 +44,10 @@ fn a_certificate_is_a_clients_if_it_says_so() {
     files.issue("server", person, "extendedKeyUsage=serverAuth", (ca, key));
     files.issue("any", person, "keyUsage=digitalSignature", (ca, key));
     // Whether there is such an entry or not: TLS lets the first one through, and no other.
-    let code = files.whoami(&server, "client").code;
+    let code = whoami(&files, &server, "client").code;
     assert!(code == 0 || code == 49, "{code}");
     for bad in ["server", "any"] {
-        let done = files.whoami(&server, bad);
+        let done = whoami(&files, &server, bad);
         assert!(done.err.contains("Can't contact LDAP server"), "{bad}: {}", done.err);
     }
     // The server's own is none of a client.
@@ -122,7 +55,7 @@ fn a_certificate_is_a_clients_if_it_says_so() {
         let own = data.path().join("data").join(name);
         fs::copy(own, files.path(&name.replace("server", "own"))).unwrap();
     }
-    let done = files.whoami(&server, "own");
+    let done = whoami(&files, &server, "own");
     assert!(done.err.contains("Can't contact LDAP server"), "{}", done.err);
 }
 
@@ -143,20 +76,20 @@ fn an_administrator_is_who_the_configuration_names() {
     let client_ca = format!("client_ca = [\"{}\"]", files.path("ca.pem").display());
     configure(&data, &client_ca);
     let server = Server::start(&data, &["--sample", "0"]);
-    let done = files.whoami(&server, "pretender").expect(49);
+    let done = whoami(&files, &server, "pretender").expect(49);
     assert!(done.err.contains("does not name this certificate"), "{}", done.err);
     for name in ["ada", "robot"] {
-        files.whoami(&server, name).expect(49);
+        whoami(&files, &server, name).expect(49);
     }
     server.stop();
     let who = format!("administrators = [\"cn=ada, o=EXAMPLE\", \"sha256:{fingerprint}\"]");
     configure(&data, &format!("{client_ca}\n{who}"));
     let server = Server::start(&data, &[]);
     for name in ["ada", "robot"] {
-        let done = files.whoami(&server, name).expect(0);
+        let done = whoami(&files, &server, name).expect(0);
         assert_eq!(done.out.trim(), "dn:cn=admin,cn=keyway");
     }
-    files.whoami(&server, "pretender").expect(49);
+    whoami(&files, &server, "pretender").expect(49);
 }
 
 #[test]
@@ -178,9 +111,9 @@ fn revoked_certificates_and_lists_that_cannot_be_used() {
     );
     configure(&data, &settings);
     let server = Server::start(&data, &["--sample", "0"]);
-    files.whoami(&server, "good").expect(0);
+    whoami(&files, &server, "good").expect(0);
     let without = finish(&mut server.tool("ldapwhoami", server.ldaps()), "");
-    for done in [files.whoami(&server, "bad"), without] {
+    for done in [whoami(&files, &server, "bad"), without] {
         assert!(done.err.contains("Can't contact LDAP server"), "{}", done.err);
     }
     server.stop();
@@ -196,8 +129,8 @@ fn revoked_certificates_and_lists_that_cannot_be_used() {
     fs::write(files.path("pem"), pem).unwrap();
     openssl(files.place(), &["crl", "-in", "pem", "-outform", "DER", "-out", "crl.pem"]);
     let server = Server::start(&data, &[]);
-    files.whoami(&server, "good").expect(0);
-    assert_ne!(files.whoami(&server, "bad").code, 0);
+    whoami(&files, &server, "good").expect(0);
+    assert_ne!(whoami(&files, &server, "bad").code, 0);
 }
 
 /// Who is revoked while the server runs is out at the next SIGHUP, also with a session to resume; a
@@ -232,7 +165,7 @@ fn a_revocation_is_taken_by_a_running_server() {
     fs::write(files.path("crl.pem"), "nothing").unwrap();
     server.signal(Signal::HUP);
     assert_eq!(server.next_event()["event"], "not-reloaded");
-    files.whoami(&server, "good").expect(0);
+    whoami(&files, &server, "good").expect(0);
     // The same list again: sessions live on.
     fs::write(files.path("crl.pem"), list).unwrap();
     server.signal(Signal::HUP);
@@ -241,7 +174,7 @@ fn a_revocation_is_taken_by_a_running_server() {
     files.revoke(&["good"], &["-crldays", "2"]);
     server.signal(Signal::HUP);
     assert_eq!(server.next_event()["event"], "reloaded");
-    assert!(files.whoami(&server, "good").err.contains("Can't contact LDAP server"));
+    assert!(whoami(&files, &server, "good").err.contains("Can't contact LDAP server"));
     let again = s_client(&server, &["-sess_in", "session"]);
     assert!(again.code != 0 && !again.out.contains("Reused, TLSv1.2"), "{}", again.out);
 }

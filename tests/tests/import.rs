@@ -57,6 +57,17 @@ fn the_sample_trees_of_389_directory_server() {
         let (_, found) = there_and_back(&ldif);
         assert_eq!(found, count, "{name}");
     }
+    // All its definitions at once do no harm.
+    let data = tempfile::tempdir().unwrap();
+    let tree = folder.join("usr/share/dirsrv/data/European.ldif");
+    let mut import = Command::new(keyway());
+    import.args(["directory", "import"]).arg(&tree).arg("--data").arg(data.path().join("data"));
+    let definitions = std::fs::read_dir(folder.join("usr/share/dirsrv/schema")).unwrap();
+    for file in definitions.map(|file| file.unwrap().path()) {
+        import.arg("--schema").arg(file);
+    }
+    import.arg("--schema").arg(folder.join("etc/dirsrv/schema/99user.ldif"));
+    assert!(finish(&mut import, "").expect(0).out.contains("614 records"));
 }
 
 /// Unpacks a Debian package below the target folder without installing it.
@@ -159,4 +170,166 @@ fn an_error_names_line_and_dn_and_continue_goes_on() {
     assert!(lenient.err.contains("line 5"), "{}", lenient.err);
     let out = directory(&data, &["export", "-"]).expect(0).out;
     assert!(out.contains("cn=two,dc=bad") && !out.contains("cn=one,dc=bad"), "{out}");
+}
+
+/// What slapcat and db2ldif write beside the entries' own attributes, as far as it means something to
+/// their servers only or is kept without effect.
+#[test]
+fn what_other_servers_note_of_entries_is_no_reason_to_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let ldif = folder.path().join("tree.ldif");
+    let tree = "\
+dn: dc=moved,dc=test
+objectClass: domain
+dc: moved
+aci: (targetattr=\"*\")(version 3.0; acl \"all\"; allow(read) userdn=\"ldap:///all\";)
+OpenLDAPaci: 0#entry#grant;r;[all]#public#
+contextCSN: 20200101000000.000000Z#000000#000#000000
+tombstoneNumSubordinates: 3
+
+dn: uid=ann,dc=moved,dc=test
+objectClass: inetOrgPerson
+uid: ann
+cn: ann
+sn: Test
+authzTo: {0}ldap:///dc=moved,dc=test??sub?(uid=*)
+saslAuthzFrom: dn.exact:uid=bob,dc=moved,dc=test
+authTimestamp: 20200101000000Z
+pwdAccountTmpLockoutEnd: 20200101000000Z
+entryCSN: 20200101000000.000000Z#000000#000#000000
+namingCSN: 20200101000000.000000Z#000000#000#000000
+superiorUUID: 597ae2f6-16a6-1027-98f4-abcdefabcdef
+
+dn: uid=bob,dc=moved,dc=test
+objectClass: inetOrgPerson
+uid: bob
+cn: bob
+sn: Test
+lastLoginTime: 20200101000000Z
+acctPolicySubentry: cn=Policy,dc=moved,dc=test
+accountUnlockTime: 19700101000000Z
+passwordRetryCount: 3
+pwdUpdateTime: 20200101000000Z
+nsPagedSizeLimit: 10
+employeeType:
+mail: büb@moved.test
+manager: Ann
+
+dn: nsuniqueid=66446001-1dd211b2-bd3f8c1f-a2a9a0f0+uid=bob,dc=moved,dc=test
+objectClass: inetOrgPerson
+objectClass: ldapSubEntry
+uid: bob
+cn: bob
+sn: Other
+nsUniqueId: 66446001-1dd211b2-bd3f8c1f-a2a9a0f0
+nsds5ReplConflict: namingConflict (ADD) uid=bob,dc=moved,dc=test
+ConflictCSN: 58ea3d53000000010000
+
+dn: cn=both,dc=moved,dc=test
+objectClass: groupOfNames
+cn: both
+member: uid=ann;dc=moved;dc=test
+member: UID=bob, dc=moved; dc=test
+";
+    std::fs::write(&ldif, tree).unwrap();
+    let (exported, count) = there_and_back(&ldif);
+    assert_eq!(count, 5, "{exported}");
+    for kept in [
+        "aci: (targetattr",
+        "OpenLDAPaci: 0#entry",
+        "authzTo: {0}ldap:///",
+        "authzFrom: dn.exact:",
+        "authTimestamp: 20200101000000Z",
+        "lastLoginTime: 20200101000000Z",
+        "acctPolicySubentry: cn=Policy",
+        "nsds5ReplConflict: namingConflict",
+        "nsUniqueId: 66446001",
+        "employeeType:",
+        "mail:: YsO8YkBtb3ZlZC50ZXN0",
+        "manager: Ann",
+        "member: uid=ann;dc=moved;dc=test",
+    ] {
+        assert!(exported.contains(kept), "{kept}: {exported}");
+    }
+    // A group is found by its members, however their names are written.
+    let data = folder.path().join("data");
+    let said = directory(&data, &["import", &ldif.to_string_lossy()]).expect(0);
+    for line in [
+        "values of authzTo, kept",
+        "accountUnlockTime, left out",
+        "nsPagedSizeLimit, kept",
+        "3 values that are not of",
+    ] {
+        assert!(
+            said.out.contains(line) || said.err.contains(line),
+            "{line}: {}{}",
+            said.out,
+            said.err
+        );
+    }
+}
+
+/// LDIF as tools on other systems write it, and by hand.
+#[test]
+fn ldif_in_unusual_clothes() {
+    let folder = tempfile::tempdir().unwrap();
+    let ldif = folder.path().join("odd.ldif");
+    let long = "x".repeat(100_000);
+    let lines = [
+        "# first a comment",
+        "  that goes on",
+        "dn: dc=odd,dc=test",
+        "objectClass: domain",
+        "dc: odd",
+        "",
+        "",
+        // ou=Ünits,dc=odd,dc=test
+        "dn:: b3U9w5xuaXRzLGRjPW9kZCxkYz10ZXN0",
+        "changetype: add",
+        "objectClass: organizationalUnit",
+        "ou:: w5xuaXRz",
+        "description;lang-de: Einheiten",
+        "description;lang-en;x-hand: units",
+        "description;lang-ja;phonetic: yunitto",
+        "# between",
+        &format!("description: {long}"),
+        "",
+        "dn: uid=child,ou=Later,dc=odd;dc=test",
+        "changeType: add",
+        "objectclass: INETORGPERSON",
+        "UID: child",
+        "uid: child",
+        "cn: Folded",
+        "  value",
+        "# a comment",
+        " in two lines",
+        "sn:no blank",
+        "userCertificate;binary:: MAA=",
+        "jpegPhoto;binary:: /9j/",
+        "userPassword: {CRYPT}!",
+        "userPassword: {X-UNHEARD}zzz",
+        "userPassword:: e1NTSEF9",
+        "",
+        "dn: ou=Later,dc=odd,dc=test",
+        "objectClass: organizationalUnit",
+        "ou: later",
+        "street: the last line has no end",
+    ];
+    std::fs::write(&ldif, format!("\u{feff}{}", lines.join("\r\n"))).unwrap();
+    let (exported, count) = there_and_back(&ldif);
+    assert_eq!(count, 4, "{exported}");
+    let exported = exported.replace("\n ", "");
+    for kept in [
+        "description;lang-de: Einheiten",
+        "description;lang-en;x-hand: units",
+        &format!("description: {long}"),
+        "cn: Folded value",
+        "sn: no blank",
+        "userCertificate;binary:: MAA=",
+        "jpegPhoto:: /9j/",
+        "street: the last line has no end",
+    ] {
+        assert!(exported.contains(kept), "{kept}");
+    }
+    assert_eq!(exported.matches("\nuserPassword:").count(), 3, "{exported}");
 }

@@ -5,7 +5,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const NEEDS: [&str; 3] = ["ldapsearch", "ldapwhoami", "ldapmodify"];
 const SECRET: &str = "Tr0ub4dor-not-to-be-seen";
@@ -158,7 +160,17 @@ fn everything_as_json_lines() {
     assert_eq!(search["detail"], "sub (objectClass=person)");
     assert_eq!(search["as"], "cn=admin,cn=keyway");
     assert_eq!(search["result"], 0);
-    assert!(search["time_us"].is_u64(), "{text}");
+    let us = |line: &Value, field: &str| line[field].as_u64().unwrap_or_default();
+    let stages = ["queue_us", "plan_us", "store_us", "crypto_us", "write_us"];
+    for line in lines.iter().filter(|line| line["time_us"].is_u64()) {
+        let sum: u64 = stages.iter().map(|stage| us(line, stage)).sum();
+        // Each of the five is rounded down.
+        let whole = us(line, "time_us");
+        assert!((whole.saturating_sub(5)..=whole).contains(&sum), "{line}");
+    }
+    assert!(us(search, "plan_us") > 0 && us(search, "store_us") > 0, "{search}");
+    let bind = lines.iter().find(|line| line["event"] == "bind").unwrap();
+    assert!(us(bind, "crypto_us") > 0, "{bind}");
     assert!(!text.contains(SECRET), "{text}");
 }
 
@@ -269,6 +281,10 @@ fn the_logs_are_read_back_chosen_and_summed_up() {
         let slowest = rows(&["slowest"]);
         let by_uid = slowest.iter().find(|row| row["search"] == "sub (uid=?)").unwrap();
         assert_eq!(by_uid["count"], 2, "{slowest:?}");
+        let ms = |field: &str| by_uid[field].as_f64().unwrap();
+        assert!(ms("plan_ms") > 0.0 && ms("store_ms") <= ms("mean_ms"), "{by_uid}");
+        assert_eq!(rows(&["--slow", "3600000"]), Vec::<Value>::new());
+        assert!(rows(&["--slow", "0"]).iter().all(|line| line["time_us"].is_u64()));
         let changes = rows(&["changes"]);
         assert_eq!((&changes[0]["change"], &changes[0]["count"]), (&"modify".into(), &1.into()));
         let lines = rows(&["--of", "access", "--where", "result=49", "--where", "event=bind"]);
@@ -283,4 +299,116 @@ fn the_logs_are_read_back_chosen_and_summed_up() {
     let mut command = std::process::Command::new(keyway_tests::keyway());
     let refused = finish(command.args(["log", "--data"]).arg(nowhere.path()), "").expect(1);
     assert!(refused.err.contains("there is no log in"), "{}", refused.err);
+}
+
+#[test]
+fn a_change_says_what_it_waited_for() {
+    if !available(&NEEDS) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = configured(folder.path(), &[("access = \"refused\"", "access = \"everything\"")]);
+    let log = logs(&server);
+    let modify = format!(
+        "dn: uid=new,ou=People,dc=example,dc=com\nchangetype: add\nobjectClass: inetOrgPerson\n\
+         cn: n\nsn: n\nuserPassword: {SECRET}\n"
+    );
+    finish(&mut server.admin_tool("ldapmodify"), &modify).expect(0);
+    assert!(server.stop().success());
+    let access = fs::read_to_string(log.join("access.log")).unwrap();
+    let add = access.lines().find(|line| line.contains(" access add ")).expect(&access);
+    for stage in [" queue_us=", " plan_us=", " store_us=", " crypto_us=", " write_us="] {
+        assert!(add.contains(stage), "{add}");
+    }
+}
+
+#[test]
+fn one_in_so_many_stands_for_the_others_which_are_counted() {
+    if !available(&NEEDS) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let changes = [
+        ("access = \"refused\"", "access = \"everything\""),
+        ("access_one_in = 1", "access_one_in = 7"),
+    ];
+    let server = configured(folder.path(), &changes);
+    let log = logs(&server);
+    let dn = "uid=nobody,dc=example,dc=com";
+    for _ in 0..9 {
+        finish(refused_search(&server, "").args(["-s", "base"]), "").expect(0);
+        assert_eq!(whoami(&server, dn, SECRET), 49);
+    }
+    assert!(server.stop().success());
+    let access = fs::read_to_string(log.join("access.log")).unwrap();
+    let with = |part: &str| access.lines().filter(|line| line.contains(part)).count();
+    // Those that failed are all there.
+    assert_eq!(with(" result=49 "), 9, "{access}");
+    let left_out = access
+        .lines()
+        .filter_map(|line| line.split_once(" left-out lines=")?.1.parse::<usize>().ok());
+    let left_out: usize = left_out.sum();
+    // Beginning, end, and two operations of each connection with a search; those with a bind have three.
+    let whole = 9 * 4 + 9 * 3;
+    let told = with("") - with(" left-out ") - with(" disconnect ");
+    assert_eq!(left_out + told, whole, "{access}");
+    assert!(told > 9 && left_out > whole / 2, "{access}");
+}
+
+#[test]
+fn the_journal_gets_lines_with_their_fields() {
+    if !available(&NEEDS) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let place = format!("journal_socket = \"{}\"", path.display());
+    let changes = [
+        ("to = \"files\"", "to = \"journal\""),
+        ("journal_socket = \"/run/systemd/journal/socket\"", place.as_str()),
+    ];
+    let mut server = configured(folder.path(), &changes);
+    assert_eq!(whoami(&server, "cn=\"a\nb\",dc=example", SECRET), 49);
+    let entries = || {
+        let mut bytes = [0; 65536];
+        let length = socket.recv(&mut bytes).expect("an entry");
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    let until = |part: &str| std::iter::repeat_with(entries).find(|entry| entry.contains(part));
+    let entry = until("KEYWAY_EVENT=bind\n").unwrap();
+    for line in [
+        "PRIORITY=6",
+        "SYSLOG_IDENTIFIER=keyway",
+        "KEYWAY_LOG=access",
+        "KEYWAY_RESULT=49",
+        r#"KEYWAY_DN=cn=\"a\u{a}b\",dc=example"#,
+    ] {
+        assert!(entry.lines().any(|other| other == line), "{line} is not in {entry}");
+    }
+    assert!(!entry.contains(SECRET));
+    // The messages are what `keyway log` reads.
+    let message = entry.lines().find_map(|line| line.strip_prefix("MESSAGE=")).unwrap();
+    let json = serde_json::json!({ "MESSAGE": message, "KEYWAY_EVENT": "bind" });
+    for form in [format!("{message}\n"), format!("{json}\n")] {
+        let mut command = std::process::Command::new(keyway_tests::keyway());
+        let rows =
+            finish(command.args(["log", "failed-binds", "--file", "-"]), &form).expect(0).out;
+        assert!(
+            rows.contains(r#"127.0.0.1  cn="a\u{a}b",dc=example  invalidCredentials"#),
+            "{rows}"
+        );
+    }
+    // One that is gone stops no server; without one it does not start.
+    drop(socket);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(whoami(&server, "cn=a", SECRET), 49);
+    server.signal(Signal::HUP);
+    assert_eq!(server.next_event()["event"], "not-reloaded");
+    assert!(server.stop().success());
+    let data = folder.path().join("data");
+    let mut command = std::process::Command::new(keyway_tests::keyway());
+    let refused = finish(command.args(["up", "--data"]).arg(data), "").expect(1);
+    assert!(refused.err.contains("cannot write to the journal: "), "{}", refused.err);
 }

@@ -148,7 +148,22 @@ fn failures_lock_until_somebody_unlocks_also_over_a_restart() {
         whoami(&server, "ann", "wrong secret").expect(49);
     }
     says(&whoami(&server, "ann", SECRET).expect(49), "account locked");
+    whoami(&server, "nobody", SECRET).expect(49);
     assert!(server.stop().success());
+    let log = |name: &str| fs::read_to_string(folder.path().join("data/log").join(name)).unwrap();
+    let access = log("access.log");
+    for (count, reason) in [
+        (3, "the password is wrong"),
+        (1, "the account is locked: too many binds have failed"),
+        (1, "there is no such entry"),
+    ] {
+        assert_eq!(access.matches(reason).count(), count, "{reason}: {access}");
+    }
+    let errors = log("error.log");
+    assert_eq!(errors.matches("account-locked").count(), 1, "{errors}");
+    assert!(
+        errors.lines().any(|line| line.contains("account-locked") && line.contains(&dn("ann")))
+    );
     let server = Server::start(&folder.path().join("data"), &[]);
     says(&whoami(&server, "ann", SECRET).expect(49), "account locked");
     let locked = entry(&server, "ann");

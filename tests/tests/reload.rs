@@ -89,7 +89,7 @@ fn certificates_and_configuration_change_under_open_connections() {
     fs::write(&configuration, &limited).unwrap();
     fs::remove_file(file(&server, "server.pem")).unwrap();
     // The address is the flag's, whatever the file says.
-    let reloaded = json!({ "event": "reloaded", "at_next_start": ["store_bytes_max"] });
+    let reloaded = json!({ "event": "reloaded", "at_next_start": ["limits.store_bytes_max"] });
     assert_eq!(reload(&mut server), reloaded);
     let second = certificate(&server);
     assert_ne!(second, first);
@@ -120,7 +120,7 @@ fn certificates_and_configuration_change_under_open_connections() {
     assert!(server.stop().success());
     let log = fs::read_to_string(log).unwrap();
     let lines = [
-        " warning reload text=\"store_bytes_max takes effect at the next start\"",
+        " warning reload text=\"limits.store_bytes_max takes effect at the next start\"",
         " error reload text=\"not reloaded, all stays as it was: ",
         " info reload",
         " info stop",

@@ -10,6 +10,7 @@ mod check;
 mod emulate;
 mod fuzz;
 mod loom;
+mod package;
 mod peers;
 mod processes;
 mod race;
@@ -30,9 +31,10 @@ Commands:
                    where the processor has no AVX-512
   nightly          what takes longer and rarely fails, to be run before something large is called
                    done: the same tests at full length (imports of 100,000 people, stores spoilt at
-                   hundreds of places, disks full at every point, more power cuts, btrfs, quic-go)
-                   with the release program, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an
-                   hour
+                   hundreds of places, disks full at every point, more power cuts, btrfs, quic-go,
+                   and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the release
+                   program, the Debian package and an image built and tried on a copy of this
+                   system, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
   check            formatting, ARCHITECTURE.md's arrows, clippy without warnings, documentation,
                    dependencies
   fuzz [SECONDS] [TARGET...]
@@ -41,6 +43,8 @@ Commands:
   emulate          simd's tests with its AVX-512 backends, whose instructions are done in software
   arm              simd's tests on 64-bit ARM, in QEMU; needs rustup
   race             the tests of the engine and its drivers under ThreadSanitizer; needs rustup
+  package          the Debian package of the release program, target/debian/keyway_*.deb; with `try`
+                   also what `nightly` does with it
   peers            install or build what the benchmarks are measured against
 
 Each step prints its seconds. With CI=true in the environment nothing may be skipped, and a step
@@ -59,6 +63,8 @@ fn main() -> ExitCode {
         ["emulate"] => emulate::run(),
         ["loom"] => loom::run(),
         ["race"] => race::run(),
+        ["package"] => package::run(),
+        ["package", "try"] => package::nightly(),
         ["peers"] => peers::bench(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

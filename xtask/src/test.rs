@@ -1,7 +1,7 @@
 //! `cargo xtask test`: what can fail, in minutes; `cargo xtask nightly`: what takes longer.
 
 use crate::shell::{cargo, end_within, metadata, run as sh};
-use crate::{arm, emulate, fuzz, loom, peers, race};
+use crate::{arm, emulate, fuzz, loom, package, peers, race};
 use std::path::PathBuf;
 
 /// Something that can fail.
@@ -31,8 +31,9 @@ pub fn run() -> Result<(), String> {
 pub fn nightly() -> Result<(), String> {
     peers::install(peers::TEST)?;
     peers::install(peers::NIGHTLY)?;
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("all tests at full length, end to end with the release program", full),
+        ("the Debian package, built and tried (package try)", package::nightly),
         ("simd with AVX-512 in software (emulate)", emulate::run),
         ("simd on 64-bit ARM in QEMU (arm)", arm::run),
         ("engine and drivers under ThreadSanitizer (race)", race::run),

@@ -1,20 +1,21 @@
 //! What a server and a client of ours are configured with.
 
+use crate::certified::{ByHost, Certified};
+use crate::provider;
 use crate::ticket::Tickets;
-use crate::{provider, sign};
 use keyway_engine::Engine;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, NoServerSessionStorage, ProducesTickets};
-use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
+/// TLS 1.3 and 1.2.
+pub const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
 
 /// Why there is no configuration.
 #[derive(Debug)]
@@ -58,6 +59,8 @@ impl std::error::Error for ConfigError {}
 pub struct ServerOptions {
     /// What does the cryptography.
     pub provider: Arc<CryptoProvider>,
+    /// Which versions of TLS are spoken: [`VERSIONS`], or some of them.
+    pub versions: &'static [&'static SupportedProtocolVersion],
     /// What seals session tickets. A client that resumes is not verified again: whoever trusts
     /// fewer clients than before gives new [`Tickets`], too.
     pub tickets: Arc<dyn ProducesTickets>,
@@ -75,15 +78,14 @@ impl ServerOptions {
         let tickets = Tickets::new(engine.clone(), Instant::now()).map_err(ConfigError::Tickets)?;
         Ok(ServerOptions {
             provider: provider(engine),
+            versions: VERSIONS,
             tickets: Arc::new(tickets),
             clients: Arc::new(NoClientAuth),
         })
     }
 }
 
-/// A server's configuration: TLS 1.3 and 1.2, resumption by tickets, no ALPN, no early data.
-///
-/// `chain` starts with the server's own certificate.
+/// A server's configuration with one certificate. `chain` starts with the server's own.
 ///
 /// # Errors
 /// [`ConfigError::Engine`] and [`ConfigError::Certificate`].
@@ -92,39 +94,24 @@ pub fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, ConfigError> {
-    with_key(options, chain, |_| options.provider.key_provider.load_private_key(key))
+    let certified = Certified::new(&options.provider, chain, key, &[])?;
+    server_config_with(options, &[certified])
 }
 
-/// The same with a private key that a driver of the engine holds under this name, and nobody sees
-/// here. It signs in those schemes that it may be used for there.
+/// A server's configuration: resumption by tickets, no ALPN, no early data. A client gets the
+/// certificate of the host that it asks for; one that names none of them, the first.
 ///
 /// # Errors
-/// [`ConfigError::Engine`] and [`ConfigError::Certificate`].
-pub fn server_config_with_held_key(
+/// [`ConfigError::Engine`].
+pub fn server_config_with(
     options: &ServerOptions,
-    engine: &Engine,
-    chain: Vec<CertificateDer<'static>>,
-    name: &str,
+    certificates: &[Certified],
 ) -> Result<ServerConfig, ConfigError> {
-    with_key(options, chain, |chain| {
-        let own = chain.first().ok_or(rustls::Error::NoCertificatesPresented)?;
-        sign::held(engine, name, own)
-    })
-}
-
-fn with_key(
-    options: &ServerOptions,
-    chain: Vec<CertificateDer<'static>>,
-    key: impl FnOnce(&[CertificateDer<'static>]) -> Result<Arc<dyn SigningKey>, rustls::Error>,
-) -> Result<ServerConfig, ConfigError> {
-    let builder = ServerConfig::builder_with_provider(options.provider.clone())
-        .with_protocol_versions(VERSIONS)
+    let mut config = ServerConfig::builder_with_provider(options.provider.clone())
+        .with_protocol_versions(options.versions)
         .map_err(ConfigError::Engine)?
-        .with_client_cert_verifier(options.clients.clone());
-    let key = key(&chain).map_err(ConfigError::Certificate)?;
-    let certified = CertifiedKey::new(chain, key);
-    certified.keys_match().map_err(ConfigError::Certificate)?;
-    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+        .with_client_cert_verifier(options.clients.clone())
+        .with_cert_resolver(Arc::new(ByHost::new(certificates)));
     config.ticketer = options.tickets.clone();
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)

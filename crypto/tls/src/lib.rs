@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod aead;
+mod certified;
 mod clients;
 mod config;
 mod exchange;
@@ -46,10 +47,12 @@ mod table;
 mod ticket;
 mod verify;
 
+pub use certified::Certified;
 pub use clients::ClientVerifier;
 pub use config::{
-    ConfigError, ServerOptions, client_config, server_config, server_config_with_held_key,
+    ConfigError, ServerOptions, VERSIONS, client_config, server_config, server_config_with,
 };
+pub use suites::suites_by_name;
 pub use ticket::Tickets;
 
 use keyway_engine::{Algorithm, Engine};

@@ -60,6 +60,13 @@ const RSA_SCHEMES: &[SignatureScheme] = &[
     SignatureScheme::RSA_PKCS1_SHA512,
 ];
 
+/// All suites that there can be, under their names in IANA's registry, best first.
+pub fn suites_by_name() -> impl Iterator<Item = (String, CipherSuite)> {
+    let all = [TLS13, TLS12_ECDSA, TLS12_RSA].into_iter().flatten();
+    // rustls has its own names for those of TLS 1.3.
+    all.map(|(suite, ..)| (format!("{suite:?}").replace("TLS13_", "TLS_"), *suite))
+}
+
 /// The suites that the engine's drivers can do, best first.
 pub(crate) fn suites(engine: &'static Engine) -> Vec<SupportedCipherSuite> {
     let tls13 = TLS13.iter().filter_map(|suite| tls13(engine, suite));

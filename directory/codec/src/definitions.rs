@@ -95,7 +95,8 @@ pub fn read(files: &[File<'_>]) -> Result<Definitions, DefinitionError> {
         for statement in statements {
             definitions.take(file, index, statement, &expand)?;
         }
-        if definitions.count() == before && !statements.iter().any(Statement::is_macro) {
+        let is_empty = definitions.count() == before && !statements.iter().any(Statement::is_macro);
+        if is_empty && !is_schema_entry(file) {
             let why = "it defines no attribute type and no object class; it should have lines that \
                        begin with attributetype, olcAttributeTypes: or attributeTypes:";
             return Err(error(file, 0, "", why));
@@ -114,6 +115,12 @@ fn statements(file: &File<'_>) -> Result<Vec<Statement>, DefinitionError> {
         error(file, line_after(before), "", "it is not UTF-8 text")
     })?;
     lines::statements(text).map_err(|wrong| error(file, wrong.line, &wrong.shown, wrong.why))
+}
+
+/// Whether it is 389's `99user.ldif` as it comes: the entry of the schema, without any definition.
+fn is_schema_entry(file: &File<'_>) -> bool {
+    let is_dn = |line: &[u8]| line.trim_ascii_end().eq_ignore_ascii_case(b"dn: cn=schema");
+    file.bytes.split(|byte| *byte == b'\n').any(is_dn)
 }
 
 /// The number of the line that begins, or goes on, after this text.
@@ -185,12 +192,25 @@ fn complete(definition: &mut AttributeTypeDescription) {
     }
 }
 
+/// Names that slapd has for syntaxes without being told.
+const KNOWN_MACROS: [(&str, &str); 8] = [
+    ("omsyn", "1.3.6.1.4.1.1466.115.121.1"),
+    ("omsboolean", "omsyn:7"),
+    ("omsdn", "omsyn:12"),
+    ("omsdirectorystring", "omsyn:15"),
+    ("omsia5string", "omsyn:26"),
+    ("omsinteger", "omsyn:27"),
+    ("omsoid", "omsyn:38"),
+    ("omsoctetstring", "omsyn:40"),
+];
+
 /// The OIDs that one file has names for.
 struct Macros(HashMap<String, String>);
 
 impl Macros {
     fn of(statements: &[Statement]) -> Macros {
-        let mut macros = HashMap::new();
+        let known = KNOWN_MACROS.iter().map(|(name, oid)| ((*name).to_owned(), (*oid).to_owned()));
+        let mut macros: HashMap<String, String> = known.collect();
         for statement in statements.iter().filter(|statement| statement.is_macro()) {
             let mut words = statement.text.split_ascii_whitespace();
             if let (Some(name), Some(oid), None) = (words.next(), words.next(), words.next()) {

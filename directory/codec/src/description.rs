@@ -132,26 +132,38 @@ fn flag(slot: &mut bool) -> Result<(), &'static str> {
     if std::mem::replace(slot, true) { Err("this part is there twice") } else { Ok(()) }
 }
 
+/// The ways to read a description of either kind.
+macro_rules! parsed {
+    ($(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn parse(text: &str) -> Result<Self, DescriptionError> {
+            Self::read(Parser::new(text))
+        }
+
+        /// Parses one that was accepted once: its OID may be a name, and so on.
+        ///
+        /// # Errors
+        /// As [`Self::parse`].
+        pub fn parse_stored(text: &str) -> Result<Self, DescriptionError> {
+            Self::parse_lenient(text, &|_| None)
+        }
+
+        /// Parses what other servers take in their files.
+        pub(crate) fn parse_lenient(
+            text: &str,
+            macros: Macros<'_>,
+        ) -> Result<Self, DescriptionError> {
+            Self::read(Parser::lenient(text, macros))
+        }
+    };
+}
+
 impl AttributeTypeDescription {
-    /// Parses a description such as `( 2.5.4.3 NAME 'cn' SUP name )`.
-    ///
-    /// # Errors
-    /// The place and the reason; also for one that has neither `SUP` nor `SYNTAX`.
-    pub fn parse(text: &str) -> Result<Self, DescriptionError> {
-        Self::read(Parser::new(text))
-    }
-
-    /// Parses one that was accepted once: its OID may be a name, and so on.
-    ///
-    /// # Errors
-    /// As [`Self::parse`].
-    pub fn parse_stored(text: &str) -> Result<Self, DescriptionError> {
-        Self::parse_lenient(text, &|_| None)
-    }
-
-    /// Parses what other servers take in their files.
-    pub(crate) fn parse_lenient(text: &str, macros: Macros<'_>) -> Result<Self, DescriptionError> {
-        Self::read(Parser::lenient(text, macros))
+    parsed! {
+        /// Parses a description such as `( 2.5.4.3 NAME 'cn' SUP name )`.
+        ///
+        /// # Errors
+        /// The place and the reason; also for one that has neither `SUP` nor `SYNTAX`.
     }
 
     fn read(mut parser: Parser<'_>) -> Result<Self, DescriptionError> {
@@ -206,25 +218,11 @@ impl AttributeTypeDescription {
 }
 
 impl ObjectClassDescription {
-    /// Parses a description such as `( 2.5.6.2 NAME 'country' SUP top STRUCTURAL MUST c )`.
-    ///
-    /// # Errors
-    /// The place and the reason.
-    pub fn parse(text: &str) -> Result<Self, DescriptionError> {
-        Self::read(Parser::new(text))
-    }
-
-    /// Parses one that was accepted once: its OID may be a name, and so on.
-    ///
-    /// # Errors
-    /// As [`Self::parse`].
-    pub fn parse_stored(text: &str) -> Result<Self, DescriptionError> {
-        Self::parse_lenient(text, &|_| None)
-    }
-
-    /// Parses what other servers take in their files.
-    pub(crate) fn parse_lenient(text: &str, macros: Macros<'_>) -> Result<Self, DescriptionError> {
-        Self::read(Parser::lenient(text, macros))
+    parsed! {
+        /// Parses a description such as `( 2.5.6.2 NAME 'country' SUP top STRUCTURAL MUST c )`.
+        ///
+        /// # Errors
+        /// The place and the reason.
     }
 
     fn read(mut parser: Parser<'_>) -> Result<Self, DescriptionError> {

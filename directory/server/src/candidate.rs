@@ -125,7 +125,18 @@ impl<'t, 'n> Candidate<'t, 'n> {
     pub(crate) fn is_in_group(&self, group: &Name) -> Result<Option<bool>> {
         let Some(membership) = self.membership(true) else { return Ok(None) };
         match self.core.entry_named(membership.view, group)? {
-            Some(group) => membership.is_in(self.dn()?, group),
+            Some(group) => self.is_in_nested(group),
+            None => Ok(None),
+        }
+    }
+
+    /// The same for a group that has been looked up.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn is_in_nested(&self, group: EntryId) -> Result<Option<bool>> {
+        match self.membership(true) {
+            Some(membership) => membership.is_in(self.dn()?, group),
             None => Ok(None),
         }
     }

@@ -43,6 +43,13 @@ impl Directory {
                     Candidate::made(core, crate::operational::SUBSCHEMA_DN, &attributes);
                 compare.with(access::Place::Subschema, &candidate)
             }
+            Place::Made(tree) => {
+                compare.may_anywhere(tree.place())?;
+                let entries = core.made(tree);
+                let entry = entries.find(&name)?;
+                let candidate = Candidate::made(core, &entry.dn, &entry.attributes);
+                compare.with(tree.place(), &candidate)
+            }
             Place::Outside => {
                 compare.may_anywhere(access::Place::Data)?;
                 Err(Failure::no_such_object(""))

@@ -1,5 +1,6 @@
 //! Request controls: which are known, where they fit, what they say (RFC 4511 § 4.1.11).
 
+use crate::access::Trace;
 use crate::failure::{Failure, Result};
 use keyway_codec::DecodeError;
 use keyway_codec::Filter;
@@ -9,8 +10,12 @@ use keyway_codec::controls::{
 };
 use keyway_codec::message::{Control, ResultCode, tag};
 use keyway_codec::password_policy::{
-    ACCOUNT_USABILITY, AccountUsability, PASSWORD_POLICY, PasswordError, PasswordPolicyResponse,
+    ACCOUNT_USABILITY, AccountUsability, PASSWORD_POLICY, PasswordPolicyResponse,
 };
+
+/// Say which access rules decided: a request's control without a value. The answer's has a line for
+/// each decision, as text in UTF-8.
+pub const DECIDING_RULES: &str = "2.25.15936739705580567830054646219924409936.2.1";
 
 /// The controls that `supportedControl` names.
 pub const SUPPORTED: &[&str] = &[
@@ -21,6 +26,7 @@ pub const SUPPORTED: &[&str] = &[
     MANAGE_DSA_IT,
     PASSWORD_POLICY,
     ACCOUNT_USABILITY,
+    DECIDING_RULES,
 ];
 
 /// What the controls of one request say. Only those that fit its operation are set.
@@ -40,6 +46,8 @@ pub struct RequestControls<'a> {
     pub password_policy: bool,
     /// Say of each entry whether somebody could bind as it; searches.
     pub account_usability: bool,
+    /// Say which access rules decided, and whether it was critical; all but bind, unbind and abandon.
+    pub deciding_rules: Option<bool>,
 }
 
 impl<'a> RequestControls<'a> {
@@ -91,6 +99,7 @@ impl<'a> RequestControls<'a> {
             }
             PASSWORD_POLICY => self.password_policy = true,
             ACCOUNT_USABILITY => self.account_usability = true,
+            DECIDING_RULES => self.deciding_rules = Some(control.critical),
             // Some clients send an empty value with it where RFC 3296 has none; it means nothing.
             MANAGE_DSA_IT => self.manage_dsa_it = true,
             _ => {}
@@ -116,16 +125,16 @@ impl ResponseControl {
         ResponseControl { oid: PASSWORD_POLICY, value }
     }
 
-    /// The same of an error, or of none.
-    pub(crate) fn policy_error(error: Option<PasswordError>) -> Self {
-        ResponseControl::policy(PasswordPolicyResponse { warning: None, error })
-    }
-
     /// Whether somebody could bind.
     pub(crate) fn usability(usability: AccountUsability) -> Self {
         let mut value = Vec::new();
         usability.encode(&mut value);
         ResponseControl { oid: ACCOUNT_USABILITY, value }
+    }
+
+    /// Which access rules decided.
+    pub(crate) fn deciding_rules(trace: &Trace) -> Self {
+        ResponseControl { oid: DECIDING_RULES, value: trace.to_text().into_bytes() }
     }
 
     pub(crate) fn as_control(&self) -> Control<'_> {
@@ -150,7 +159,9 @@ fn fits(request: u8, oid: &str) -> bool {
         ),
         PRE_READ => matches!(request, DELETE_REQUEST | MODIFY_REQUEST | MODIFY_DN_REQUEST),
         POST_READ => matches!(request, ADD_REQUEST | MODIFY_REQUEST | MODIFY_DN_REQUEST),
-        MANAGE_DSA_IT => !matches!(request, BIND_REQUEST | UNBIND_REQUEST | ABANDON_REQUEST),
+        MANAGE_DSA_IT | DECIDING_RULES => {
+            !matches!(request, BIND_REQUEST | UNBIND_REQUEST | ABANDON_REQUEST)
+        }
         _ => false,
     }
 }

@@ -3,23 +3,25 @@
 use crate::access::{self, Access, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
-use crate::index::Indexes;
+use crate::index::{Builder, IndexKind, IndexSetting, Indexes, Kinds, Retired, State, turn};
 use crate::integrity::Integrity;
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::locate::Standing;
 use crate::log::Log;
+use crate::made::MadeTrees;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
 use crate::operational;
 use crate::password::Passwords;
 use crate::policy::{self, Account, Policies, Policy, Status};
 use crate::redefine::{Redefinition, Stored, check_entries, install, put};
 use crate::schema::{Changes, Composed, Schema, SchemaError, Sources};
-use crate::search::Cookies;
+use crate::search::{Cookies, Unindexed};
 use crate::settings::Settings;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
-use keyway_store::{EntryId, Key, Names, Store};
+use keyway_meter::{Counter, counter};
+use keyway_store::{EntryId, Key, Names, Store, Write};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
@@ -39,6 +41,8 @@ const META_CONTEXTS: &str = "naming-contexts";
 /// A directory on a store. All threads use it at once; what is asked of it while it writes sees
 /// the last committed state.
 pub struct Directory {
+    // It works on the store, so it goes first.
+    pub(crate) builder: Builder,
     pub(crate) store: Store,
     pub(crate) shared: Arc<Shared>,
     pub(crate) current: Current,
@@ -47,17 +51,19 @@ pub struct Directory {
 /// The state of the schema that operations begin with. An operation keeps the one it has.
 pub(crate) type Current = Arc<RwLock<Arc<Core>>>;
 
-/// A state of the schema, what follows from it, and what operations share.
+/// A state of the schema and the indexes, what follows from it, and what operations share.
+#[derive(Clone)]
 pub(crate) struct Core {
-    pub schema: Schema,
-    pub integrity: Integrity,
-    pub indexes: Indexes,
+    pub schema: Arc<Schema>,
+    pub integrity: Arc<Integrity>,
+    pub indexes: Arc<Indexes>,
+    pub standing: Arc<Standing>,
     /// When the schema last changed.
     pub schema_time: String,
     /// How often it has; writes that were prepared under another one are refused.
     pub generation: u64,
     /// The definitions that the schema was made of, and where they come from.
-    pub composed: Composed,
+    pub composed: Arc<Composed>,
     pub sources: Sources,
     pub changes: Changes,
     pub shared: Arc<Shared>,
@@ -79,12 +85,21 @@ pub(crate) struct Shared {
     pub upgrade_passwords: AtomicBool,
     pub upgrades: Upgrades,
     pub policies: Policies,
-    pub standing: Standing,
+    /// Indexes that were given up.
+    pub retired: Arc<Retired>,
+    /// Whether somebody builds indexes in the background. Held while a piece of it is done, and while
+    /// it is settled what is to be built.
+    pub building: Mutex<bool>,
     pub engine: Engine,
     pub cookies: Cookies,
+    /// Searches that no index helped.
+    pub unindexed: Unindexed,
+    /// What searches take, in nanoseconds.
+    pub search_time: Counter,
     pub search_entries_max: AtomicU32,
     pub search_time_max_s: AtomicU32,
     pub log: Log,
+    pub made: MadeTrees,
     pub clock: fn() -> SystemTime,
     /// What it was told last.
     pub settings: RwLock<Settings>,
@@ -157,23 +172,46 @@ impl Credentials {
 impl Directory {
     /// Opens the directory in a store.
     ///
-    /// If the indexes are not those that the store was written with, it is indexed anew first,
-    /// which takes as long as reading it all.
+    /// If the indexes are not those that the store has, they are built first, which takes as long as
+    /// reading it all.
     ///
     /// # Errors
     /// Who is at fault and why.
     pub fn open(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
         let directory = Directory::make(store, settings, engine)?;
         directory.settle_schema()?;
-        directory.reindex()?;
+        if !directory.begin_indexes()?.is_settled() {
+            directory.finish_indexes()?;
+        }
+        directory.load_rules()?;
+        Ok(directory)
+    }
+
+    /// The same for a server, which need not wait: [`Directory::build_indexes`] then builds what is
+    /// missing in the background. Only what it cannot do without is built first.
+    ///
+    /// # Errors
+    /// As [`Directory::open`].
+    pub fn open_to_serve(
+        store: Store,
+        settings: &Settings,
+        engine: Engine,
+    ) -> Result<Self, OpenError> {
+        let directory = Directory::make(store, settings, engine)?;
+        directory.settle_schema()?;
+        directory.begin_indexes()?;
+        if !directory.has_needed_indexes() {
+            directory.finish_indexes()?;
+        }
+        directory.load_rules()?;
         Ok(directory)
     }
 
     /// The same for a store that is only read: somebody else may have it open.
     ///
     /// # Errors
-    /// As [`Directory::open`], and [`OpenError::Settings`] if the store would have to be indexed
-    /// anew.
+    /// As [`Directory::open`], and [`OpenError::Settings`] if it lacks indexes that cannot be done
+    /// without.
     pub fn open_to_read(
         store: Store,
         settings: &Settings,
@@ -188,11 +226,16 @@ impl Directory {
                     .into(),
             ));
         }
-        match directory.is_indexed()? {
-            true => Ok(directory),
+        let state = State::read(directory.store.read()?.view())?.unwrap_or_default();
+        directory.read_indexes(&state.whole);
+        match directory.has_needed_indexes() {
+            true => {
+                directory.load_rules()?;
+                Ok(directory)
+            }
             false => Err(OpenError::Settings(
-                "[indexes], [groups] or [integrity] want other indexes than the store has; they \
-                 are made at the server's next start"
+                "[groups] or [integrity] want indexes that the store has not yet; they are made at \
+                 the server's next start"
                     .into(),
             )),
         }
@@ -213,15 +256,19 @@ impl Directory {
             passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
-            standing: Standing::new(&schema, &indexes),
+            retired: Arc::default(),
+            building: Mutex::new(false),
             policies: Policies::new(
                 settings.password_policy.as_deref(),
                 settings.password_min_length,
             ),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
+            unindexed: Unindexed::default(),
+            search_time: counter("search.time"),
             search_entries_max: settings.search_entries_max.into(),
             search_time_max_s: settings.search_time_max_s.into(),
             log: settings.log.clone(),
+            made: MadeTrees::default(),
             clock: settings.clock,
             settings: RwLock::new(settings.clone()),
             contexts: RwLock::new(contexts.into()),
@@ -238,12 +285,14 @@ impl Directory {
             sources: settings.schema.clone(),
             changes: stored.changes.clone(),
             shared: shared.clone(),
-            composed,
-            schema,
-            integrity,
-            indexes,
+            standing: Arc::new(Standing::new(&schema, &indexes)),
+            composed: Arc::new(composed),
+            schema: Arc::new(schema),
+            integrity: Arc::new(integrity),
+            indexes: Arc::new(indexes),
         });
-        Ok(Directory { store, shared, current: Arc::new(RwLock::new(core)) })
+        let current = Arc::new(RwLock::new(core));
+        Ok(Directory { builder: Builder::default(), store, shared, current })
     }
 
     /// Checks that the schema is one for what is stored, and notes it if it is another than before.
@@ -258,6 +307,13 @@ impl Directory {
         Ok(self.store.write_now(move |write| put(write, &core))?)
     }
 
+    /// Takes the access rules that entries hold.
+    fn load_rules(&self) -> Result<(), OpenError> {
+        let core = self.core();
+        let rules = core.stored_rules(self.store.read()?.view())?;
+        core.access.store(rules, &core.schema).map_err(|why| OpenError::Settings(why.to_string()))
+    }
+
     /// The state of the schema as it is now.
     pub(crate) fn core(&self) -> Arc<Core> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -270,28 +326,45 @@ impl Directory {
         of_files.chain(core.schema.warnings().iter().map(ToString::to_string)).collect()
     }
 
-    /// Takes what can change while it is open from other settings: the schema, access rules, limits
-    /// of searches, and how passwords are stored. Indexes stay as they are. Blocks until a changed
-    /// schema is on the disk.
+    /// Takes what can change while it is open from other settings: the schema, indexes, access rules,
+    /// limits of searches, how passwords are stored, groups and integrity if what they need is indexed.
+    /// Blocks until a changed schema is on the disk; indexes are built in the background. Says whether
+    /// groups and integrity are as it was told.
     ///
     /// # Errors
     /// [`OpenError::Settings`] and the like; then nothing changes.
-    pub fn reconfigure(&self, settings: &Settings) -> Result<(), OpenError> {
+    pub fn reconfigure(&self, given: &Settings) -> Result<bool, OpenError> {
+        let takes_integrity = self.turn_to(given)?;
+        self.build_indexes();
+        Ok(takes_integrity)
+    }
+
+    /// Takes settings; indexes are not built yet.
+    pub(crate) fn turn_to(&self, given: &Settings) -> Result<bool, OpenError> {
         let shared = &*self.shared;
-        self.check_pepper(settings)?;
+        self.check_pepper(given)?;
+        let is_building = shared.building.lock().unwrap_or_else(PoisonError::into_inner);
         let core = self.core();
         // What stays until the next start.
         let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let (indexes, integrity) = (held.indexes, held.integrity);
-        let settings = Settings { indexes, integrity, ..settings.clone() };
+        let takes_integrity = core.has_indexes_of(given);
+        let integrity = if takes_integrity { given.integrity.clone() } else { held.integrity };
+        let settings = Settings { integrity, ..given.clone() };
         let (sources, changes) = (settings.schema.clone(), core.changes.clone());
         let redefinition = Redefinition::new(&core, sources, changes, &settings)
             .map_err(|failure| OpenError::Settings(failure.diagnostic))?;
-        let next = redefinition.as_ref().map_or(core.clone(), Redefinition::next);
-        Access::new(&settings.rules, &next.schema).map_err(OpenError::Settings)?;
-        if let Some(redefinition) = redefinition {
-            self.store.write_now(move |write| redefinition.apply(write)).map_err(contradicted)?;
-        }
+        let next = redefinition.as_ref().map(Redefinition::next);
+        let schema = &next.as_ref().unwrap_or(&core).schema;
+        Access::new(&settings.rules, schema).map_err(OpenError::Settings)?;
+        // What waits for the next start is to be right then.
+        indexes(given, schema)?;
+        let (_, made) = indexes(&settings, schema)?;
+        let (wanted, none) = (made.kinds(), Kinds::new());
+        let job = move |write: &mut Write<'_>| {
+            redefinition.iter().try_for_each(|one| one.apply(write))?;
+            turn(write, &wanted, &none)
+        };
+        let state = self.store.write_now(job).map_err(contradicted)?;
         set_policy(&shared.passwords, &settings);
         let default = settings.password_policy.as_deref();
         shared.policies.set(default, settings.password_min_length);
@@ -299,8 +372,9 @@ impl Directory {
         shared.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
         shared.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
         *shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-        install(shared, &self.current, next);
-        Ok(())
+        self.follow(&state, |whole| install(shared, &self.current, next, Some(whole)))?;
+        drop(is_building);
+        Ok(takes_integrity)
     }
 
     /// Whether the engine holds the key that new passwords are to be peppered with, if there is
@@ -323,6 +397,7 @@ impl Directory {
     /// # Errors
     /// The store's; what was acknowledged before is safe all the same.
     pub fn close(self) -> Result<()> {
+        self.builder.stop();
         Ok(self.store.close()?)
     }
 
@@ -371,6 +446,10 @@ impl Directory {
         let name = Name::parse(&core.schema, dn)?;
         if name.is_root() || name.parts.iter().any(|part| part.component.is_none()) {
             let text = format!("\"{dn}\" cannot be the top of a naming context");
+            return Err(Failure::new(ResultCode::UnwillingToPerform, text));
+        }
+        if matches!(names::place(&core.contexts(), &name), Place::Made(_) | Place::Subschema) {
+            let text = format!("\"{dn}\" is the server's own");
             return Err(Failure::new(ResultCode::UnwillingToPerform, text));
         }
         // Held over the commit, so that of two contexts added at once none is forgotten. Those who
@@ -507,6 +586,16 @@ impl Directory {
     }
 }
 
+impl Core {
+    /// Whether groups and integrity as these settings have them find what they need.
+    fn has_indexes_of(&self, settings: &Settings) -> bool {
+        let integrity = Integrity::new(&settings.integrity, &self.schema);
+        let needed = integrity.map(|integrity| integrity.indexed(&self.schema, &[]));
+        let made = needed.and_then(|needed| Indexes::new(&needed, &self.schema));
+        made.is_ok_and(|made| made.kinds().is_subset(&self.indexes.whole()))
+    }
+}
+
 fn set_policy(passwords: &Passwords, settings: &Settings) {
     let Settings { password_cost, password_accept, password_pepper, .. } = settings;
     passwords.set_policy(*password_cost, password_accept, password_pepper.as_deref());
@@ -564,12 +653,21 @@ pub(crate) fn indexes(
     schema: &Schema,
 ) -> Result<(Integrity, Indexes), OpenError> {
     let integrity = Integrity::new(&settings.integrity, schema).map_err(OpenError::Settings)?;
-    let indexed = integrity.indexed(schema, &settings.indexes);
+    let mut indexed = integrity.indexed(schema, &settings.indexes);
+    index_rules(&mut indexed);
     if let Some(one) = indexed.iter().find(|one| schema.attribute(&one.attribute).is_none()) {
         return Err(OpenError::UnknownAttribute(one.attribute.clone()));
     }
     let indexes = Indexes::new(&indexed, schema).map_err(OpenError::Settings)?;
     Ok((integrity, indexes))
+}
+
+/// Entries that hold access rules are found by an index, whatever the settings say.
+fn index_rules(indexed: &mut Vec<IndexSetting>) {
+    match indexed.iter_mut().find(|one| one.attribute.eq_ignore_ascii_case(access::RULE)) {
+        Some(one) => drop(one.kinds.insert(IndexKind::Presence)),
+        None => indexed.push(IndexSetting::new(access::RULE, &[IndexKind::Presence])),
+    }
 }
 
 /// The schema's files or sets do not fit what is stored.

@@ -5,14 +5,17 @@ use crate::candidate::Candidate;
 use crate::directory::Core;
 use crate::failure::Result;
 use crate::filter::{Item, ItemScope, Matcher, Test};
+use crate::integrity::Chain;
+use crate::limits::CHAINS_MAX;
 use crate::names::Name;
 use crate::operational::Computed;
 use crate::schema::{Schema, base, fits, has_options};
 use keyway_codec::dn::Dn;
-use keyway_codec::syntax::MatchingRule;
+use keyway_codec::syntax::{MatchingRule, sounds, sounds_like};
 use keyway_store::{EntryId, View};
 use memchr::memmem;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// What a filter says of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +58,12 @@ pub struct Evaluator<'a> {
     work: Cell<usize>,
     /// The group that was asked for last.
     group: RefCell<Option<(Vec<u8>, Option<EntryId>)>>,
+    /// What leads to which entry, by attribute and name.
+    chains: RefCell<Vec<KnownChain>>,
 }
+
+/// An attribute, a name in its normal form, and what leads there by it, if that can be told.
+type KnownChain = (String, Vec<u8>, Option<Rc<Chain>>);
 
 /// What it counts to ask for an entry's groups.
 const MEMBER_OF_WORK: usize = 8;
@@ -71,7 +79,14 @@ impl<'a> Evaluator<'a> {
 
     /// For what needs this right.
     pub fn new(schema: &'a Schema, view: &'a Permissions, right: Rights) -> Self {
-        Evaluator { schema, view, right, work: Cell::new(0), group: RefCell::default() }
+        Evaluator {
+            schema,
+            view,
+            right,
+            work: Cell::new(0),
+            group: RefCell::default(),
+            chains: RefCell::default(),
+        }
     }
 
     /// Work done so far: tests put to entries and to their values, long values counting as more.
@@ -120,6 +135,14 @@ impl<'a> Evaluator<'a> {
             ItemScope::Type { name, .. } if !self.may(name, entry)? => return Ok(Truth::Undefined),
             _ => Truth::False,
         };
+        if let (ItemScope::Type { name, computed, .. }, Test::InChain { given, normal }) =
+            (&item.scope, &item.test)
+        {
+            return match computed.as_slice() {
+                [] => self.in_chain(name, normal, entry),
+                _ => self.in_nested_group(given, entry),
+            };
+        }
         for (stored, values) in entry.attributes() {
             let name = base(stored);
             if !item.looks_at(self.schema, name) || !has_options(stored, &item.options) {
@@ -164,6 +187,54 @@ impl<'a> Evaluator<'a> {
         Ok(self.test(test, values.iter().map(Vec::as_slice)))
     }
 
+    /// Whether an attribute leads from the entry to another one.
+    fn in_chain(&self, name: &str, normal: &[u8], entry: &Candidate<'_, '_>) -> Result<Truth> {
+        let Some(tree) = entry.tree() else { return Ok(Truth::False) };
+        let Some(chain) = self.chain(name, normal, entry.core(), tree)? else {
+            return Ok(Truth::Undefined);
+        };
+        Ok(match chain.ids.binary_search(&entry.id()) {
+            Ok(_) => Truth::True,
+            Err(_) if chain.complete => Truth::False,
+            Err(_) => Truth::Undefined,
+        })
+    }
+
+    /// What leads to an entry, looked up once.
+    fn chain(
+        &self,
+        name: &str,
+        normal: &[u8],
+        core: &Core,
+        tree: View<'_>,
+    ) -> Result<Option<Rc<Chain>>> {
+        let is_it = |known: &&KnownChain| known.0 == name && known.1 == normal;
+        if let Some((_, _, chain)) = self.chains.borrow().iter().find(is_it) {
+            return Ok(chain.clone());
+        }
+        let chain = core.chain(tree, name, normal)?.map(Rc::new);
+        self.worked(chain.as_ref().map_or(0, |chain| chain.ids.len()));
+        if self.chains.borrow().len() < CHAINS_MAX {
+            self.chains.borrow_mut().push((name.to_owned(), normal.to_vec(), chain.clone()));
+        }
+        Ok(chain)
+    }
+
+    /// Whether the entry is in a group, or in a group that is in it, whatever `memberOf` shows.
+    fn in_nested_group(&self, dn: &[u8], entry: &Candidate<'_, '_>) -> Result<Truth> {
+        let Some(tree) = entry.tree() else { return Ok(Truth::False) };
+        self.worked(MEMBER_OF_WORK);
+        let Some(group) = self.group(dn, entry.core(), tree)? else { return Ok(Truth::False) };
+        if entry.shows_group(group)? {
+            return Ok(Truth::True);
+        }
+        Ok(match entry.is_in_nested(group)? {
+            Some(true) => Truth::True,
+            Some(false) => Truth::False,
+            None => Truth::Undefined,
+        })
+    }
+
     /// The entry of a group's name, looked up once.
     fn group(&self, dn: &[u8], core: &Core, tree: View<'_>) -> Result<Option<EntryId>> {
         if let Some((known, id)) = &*self.group.borrow()
@@ -198,9 +269,12 @@ impl<'a> Evaluator<'a> {
     fn value(&self, test: &Test, value: &[u8]) -> Truth {
         let rule = match test {
             Test::Present => return Truth::True,
+            // It is about the whole entry.
+            Test::InChain { .. } => return Truth::Undefined,
             // What is spelled alike is equal, without any work.
             Test::Equal { given, .. } if given == value => return Truth::True,
             Test::Equal { rule, .. }
+            | Test::Approximate { rule, .. }
             | Test::Substrings { rule, .. }
             | Test::AtLeast { rule, .. }
             | Test::Before { rule, .. }
@@ -208,9 +282,16 @@ impl<'a> Evaluator<'a> {
             | Test::AtMost { rule, .. } => *rule,
         };
         self.worked(1 + value.len() / WORK_BYTES);
+        if let Test::Approximate { sounds: asked, .. } = test {
+            return match sounds(value) {
+                Some(held) if sounds_like(&held, asked) => Truth::True,
+                Some(_) => Truth::False,
+                None => Truth::Undefined,
+            };
+        }
         let Some(held) = self.schema.normalize(rule, value) else { return Truth::Undefined };
         let passes = match test {
-            Test::Present => true,
+            Test::Present | Test::InChain { .. } | Test::Approximate { .. } => true,
             Test::Equal { normal, .. } => held == *normal,
             Test::AtLeast { normal, .. } => held >= *normal,
             Test::AtMost { normal, .. } => held <= *normal,

@@ -6,7 +6,7 @@
 use crate::operational::Computed;
 use crate::schema::{AttributeType, Description, Schema, fits};
 use keyway_codec::Filter;
-use keyway_codec::syntax::{MatchingRule, Part, RuleKind, substring_assertion};
+use keyway_codec::syntax::{MatchingRule, Part, RuleKind, sounds, substring_assertion};
 
 /// A filter that has been understood.
 #[derive(Clone, Debug)]
@@ -51,6 +51,8 @@ pub enum ItemScope {
         equality: Option<MatchingRule>,
         /// The rule by which the parts of the type's values are indexed.
         substrings: Option<MatchingRule>,
+        /// The rule by which the order of the type's values is indexed.
+        ordering: Option<MatchingRule>,
     },
     /// All whose values this rule takes.
     All(MatchingRule),
@@ -69,6 +71,13 @@ pub enum Test {
         given: Vec<u8>,
         /// And normalised.
         normal: Vec<u8>,
+    },
+    /// That a value has words that sound like these, in this order.
+    Approximate {
+        /// The rule by which values are text.
+        rule: MatchingRule,
+        /// The sounds of the words, one at least.
+        sounds: Vec<String>,
     },
     /// That a value has these normalised parts in this order.
     Substrings {
@@ -102,6 +111,13 @@ pub enum Test {
         /// These.
         bits: i64,
     },
+    /// That a value names an entry, or one whose value does, and so on (Active Directory's rule).
+    InChain {
+        /// The entry's DN, as it was given.
+        given: Vec<u8>,
+        /// And normalised.
+        normal: Vec<u8>,
+    },
     /// That a value is this or less.
     AtMost {
         /// By this rule.
@@ -128,11 +144,20 @@ impl Matcher {
 impl Matcher {
     /// Whether a part of it could not be understood.
     pub fn has_undefined(&self) -> bool {
+        self.has(&|part| matches!(part, Matcher::Undefined))
+    }
+
+    /// Whether a part of it follows names from one entry to the next.
+    pub fn follows_names(&self) -> bool {
+        let follows = |item: &Item| matches!(item.test, Test::InChain { .. });
+        self.has(&|part| matches!(part, Matcher::Item(item) if follows(item)))
+    }
+
+    fn has(&self, is_it: &dyn Fn(&Matcher) -> bool) -> bool {
         match self {
-            Matcher::And(terms) | Matcher::Or(terms) => terms.iter().any(Matcher::has_undefined),
-            Matcher::Not(term) => term.has_undefined(),
-            Matcher::Item(_) => false,
-            Matcher::Undefined => true,
+            Matcher::And(terms) | Matcher::Or(terms) => terms.iter().any(|term| term.has(is_it)),
+            Matcher::Not(term) => term.has(is_it),
+            Matcher::Item(_) | Matcher::Undefined => is_it(self),
         }
     }
 }
@@ -140,9 +165,14 @@ impl Matcher {
 /// A test of one attribute, or `None` if it is undefined.
 fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
     let (description, test) = match filter {
-        Filter::Equality { attribute, value } | Filter::Approx { attribute, value } => {
+        Filter::Equality { attribute, value } => {
             let description = schema.describe(attribute)?;
             let test = equal(schema, description.attribute.equality()?, value)?;
+            (description, test)
+        }
+        Filter::Approx { attribute, value } => {
+            let description = schema.describe(attribute)?;
+            let test = approximate(schema, description.attribute.equality()?, value)?;
             (description, test)
         }
         Filter::GreaterOrEqual { attribute, value } => {
@@ -177,6 +207,17 @@ fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
 
 fn equal(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
     Some(Test::Equal { rule, given: value.to_vec(), normal: schema.normalize(rule, value)? })
+}
+
+/// Text is compared by the sound of its words; what is no text, or has none, is to be equal.
+fn approximate(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
+    match rule.has_words().then(|| sounds(value)) {
+        Some(sounds) => match sounds? {
+            none if none.is_empty() => equal(schema, rule, value),
+            sounds => Some(Test::Approximate { rule, sounds }),
+        },
+        None => equal(schema, rule, value),
+    }
 }
 
 fn substrings<'p>(
@@ -215,6 +256,7 @@ fn extensible(
         RuleKind::Equality => equal(schema, rule, value)?,
         RuleKind::Ordering => Test::Before { rule, normal: schema.normalize(rule, value)? },
         RuleKind::Words => words(schema, rule, value)?,
+        RuleKind::Chain => return in_chain(schema, description?, value, dn_attributes),
         RuleKind::Bits => Test::Bits { rule, bits: str::from_utf8(value).ok()?.parse().ok()? },
         RuleKind::Substrings => {
             let pieces = substring_assertion(value)?;
@@ -229,6 +271,22 @@ fn extensible(
         None => Item { scope: ItemScope::All(rule), options: Vec::new(), test, dn_attributes },
     };
     Some(Item { dn_attributes, ..item })
+}
+
+/// It goes by an attribute that names entries, and by nothing else.
+fn in_chain(
+    schema: &Schema,
+    description: Description<'_>,
+    value: &[u8],
+    dn_attributes: bool,
+) -> Option<Item> {
+    let names = [MatchingRule::DistinguishedName, MatchingRule::UniqueMember];
+    let rule = description.attribute.equality().filter(|rule| names.contains(rule));
+    if rule.is_none() || !description.options.is_empty() || dn_attributes {
+        return None;
+    }
+    let normal = schema.normalize(MatchingRule::DistinguishedName, value)?;
+    Some(Item::of(schema, description, Test::InChain { given: value.to_vec(), normal }))
 }
 
 /// RFC 4517 §§ 4.2.24 and 4.2.34: a word is one word, a keyword may be several in a row.
@@ -252,6 +310,7 @@ impl Item {
             computed,
             equality: attribute.equality(),
             substrings: attribute.substrings(),
+            ordering: attribute.ordering(),
         };
         Item { scope, options, test, dn_attributes: false }
     }

@@ -15,8 +15,11 @@ pub const ATTRIBUTE_VALUES_MAX: usize = 1 << 20;
 /// Bytes of a normalised value up to which its parts are indexed; longer ones share one list.
 pub const SUBSTRING_INDEXED_BYTES_MAX: usize = 512;
 
+/// Words of a value up to which each is found by its sound; values with more share one list.
+pub const APPROXIMATE_WORDS_MAX: usize = 64;
+
 /// Ids that an ordering or prefix range may collect; a wider one is answered by walking the scope.
-pub const RANGE_IDS_MAX: usize = 16 << 10;
+pub const RANGE_IDS_MAX: usize = 128 << 10;
 
 /// Posting lists that a plan may unite; beyond that the scope is walked.
 pub const UNION_LISTS_MAX: usize = 256;
@@ -24,12 +27,19 @@ pub const UNION_LISTS_MAX: usize = 256;
 /// Lookups of one conjunction that a plan compares; the rest are left to the filter.
 pub const ALTERNATIVES_MAX: usize = 128;
 
+/// Of those the ones that are counted to see whether they leave out candidates of the shortest.
+pub const NARROWING_MAX: usize = 8;
+
 /// Postings a plan counts before it calls a list long, and all long lists alike; never less than
 /// the minimum, also for a search that returns few entries.
 pub const COUNT_MAX: usize = 64 << 10;
 
 /// See [`COUNT_MAX`].
 pub const COUNT_MIN: usize = 512;
+
+/// Attributes and kinds of index of which it is counted apart how many searches lack them; the rest are
+/// counted together.
+pub const UNINDEXED_COUNTED_MAX: usize = 256;
 
 /// Candidates that one step of a search looks at before it lets others run.
 pub const STEP_CANDIDATES_MAX: usize = 4_096;
@@ -59,8 +69,15 @@ pub const AUDITED_CHANGES_MAX: usize = 64;
 /// Bytes of a DN, filter or the like that are kept for a line of the log; the rest is left out.
 pub const LOGGED_TEXT_BYTES_MAX: usize = 1_024;
 
-/// Entries that are given new keys in one commit.
-pub const REINDEX_GROUP_ENTRIES_MAX: usize = 1_000;
+/// Entries that one piece of building an index lists; in this crate's tests few, so that there are many
+/// pieces.
+pub const INDEX_PIECE_ENTRIES_MAX: usize = if cfg!(test) { 3 } else { 500 };
+
+/// Keys after which such a piece takes no further entry.
+pub const INDEX_PIECE_KEYS_MAX: usize = 16 << 10;
+
+/// Rows that one piece of dropping an index removes.
+pub const INDEX_PIECE_ROWS_MAX: usize = if cfg!(test) { 5 } else { 4_000 };
 
 /// Records in one commit of an import.
 pub const IMPORT_GROUP_RECORDS_MAX: usize = 1_000;
@@ -69,11 +86,26 @@ pub const IMPORT_GROUP_RECORDS_MAX: usize = 1_000;
 /// how far it is.
 pub const IMPORT_GROUP_PASSWORDS_MAX: u64 = 256;
 
-/// Rules of access control.
-pub const ACCESS_RULES_MAX: usize = 512;
+/// Access rules of the configuration.
+pub const ACCESS_RULES_MAX: usize = 256;
+
+/// Access rules that entries hold, all together.
+pub const STORED_RULES_MAX: usize = 256;
+
+/// Bytes of one of them.
+pub const STORED_RULE_BYTES_MAX: usize = 16 << 10;
+
+/// Decisions of access rules that the answer to one request names.
+pub const DECISIONS_MAX: usize = 256;
 
 /// Groups that one entry is found to be in, those in which its groups are included.
 pub const MEMBERSHIPS_MAX: usize = 1_024;
+
+/// Entries that lead to another one by an attribute, as far as a filter looks for them.
+pub const CHAIN_IDS_MAX: usize = 16 << 10;
+
+/// Chains of one filter that are looked up once a step; others anew for each entry.
+pub const CHAINS_MAX: usize = 16;
 
 /// Members of a group that a filter on `memberOf` turns into candidates; of a larger one the scope
 /// is walked.

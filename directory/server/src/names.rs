@@ -5,6 +5,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::limits::NAME_BYTES_MAX;
+use crate::made::MadeTree;
 use crate::operational::SUBSCHEMA_DN;
 use crate::schema::Schema;
 use keyway_codec::dn::{Dn, Rdn};
@@ -173,6 +174,8 @@ pub enum Place<'c> {
         /// How many RDNs the name has below the context's top; 0 for the top itself.
         below: usize,
     },
+    /// Into a tree that is made when it is asked for.
+    Made(MadeTree),
     /// Nowhere that this server knows.
     Outside,
 }
@@ -189,7 +192,7 @@ pub fn place<'c>(contexts: &'c [Arc<NamingContext>], name: &Name) -> Place<'c> {
         Some(context) => {
             Place::Inside { context, below: name.parts.len() - context.name.parts.len() }
         }
-        None => Place::Outside,
+        None => MadeTree::of(name).map_or(Place::Outside, Place::Made),
     }
 }
 

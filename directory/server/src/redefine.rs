@@ -7,6 +7,8 @@
 use crate::access::Access;
 use crate::directory::{Core, Current, Shared, indexes};
 use crate::failure::{Failure, Result};
+use crate::index::{IndexKind, Kinds, turn};
+use crate::locate::Standing;
 use crate::schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use crate::settings::Settings;
 use keyway_codec::message::ResultCode;
@@ -109,6 +111,17 @@ pub(crate) fn check_entries(view: View<'_>, old: &Schema, new: &Schema) -> Resul
 pub(crate) struct Redefinition {
     old: Arc<Core>,
     next: Arc<Core>,
+    /// Indexes that are made anew.
+    anew: Kinds,
+}
+
+/// Of these indexes those for ordering whose rule is another.
+fn reordered(old: &Schema, new: &Schema, kinds: &Kinds) -> Kinds {
+    let rule = |schema: &Schema, name: &str| schema.attribute(name).and_then(|one| one.ordering());
+    let differs = |(name, kind): &&(String, IndexKind)| {
+        *kind == IndexKind::Ordering && rule(old, name) != rule(new, name)
+    };
+    kinds.iter().filter(differs).cloned().collect()
 }
 
 impl Redefinition {
@@ -135,27 +148,34 @@ impl Redefinition {
             .map_err(|why| needed(format!("the configuration needs what would be gone: {why}")))?;
         Access::new(&settings.rules, &schema)
             .map_err(|why| needed(format!("an access rule needs what would be gone: {why}")))?;
+        // Their keys would be in another order.
+        let anew = reordered(&old.schema, &schema, &indexes.kinds());
+        let indexes = indexes.without(&anew);
         let next = Core {
-            schema,
-            integrity,
-            indexes,
+            standing: Arc::new(Standing::new(&schema, &indexes)),
+            schema: Arc::new(schema),
+            integrity: Arc::new(integrity),
+            indexes: Arc::new(indexes),
             schema_time: old.timestamp(),
             generation: old.generation + 1,
-            composed,
+            composed: Arc::new(composed),
             sources,
             changes,
             shared: old.shared.clone(),
         };
-        Ok(Some(Redefinition { old: old.clone(), next: Arc::new(next) }))
+        Ok(Some(Redefinition { old: old.clone(), next: Arc::new(next), anew }))
     }
 
     /// Checks the entries there are, and puts it into the store.
     ///
     /// # Errors
-    /// As [`check_entries`]; `busy` if the schema has changed since this was made.
+    /// As [`check_entries`], also if an entry's access rule needs what would be gone; `busy` if the
+    /// schema has changed since this was made.
     pub fn apply(&self, write: &mut Write<'_>) -> Result<()> {
         self.old.require_current(write)?;
+        self.next.stored_rules(write.view())?;
         check_entries(write.view(), &self.old.schema, &self.next.schema)?;
+        turn(write, &self.next.indexes.kinds(), &self.anew)?;
         put(write, &self.next)
     }
 
@@ -188,10 +208,27 @@ pub(crate) fn require_generation(write: &Write<'_>, generation: u64) -> Result<(
     Err(Failure::new(ResultCode::Busy, "the schema has just been changed: try again"))
 }
 
-/// Uses a state of the schema from now on.
-pub(crate) fn install(shared: &Shared, current: &Current, next: Arc<Core>) {
+/// Uses the settings from now on, with another state of the schema if there is one. Of the indexes
+/// these are whole, or those that are now and another schema does not make anew.
+pub(crate) fn install(
+    shared: &Shared,
+    current: &Current,
+    next: Option<Arc<Core>>,
+    whole: Option<&Kinds>,
+) {
     let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);
+    let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+    let next = next.as_ref().unwrap_or(&current);
     // It was tried when the state was made; rules that have come since name what both have.
-    let _ = shared.access.replace(&settings.rules, &next.schema);
-    *current.write().unwrap_or_else(PoisonError::into_inner) = next;
+    let _ = shared.access.configure(&settings.rules, &next.schema);
+    let next = match whole {
+        Some(whole) => next.reading(&settings, whole),
+        None => {
+            let before = current.indexes.whole();
+            let whole = &before & &next.indexes.whole();
+            shared.retired.give_up(&(&before - &whole));
+            next.reading(&settings, &whole)
+        }
+    };
+    *current = Arc::new(next);
 }

@@ -3,6 +3,7 @@
 
 use crate::controls;
 use crate::directory::Core;
+use crate::made::MadeTree;
 use crate::names::NamingContext;
 use crate::operational::{
     CREATE_TIMESTAMP, ENTRY_DN, MODIFY_TIMESTAMP, STRUCTURAL_OBJECT_CLASS, SUBSCHEMA_DN,
@@ -36,9 +37,14 @@ impl Core {
             LANGUAGE_TAGS,
             MODIFY_INCREMENT,
         ];
+        let published = |tree: MadeTree| self.maker(tree).map(|_| tree.dn());
+        let config: Vec<&str> = published(MadeTree::Config).into_iter().collect();
+        let monitor: Vec<&str> = published(MadeTree::Monitor).into_iter().collect();
         entry(&[
             ("objectClass", &["top"]),
             ("namingContexts", &contexts),
+            ("configContext", &config),
+            ("monitorContext", &monitor),
             ("supportedLDAPVersion", &["3"]),
             ("supportedControl", controls::SUPPORTED),
             ("supportedExtension", announced.extensions),
@@ -56,6 +62,7 @@ impl Core {
         let mut attributes = entry(&[
             ("objectClass", &["top", "subentry", "subschema", "extensibleObject"]),
             ("cn", &["schema"]),
+            ("subtreeSpecification", &["{}"]),
             (STRUCTURAL_OBJECT_CLASS, &["subentry"]),
             (SUBSCHEMA_SUBENTRY, &[SUBSCHEMA_DN]),
             (ENTRY_DN, &[SUBSCHEMA_DN]),

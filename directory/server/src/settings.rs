@@ -23,6 +23,11 @@ pub struct Settings {
     pub search_entries_max: u32,
     /// Seconds that one search may take for anybody but the administrator; 0 for no limit.
     pub search_time_max_s: u32,
+    /// Entries that a search may look at which no index helps; 0 for no limit. A scope with more is
+    /// refused to all but the administrator.
+    pub search_unindexed_max: u32,
+    /// DNs of entries, and of groups, for which that limit does not hold.
+    pub search_unindexed_free: Vec<String>,
     /// What hashing a new password costs.
     pub password_cost: Argon2Cost,
     /// Schemes of stored passwords that are verified, beside our own.
@@ -60,6 +65,8 @@ impl Default for Settings {
             integrity: IntegritySetting::default(),
             search_entries_max: 0,
             search_time_max_s: 3_600,
+            search_unindexed_max: 1_000_000,
+            search_unindexed_free: Vec::new(),
             password_cost: Argon2Cost::default(),
             password_accept: Scheme::defaults(),
             password_pepper: None,

@@ -7,7 +7,7 @@ use crate::lmdb::Table;
 use crate::posting::Chunk;
 use crate::read::{View, number};
 use crate::write::META_NEXT_ID;
-use crate::{EntryId, Error, Key};
+use crate::{EntryId, Error, Key, KeyRange};
 
 /// What a check has found in good order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,16 +36,21 @@ impl<'t> View<'t> {
     ///
     /// Errors: [`Error::Damaged`] with the first contradiction.
     pub fn check(self) -> Result<Checked, Error> {
-        self.check_and_tell(&mut |_, _| {})
+        self.check_and_tell(&[], &mut |_, _| {})
     }
 
-    /// The same; `progress` hears now and then which table is being read, and how many of its rows
-    /// have been: a page that is spoilt can kill the process, and this says where.
-    pub fn check_and_tell(self, progress: Progress<'_>) -> Result<Checked, Error> {
+    /// The same, without the lists of some keys, which are neither checked nor counted. `progress`
+    /// hears now and then which table is being read, and how many of its rows have been: a page
+    /// that is spoilt can kill the process, and this says where.
+    pub fn check_and_tell(
+        self,
+        without: &[KeyRange],
+        progress: Progress<'_>,
+    ) -> Result<Checked, Error> {
         let parents = self.check_entries(progress)?;
         self.check_tree(&parents, progress)?;
         self.check_children(&parents, progress)?;
-        let postings = self.check_postings(&parents, progress)?;
+        let postings = self.check_postings(&parents, without, progress)?;
         Ok(Checked { entries: parents.len() as u64, postings })
     }
 
@@ -112,7 +117,12 @@ impl<'t> View<'t> {
         }
     }
 
-    fn check_postings(self, parents: &Parents, progress: Progress<'_>) -> Result<u64, Error> {
+    fn check_postings(
+        self,
+        parents: &Parents,
+        without: &[KeyRange],
+        progress: Progress<'_>,
+    ) -> Result<u64, Error> {
         let (mut rows, mut postings, mut children, mut members) = (0u64, 0u64, 0u64, 0u64);
         let mut before = Vec::new();
         let mut last = EntryId::ROOT;
@@ -125,6 +135,9 @@ impl<'t> View<'t> {
             }
             rows += 1;
             tell(progress, "posting", rows);
+            if without.iter().any(|range| range.holds(key)) {
+                continue;
+            }
             let mut chunk = Chunk::of_row(row, key.len(), gaps)?;
             while let Some(id) = chunk.next()? {
                 if id <= last || !parents.contains_key(&id) {

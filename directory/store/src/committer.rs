@@ -4,8 +4,9 @@
 //! being synced the next one gathers, and nobody waits for a group to fill.
 
 use std::sync::mpsc::Receiver;
+use std::time::Instant;
 
-use keyway_meter::Counter;
+use keyway_meter::{Counter, Histogram};
 
 use crate::disk::Reserve;
 use crate::limits::{GROUP_BYTES_MAX, GROUP_JOBS_MAX};
@@ -26,6 +27,7 @@ pub(crate) struct Committer<'s> {
     commits: Counter,
     changes: Counter,
     sync_errors: Counter,
+    sync: Histogram,
 }
 
 /// A job of the present group.
@@ -43,6 +45,7 @@ impl<'s> Committer<'s> {
             commits: keyway_meter::counter("store.commits"),
             changes: keyway_meter::counter("store.changes"),
             sync_errors: keyway_meter::counter("store.sync_errors"),
+            sync: keyway_meter::histogram("store.sync"),
         }
     }
 
@@ -125,7 +128,9 @@ impl<'s> Committer<'s> {
             return Ok(());
         }
         let changes = write.changes();
+        let began = Instant::now();
         let committed = write.commit();
+        self.sync.record(began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX));
         match &committed {
             Ok(()) => {
                 self.commits.increment();

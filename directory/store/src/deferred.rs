@@ -1,5 +1,5 @@
-//! Postings of entries that were added in this change, put aside to be written in the order of
-//! their keys.
+//! Postings of entries that were added or listed in this change, put aside to be written in the
+//! order of their keys.
 //!
 //! The entries of a change have many keys in common, parts of values above all: together they are
 //! one write for each key and not one for each entry, and those of neighbouring keys find their
@@ -39,6 +39,11 @@ impl Deferred {
         let mut ids: Vec<EntryId> = ids.copied().filter(|id| *id > after).collect();
         ids.sort_unstable();
         ids
+    }
+
+    /// Whether anything is put aside for `key`.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        self.lists.contains_key(key)
     }
 
     pub(crate) fn contains(&self, key: &[u8], id: EntryId) -> bool {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// The number of an entry, given by the store when it is inserted and never used again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// The number of an entry, given by the store when it is inserted and never used again. By default
+/// that of the root.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct EntryId(pub u64);
 
 impl EntryId {

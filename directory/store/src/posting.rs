@@ -117,6 +117,12 @@ impl<'t> Chunk<'t> {
         id.checked_add(gap).filter(|_| gap > 0)
     }
 
+    /// How many identifiers it has, without reading them: as many as gaps end, and the first.
+    fn count(&self) -> usize {
+        let ends = self.gaps.iter().filter(|byte| **byte < 0x80).count();
+        usize::from(self.next.is_some()) + ends
+    }
+
     fn last(mut self) -> Result<Option<EntryId>, Error> {
         let mut last = None;
         while let Some(id) = self.next()? {
@@ -168,6 +174,62 @@ impl Lists {
         Ok(Postings { rows, chunk, after, key_bytes, map_bytes, ahead, aside })
     }
 
+    /// How many identifiers `key` has. Whole chunks are counted, until there are `n` or more.
+    pub(crate) fn count(self, txn: &Txn<'_>, key: &[u8], n: usize) -> Result<usize, Error> {
+        let (low, high) = (row(key, EntryId::ROOT), row(key, EntryId(u64::MAX)));
+        let bounds = (Bound::Included(low.as_slice()), Bound::Included(high.as_slice()));
+        self.count_rows(txn, &bounds, n)
+    }
+
+    /// The same of all keys in `range`; what is listed under several of them counts several times.
+    pub(crate) fn count_range(
+        self,
+        txn: &Txn<'_>,
+        range: &KeyRange,
+        n: usize,
+    ) -> Result<usize, Error> {
+        self.count_rows(txn, &bounds_of(range), n)
+    }
+
+    fn count_rows(
+        self,
+        txn: &Txn<'_>,
+        bounds: &(Bound<&[u8]>, Bound<&[u8]>),
+        n: usize,
+    ) -> Result<usize, Error> {
+        let mut count = 0;
+        if n == 0 {
+            return Ok(count);
+        }
+        for row in self.table.range(txn, bounds).map_err(|e| self.error(e))? {
+            let (row, gaps) = row.map_err(|e| self.error(e))?;
+            count += Chunk::of_row(row, row.len().saturating_sub(8), gaps)?.count();
+            if count >= n {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Removes lists of keys in `range`, at most so many rows of them; whether some are left.
+    pub(crate) fn drop_range(
+        self,
+        txn: &mut RwTxn<'_>,
+        range: &KeyRange,
+        rows_max: usize,
+    ) -> Result<bool, Error> {
+        let rows = self.table.range(txn, &bounds_of(range)).map_err(|e| self.error(e))?;
+        let rows =
+            rows.take(rows_max.saturating_add(1)).map(|row| row.map(|(row, _)| row.to_vec()));
+        let mut rows: Vec<Vec<u8>> = rows.collect::<Result<_, _>>().map_err(|e| self.error(e))?;
+        let more = rows.len() > rows_max;
+        rows.truncate(rows_max);
+        for row in rows {
+            self.table.delete(txn, &row).map_err(|e| self.error(e))?;
+        }
+        Ok(more)
+    }
+
     /// Whether `id` is listed under `key`.
     pub(crate) fn contains(self, txn: &Txn<'_>, key: &[u8], id: EntryId) -> Result<bool, Error> {
         let Some((_, mut chunk)) = self.chunk_of(txn, key, id)? else { return Ok(false) };
@@ -188,11 +250,7 @@ impl Lists {
         ids_max: usize,
         aside: Vec<EntryId>,
     ) -> Result<Option<Vec<EntryId>>, Error> {
-        let high = match range.high.is_empty() {
-            true => Bound::Unbounded,
-            false => Bound::Excluded(range.high.as_slice()),
-        };
-        let bounds = (Bound::Included(range.low.as_slice()), high);
+        let bounds = bounds_of(range);
         let mut ids = aside;
         if ids.len() > ids_max {
             return Ok(None);
@@ -348,6 +406,15 @@ impl Lists {
     fn error(self, error: heed::Error) -> Error {
         lmdb::error("using an index", self.map_bytes, error)
     }
+}
+
+/// The rows that a range is about.
+fn bounds_of(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let high = match range.high.is_empty() {
+        true => Bound::Unbounded,
+        false => Bound::Excluded(range.high.as_slice()),
+    };
+    (Bound::Included(range.low.as_slice()), high)
 }
 
 /// The first identifier of a chunk, if the row is one of `key`.

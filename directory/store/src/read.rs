@@ -93,6 +93,16 @@ impl<'t> View<'t> {
         Ok(Entries { rows, map_bytes: self.shared.map_bytes })
     }
 
+    /// The greatest identifier of an entry; [`EntryId::ROOT`] if there is none.
+    pub fn last_entry(self) -> Result<EntryId, Error> {
+        let last = self.tables.entry.last(self.txn);
+        match last.map_err(|e| self.shared.error("reading entries", e))? {
+            None => Ok(EntryId::ROOT),
+            Some((id, _)) => EntryId::from_bytes(id)
+                .ok_or_else(|| Error::damaged("a row of the entries has a wrong length")),
+        }
+    }
+
     /// How many entries there are.
     pub fn entry_count(self) -> Result<u64, Error> {
         self.tables.entry.len(self.txn).map_err(|e| self.shared.error("counting entries", e))
@@ -115,14 +125,27 @@ impl<'t> View<'t> {
         self.shared.lists().contains(self.txn, key.as_bytes(), id)
     }
 
-    /// How many identifiers are listed under `key`, counting no further than `n`.
+    /// How many identifiers are listed under `key`, counting no further than `n`. It costs a look at
+    /// some rows of hundreds of identifiers each.
     pub fn count_at_most(self, key: &Key, n: usize) -> Result<usize, Error> {
-        let mut count = 0;
-        for id in self.postings(key, EntryId::ROOT)?.take(n) {
-            id?;
-            count += 1;
+        // What is aside may be in the table as well, so that it is counted one by one.
+        if self.deferred().is_some_and(|aside| aside.has(key.as_bytes())) {
+            let mut count = 0;
+            for id in self.postings(key, EntryId::ROOT)?.take(n) {
+                id?;
+                count += 1;
+            }
+            return Ok(count);
         }
-        Ok(count)
+        Ok(self.shared.lists().count(self.txn, key.as_bytes(), n)?.min(n))
+    }
+
+    /// How many identifiers are listed under the keys of `range`, counting no further than `n`; one
+    /// that is listed under several of them counts several times.
+    pub fn count_range_at_most(self, range: &KeyRange, n: usize) -> Result<usize, Error> {
+        let aside = self.deferred().map_or(0, |aside| aside.of_range(range).count());
+        let listed = self.shared.lists().count_range(self.txn, range, n.saturating_sub(aside))?;
+        Ok((aside + listed).min(n))
     }
 
     /// The identifiers listed under the keys of `range`, ascending and each once; `None` if its

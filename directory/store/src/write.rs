@@ -12,7 +12,7 @@ use crate::limits::{
 use crate::lmdb::Table;
 use crate::read::{View, number};
 use crate::shared::Shared;
-use crate::{Entry, EntryId, Error, Key};
+use crate::{Entry, EntryId, Error, Key, KeyRange};
 
 /// Rows of the table `meta` that are the store's own. Those of the caller begin with `u`.
 pub(crate) const META_FORMAT: &[u8] = b"format";
@@ -50,7 +50,7 @@ pub struct Write<'e> {
     /// The last way to the root that was walked, so that siblings need not walk it again; forgotten
     /// when the tree loses or moves something.
     path: Option<(EntryId, Vec<EntryId>)>,
-    /// Postings of the entries that it has added.
+    /// Postings of the entries that it has added or listed.
     deferred: Deferred,
     puts: u64,
     bytes: usize,
@@ -150,6 +150,36 @@ impl<'e> Write<'e> {
         }
         self.changes += 1;
         Ok(())
+    }
+
+    /// Lists an entry under more keys; under some it may be listed already. Neither the entry nor
+    /// what the store counts as changes knows of it.
+    ///
+    /// Errors: [`Error::NotFound`] if there is no such entry.
+    pub fn list(&mut self, id: EntryId, keys: &[Key]) -> Result<(), Error> {
+        if self.view().entry(id)?.is_none() {
+            return Err(Error::NotFound);
+        }
+        for key in keys {
+            self.bytes += key.as_bytes().len() + 8;
+            self.defer(key, id);
+        }
+        match self.deferred.is_full() {
+            true => self.write_deferred(),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes the lists of the keys in `range`, at most so many rows of some hundred identifiers
+    /// each; whether there are more.
+    pub fn drop_lists(&mut self, range: &KeyRange, rows_max: usize) -> Result<bool, Error> {
+        self.puts += 1;
+        self.write_deferred()?;
+        let (lists, txn) = (self.shared.lists(), &mut self.txn);
+        match lists.drop_range(txn, range, rows_max) {
+            Ok(more) => Ok(more),
+            Err(error) => self.note(Err(error)).map(|()| false),
+        }
     }
 
     /// Removes an entry without children, and its listing under `keys`.

@@ -96,6 +96,12 @@ proptest! {
         let read = store.read().unwrap();
         let view = read.view();
         prop_assert_eq!(ids(view, 0), expected.iter().copied().collect::<Vec<_>>());
+        let all = KeyRange::all(b'e', &[b"cn"]);
+        for n in [0, 1, 300, expected.len(), 10 * ENTRIES as usize] {
+            let counted = expected.len().min(n);
+            prop_assert_eq!(view.count_at_most(&key(), n).unwrap(), counted);
+            prop_assert_eq!(view.count_range_at_most(&all, n).unwrap(), counted);
+        }
         for after in after {
             let rest: Vec<u64> = expected.range(after + 1..).copied().collect();
             prop_assert_eq!(ids(view, after), rest);
@@ -114,7 +120,13 @@ fn one_change_lists_what_single_ones_list_and_sees_it_itself() {
     let seen = |view: View<'_>| {
         let all = view.collect_range(&KeyRange::all(b'e', &[b"cn"]), 5000).unwrap();
         let contains = |id| view.contains(&key(), EntryId(id)).unwrap();
-        (ids(view, 0), ids(view, 211), all, contains(7), contains(100_000))
+        let range = KeyRange::all(b'e', &[b"cn"]);
+        let counts = [
+            view.count_at_most(&key(), 10_000).unwrap(),
+            view.count_range_at_most(&range, 10_000).unwrap(),
+            view.count_range_at_most(&range, 9).unwrap(),
+        ];
+        (ids(view, 0), ids(view, 211), all, contains(7), contains(100_000), counts)
     };
     let insert = |write: &mut Write<'_>, n: u64| {
         let name = format!("cn={n}");
@@ -160,4 +172,44 @@ fn insert_all(
             })
             .unwrap();
     }
+}
+
+#[test]
+fn lists_are_made_and_dropped_in_pieces() {
+    let (_dir, store) = store();
+    fill(&store);
+    let own = |n: u64| Key::new(b'e', &[b"sn", format!("{n}").as_bytes()]);
+    let other = Key::new(b'e', &[b"sna"]);
+    let wanted = other.clone();
+    store
+        .write_now(move |write| {
+            for n in 1..=ENTRIES {
+                // Twice: what is listed stays so.
+                write.list(EntryId(n), &[own(n), wanted.clone()])?;
+                write.list(EntryId(n), &[own(n)])?;
+            }
+            let unknown = write.list(EntryId(ENTRIES + 1), &[]);
+            assert!(matches!(unknown, Err(Error::NotFound)));
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    let range = KeyRange::all(b'e', &[b"sn"]);
+    let count = |range: &KeyRange| {
+        store.read().unwrap().view().count_range_at_most(range, usize::MAX).unwrap() as u64
+    };
+    assert_eq!(count(&range), ENTRIES);
+    let mut pieces = 1;
+    loop {
+        let range = range.clone();
+        if !store.write_now(move |write| write.drop_lists(&range, 700)).unwrap() {
+            break;
+        }
+        pieces += 1;
+    }
+    assert_eq!((pieces, count(&range)), (3, 0));
+    let read = store.read().unwrap();
+    assert_eq!(read.view().count_at_most(&other, usize::MAX).unwrap() as u64, ENTRIES);
+    let without = read.view().check_and_tell(&[KeyRange::all(b'e', &[b"sna"])], &mut |_, _| {});
+    // Their own lists of children and subtrees are left.
+    assert_eq!(without.unwrap().postings, 2 * ENTRIES);
 }

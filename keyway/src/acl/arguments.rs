@@ -6,7 +6,7 @@ use keyway_server::access::{Rights, Strength};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Ask the access rules (`access` in DIR/keyway.toml): who may do what, why, what would change
+/// Ask the access rules (in DIR/keyway.toml and in entries): who may do what, why, what would change
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 explain and who-can look at the entries of the data folder as well, also while a server has it
@@ -19,8 +19,8 @@ pub enum Acl {
 
 /// Say whether somebody may do something, and which rule decides
 ///
-/// Where it is allowed, the rule that allows it is shown, with its line in the file. Where it is
-/// refused, the rules that come nearest are, with what keeps each from allowing it. Groups are those
+/// Where it is allowed, the rule that allows it is shown, with its line in the file or the entry that
+/// holds it (keywayAccessRule). Where it is refused, the rules that come nearest are, with what keeps each from allowing it. Groups are those
 /// of now.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -54,14 +54,21 @@ pub struct Explain {
     /// How strong its connection is: any, private, tls or certificate
     #[arg(long, value_name = "STRENGTH", default_value = "tls", value_parser = strength)]
     pub over: Strength,
+    #[command(flatten)]
+    pub asked: Asked,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which rules are asked, and about which entries.
+#[derive(Debug, Args)]
+pub struct Asked {
     /// Take the rules of this file instead of DIR/keyway.toml
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     #[command(flatten)]
     pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// List whom the rules let do something
@@ -87,11 +94,8 @@ pub struct WhoCan {
     /// The entry that it is about
     #[arg(long, value_name = "DN")]
     pub at: Option<String>,
-    /// Take the rules of this file instead of DIR/keyway.toml
-    #[arg(long, value_name = "FILE")]
-    pub rules: Option<PathBuf>,
     #[command(flatten)]
-    pub data: Data,
+    pub asked: Asked,
     /// Answer with one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -100,7 +104,7 @@ pub struct WhoCan {
 /// Say what becomes allowed and what is lost when the rules of one file take the place of another's
 ///
 /// A rule is compared with all that cover it in the other file: that let at least the same subjects
-/// do at least the same on at least the same entries. What several rules allow only together may be
+/// do at least the same on at least the same entries. Rules in entries are not looked at. What several rules allow only together may be
 /// listed though nothing changes; what changes is always listed.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -1,7 +1,7 @@
 //! `keyway acl diff`.
 
 use super::arguments::Diff;
-use super::place;
+use super::{line, place};
 use crate::configuration::Configuration;
 use crate::failure::Failure;
 use crate::output;
@@ -39,7 +39,7 @@ fn say(what: &str, file: &Path, grants: &[Grant]) -> Result<(), Failure> {
     for Grant { rule, left } in grants {
         for (rights, attributes) in left {
             let (who, on) = (rule.subject_text(), rule.target_text());
-            let place = place(file, rule);
+            let place = place(file, rule, None);
             output::text(format_args!("{what}: {who}: {rights} {attributes} ({on}; {place})"))?;
         }
     }
@@ -55,7 +55,7 @@ fn as_json(grant: &Grant) -> Value {
         })
         .collect();
     json!({
-        "line": grant.rule.line,
+        "line": line(&grant.rule),
         "who": grant.rule.subject_text(),
         "on": grant.rule.target_text(),
         "what": left,

@@ -2,7 +2,7 @@
 
 use super::arguments::Explain;
 use super::look::{self, Look};
-use super::{place, written};
+use super::{line, place, written};
 use crate::failure::{Failure, describe};
 use crate::output;
 use keyway_server::access::{Considered, Over, Question, Rights};
@@ -23,7 +23,7 @@ struct Answer {
 /// If the directory cannot be read, or who or what is asked for is not there.
 pub fn run(arguments: &Explain) -> Result<(), Failure> {
     let Explain { who, what, attribute, right, from, over, .. } = arguments;
-    let look = look::open(&arguments.data.folder, arguments.rules.as_deref())?;
+    let look = look::open(&arguments.asked)?;
     let subject = look.subject(who)?.over(Over { address: Some(*from), strength: *over });
     let asked = Rights::EACH.iter().filter(|(_, one)| right.is_none_or(|right| right == *one));
     let ask = |(name, right): &(&'static str, Rights)| {
@@ -69,7 +69,7 @@ impl Answer {
         let name = self.name;
         match self.granting() {
             Some(one) => {
-                let place = place(&look.file, &one.rule);
+                let place = place(&look.file, &one.rule, one.entry.as_deref());
                 output::text(format_args!("  {name:<8} yes  {place}: {}", one.rule))?;
                 let lines = if in_full { written(&look.text, &one.rule) } else { Vec::new() };
                 lines.iter().try_for_each(|line| output::text(format_args!("      {line}")))
@@ -78,7 +78,7 @@ impl Answer {
                 output::text(format_args!("  {name:<8} no   no rule allows it"))?;
                 let nearest = if in_full { self.nearest() } else { Vec::new() };
                 nearest.iter().try_for_each(|one| {
-                    let place = place(&look.file, &one.rule);
+                    let place = place(&look.file, &one.rule, one.entry.as_deref());
                     output::text(format_args!("      {place}: {}", one.rule))?;
                     let why = one.why_not.join("; ");
                     output::text(format_args!("        it would, but {why}"))
@@ -90,7 +90,8 @@ impl Answer {
     fn json(&self, look: &Look) -> Value {
         let rule = |one: &Considered| {
             json!({
-                "line": one.rule.line,
+                "line": line(&one.rule),
+                "entry": one.entry,
                 "rule": one.rule.to_string(),
                 "text": written(&look.text, &one.rule).join("\n"),
                 "why_not": one.why_not,

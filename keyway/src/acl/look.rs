@@ -1,5 +1,6 @@
 //! The directory that questions are about.
 
+use super::arguments::Asked;
 use crate::configuration::Configuration;
 use crate::data::{self, name};
 use crate::failure::{Failure, describe};
@@ -17,12 +18,20 @@ pub struct Look {
     pub text: String,
 }
 
+/// Opens the directory that is asked about.
+///
+/// # Errors
+/// If there is none, or a file makes no sense.
+pub(super) fn open(asked: &Asked) -> Result<Look, Failure> {
+    open_folder(&asked.data.folder, asked.rules.as_deref())
+}
+
 /// Opens the directory of a data folder to read it, with the rules of its configuration or of
 /// another file.
 ///
 /// # Errors
-/// If there is none, or a file makes no sense.
-pub fn open(folder: &Path, rules: Option<&Path>) -> Result<Look, Failure> {
+/// As [`open`].
+pub fn open_folder(folder: &Path, rules: Option<&Path>) -> Result<Look, Failure> {
     let path = folder.join(name::STORE);
     if !Store::is_at(&path) {
         let folder = folder.display();

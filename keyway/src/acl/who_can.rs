@@ -1,10 +1,10 @@
 //! `keyway acl who-can`.
 
 use super::arguments::WhoCan;
-use super::{look, place};
+use super::{line, look, place};
 use crate::failure::{Failure, describe};
 use crate::output::{self, grouped};
-use keyway_server::access::{Question, Rule};
+use keyway_server::access::{Considered, Question, Rule};
 use serde_json::{Value, json};
 
 /// Lists the rules that allow it, and whom they are for.
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// If the directory cannot be read, or what is asked for is not there.
 pub fn run(arguments: &WhoCan) -> Result<(), Failure> {
     let WhoCan { right, attribute, at, .. } = arguments;
-    let look = look::open(&arguments.data.folder, arguments.rules.as_deref())?;
+    let look = look::open(&arguments.asked)?;
     let dn = at.as_deref().unwrap_or_default();
     let question = Question { dn, right: *right, attribute: Some(attribute) };
     let failed = |why: keyway_server::Failure| Failure::new(describe(&why));
@@ -29,17 +29,18 @@ pub fn run(arguments: &WhoCan) -> Result<(), Failure> {
         Ok((!rule.needs.groups.is_empty()).then_some(all))
     };
     if arguments.json {
-        let rule = |rule: &Rule| -> Result<Value, Failure> {
+        let rule = |one: &Considered| -> Result<Value, Failure> {
+            let rule = &one.rule;
             Ok(json!({
-                "line": rule.line,
+                "line": line(rule),
+                "entry": one.entry,
                 "who": rule.subject_text(),
                 "on": rule.target_text(),
                 "attributes": rule.attributes.to_string(),
                 "members": members(rule)?,
             }))
         };
-        let rules: Vec<Value> =
-            found.iter().map(|one| rule(&one.rule)).collect::<Result<_, _>>()?;
+        let rules: Vec<Value> = found.iter().map(rule).collect::<Result<_, _>>()?;
         return output::json(&json!({
             "event": "who_can",
             "right": right.to_string(),
@@ -55,7 +56,7 @@ pub fn run(arguments: &WhoCan) -> Result<(), Failure> {
             Some(members) => format!(" ({} members)", grouped(members as u64)),
             None => String::new(),
         };
-        let place = place(&look.file, rule);
+        let place = place(&look.file, rule, one.entry.as_deref());
         let (who, what) = (rule.subject_text(), rule.target_text());
         output::text(format_args!("{who}{count}: on {what} ({place})"))?;
     }

@@ -1,5 +1,6 @@
 //! The configuration as it is written: names and types are right, values are not checked yet.
 
+use keyway_server::access::Written;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -26,7 +27,7 @@ pub struct Raw {
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     pub groups: Groups,
     pub integrity: Integrity,
-    pub access: Vec<Spanned<Rule>>,
+    pub access: Vec<Spanned<Written>>,
     /// The rules are the file's own, so that their places are places in it.
     #[serde(skip)]
     pub has_rules: bool,
@@ -52,13 +53,25 @@ pub struct Unix {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
+    pub versions: Vec<Spanned<String>>,
+    pub ciphers: Vec<Spanned<String>>,
     pub certificate: Spanned<String>,
     pub key: Spanned<String>,
+    #[serde(default)]
+    pub additional: Vec<Spanned<Pair>>,
     pub names: Vec<Spanned<String>>,
     pub client_certificates: Spanned<String>,
     pub client_ca: Vec<String>,
     pub client_crls: Vec<String>,
     pub administrators: Vec<Spanned<String>>,
+}
+
+/// `[[tls.additional]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    pub certificate: Spanned<String>,
+    pub key: Spanned<String>,
 }
 
 /// `[password]`
@@ -98,6 +111,8 @@ pub struct Limits {
     pub drain_max_s: Spanned<u64>,
     pub search_entries_max: u32,
     pub search_time_max_s: u32,
+    pub search_unindexed_max: u32,
+    pub search_unindexed_free: Vec<Spanned<String>>,
     pub store_bytes_max: Spanned<u64>,
 }
 
@@ -115,36 +130,13 @@ pub struct Log {
     pub to: Spanned<String>,
     pub folder: Spanned<String>,
     pub format: Spanned<String>,
+    pub journal_socket: Spanned<String>,
     pub access: Spanned<String>,
+    pub access_one_in: Spanned<u32>,
     pub audit: bool,
     pub when_full: Spanned<String>,
     pub file_bytes_max: Spanned<u64>,
     pub files_kept: Spanned<u32>,
-}
-
-/// `[[access]]`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    pub who: Option<Spanned<String>>,
-    #[serde(default)]
-    pub dn: Vec<Spanned<String>>,
-    #[serde(default)]
-    pub group: Vec<Spanned<String>>,
-    #[serde(default)]
-    pub named_by: Vec<Spanned<String>>,
-    #[serde(default)]
-    pub from: Vec<Spanned<String>>,
-    pub over: Option<Spanned<String>>,
-    pub what: Option<Spanned<String>>,
-    pub below: Option<Spanned<String>>,
-    pub scope: Option<Spanned<String>>,
-    pub filter: Option<Spanned<String>>,
-    #[serde(default)]
-    pub no_member_of: Vec<Spanned<String>>,
-    pub rights: Vec<Spanned<String>>,
-    pub attributes: Option<Vec<Spanned<String>>>,
-    pub except: Option<Vec<Spanned<String>>>,
 }
 
 /// `[groups]`

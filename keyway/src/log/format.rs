@@ -1,119 +1,195 @@
-//! What a line looks like: text for people, or JSON. Whatever clients sent, a line is a line: what
-//! could end it, or be taken for something else by who reads it, is escaped.
+//! What a line looks like: text for people, JSON, or what the journal takes. Whatever clients sent, a
+//! line is a line (see [`escape`](super::escape)).
+//!
+//! A busy server writes one for every request, so this is made by hand where `write!` would do.
 
+use super::escape::{Escaped, Needs, needs};
 use super::settings::Form;
-use crate::limits::LOG_TEXT_BYTES_MAX;
 use keyway_server::log::{Book, Record, Severity, Value};
-use std::fmt::{self, Write};
-use std::time::SystemTime;
+use std::cell::RefCell;
+use std::fmt::{Display, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 use time::UtcDateTime;
 
-/// Appends a line and its end.
-pub fn line(out: &mut Vec<u8>, record: &Record<'_>, form: Form) {
-    // Writing to memory cannot fail.
-    let _ = match form {
-        Form::Text => text(&mut Bytes(out), record),
-        Form::Json => json(&mut Bytes(out), record),
-    };
+thread_local! {
+    /// The last second that a line was of, and how it is written.
+    static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
-struct Bytes<'a>(&'a mut Vec<u8>);
-
-impl Write for Bytes<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
-        Ok(())
+/// Appends a line and its end. In the journal's form that is an empty line.
+pub fn line(out: &mut Vec<u8>, record: &Record<'_>, form: Form) {
+    match form {
+        Form::Text => text(out, record),
+        Form::Json => json(out, record),
+        Form::Journal => journal(out, record),
     }
 }
 
-fn text(out: &mut Bytes<'_>, record: &Record<'_>) -> fmt::Result {
-    time(out, record.at)?;
-    let kind = match record.book {
-        Book::Access => "access",
-        Book::Audit => "audit",
-        Book::Error(severity) => word(severity),
-    };
-    write!(out, " {kind} {}", record.event)?;
+/// `TIME KIND EVENT name=value ...`
+fn text(out: &mut Vec<u8>, record: &Record<'_>) {
+    time(out, record.at);
+    put(out, &[" ", kind(record.book), " ", record.event]);
     for (name, value) in record.fields {
         match value {
             Value::None => {}
-            Value::Number(number) => write!(out, " {name}={number}")?,
-            Value::Text(text) => quoted(out, name, format_args!("{text}"))?,
-            Value::Shown(shown) => quoted(out, name, format_args!("{shown}"))?,
+            Value::Number(value) => {
+                named(out, name);
+                number(out, *value);
+            }
+            Value::Text(text) => word(out, name, text),
+            Value::Shown(shown) => word(out, name, &shown.to_string()),
             Value::List(list) => {
-                write!(out, " {name}=\"")?;
+                named(out, name);
+                out.push(b'"');
                 let mut escaped = Escaped::new(out, Form::Text);
                 for (index, text) in list.iter().enumerate() {
-                    if index > 0 {
-                        escaped.write_str(", ")?;
-                    }
-                    escaped.write_str(text)?;
+                    // Writing to memory cannot fail, here and below.
+                    let _ = escaped.write_str(if index > 0 { ", " } else { "" });
+                    let _ = escaped.write_str(text);
                 }
-                out.write_char('"')?;
+                out.push(b'"');
             }
         }
     }
-    out.write_char('\n')
+    out.push(b'\n');
 }
 
 /// ` name=value`, the value in quotation marks unless it is one plain word.
-fn quoted(out: &mut Bytes<'_>, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
-    write!(out, " {name}=\"")?;
-    let start = out.0.len();
-    Escaped::new(out, Form::Text).write_fmt(value)?;
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".:-_/[]@".contains(byte);
-    if out.0.len() > start && out.0[start..].iter().all(plain) {
-        out.0.remove(start - 1);
-        return Ok(());
+fn word(out: &mut Vec<u8>, name: &str, text: &str) {
+    named(out, name);
+    match needs(text) {
+        Needs::Nothing => out.extend_from_slice(text.as_bytes()),
+        _ => string(out, text, Form::Text),
     }
-    out.write_char('"')
 }
 
-fn json(out: &mut Bytes<'_>, record: &Record<'_>) -> fmt::Result {
-    out.write_str("{\"time\":\"")?;
-    time(out, record.at)?;
-    match record.book {
-        Book::Access => out.write_str("\",\"log\":\"access\"")?,
-        Book::Audit => out.write_str("\",\"log\":\"audit\"")?,
-        Book::Error(severity) => {
-            write!(out, "\",\"log\":\"error\",\"severity\":\"{}\"", word(severity))?;
+/// A text in quotation marks.
+fn string(out: &mut Vec<u8>, text: &str, form: Form) {
+    out.push(b'"');
+    escaped(out, text, form);
+    out.push(b'"');
+}
+
+fn escaped(out: &mut Vec<u8>, text: &str, form: Form) {
+    match needs(text) {
+        Needs::Escapes => {
+            let _ = Escaped::new(out, form).write_str(text);
+        }
+        _ => out.extend_from_slice(text.as_bytes()),
+    }
+}
+
+fn json(out: &mut Vec<u8>, record: &Record<'_>) {
+    put(out, &["{\"time\":\""]);
+    time(out, record.at);
+    put(out, &["\",\"log\":\"", log(record.book)]);
+    if let Book::Error(severity) = record.book {
+        put(out, &["\",\"severity\":\"", of(severity)]);
+    }
+    put(out, &["\",\"event\":\"", record.event, "\""]);
+    for (name, value) in record.fields {
+        if matches!(value, Value::None) {
+            continue;
+        }
+        put(out, &[",\"", name, "\":"]);
+        match value {
+            Value::None => {}
+            Value::Number(value) => number(out, *value),
+            Value::Text(text) => string(out, text, Form::Json),
+            Value::Shown(shown) => string(out, &shown.to_string(), Form::Json),
+            Value::List(list) => {
+                for (index, text) in list.iter().enumerate() {
+                    out.push(if index > 0 { b',' } else { b'[' });
+                    string(out, text, Form::Json);
+                }
+                put(out, &[if list.is_empty() { "[]" } else { "]" }]);
+            }
         }
     }
-    write!(out, ",\"event\":\"{}\"", record.event)?;
+    put(out, &["}\n"]);
+}
+
+/// The native protocol of systemd's journal: `NAME=value` lines. The message is the line as text, so
+/// that whoever reads the journal as such sees all of it.
+fn journal(out: &mut Vec<u8>, record: &Record<'_>) {
+    let priority = match record.book {
+        Book::Error(Severity::Error) => "3",
+        Book::Error(Severity::Warning) => "4",
+        _ => "6",
+    };
+    put(out, &["PRIORITY=", priority, "\nSYSLOG_IDENTIFIER=keyway\nMESSAGE="]);
+    text(out, record);
+    put(out, &["KEYWAY_LOG=", log(record.book), "\nKEYWAY_EVENT=", record.event, "\n"]);
     for (name, value) in record.fields {
         match value {
             Value::None => {}
-            Value::Number(number) => write!(out, ",\"{name}\":{number}")?,
-            Value::Text(text) => {
-                write!(out, ",\"{name}\":")?;
-                string(out, format_args!("{text}"))?;
+            Value::Number(value) => {
+                field(out, name);
+                number(out, *value);
+                out.push(b'\n');
             }
-            Value::Shown(shown) => {
-                write!(out, ",\"{name}\":")?;
-                string(out, format_args!("{shown}"))?;
-            }
-            Value::List(list) => {
-                write!(out, ",\"{name}\":[")?;
-                for (index, text) in list.iter().enumerate() {
-                    if index > 0 {
-                        out.write_char(',')?;
-                    }
-                    string(out, format_args!("{text}"))?;
-                }
-                out.write_char(']')?;
-            }
+            Value::Text(text) => journal_text(out, name, text),
+            Value::Shown(shown) => journal_text(out, name, shown),
+            // A field that is there several times has several values.
+            Value::List(list) => list.iter().for_each(|text| journal_text(out, name, text)),
         }
     }
-    out.write_str("}\n")
+    out.push(b'\n');
 }
 
-fn string(out: &mut Bytes<'_>, value: fmt::Arguments<'_>) -> fmt::Result {
-    out.write_char('"')?;
-    Escaped::new(out, Form::Json).write_fmt(value)?;
-    out.write_char('"')
+fn journal_text(out: &mut Vec<u8>, name: &str, text: impl Display) {
+    field(out, name);
+    escaped(out, &text.to_string(), Form::Text);
+    out.push(b'\n');
 }
 
-fn word(severity: Severity) -> &'static str {
+/// `KEYWAY_NAME=`
+fn field(out: &mut Vec<u8>, name: &str) {
+    put(out, &["KEYWAY_"]);
+    out.extend(name.bytes().map(|byte| byte.to_ascii_uppercase()));
+    out.push(b'=');
+}
+
+/// ` name=`; single bytes are not worth a copy each.
+fn named(out: &mut Vec<u8>, name: &str) {
+    out.push(b' ');
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'=');
+}
+
+fn put(out: &mut Vec<u8>, parts: &[&str]) {
+    parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
+}
+
+fn number(out: &mut Vec<u8>, mut number: u64) {
+    let (mut digits, mut at) = ([0; 20], 20);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return out.extend_from_slice(&digits[at..]);
+        }
+    }
+}
+
+fn log(book: Book) -> &'static str {
+    match book {
+        Book::Access => "access",
+        Book::Audit => "audit",
+        Book::Error(_) => "error",
+    }
+}
+
+/// The log, and how bad it is where it may be.
+fn kind(book: Book) -> &'static str {
+    match book {
+        Book::Error(severity) => of(severity),
+        book => log(book),
+    }
+}
+
+fn of(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "info",
         Severity::Warning => "warning",
@@ -122,63 +198,35 @@ fn word(severity: Severity) -> &'static str {
 }
 
 /// RFC 3339 in UTC, to the microsecond.
-fn time(out: &mut Bytes<'_>, at: SystemTime) -> fmt::Result {
+fn time(out: &mut Vec<u8>, at: SystemTime) {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    SECOND.with_borrow_mut(|(second, shown)| {
+        if *second != since.as_secs() || shown.is_empty() {
+            (*second, *shown) = (since.as_secs(), second_of(at));
+        }
+        out.extend_from_slice(shown.as_bytes());
+    });
+    let mut micros = since.subsec_micros();
+    let mut digits = *b".000000Z";
+    for digit in digits[1..7].iter_mut().rev() {
+        *digit = b'0' + (micros % 10) as u8;
+        micros /= 10;
+    }
+    out.extend_from_slice(&digits);
+}
+
+fn second_of(at: SystemTime) -> String {
     let at = UtcDateTime::from(at);
     let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
     let (hour, minute, second) = (at.hour(), at.minute(), at.second());
-    let micros = at.microsecond();
-    write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
-}
-
-/// Escapes what goes through it, and drops what is more than one value may have.
-struct Escaped<'a, 'b> {
-    out: &'a mut Bytes<'b>,
-    form: Form,
-    bytes_left: usize,
-}
-
-impl<'a, 'b> Escaped<'a, 'b> {
-    fn new(out: &'a mut Bytes<'b>, form: Form) -> Self {
-        Escaped { out, form, bytes_left: LOG_TEXT_BYTES_MAX }
-    }
-}
-
-impl Write for Escaped<'_, '_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for c in text.chars() {
-            if self.bytes_left == 0 {
-                return Ok(());
-            }
-            if c.len_utf8() > self.bytes_left {
-                self.bytes_left = 0;
-                return self.out.write_str("...");
-            }
-            self.bytes_left -= c.len_utf8();
-            match (c, self.form) {
-                ('"' | '\\', _) => write!(self.out, "\\{c}")?,
-                (c, Form::Json) if misleads(c) => write!(self.out, "\\u{:04x}", u32::from(c))?,
-                (c, Form::Text) if misleads(c) => write!(self.out, "\\u{{{:x}}}", u32::from(c))?,
-                (c, _) => self.out.write_char(c)?,
-            }
-            if self.bytes_left == 0 {
-                self.out.write_str("...")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether a character ends a line, moves a terminal's cursor, or makes text look like another.
-fn misleads(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, UNIX_EPOCH};
+    use crate::limits::LOG_TEXT_BYTES_MAX;
+    use std::time::Duration;
 
     fn line_of(form: Form, fields: &[(&'static str, Value<'_>)]) -> String {
         let at = UNIX_EPOCH + Duration::from_micros(1_800_000_000_000_042);
@@ -215,15 +263,45 @@ mod tests {
         assert_eq!(value["list"], serde_json::json!([evil, "x"]));
         assert_eq!(value["severity"], "warning");
         assert!(json.is_ascii());
+        let journal = line_of(Form::Journal, &fields);
+        let (message, rest) = journal.split_once("\nKEYWAY_LOG=error\n").unwrap();
+        let text = line_of(Form::Text, &fields);
+        let head = "PRIORITY=4\nSYSLOG_IDENTIFIER=keyway\nMESSAGE=";
+        assert_eq!(message, format!("{head}{}", text.trim_end()));
+        assert_eq!(
+            rest,
+            format!(
+                "KEYWAY_EVENT=test\nKEYWAY_N=7\nKEYWAY_WORD=1.2.3.4:5\nKEYWAY_EMPTY=\n\
+                 KEYWAY_EVIL={escaped}\nKEYWAY_LIST={escaped}\nKEYWAY_LIST=x\n\n"
+            )
+        );
+    }
+
+    #[test]
+    fn numbers_and_times() {
+        for value in [0, 9, 10, 1_234_567_890, u64::MAX] {
+            let mut out = Vec::new();
+            number(&mut out, value);
+            assert_eq!(out, value.to_string().as_bytes());
+        }
+        for (nanos, expected) in [
+            (0, "1970-01-01T00:00:00.000000Z"),
+            (1_000_000_000_999_999_999, "2001-09-09T01:46:40.999999Z"),
+            (1_000_000_000_000_007_000, "2001-09-09T01:46:40.000007Z"),
+        ] {
+            let mut out = Vec::new();
+            time(&mut out, UNIX_EPOCH + Duration::from_nanos(nanos));
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 
     #[test]
     fn a_long_text_is_cut_and_says_so() {
         let long = "ä".repeat(LOG_TEXT_BYTES_MAX);
-        for form in [Form::Text, Form::Json] {
+        for form in [Form::Text, Form::Json, Form::Journal] {
             let line = line_of(form, &[("dn", Value::Text(&long))]);
-            assert!(line.len() < LOG_TEXT_BYTES_MAX + 200, "{}", line.len());
-            assert!(line.contains("ä...\""), "{line}");
+            assert!(line.len() < 2 * (LOG_TEXT_BYTES_MAX + 200), "{}", line.len());
+            assert!(line.contains("ä..."), "{line}");
         }
     }
 }

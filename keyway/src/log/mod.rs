@@ -1,8 +1,10 @@
-//! The logs of a running server: lines for files or standard error, written by a thread of their
-//! own, so that nobody who has something to say waits for a disk.
+//! The logs of a running server: lines for files, the journal or standard error, written by a thread
+//! of their own, so that nobody who has something to say waits for a disk.
 
+mod escape;
 mod file;
 mod format;
+mod journal;
 mod queue;
 mod settings;
 mod writer;
@@ -34,11 +36,11 @@ impl Logs {
     ///
     /// # Errors
     /// If there is no place for the files, except on a full disk: then lines are counted until
-    /// there is room.
+    /// there is room. If there is no journal.
     pub fn open(folder: &Folder, settings: &Settings) -> Result<Logs, Failure> {
         let data = folder.path().to_owned();
         let writer = Writer::open(&data, settings)?;
-        let queue = Arc::new(Queue::new(settings.form, settings.when_full));
+        let queue = Arc::new(Queue::new(settings.line_form(), settings.when_full));
         let log = Log::new({
             let queue = queue.clone();
             move |record| queue.put(record)
@@ -63,10 +65,10 @@ impl Logs {
     /// before is written to the old ones.
     ///
     /// # Errors
-    /// If there is no place for the files; then all stays as it was.
+    /// As [`Logs::open`]; then all stays as it was.
     pub fn reopen(&self, settings: &Settings) -> Result<(), Failure> {
         let writer = Writer::open(&self.data, settings)?;
-        self.queue.replace(writer, settings.form, settings.when_full);
+        self.queue.replace(writer, settings.line_form(), settings.when_full);
         set(&self.log, settings);
         self.queue.flush(LOG_FLUSH_MAX);
         Ok(())
@@ -107,7 +109,7 @@ impl Drop for Logs {
 
 fn set(log: &Log, settings: &Settings) {
     match settings.to {
-        To::Nowhere => log.set(Access::Off, false),
-        To::Files | To::Stderr => log.set(settings.access, settings.audit),
+        To::Nowhere => log.set(Access::Off, 1, false),
+        _ => log.set(settings.access, settings.access_one_in, settings.audit),
     }
 }

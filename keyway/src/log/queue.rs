@@ -3,7 +3,7 @@
 use super::format;
 use super::settings::{Form, WhenFull, place};
 use super::writer::{Counts, Lines, Writer};
-use crate::limits::{LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
+use crate::limits::{LOG_BATCH_BYTES_MAX, LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
 use keyway_server::log::{Book, Record};
 use std::cell::RefCell;
 use std::mem;
@@ -12,7 +12,14 @@ use std::time::{Duration, Instant};
 
 thread_local! {
     /// What a line is made in, so that it is made beside the others' and without allocation.
-    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static LINE: RefCell<Line> = const { RefCell::new(Line { form: Form::Text, bytes: Vec::new() }) };
+}
+
+/// A line in the making.
+struct Line {
+    /// The form that was wanted the last time.
+    form: Form,
+    bytes: Vec<u8>,
 }
 
 pub struct Queue {
@@ -34,6 +41,8 @@ struct State {
     urgent: bool,
     /// The writer waits to be woken.
     idle: bool,
+    /// It was told to hurry since it last took something.
+    told: bool,
     /// What the writer goes on as.
     successor: Option<Writer>,
     closed: bool,
@@ -67,7 +76,7 @@ impl State {
             || self.closed
             || self.successor.is_some()
             || self.asked > self.answered
-            || self.bytes() > LOG_QUEUE_BYTES_MAX / 2
+            || self.bytes() > LOG_BATCH_BYTES_MAX
     }
 }
 
@@ -83,32 +92,43 @@ impl Queue {
 
     /// Puts a line in its place.
     pub fn put(&self, record: &Record<'_>) {
-        LINE.with_borrow_mut(|line| {
-            line.clear();
-            let form = self.lock().form;
-            format::line(line, record, form);
-            self.append(record.book, line);
+        LINE.with_borrow_mut(|Line { form, bytes }| {
+            loop {
+                bytes.clear();
+                format::line(bytes, record, *form);
+                match self.append(record.book, bytes, *form) {
+                    Ok(()) => return,
+                    // It was set anew since this thread's last line.
+                    Err(wanted) => *form = wanted,
+                }
+            }
         });
     }
 
-    fn append(&self, book: Book, line: &[u8]) {
+    /// Appends a line, unless another form is wanted by now.
+    fn append(&self, book: Book, line: &[u8], form: Form) -> Result<(), Form> {
         let mut state = self.lock();
         while state.bytes() + line.len() > LOG_QUEUE_BYTES_MAX {
             if state.when_full == WhenFull::Drop || state.closed {
                 state.lost[place(book)] += 1;
-                return;
+                return Ok(());
             }
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.form != form {
+            return Err(state.form);
         }
         state.lines[place(book)].extend_from_slice(line);
         // A search can wait to be written; who looks into the others looks for what is there now.
         state.urgent |= book != Book::Access;
         self.wake(state);
+        Ok(())
     }
 
-    /// Wakes the writer if it sleeps: nobody else pays for it.
+    /// Wakes the writer if it sleeps, or once if it is to hurry: nobody else pays for it.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
-        if mem::take(&mut state.idle) || state.must_hurry() {
+        let hurries = state.must_hurry() && !mem::replace(&mut state.told, true);
+        if mem::take(&mut state.idle) || hurries {
             drop(state);
             self.filled.notify_one();
         }
@@ -166,7 +186,7 @@ impl Queue {
             let waited = self.filled.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.urgent = false;
+        (state.urgent, state.told) = (false, false);
         let work = Work {
             lines: mem::replace(&mut state.lines, used),
             lost: mem::take(&mut state.lost),

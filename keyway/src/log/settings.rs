@@ -13,8 +13,12 @@ pub struct Settings {
     pub folder: PathBuf,
     /// How a line looks.
     pub form: Form,
+    /// Socket of the journal.
+    pub journal: PathBuf,
     /// Which operations are written down.
     pub access: Access,
+    /// One in so many of those that went well is, and the others are counted.
+    pub access_one_in: u32,
     /// Whether changes are.
     pub audit: bool,
     /// What happens to lines that come faster than they can be written.
@@ -30,7 +34,9 @@ pub struct Settings {
 pub enum To {
     /// A file for each log.
     Files,
-    /// All of them to standard error: for a journal or a container.
+    /// systemd's journal, with all fields.
+    Journal,
+    /// All of them to standard error: for a container.
     Stderr,
     /// Nowhere.
     Nowhere,
@@ -44,6 +50,8 @@ pub enum Form {
     Text,
     /// One JSON object a line.
     Json,
+    /// An entry of the journal, whatever the configuration says.
+    Journal,
 }
 
 /// What happens to lines that come faster than they can be written.
@@ -62,12 +70,21 @@ impl Default for Settings {
             to: To::Files,
             folder: name::LOG.into(),
             form: Form::Text,
+            journal: "/run/systemd/journal/socket".into(),
             access: Access::Refused,
+            access_one_in: 1,
             audit: true,
             when_full: WhenFull::Drop,
             file_bytes_max: 64 << 20,
             files_kept: 10,
         }
+    }
+}
+
+impl Settings {
+    /// The form of lines where these go.
+    pub fn line_form(&self) -> Form {
+        if self.to == To::Journal { Form::Journal } else { self.form }
     }
 }
 

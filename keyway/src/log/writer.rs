@@ -2,13 +2,16 @@
 
 use super::file::{Rotating, Sizes};
 use super::format;
+use super::journal::{self, Journal};
 use super::settings::{BOOKS, Form, Settings, To, place};
 use crate::failure::{Failure, plain};
+use crate::limits::LOG_LEFT_OUT_SAY_EVERY;
 use crate::output;
-use keyway_server::log::{Book, Record, Severity, Value};
+use keyway_meter::{Counter, counter};
+use keyway_server::log::{Book, Field, Record, Severity, Value};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// Whole lines, of each log.
 pub type Lines = [Vec<u8>; BOOKS.len()];
@@ -20,10 +23,21 @@ pub struct Writer {
     target: Target,
     /// Lines of each log that were lost and not told of yet.
     lost: Counts,
+    lost_ever: Counter,
+    left_out: LeftOut,
+}
+
+/// Lines for which others stand.
+struct LeftOut {
+    ever: Counter,
+    /// How many were told of, and when it was last looked.
+    told: u64,
+    looked: Instant,
 }
 
 enum Target {
     Files([Rotating; BOOKS.len()]),
+    Journal(Journal),
     Stderr,
     Nowhere,
 }
@@ -36,6 +50,10 @@ impl Writer {
     /// something to write.
     pub fn open(data: &Path, settings: &Settings) -> Result<Writer, Failure> {
         let target = match settings.to {
+            To::Journal => {
+                let path = &settings.journal;
+                Target::Journal(Journal::open(path).map_err(|why| no_journal(path, &why))?)
+            }
             To::Stderr => Target::Stderr,
             To::Nowhere => Target::Nowhere,
             To::Files => {
@@ -53,7 +71,10 @@ impl Writer {
                 Target::Files(files)
             }
         };
-        Ok(Writer { target, lost: Counts::default() })
+        let ever = counter("log.left_out");
+        let left_out = LeftOut { ever, told: ever.value(), looked: Instant::now() };
+        let lost = Counts::default();
+        Ok(Writer { target, lost, lost_ever: counter("log.lost"), left_out })
     }
 
     /// Writes lines, and tells of those that were lost where it has to be told now: if some were
@@ -61,10 +82,13 @@ impl Writer {
     pub fn write(&mut self, lines: &Lines, lost: &Counts, form: Form, last: bool) {
         for (book, lines) in lines.iter().enumerate() {
             self.put(book, lines, form);
-            self.lost[book] += lost[book];
+            self.lose(book, lost[book]);
             if lost[book] > 0 || last {
                 self.tell_of_lost(book, form);
             }
+        }
+        if last || self.left_out.looked.elapsed() >= LOG_LEFT_OUT_SAY_EVERY {
+            self.tell_of_left_out(form);
         }
     }
 
@@ -83,9 +107,29 @@ impl Writer {
                     plain(&why)
                 ));
             }
-            self.lost[book] += count(left);
+            let lines = match form {
+                Form::Journal => journal::count(left),
+                _ => count(left),
+            };
+            self.lose(book, lines);
         } else if !lines.is_empty() {
             self.tell_of_lost(book, form);
+        }
+    }
+
+    fn lose(&mut self, book: usize, lines: u64) {
+        self.lost[book] += lines;
+        self.lost_ever.add(lines);
+    }
+
+    /// Says how many operations that went well are in no line (`access_one_in`).
+    fn tell_of_left_out(&mut self, form: Form) {
+        self.left_out.looked = Instant::now();
+        let ever = self.left_out.ever.value();
+        let lines = ever.wrapping_sub(self.left_out.told);
+        if lines > 0 && self.say(Book::Access, "left-out", &[("lines", Value::Number(lines))], form)
+        {
+            self.left_out.told = ever;
         }
     }
 
@@ -95,22 +139,34 @@ impl Writer {
         }
         let fields =
             [("name", Value::Text(BOOKS[book])), ("lines", Value::Number(self.lost[book]))];
-        let record = Record { at: SystemTime::now(), book: ERRORS, event: "lost", fields: &fields };
-        let mut line = Vec::new();
-        format::line(&mut line, &record, form);
-        if self.target.put(place(ERRORS), &line).is_ok() {
+        if self.say(Book::Error(Severity::Error), "lost", &fields, form) {
             self.lost[book] = 0;
         }
     }
+
+    /// Writes a line of its own; says whether it could.
+    fn say(&mut self, book: Book, event: &str, fields: &[Field<'_>], form: Form) -> bool {
+        let mut line = Vec::new();
+        format::line(&mut line, &Record { at: SystemTime::now(), book, event, fields }, form);
+        self.target.put(place(book), &line).is_ok()
+    }
 }
 
-const ERRORS: Book = Book::Error(Severity::Error);
+fn no_journal(path: &Path, why: &io::Error) -> Failure {
+    Failure::new(format!(
+        "cannot write to the journal: {}: {}; in [log], to = \"files\" or \"stderr\" need none, and \
+         journal_socket names another place",
+        path.display(),
+        plain(why)
+    ))
+}
 
 impl Target {
     /// Writes whole lines; gives back those that could not be written.
     fn put<'a>(&mut self, book: usize, lines: &'a [u8]) -> Result<(), (&'a [u8], io::Error)> {
         match self {
             Target::Files(files) => files[book].put(lines),
+            Target::Journal(journal) => journal.put(lines),
             Target::Stderr => io::stderr().lock().write_all(lines).map_err(|why| (lines, why)),
             Target::Nowhere => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! A line of a log, read back from either form.
+//! A line of a log, read back from whatever form it has.
 
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Reads a line of either form; `None` if it is none.
+    /// Reads a line of either form, or an entry of the journal in JSON; `None` if it is none.
     pub fn parse(text: &str) -> Option<Line> {
         let text = text.trim_end_matches(['\n', '\r']);
         match text.starts_with('{') {
@@ -69,6 +69,10 @@ fn from_json(text: &str) -> Option<Line> {
         other => other.to_string(),
     };
     let of = |name: &str| object.get(name).map(shown);
+    // The journal's entries have the line as text for a message.
+    if let Some(message) = of("MESSAGE") {
+        return from_text(message.trim_end_matches('\n'));
+    }
     let named = |name: &str| matches!(name, "time" | "log" | "event");
     let fields = object.iter().filter(|(name, _)| !named(name));
     Some(Line {
@@ -149,6 +153,16 @@ mod tests {
             fields
         };
         assert_eq!(sorted(again.fields), sorted(line.fields));
+    }
+
+    #[test]
+    fn an_entry_of_the_journal_is_the_line_that_it_has() {
+        let text = r#"t access bind dn="cn=\"a\"" result=49"#;
+        let entry = serde_json::json!({
+            "__REALTIME_TIMESTAMP": "1", "MESSAGE": text, "KEYWAY_EVENT": "bind"
+        });
+        assert_eq!(Line::parse(&entry.to_string()), Line::parse(text));
+        assert_eq!(Line::parse(r#"{"MESSAGE":"Started keyway.service"}"#), None);
     }
 
     #[test]

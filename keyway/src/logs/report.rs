@@ -8,6 +8,9 @@ use crate::output;
 use serde_json::json;
 use std::collections::HashMap;
 
+/// What an operation's time goes to, as its fields are called without their unit.
+const STAGES: [&str; 5] = ["queue", "plan", "store", "crypto", "write"];
+
 /// A summary in the making.
 pub struct Report {
     what: What,
@@ -21,6 +24,7 @@ pub struct Report {
 struct Group {
     count: u64,
     total_us: u64,
+    stages_us: [u64; STAGES.len()],
     max_us: u64,
     first: String,
     last: String,
@@ -45,6 +49,10 @@ impl Report {
         group.count += 1;
         group.total_us = group.total_us.saturating_add(time_us);
         group.max_us = group.max_us.max(time_us);
+        for (total, stage) in group.stages_us.iter_mut().zip(STAGES) {
+            let us = line.number(&format!("{stage}_us")).unwrap_or_default();
+            *total = total.saturating_add(us);
+        }
         if group.first.is_empty() {
             group.first.clone_from(&line.time);
         }
@@ -121,14 +129,17 @@ fn names(what: What) -> [&'static str; 3] {
 fn heading(what: What) -> String {
     let names = names(what).join("  ");
     match what {
-        What::Slowest => format!("   count    mean ms     max ms  {names}"),
+        What::Slowest => {
+            let stages = STAGES.map(|stage| format!("{stage:>8}")).join(" ");
+            format!("   count    mean ms     max ms {stages}  {names}")
+        }
         _ => format!("   count  first                last                 {names}"),
     }
 }
 
 impl Group {
-    fn mean_ms(&self) -> f64 {
-        self.total_us as f64 / 1000.0 / self.count.max(1) as f64
+    fn mean_ms(&self, total_us: u64) -> f64 {
+        total_us as f64 / 1000.0 / self.count.max(1) as f64
     }
 
     fn row(&self, what: What, key: &[String]) -> String {
@@ -136,8 +147,10 @@ impl Group {
         let short = |time: &str| time.get(..19).unwrap_or(time).to_owned();
         match what {
             What::Slowest => {
-                let (mean, max) = (self.mean_ms(), self.max_us as f64 / 1000.0);
-                format!("{:>8} {mean:>10.3} {max:>10.3}  {key}", self.count)
+                let (mean, max) = (self.mean_ms(self.total_us), self.max_us as f64 / 1000.0);
+                let stages = self.stages_us.map(|us| format!("{:>8.3}", self.mean_ms(us)));
+                let stages = stages.join(" ");
+                format!("{:>8} {mean:>10.3} {max:>10.3} {stages}  {key}", self.count)
             }
             _ => format!("{:>8}  {}  {}  {key}", self.count, short(&self.first), short(&self.last)),
         }
@@ -149,7 +162,10 @@ impl Group {
             value[name] = part.as_str().into();
         }
         if what == What::Slowest {
-            value["mean_ms"] = self.mean_ms().into();
+            value["mean_ms"] = self.mean_ms(self.total_us).into();
+            for (stage, us) in STAGES.into_iter().zip(self.stages_us) {
+                value[format!("{stage}_ms")] = self.mean_ms(us).into();
+            }
             value["max_ms"] = (self.max_us as f64 / 1000.0).into();
         }
         value

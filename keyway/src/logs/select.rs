@@ -15,7 +15,7 @@ impl<'a> Selection<'a> {
     }
 
     pub fn takes(&self, line: &Line) -> bool {
-        let Log { of, since, until, fields, .. } = self.arguments;
+        let Log { of, since, until, fields, slow, .. } = self.arguments;
         let is_of = |book: &Book| book.name() == line.log;
         let has = |(name, text): &(String, String)| {
             line.field(name).is_some_and(|value| value.contains(text.as_str()))
@@ -24,6 +24,9 @@ impl<'a> Selection<'a> {
             && since.as_ref().is_none_or(|since| line.time.as_str() >= since.as_str())
             && until.as_ref().is_none_or(|until| line.time.as_str() < until.as_str())
             && fields.iter().all(has)
+            && slow.is_none_or(|ms| {
+                line.number("time_us").is_some_and(|us| us >= ms.saturating_mul(1_000))
+            })
     }
 }
 

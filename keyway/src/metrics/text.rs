@@ -15,8 +15,8 @@ const NOW: [(&str, &str, &str, &str); 2] = [
     ("cryptod_clients", "cryptod.clients.connected", "cryptod.clients.gone", "connected now"),
 ];
 
-/// The page of each process, `None` where none runs.
-pub fn render(pages: &[(&str, Option<Snapshot>)]) -> String {
+/// The page of each process, `None` where none runs, as it is this many seconds after 1970.
+pub fn render(pages: &[(&str, Option<Snapshot>)], now_unix_s: u64) -> String {
     let mut out = String::new();
     head(&mut out, "up", "gauge", "whether it runs");
     for (process, page) in pages {
@@ -37,8 +37,20 @@ pub fn render(pages: &[(&str, Option<Snapshot>)]) -> String {
             }
         }
     }
-    EVENTS.iter().for_each(|event| metric(&mut out, event, &running));
+    EVENTS.iter().for_each(|event| match event.is_gauge() {
+        true => seconds_left(&mut out, event, &running, now_unix_s),
+        false => metric(&mut out, event, &running),
+    });
     out
+}
+
+/// How long it is until a point in time; negative after it.
+fn seconds_left(out: &mut String, event: &Event, pages: &[(&str, &Snapshot)], now_unix_s: u64) {
+    let points = pages.iter().filter_map(|(_, page)| page.value(event.name));
+    let Some(first) = points.filter(|point| *point > 0).min() else { return };
+    let name = named(event) + "_in_seconds";
+    head(out, &name, "gauge", &format!("seconds until {}", event.help.trim_start_matches("when ")));
+    line(out, &name, &[], i128::from(first) - i128::from(now_unix_s));
 }
 
 /// All of an event, in all pages: what is said twice is said once, with the sum.
@@ -134,21 +146,22 @@ mod tests {
             ("engine.software.aes-128-gcm.bytes".to_owned(), 64),
             ("client.a\"b\\.operations".to_owned(), 5),
             ("of.nobody".to_owned(), 1),
+            ("tls.certificate.ends".to_owned(), 40),
         ];
         let page =
             |counters| Snapshot { pid: 1, started_unix_ms: 1500, counters, histograms: vec![] };
         let again = vec![("engine.software.aes-128-gcm.bytes".to_owned(), 6)];
-        let text = render(&[
-            ("directory", Some(page(counters))),
-            ("cryptod", Some(page(again))),
-            ("third", None),
-        ]);
+        let text = render(
+            &[("directory", Some(page(counters))), ("cryptod", Some(page(again))), ("third", None)],
+            100,
+        );
         for expected in [
             "keyway_up{process=\"directory\"} 1",
             "keyway_up{process=\"third\"} 0",
             "keyway_start_time_seconds{process=\"cryptod\"} 1.5",
             "# TYPE keyway_ldap_bind_total counter",
             "keyway_ldap_bind_total 3",
+            "keyway_tls_certificate_ends_in_seconds -60",
             "keyway_engine_bytes_total{driver=\"software\",algorithm=\"aes-128-gcm\",process=\"directory\"} 64",
             "keyway_engine_bytes_total{driver=\"software\",algorithm=\"aes-128-gcm\",process=\"cryptod\"} 6",
             "keyway_client_operations_total{client=\"a\\\"b\\\\\",process=\"directory\"} 5",

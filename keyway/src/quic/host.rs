@@ -3,19 +3,14 @@
 use super::arguments::{Cipher, Crypto, DATA, Group, Transport, Trust};
 use crate::data::name;
 use crate::failure::Failure;
+use crate::trust;
 use keyway_engine::Engine;
 use keyway_quic::{Host, Options};
 use rustls::crypto::{aws_lc_rs, ring};
 use rustls::{CipherSuite, NamedGroup, RootCertStore};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-
-/// Where Debian, Fedora and their kin keep the authorities that the system trusts.
-const SYSTEM_AUTHORITIES: [&str; 2] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// What all endpoints of a command have in common; with this engine, unless they are to have
 /// another's cryptography.
@@ -64,40 +59,11 @@ pub fn runtime(transport: &Transport) -> Result<Runtime, Failure> {
 ///
 /// # Errors
 /// If there is nobody, or the file is not what it should be.
-pub fn authorities(trust: &Trust) -> Result<Option<Arc<RootCertStore>>, Failure> {
-    if trust.insecure {
+pub fn authorities(arguments: &Trust) -> Result<Option<Arc<RootCertStore>>, Failure> {
+    if arguments.insecure {
         return Ok(None);
     }
-    let mut roots = RootCertStore::empty();
-    if let Some(path) = &trust.ca {
-        let pem = std::fs::read(path).map_err(|why| Failure::system("read", path, &why))?;
-        add(&mut roots, &pem);
-        if roots.is_empty() {
-            let path = path.display();
-            return Err(Failure::new(format!(
-                "there is no certificate of an authority in {path}; it should be a PEM file"
-            )));
-        }
-        return Ok(Some(Arc::new(roots)));
-    }
     let own = Path::new(DATA).join(name::CA_CERTIFICATE);
-    let usual = SYSTEM_AUTHORITIES.iter().map(Path::new);
-    for path in usual.chain([own.as_path()]) {
-        // One that is not there is not trusted.
-        add(&mut roots, &std::fs::read(path).unwrap_or_default());
-    }
-    if roots.is_empty() {
-        return Err(Failure::usage(
-            "no certificate authority is known on this machine; name one with --ca FILE, or take \
-             any certificate with --insecure",
-        ));
-    }
+    let roots = trust::authorities(arguments.ca.as_deref(), &own)?;
     Ok(Some(Arc::new(roots)))
-}
-
-/// Adds those that can be used: systems also trust some that cannot.
-fn add(roots: &mut RootCertStore, pem: &[u8]) {
-    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
-        let _ = roots.add(certificate);
-    }
 }

@@ -237,10 +237,6 @@ impl Supervisor<'_> {
     }
 
     fn reload(&mut self) {
-        // If it is wrong, ldapd says so.
-        if let Ok(configuration) = Configuration::load(&self.folder) {
-            self.log = configuration.log;
-        }
         if let Some(ldapd) = &self.ldapd.process {
             ldapd.reload();
         }
@@ -269,7 +265,7 @@ impl Supervisor<'_> {
     }
 
     /// Writes down that a process has ended, and what comes of it.
-    fn again(&self, what: &str, process: &Process, why: &str, next: Next) -> Option<Over> {
+    fn again(&mut self, what: &str, process: &Process, why: &str, next: Next) -> Option<Over> {
         let id = process.id();
         match next {
             Next::Start(number, pause) => {
@@ -294,7 +290,11 @@ impl Supervisor<'_> {
     }
 
     /// Writes a line of the error log, and says the same to whoever watches.
-    fn say(&self, text: String) {
+    fn say(&mut self, text: String) {
+        // It may have changed. If it is wrong, ldapd has said so.
+        if let Ok(configuration) = Configuration::load(&self.folder) {
+            self.log = configuration.log;
+        }
         if self.log.to != To::Stderr {
             output::note(&text);
         }

@@ -2,6 +2,7 @@
 
 mod cryptod;
 mod damage;
+mod data;
 mod exchange;
 mod flags;
 mod hardening;

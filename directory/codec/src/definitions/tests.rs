@@ -86,6 +86,16 @@ fn order_makes_no_difference_and_macros_are_shared() {
 }
 
 #[test]
+fn syntaxes_have_slapds_names_and_a_schema_may_be_empty() {
+    let text = b"attributetype ( 1.2.3 NAME 'status' SYNTAX OMsDirectoryString{32} )";
+    let definitions = read(&[File { name: "a", bytes: text }]).unwrap();
+    let syntax = definitions.attribute_types[0].definition.syntax.clone().unwrap();
+    assert_eq!(syntax.oid, "1.3.6.1.4.1.1466.115.121.1.15");
+    let empty = b"#\n# User-defined schema\n#\ndn: CN=schema\r\n";
+    assert_eq!(read(&[File { name: "99user.ldif", bytes: empty }]).unwrap().count(), 0);
+}
+
+#[test]
 fn an_error_says_where_and_why() {
     let cases = [
         ("", "a.schema: it defines no attribute type"),

@@ -39,7 +39,7 @@ pub(super) fn rdn(text: &str) -> Result<Rdn, DnError> {
     let rdn = parser.rdn()?;
     match parser.peek() {
         None => Ok(rdn),
-        Some(b',') => Err(parser.wrong("a single RDN is due, and a second one begins here")),
+        Some(b',' | b';') => Err(parser.wrong("a single RDN is due, and a second one begins here")),
         Some(_) => Err(parser.wrong("the RDN should end here")),
     }
 }
@@ -76,9 +76,9 @@ impl<'a> Parser<'a> {
         self.skip(|byte| byte == b' ');
     }
 
-    /// The comma between two RDNs.
+    /// What is between two RDNs: a comma, or the semicolon of older tools (RFC 2253 § 4).
     fn separator(&mut self) -> Result<(), DnError> {
-        if self.peek() != Some(b',') {
+        if !matches!(self.peek(), Some(b',' | b';')) {
             return Err(self.wrong("',' or '+' or the end of the name is due"));
         }
         self.at += 1;
@@ -148,12 +148,11 @@ impl<'a> Parser<'a> {
                 kept = value.len() - blanks;
             }
             match self.peek() {
-                None | Some(b',' | b'+') => break,
+                None | Some(b',' | b';' | b'+') => break,
                 Some(b'\\') => {
                     value.push(self.pair()?);
                     kept = value.len();
                 }
-                Some(b';') => return Err(self.wrong("a ';' in a value is written \\;")),
                 Some(b'"') => return Err(self.wrong("a '\"' in a value is written \\\"")),
                 Some(b'<') => return Err(self.wrong("a '<' in a value is written \\<")),
                 Some(b'>') => return Err(self.wrong("a '>' in a value is written \\>")),

@@ -42,7 +42,13 @@ fn the_examples_of_rfc4514() {
 #[test]
 fn what_clients_write_as_well() {
     let plain = Dn::parse("cn=a b+sn=c,dc=d").unwrap();
-    for text in ["cn=a b + sn=c , dc=d", " cn = a b+sn= c,  dc =d  ", "cn=a b+sn=#040163 ,dc=d"] {
+    for text in [
+        "cn=a b + sn=c , dc=d",
+        " cn = a b+sn= c,  dc =d  ",
+        "cn=a b+sn=#040163 ,dc=d",
+        "cn=a b+sn=c;dc=d",
+        "cn=\"a b\"+sn=c ; dc=d",
+    ] {
         assert_eq!(Dn::parse(text).as_ref(), Ok(&plain), "{text:?}");
     }
     assert_eq!(Dn::parse(""), Ok(Dn::default()));
@@ -83,7 +89,8 @@ fn errors_name_the_place() {
         ("cn=a,,dc=b", 5),
         ("cn=a+", 5),
         ("=a", 0),
-        ("cn=a;dc=b", 4),
+        ("cn=a;", 5),
+        ("cn=a;;dc=b", 5),
         ("cn=\"a", 3),
         ("cn=\"a\"b", 6),
         ("cn=a\"", 4),

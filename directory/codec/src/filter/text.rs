@@ -325,15 +325,13 @@ fn assertion(
 /// UTF-8 as it is, but for what the grammar needs and what would spoil a log line.
 fn escaped(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
     for chunk in value.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c.is_control() || matches!(c, '*' | '(' | ')' | '\\') {
-                let mut buffer = [0; 4];
-                c.encode_utf8(&mut buffer)
-                    .bytes()
-                    .try_for_each(|byte| write!(f, "\\{byte:02x}"))?;
-            } else {
-                f.write_char(c)?;
-            }
+        let is_special = |c: char| c.is_control() || matches!(c, '*' | '(' | ')' | '\\');
+        for part in chunk.valid().split_inclusive(is_special) {
+            // Mostly it is all of it.
+            let plain = part.trim_end_matches(is_special);
+            f.write_str(plain)?;
+            let special = part.bytes().skip(plain.len());
+            special.into_iter().try_for_each(|byte| write!(f, "\\{byte:02x}"))?;
         }
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:02x}"))?;
     }

@@ -81,6 +81,8 @@ fn object_classes_refer_to_what_is_there() {
             let found = known.get(&attribute.to_ascii_lowercase());
             assert_eq!(found, Some(&"attribute"), "{name}: {attribute}");
         }
+        let twice = class.must.iter().find(|must| class.may.contains(must));
+        assert_eq!(twice, None, "{name} allows what it demands");
         let without_sup = class.kind == ClassKind::Abstract || name == "subschema";
         assert_eq!(class.sup.is_empty(), without_sup, "{name}");
     }

@@ -1,4 +1,4 @@
-//! Matching rules, RFC 4517 § 4.2, RFC 4530, and those for bits that Active Directory has.
+//! Matching rules, RFC 4517 § 4.2, RFC 4530, and those for bits and chains that Active Directory has.
 
 use super::forms::{self, Form};
 use super::names::Descriptors;
@@ -18,6 +18,8 @@ pub enum RuleKind {
     Words,
     /// Whether a number has some bits.
     Bits,
+    /// Whether names lead to an entry, over as many others as it takes.
+    Chain,
 }
 
 macro_rules! rules {
@@ -89,6 +91,7 @@ rules! {
     Keyword: "2.5.13.33" "keywordMatch" Words Words DirectoryString;
     IntegerBitAnd: "1.2.840.113556.1.4.803" "integerBitAndMatch" Bits Integer Integer;
     IntegerBitOr: "1.2.840.113556.1.4.804" "integerBitOrMatch" Bits Integer Integer;
+    InChain: "1.2.840.113556.1.4.1941" "inChainMatch" Chain DistinguishedName Dn;
     CaseExactIa5: "1.3.6.1.4.1.1466.109.114.1" "caseExactIA5Match" Equality CaseExactIa5 Ia5String;
     CaseIgnoreIa5: "1.3.6.1.4.1.1466.109.114.2" "caseIgnoreIA5Match" Equality CaseIgnoreIa5 Ia5String;
     CaseIgnoreIa5Substrings: "1.3.6.1.4.1.1466.109.114.3" "caseIgnoreIA5SubstringsMatch" Substrings CaseIgnoreIa5 SubstringAssertion;
@@ -194,6 +197,14 @@ impl MatchingRule {
     #[must_use]
     pub fn has_form_of(self, other: MatchingRule) -> bool {
         self.facts().form == other.facts().form
+    }
+
+    /// Whether its values are text whose words can be told apart, so that they can be compared by
+    /// their sound.
+    #[must_use]
+    pub fn has_words(self) -> bool {
+        use Form::*;
+        matches!(self.facts().form, CaseExact | CaseExactIa5 | CaseIgnore | CaseIgnoreIa5)
     }
 
     /// The normal form of an attribute value, or of an assertion value that is no substring's.

@@ -67,6 +67,7 @@ syntaxes! {
     OctetString: "1.3.6.1.4.1.1466.115.121.1.40" "Octet String" check::anything;
     PostalAddress: "1.3.6.1.4.1.1466.115.121.1.41" "Postal Address" check::postal_address;
     PrintableString: "1.3.6.1.4.1.1466.115.121.1.44" "Printable String" check::printable_string;
+    SubtreeSpecification: "1.3.6.1.4.1.1466.115.121.1.45" "Subtree Specification" check::subtree_specification;
     SupportedAlgorithm: "1.3.6.1.4.1.1466.115.121.1.49" "X.509 Supported Algorithm" check::ber_sequence;
     TelephoneNumber: "1.3.6.1.4.1.1466.115.121.1.50" "Telephone Number" check::telephone_number;
     TeletexTerminalIdentifier: "1.3.6.1.4.1.1466.115.121.1.51" "Teletex Terminal Identifier" check::teletex_terminal_identifier;

@@ -176,6 +176,12 @@ pub(super) fn substring_assertion(value: &[u8]) -> Checked {
     require(super::substring_assertion(value).is_some(), why)
 }
 
+/// For what nothing here evaluates (RFC 3672 § 2.1): that it is text in braces.
+pub(super) fn subtree_specification(value: &[u8]) -> Checked {
+    let inner = text(value)?.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    require(inner.is_some(), "it is no subtree specification such as { base \"ou=People\" }")
+}
+
 /// `[object-class#]criteria`
 pub(super) fn guide(value: &[u8]) -> Checked {
     let criteria = match value.iter().position(|byte| *byte == b'#') {

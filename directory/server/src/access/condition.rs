@@ -1,41 +1,15 @@
 //! The conditions of a rule, one by one: those that a subject has to meet, and those of an entry.
 //! Whoever asks only whether all are met and whoever explains which is not use the same.
 
-use super::table::{Compiled, Resolved};
-use super::{Over, Strength, Subject, View, Who};
+use super::compiled::{Compiled, Top};
+use super::facts::Facts;
+use super::{Strength, View, Who};
 use crate::candidate::Candidate;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
-use crate::integrity::normal_dn;
 use crate::names::Name;
-use crate::schema::Schema;
 use keyway_codec::message::Scope;
 use keyway_store::{EntryId, Key};
-
-/// What rules ask of a subject.
-pub(crate) struct Facts<'s> {
-    subject: &'s Subject,
-    over: Over,
-    /// His DN as the tree has it.
-    name: Option<Vec<u8>>,
-    /// The normal form of his DN as a value.
-    pub dn: Option<Vec<u8>>,
-    /// The groups that rules speak of and he is in.
-    pub groups: Vec<Vec<u8>>,
-}
-
-impl<'s> Facts<'s> {
-    /// Of somebody of whom no name need be known.
-    pub fn nothing(subject: &'s Subject) -> Facts<'s> {
-        Facts { subject, over: subject.over, name: None, dn: None, groups: Vec::new() }
-    }
-
-    /// He has this DN.
-    pub fn is_called(&mut self, dn: &str, schema: &Schema) {
-        self.name = Name::parse(schema, dn).ok().map(|name| name.canonical());
-        self.dn = normal_dn(schema, dn);
-    }
-}
 
 /// What a rule can demand of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +100,7 @@ impl Compiled {
     ) -> Result<bool> {
         match condition {
             OfEntry::Own => Ok(self.rule.who != Who::Owner || view.is_own(entry)),
-            OfEntry::Relation => self.is_related(view.resolved(), entry),
+            OfEntry::Relation => self.is_related(view.dn(), entry),
             OfEntry::Below => self.is_below(at, view, entry),
             OfEntry::Filter => match &self.filter {
                 Some(filter) => {
@@ -141,11 +115,11 @@ impl Compiled {
     }
 
     /// Whether one of the attributes names the subject.
-    fn is_related(&self, subject: &Resolved, entry: &Candidate<'_, '_>) -> Result<bool> {
+    fn is_related(&self, subject: Option<&[u8]>, entry: &Candidate<'_, '_>) -> Result<bool> {
         if self.relations.is_empty() {
             return Ok(true);
         }
-        let Some(dn) = &subject.dn else { return Ok(false) };
+        let Some(dn) = subject else { return Ok(false) };
         let core = entry.core();
         for link in &self.relations {
             let wanted = link.normal(dn);
@@ -169,15 +143,18 @@ impl Compiled {
     }
 
     fn is_below(&self, at: u16, view: &View, entry: &Candidate<'_, '_>) -> Result<bool> {
-        let Some((name, scope)) = &self.below else { return Ok(true) };
+        let Some((top, scope)) = &self.below else { return Ok(true) };
         let Some(tree) = entry.tree() else { return Ok(false) };
         let goes_down = matches!(scope, Scope::Subtree | Scope::Subordinate);
         // The tree need not be asked, and the name will mostly be needed anyway.
         if goes_down && is_spelled_below(entry.dn()?, &self.below_text) {
             return Ok(true);
         }
-        let Some(top) = view.top(at, entry.core(), tree, name)? else { return Ok(false) };
-        let id = entry.id();
+        let top = match top {
+            Top::Entry(id) => Some(*id),
+            Top::Named(name) => view.top(at, entry.core(), tree, name)?,
+        };
+        let (Some(top), id) = (top, entry.id()) else { return Ok(false) };
         Ok(match scope {
             Scope::Base => id == top,
             Scope::One => entry.parent() == Some(top),

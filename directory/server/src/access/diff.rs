@@ -5,6 +5,7 @@
 //! the difference. Several rules that cover one only together are not seen to do so, so that a
 //! change may be told that is none; none is missed.
 
+use super::secret::Secrets;
 use super::{Attributes, Below, Needs, Rights, Rule, Target, What, Who};
 use crate::names::Name;
 use crate::schema::Schema;
@@ -22,11 +23,12 @@ pub struct Grant {
 
 /// What `these` rules grant that `those` do not.
 pub fn difference(these: &[Rule], those: &[Rule], schema: &Schema) -> Vec<Grant> {
+    let secrets = Secrets::new(schema);
     let grants = these.iter().map(|rule| {
         let covering: Vec<&Rule> = those.iter().filter(|one| covers(one, rule, schema)).collect();
         let mut left: Vec<(Rights, Attributes)> = Vec::new();
         for (_, right) in Rights::EACH {
-            if let Some(attributes) = left_of(rule, right, &covering, schema) {
+            if let Some(attributes) = left_of(rule, right, &covering, (schema, &secrets)) {
                 match left.iter_mut().find(|(_, known)| *known == attributes) {
                     Some((rights, _)) => *rights = *rights | right,
                     None => left.push((right, attributes)),
@@ -39,7 +41,12 @@ pub fn difference(these: &[Rule], those: &[Rule], schema: &Schema) -> Vec<Grant>
 }
 
 /// The attributes on which a rule grants a right and none of the others does.
-fn left_of(rule: &Rule, right: Rights, covering: &[&Rule], schema: &Schema) -> Option<Attributes> {
+fn left_of(
+    rule: &Rule,
+    right: Rights,
+    covering: &[&Rule],
+    (schema, secrets): (&Schema, &Secrets),
+) -> Option<Attributes> {
     if !rule.rights.contains(right) {
         return None;
     }
@@ -47,11 +54,22 @@ fn left_of(rule: &Rule, right: Rights, covering: &[&Rule], schema: &Schema) -> O
     if !right.is_of_attributes() {
         return granting.next().is_none().then_some(Attributes::All);
     }
-    let mut left = Set::of(&rule.attributes, schema);
+    let secret = Set::Only(secrets.names().cloned().collect());
+    let granted = |one: &Rule| {
+        let all = Set::of(&one.attributes, schema);
+        if one.withholds_secrets(right) { all.without(&secret) } else { all }
+    };
+    let mut left = granted(rule);
     for one in granting {
-        left = left.without(&Set::of(&one.attributes, schema));
+        left = left.without(&granted(one));
     }
-    left.into_attributes()
+    match (left, secret) {
+        // That they are left out goes without saying.
+        (Set::Except(left), Set::Only(secret)) if rule.withholds_secrets(right) => {
+            Set::Except(&left - &secret).into_attributes()
+        }
+        (left, _) => left.into_attributes(),
+    }
 }
 
 /// Attributes by their canonical names, or all but some.

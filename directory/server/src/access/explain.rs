@@ -1,14 +1,16 @@
 //! Why somebody may do something, or not: which rules say so, and which nearly do.
 
-use super::condition::{Facts, OfEntry, OfSubject};
-use super::table::{Compiled, Table};
-use super::{Place, Rights, Rule, Subject, View};
+use super::compiled::Compiled;
+use super::condition::{OfEntry, OfSubject};
+use super::facts::Facts;
+use super::table::Table;
+use super::{Origin, Place, Rights, Rule, Subject, View};
 use crate::candidate::Candidate;
 use crate::directory::{Core, Directory};
 use crate::failure::{Failure, Result};
 use crate::names::{self, Name};
 use crate::operational::SUBSCHEMA_DN;
-use keyway_store::{EntryId, Read};
+use keyway_store::{EntryId, Names, Read, View as Tree};
 use std::sync::Arc;
 
 /// What is asked.
@@ -27,6 +29,8 @@ pub struct Question<'a> {
 pub struct Considered {
     /// The rule.
     pub rule: Rule,
+    /// The DN of the entry that holds it, if one does.
+    pub entry: Option<String>,
     /// What is not as the rule demands; if nothing, it grants it.
     pub why_not: Vec<String>,
 }
@@ -55,7 +59,12 @@ impl Directory {
             let view = View::new(Arc::clone(&resolved), place, subject.id());
             let asked = Asked { question, attribute: attribute.as_deref(), place };
             let rules = (0..).zip(&table.rules);
-            rules.map(|(at, rule)| asked.put_to(at, rule, &facts, &view, entry)).collect()
+            rules
+                .map(|(at, rule)| {
+                    let why_not = asked.put_to(at, rule, &facts, &view, entry)?;
+                    considered(read.view(), rule, why_not)
+                })
+                .collect()
         })
     }
 
@@ -70,13 +79,14 @@ impl Directory {
         let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
         let table = core.access.table();
         let grants = |rule: &&Compiled| {
-            let included = attribute.as_deref().is_none_or(|one| rule.rule.attributes.include(one));
+            let included =
+                attribute.as_deref().is_none_or(|one| rule.includes(question.right, one));
             rule.rule.rights.contains(question.right)
                 && (included || !question.right.is_of_attributes())
         };
-        let found = |rule: &Compiled| Considered { rule: rule.rule.clone(), why_not: Vec::new() };
+        let found = |rule: &Compiled| considered(read.view(), rule, Vec::new());
         if anywhere {
-            return Ok(table.rules.iter().filter(grants).map(found).collect());
+            return table.rules.iter().filter(grants).map(found).collect();
         }
         let nobody = Subject::anonymous();
         let resolved = Arc::new(Arc::new(Table::everything()).resolve(&Facts::nothing(&nobody), 0));
@@ -90,7 +100,7 @@ impl Directory {
                     holds = holds && rule.met_by_entry(condition, at, &view, entry)?;
                 }
                 if holds {
-                    granting.push(found(rule));
+                    granting.push(found(rule)?);
                 }
             }
             Ok(granting)
@@ -112,6 +122,9 @@ impl Directory {
             names::Place::Subschema => {
                 f(Place::Subschema, &Candidate::made(core, SUBSCHEMA_DN, &nothing))
             }
+            names::Place::Made(tree) => {
+                f(tree.place(), &Candidate::made(core, tree.dn(), &nothing))
+            }
             names::Place::Outside => Err(Failure::no_such_object("")),
             names::Place::Inside { context, below } => {
                 let view = read.view();
@@ -123,6 +136,14 @@ impl Directory {
             }
         }
     }
+}
+
+fn considered(tree: Tree<'_>, rule: &Compiled, why_not: Vec<String>) -> Result<Considered> {
+    let entry = match &rule.rule.origin {
+        Origin::Entry(stored) => tree.dn(stored.id, &mut Names::new())?,
+        _ => None,
+    };
+    Ok(Considered { rule: rule.rule.clone(), entry, why_not })
 }
 
 fn canonical(core: &Core, name: &str) -> Result<String> {
@@ -144,7 +165,7 @@ impl Asked<'_> {
         facts: &Facts<'_>,
         view: &View,
         entry: &Candidate<'_, '_>,
-    ) -> Result<Considered> {
+    ) -> Result<Vec<String>> {
         let mut why_not = self.not_granted(rule);
         let unmet = OfSubject::ALL.iter().filter(|one| !rule.met_by_subject(**one, facts));
         why_not.extend(unmet.map(|one| of_subject(*one, &rule.rule)));
@@ -155,19 +176,21 @@ impl Asked<'_> {
                 why_not.push(of_entry(condition, &rule.rule));
             }
         }
-        Ok(Considered { rule: rule.rule.clone(), why_not })
+        Ok(why_not)
     }
 
     fn not_granted(&self, rule: &Compiled) -> Vec<String> {
-        let (right, rule) = (self.question.right, &rule.rule);
+        let (right, compiled, rule) = (self.question.right, rule, &rule.rule);
         let mut why_not = Vec::new();
         if !rule.rights.contains(right) {
             why_not.push(format!("it does not grant {right}"));
         }
+        let name = self.attribute.unwrap_or_default();
         let included = self.attribute.is_none_or(|one| rule.attributes.include(one));
         if right.is_of_attributes() && !included {
-            let name = self.attribute.unwrap_or_default();
             why_not.push(format!("it does not speak of attribute {name}"));
+        } else if right.is_of_attributes() && compiled.withholds(right, name) {
+            why_not.push(format!("{name} is secret, and it does not name it"));
         }
         if !rule.what.includes(self.place) {
             why_not.push(format!("it speaks of {} only", rule.what));
@@ -198,7 +221,8 @@ fn of_entry(condition: OfEntry, rule: &Rule) -> String {
             format!("{} of the entry does not name the client", needs.relations.join(" or "))
         }
         OfEntry::Below => {
-            let dn = target.below.as_ref().map(|below| below.dn.as_str()).unwrap_or_default();
+            let dn = target.below.as_ref().map(|below| below.dn.as_str());
+            let dn = dn.unwrap_or("the entry that holds it");
             format!("the entry is not in the part of the tree at {dn}")
         }
         OfEntry::Filter => {

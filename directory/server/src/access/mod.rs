@@ -8,22 +8,34 @@
 //! bind and again when the rules or a group change; what it says of the entry, when it is looked at,
 //! and only if no other rule has granted the same already.
 
+mod compiled;
 mod condition;
 mod diff;
 mod explain;
+mod facts;
+mod in_force;
+mod look_up;
 mod network;
 mod rights;
 mod rule;
+mod secret;
+mod stored;
 mod subject;
 mod table;
+mod trace;
 mod view;
+mod written;
 
 pub use diff::{Grant, difference};
 pub use explain::{Considered, Question};
+pub use in_force::Access;
 pub use network::Network;
 pub use rights::Rights;
-pub use rule::{Attributes, Below, Needs, Place, Rule, Target, What, Who};
+pub use rule::{Attributes, Below, Needs, Origin, Place, Rule, Stored, Target, What, Who};
+pub(crate) use stored::{RULE, holds_rules, settle};
 pub use subject::{Over, Strength, Subject};
-pub use table::Access;
+pub(crate) use table::Misfit;
+pub(crate) use trace::Trace;
 pub(crate) use view::Memo;
 pub use view::View;
+pub use written::{Fault, Written};

@@ -2,7 +2,9 @@
 
 use super::{Network, Rights, Strength};
 use keyway_codec::message::Scope;
+use keyway_store::EntryId;
 use std::fmt;
+use std::sync::Arc;
 
 /// One rule: whom it lets do what to which attributes of which entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +21,30 @@ pub struct Rule {
     pub attributes: Attributes,
     /// Do what.
     pub rights: Rights,
-    /// The line of the configuration that it begins on; `None` if it is in none.
-    pub line: Option<usize>,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// Where a rule is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nowhere: it is always there.
+    BuiltIn,
+    /// In the configuration, from this line on.
+    Line(usize),
+    /// In an entry, for entries around that.
+    Entry(Arc<Stored>),
+}
+
+/// Where in the tree a rule is, and how it is written there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The entry.
+    pub id: EntryId,
+    /// How much of the tree at it the rule speaks of.
+    pub scope: Scope,
+    /// The attribute's value.
+    pub text: String,
 }
 
 /// Whom a rule speaks of.
@@ -104,11 +128,21 @@ pub enum Place {
     Data,
     /// The server's own naming context.
     System,
+    /// `cn=config`.
+    Config,
+    /// `cn=monitor`.
+    Monitor,
 }
 
 impl Place {
-    pub(super) const ALL: [Place; 4] =
-        [Place::RootDse, Place::Subschema, Place::Data, Place::System];
+    pub(super) const ALL: [Place; 6] = [
+        Place::RootDse,
+        Place::Subschema,
+        Place::Data,
+        Place::System,
+        Place::Config,
+        Place::Monitor,
+    ];
 }
 
 /// Which places a rule speaks of.
@@ -121,16 +155,18 @@ pub enum What {
 }
 
 impl What {
-    const NAMES: [(&str, What); 5] = [
+    const NAMES: [(&str, What); 7] = [
         ("root-dse", What::Only(Place::RootDse)),
         ("schema", What::Only(Place::Subschema)),
         ("data", What::Only(Place::Data)),
         ("system", What::Only(Place::System)),
+        ("config", What::Only(Place::Config)),
+        ("monitor", What::Only(Place::Monitor)),
         ("everything", What::Everything),
     ];
 
     /// The one of a name, as in a configuration: `root-dse`, `schema`, `data`, `system`,
-    /// `everything`.
+    /// `config`, `monitor`, `everything`.
     pub fn from_name(name: &str) -> Option<What> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
     }
@@ -180,40 +216,25 @@ impl fmt::Display for Attributes {
     }
 }
 
-/// What nobody but the administrator reads unless a rule says so: passwords, and what is as good as
-/// one.
-const SECRETS: [&str; 10] = [
-    "userPassword",
-    "sambaLMPassword",
-    "sambaNTPassword",
-    "sambaPasswordHistory",
-    "sambaClearTextPassword",
-    "sambaPreviousClearTextPassword",
-    "krbPrincipalKey",
-    "krbPwdHistory",
-    "krbMKey",
-    "nisSecretKey",
-];
-
 impl Rule {
     /// A rule without conditions.
     pub fn new(who: Who, what: What, attributes: Attributes, rights: Rights) -> Rule {
         let (needs, target) = (Needs::default(), Target::default());
-        Rule { who, needs, what, target, attributes, rights, line: None }
+        let origin = Origin::BuiltIn;
+        Rule { who, needs, what, target, attributes, rights, origin }
     }
 
     /// The table that a server starts with: the administrator does everything; a user reads,
-    /// searches and compares all but secrets and changes his own password; everybody reads the root DSE
-    /// and the subschema.
+    /// searches and compares all but secrets and changes his own password; everybody reads the root
+    /// DSE and the subschema.
     pub fn defaults() -> Vec<Rule> {
         let look = Rights::READ | Rights::SEARCH | Rights::COMPARE;
         let password = || vec!["userPassword".to_owned()];
-        let secrets = SECRETS.iter().map(|name| (*name).to_owned()).collect();
         vec![
             Rule::new(Who::Administrator, What::Everything, Attributes::All, Rights::ALL),
             Rule::new(Who::Everyone, What::Only(Place::RootDse), Attributes::All, look),
             Rule::new(Who::Everyone, What::Only(Place::Subschema), Attributes::All, look),
-            Rule::new(Who::Users, What::Only(Place::Data), Attributes::Except(secrets), look),
+            Rule::new(Who::Users, What::Only(Place::Data), Attributes::All, look),
             Rule::new(
                 Who::Owner,
                 What::Only(Place::Data),
@@ -221,6 +242,16 @@ impl Rule {
                 Rights::WRITE,
             ),
         ]
+    }
+
+    /// Whether secrets are left out of what it says of a right. A new password in place of an old
+    /// one shows none.
+    pub(super) fn withholds_secrets(&self, right: Rights) -> bool {
+        match self.attributes {
+            Attributes::All => self.rights != Rights::ALL && right != Rights::RESET,
+            Attributes::Only(_) => false,
+            Attributes::Except(_) => right != Rights::RESET,
+        }
     }
 
     /// Whom it lets, in words.
@@ -247,13 +278,10 @@ impl Rule {
         let Target { below, filter, except_members_of } = &self.target;
         let mut text = self.what.to_string();
         if let Some(Below { dn, scope }) = below {
-            let scope = match scope {
-                Scope::Base => "only",
-                Scope::One => "directly below",
-                Scope::Subtree => "from",
-                Scope::Subordinate => "below",
-            };
-            text.push_str(&format!(", {scope} {dn}"));
+            text.push_str(&format!(", {} {dn}", scope_text(*scope)));
+        }
+        if let Origin::Entry(stored) = &self.origin {
+            text.push_str(&format!(", {} the rule's entry", scope_text(stored.scope)));
         }
         if let Some(filter) = filter {
             text.push_str(&format!(", matching {filter}"));
@@ -262,6 +290,15 @@ impl Rule {
             text.push_str(&format!(", but no member of {}", except_members_of.join(" or ")));
         }
         text
+    }
+}
+
+fn scope_text(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Base => "only",
+        Scope::One => "directly below",
+        Scope::Subtree => "from",
+        Scope::Subordinate => "below",
     }
 }
 

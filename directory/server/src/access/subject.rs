@@ -1,5 +1,6 @@
 //! Whom a connection speaks for, and over what.
 
+use super::Trace;
 use super::table::Resolved;
 use keyway_store::EntryId;
 use std::fmt;
@@ -14,6 +15,8 @@ pub struct Subject {
     pub(super) over: Over,
     /// The rules that speak of him, as far as they were looked up.
     known: Arc<Mutex<Option<Arc<Resolved>>>>,
+    /// Where what rules decide for him is noted.
+    trace: Option<Arc<Trace>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,7 +94,18 @@ impl Subject {
     #[must_use]
     pub fn over(self, over: Over) -> Subject {
         // What was known of him on another is not true here.
-        Subject { identity: self.identity, over, known: Arc::default() }
+        Subject { identity: self.identity, over, known: Arc::default(), trace: None }
+    }
+
+    /// The same, and what rules decide for him from now on is noted there.
+    #[must_use]
+    pub(crate) fn traced(self, trace: Option<Arc<Trace>>) -> Subject {
+        Subject { trace, ..self }
+    }
+
+    /// Where what rules decide for him is noted.
+    pub(crate) fn trace(&self) -> Option<Arc<Trace>> {
+        self.trace.clone()
     }
 
     /// The authorization identity of RFC 4513 § 5.2.1.8: `dn:...`, or empty for nobody.

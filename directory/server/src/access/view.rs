@@ -1,13 +1,14 @@
 //! What one subject may do in one place.
 
-use super::condition::Facts;
-use super::table::{Compiled, Resolved, Table};
-use super::{Place, Rights};
+use super::compiled::Compiled;
+use super::facts::Facts;
+use super::table::{Resolved, Table};
+use super::{Place, Rights, Trace};
 use crate::access::Subject;
 use crate::candidate::Candidate;
 use crate::directory::Core;
 use crate::failure::Result;
-use crate::limits::ACCESS_RULES_MAX;
+use crate::limits::{ACCESS_RULES_MAX, STORED_RULES_MAX};
 use crate::names::Name;
 use keyway_store::{EntryId, View as Tree};
 use std::cell::{Cell, RefCell};
@@ -20,11 +21,17 @@ pub struct View {
     own: Option<EntryId>,
     /// The entries below which rules hold, by the rules' places.
     tops: RefCell<Vec<(u16, Option<EntryId>)>>,
+    trace: Option<Arc<Trace>>,
 }
 
 impl View {
     pub(super) fn new(resolved: Arc<Resolved>, place: Place, own: Option<EntryId>) -> View {
-        View { resolved, place, own, tops: RefCell::default() }
+        View { resolved, place, own, tops: RefCell::default(), trace: None }
+    }
+
+    /// The same, and what it decides is noted there.
+    pub(super) fn traced(self, trace: Option<Arc<Trace>>) -> View {
+        View { trace, ..self }
     }
 
     /// The view of the server itself, which may do everything.
@@ -43,7 +50,7 @@ impl View {
     /// # Errors
     /// The store's.
     pub fn may(&self, right: Rights, attribute: &str, entry: &Candidate<'_, '_>) -> Result<bool> {
-        self.one_grants(right, entry, |rule| rule.rule.attributes.include(attribute))
+        self.one_grants(right, attribute, entry)
     }
 
     /// Whether the subject may do this to some attribute of this entry.
@@ -51,12 +58,23 @@ impl View {
     /// # Errors
     /// The store's.
     pub fn may_something(&self, right: Rights, entry: &Candidate<'_, '_>) -> Result<bool> {
-        self.one_grants(right, entry, |_| true)
+        self.one_grants(right, "", entry)
     }
 
     /// Whether the subject may do one of these to some attribute of some entry of the place.
     pub fn may_anywhere(&self, one_of: Rights) -> bool {
-        self.chosen().any(|(_, rule)| rule.rule.rights.has_one_of(one_of))
+        let may = self.chosen().any(|(_, rule)| rule.rule.rights.has_one_of(one_of));
+        if let (false, Some(trace)) = (may, &self.trace) {
+            // Nothing was read for it.
+            let _ = trace.note(one_of, "", None, None);
+        }
+        may
+    }
+
+    /// Whether the subject may do this to an attribute of some entry of the place.
+    pub fn may_somewhere(&self, right: Rights, attribute: &str) -> bool {
+        let mut chosen = self.chosen();
+        chosen.any(|(_, rule)| rule.rule.rights.contains(right) && rule.includes(right, attribute))
     }
 
     /// Whether this right is the same for all entries of the place.
@@ -64,18 +82,38 @@ impl View {
         !self.resolved.chosen(self.place).unsettled.has_one_of(right)
     }
 
+    /// Whether a rule grants it; an empty attribute is any.
     fn one_grants(
         &self,
         right: Rights,
+        attribute: &str,
         entry: &Candidate<'_, '_>,
-        speaks_of: impl Fn(&Compiled) -> bool,
     ) -> Result<bool> {
+        let speaks_of = |rule: &Compiled| {
+            rule.rule.rights.contains(right)
+                && (attribute.is_empty() || rule.includes(right, attribute))
+        };
         for (at, rule) in self.chosen() {
-            if rule.rule.rights.contains(right) && speaks_of(rule) && self.holds(at, rule, entry)? {
+            if speaks_of(rule) && self.holds(at, rule, entry)? {
+                self.note(right, attribute, Some(rule), entry)?;
                 return Ok(true);
             }
         }
+        self.note(right, attribute, None, entry)?;
         Ok(false)
+    }
+
+    fn note(
+        &self,
+        right: Rights,
+        attribute: &str,
+        rule: Option<&Compiled>,
+        entry: &Candidate<'_, '_>,
+    ) -> Result<()> {
+        match &self.trace {
+            Some(trace) => trace.note(right, attribute, rule, Some(entry)),
+            None => Ok(()),
+        }
     }
 
     /// Whether the entry is one that a rule speaks of; asked once an entry.
@@ -97,8 +135,9 @@ impl View {
         chosen.filter_map(|at| Some((*at, rules.get(usize::from(*at))?)))
     }
 
-    pub(super) fn resolved(&self) -> &Resolved {
-        &self.resolved
+    /// The normal form of the subject's DN.
+    pub(super) fn dn(&self) -> Option<&[u8]> {
+        self.resolved.dn.as_deref()
     }
 
     pub(super) fn is_own(&self, entry: &Candidate<'_, '_>) -> bool {
@@ -123,6 +162,18 @@ impl View {
     }
 }
 
+impl Core {
+    /// What a subject may do in a place, as far as it is known: his name and groups are looked up
+    /// before, by [`Core::look_up`].
+    pub fn permissions(&self, subject: &Subject, place: Place) -> View {
+        let resolved = subject.known().unwrap_or_else(|| {
+            let facts = Facts::nothing(subject);
+            Arc::new(self.access.table().resolve(&facts, 0))
+        });
+        View::new(resolved, place, subject.id()).traced(subject.trace())
+    }
+}
+
 /// Which rules were found to hold for an entry, and which not.
 #[derive(Default)]
 pub(crate) struct Memo {
@@ -130,7 +181,7 @@ pub(crate) struct Memo {
 }
 
 /// One rule more than there may be: the administrator's is added.
-const WORDS: usize = ACCESS_RULES_MAX / 64 + 1;
+const WORDS: usize = (ACCESS_RULES_MAX + STORED_RULES_MAX) / 64 + 1;
 
 impl Memo {
     fn get(&self, at: u16) -> Option<bool> {

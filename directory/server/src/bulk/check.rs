@@ -2,12 +2,14 @@
 
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
+use crate::index::{Indexes, State};
 use keyway_codec::message::ResultCode;
 use keyway_store::{Checked, EntryId, Names};
 
 impl Directory {
     /// Reads the whole store, compares its parts, and checks that every entry is found by the keys
-    /// of the present index settings and by no others. Takes as long as reading everything does.
+    /// of the present indexes and by no others; those that are being built or dropped are left out.
+    /// Takes as long as reading everything does.
     /// `progress` hears now and then what is being read, and how many rows of it have been.
     ///
     /// # Errors
@@ -16,7 +18,9 @@ impl Directory {
         let core = &*self.core();
         let read = self.store.read()?;
         let view = read.view();
-        let checked = view.check_and_tell(progress)?;
+        let state = State::read(view)?.unwrap_or_default();
+        let indexes = Indexes::clone(&core.indexes).only(&state.whole);
+        let checked = view.check_and_tell(&state.unsettled(), progress)?;
         let mut names = Names::new();
         let (mut seen, mut expected) = (0, 0);
         for entry in view.entries(EntryId::ROOT)? {
@@ -25,7 +29,7 @@ impl Directory {
             if seen % 1024 == 1 {
                 progress("keys of entries", seen);
             }
-            let keys = core.indexes.keys(&core.schema, &entry.to_entry().attributes);
+            let keys = indexes.keys(&core.schema, &entry.to_entry().attributes);
             for key in &keys {
                 if !view.contains(key, id)? {
                     return Err(wrong(format!("entry {id} is not listed under a key of its own")));

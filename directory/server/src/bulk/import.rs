@@ -3,6 +3,7 @@
 use super::notes::{Note, Notes};
 use super::prepare::{Group, Prepared, Taken, may_be_top};
 use super::spool::{ScratchMaker, Spool};
+use crate::access::Rule;
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
 use crate::integrity::{Claims, Disagreement};
@@ -10,7 +11,7 @@ use crate::limits::{
     IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
     IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
 };
-use crate::write::Operation;
+use crate::write::{Operation, take_rules};
 use keyway_codec::dn::Dn;
 use keyway_codec::ldif::{LdifError, Lines, Reader, Record};
 use keyway_codec::message::ResultCode;
@@ -256,6 +257,8 @@ struct Outcome {
     waiting: Vec<usize>,
     /// Records whose entry is there already as it is, by their places.
     repeated: Vec<usize>,
+    /// The access rules that entries hold now, if they have changed.
+    rules: Option<Vec<Rule>>,
 }
 
 /// An entry that waits for the one above it.
@@ -530,6 +533,9 @@ impl Import<'_> {
         let gone = || Failure::new(keyway_codec::message::ResultCode::Unavailable, "it was closed");
         let outcome = answer.recv().map_err(|_| gone())??;
         self.report.records += outcome.done;
+        if let Some(rules) = outcome.rules {
+            take_rules(&self.directory.current, rules);
+        }
         for prepared in outcome.waiting.iter().filter_map(|place| records.get(*place)) {
             let Prepared { index, line, dn, operation } = prepared;
             let Operation::Add(add) = operation else { continue };
@@ -582,9 +588,13 @@ fn job(
         let mut outcome = Outcome::default();
         let mut left = 0;
         for (place, record) in records.iter().enumerate() {
-            let Err(failure) = record.operation.apply(&core, write) else {
-                outcome.done += 1;
-                continue;
+            let failure = match record.operation.apply(&core, write) {
+                Ok(done) => {
+                    outcome.done += 1;
+                    outcome.rules = done.rules.or(outcome.rules);
+                    continue;
+                }
+                Err(failure) => failure,
             };
             match (&record.operation, failure.code) {
                 (Operation::Add(_), ResultCode::NoSuchObject) => outcome.waiting.push(place),

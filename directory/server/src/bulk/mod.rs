@@ -1,11 +1,10 @@
-//! Much at once: import, export, and making keys anew.
+//! Much at once: import, export, and a look at everything.
 
 mod check;
 mod export;
 mod import;
 mod notes;
 mod prepare;
-mod reindex;
 mod salvage;
 mod spool;
 mod wait;

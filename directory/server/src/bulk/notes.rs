@@ -13,6 +13,8 @@ pub enum Note {
     EntryTwice,
     /// An entry came before the one above it.
     BeforeParent,
+    /// Values are not of their attribute's syntax.
+    Malformed,
     /// An entry's structural classes do not derive from each other, or there is none.
     Structural,
     /// Values of an attribute that has an effect in the server they come from, and none here.
@@ -29,6 +31,9 @@ impl fmt::Display for Note {
             Note::ValueTwice => f.write_str("values given twice in an entry, kept once"),
             Note::EntryTwice => f.write_str("entries given twice with the same values, kept once"),
             Note::BeforeParent => f.write_str("entries that came before the one above them, kept"),
+            Note::Malformed => {
+                f.write_str("values that are not of their attribute's syntax, kept as they are")
+            }
             Note::Structural => f.write_str(
                 "entries without one structural object class, or with several, kept as they are",
             ),

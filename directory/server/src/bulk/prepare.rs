@@ -27,15 +27,37 @@ const TOPS: &[&str] = &["country", "dcObject", "domain", "organization"];
 const CONTAINERS: &[&str] = &["locality", "organizationalUnit"];
 
 /// Attributes that are kept and that nothing here looks at, though the server they come from does.
-const WITHOUT_EFFECT: &[&str] =
-    &["aci", "nsIdleTimeout", "nsLookThroughLimit", "nsRoleDN", "nsSizeLimit", "nsTimeLimit"];
+const WITHOUT_EFFECT: &[&str] = &[
+    "OpenLDAPaci",
+    "aci",
+    "acctPolicySubentry",
+    "authzFrom",
+    "authzTo",
+    "nsIDListScanLimit",
+    "nsIdleTimeout",
+    "nsLookThroughLimit",
+    "nsPagedIDListScanLimit",
+    "nsPagedLookThroughLimit",
+    "nsPagedSizeLimit",
+    "nsRoleDN",
+    "nsSizeLimit",
+    "nsTimeLimit",
+    "saslAuthzFrom",
+    "saslAuthzTo",
+];
 
 /// Attributes that mean something only to the server that wrote them. They are left out.
 const LEFT_OUT: &[&str] = &[
     // OpenLDAP
     "contextCSN",
     "entryCSN",
+    "namingCSN",
+    "superiorUUID",
+    "syncTimestamp",
+    "syncreplCookie",
     // 389 Directory Server
+    "ConflictCSN",
+    "accountUnlockTime",
     "dsEntryDN",
     "entryId",
     "entryUSN",
@@ -51,7 +73,15 @@ const LEFT_OUT: &[&str] = &[
     "passwordGraceUserTime",
     "passwordHistory",
     "passwordRetryCount",
+    "pwdExpirationWarned",
+    "pwdGraceUserTime",
+    "pwdTPRExpireAt",
+    "pwdTPRReset",
+    "pwdTPRUseCount",
+    "pwdTPRValidFrom",
+    "pwdUpdateTime",
     "retryCountResetTime",
+    "tombstoneNumSubordinates",
     // OpenDJ, PingDirectory
     "ds-sync-generation-id",
     "ds-sync-hist",
@@ -174,6 +204,7 @@ impl Group {
                 let add = Add::of(core, &subject, dn, given, Source::Export, &controls)?;
                 if !self.is_told {
                     self.notes.add(Note::ValueTwice, twice, dn);
+                    self.notes.add(Note::Malformed, add.malformed, dn);
                     self.notes.add(Note::Structural, u64::from(!add.is_sound), dn);
                 }
                 Operation::Add(add)

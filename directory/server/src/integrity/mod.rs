@@ -7,6 +7,7 @@
 //! at once cannot both pass a check, and none is half done.
 
 mod allocate;
+mod chain;
 mod claims;
 mod membership;
 mod references;
@@ -14,6 +15,7 @@ mod resolve;
 mod setting;
 mod unique;
 
+pub(crate) use chain::Chain;
 pub(crate) use claims::Claims;
 pub use claims::Disagreement;
 pub(crate) use membership::{Groups, Membership};
@@ -21,7 +23,7 @@ pub(crate) use references::{Leaving, Referrers};
 pub use setting::{Allocate, IntegritySetting, MemberOf, Unique};
 pub(crate) use unique::Proposed;
 
-use crate::index::IndexSetting;
+use crate::index::{IndexKind, IndexSetting};
 use crate::names::Name;
 use crate::schema::{Schema, base};
 use allocate::Range;
@@ -141,13 +143,8 @@ impl Integrity {
                 schema.attribute(&one.attribute).is_some_and(|known| known.name() == name)
             };
             match all.iter_mut().find(is) {
-                Some(one) => one.equality = true,
-                None => all.push(IndexSetting {
-                    attribute: name.to_owned(),
-                    equality: true,
-                    presence: false,
-                    substrings: false,
-                }),
+                Some(one) => drop(one.kinds.insert(IndexKind::Equality)),
+                None => all.push(IndexSetting::new(name, &[IndexKind::Equality])),
             }
         }
         all

@@ -50,14 +50,15 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// The first RDN and what follows it; `None` if it is the only one or there are quotes.
+/// The first RDN and what follows it; `None` if it is the only one, or there are quotes or
+/// semicolons.
 fn split(dn: &str) -> Option<(&str, &str)> {
     let mut escaped = false;
     for (at, byte) in dn.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
-            b'"' => return None,
+            b'"' | b';' => return None,
             b',' => return Some((dn.get(..at)?, dn.get(at + 1..)?)),
             _ => {}
         }
@@ -95,5 +96,7 @@ mod tests {
         assert_eq!(split(r"cn=a\\,dc=x"), Some((r"cn=a\\", "dc=x")));
         assert_eq!(split("dc=x"), None);
         assert_eq!(split(r#"cn="a,b",dc=x"#), None);
+        assert_eq!(split("cn=a;dc=x,dc=y"), None);
+        assert_eq!(split(r"cn=a\;b,dc=x"), Some((r"cn=a\;b", "dc=x")));
     }
 }

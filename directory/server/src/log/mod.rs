@@ -6,14 +6,16 @@
 //! credentials. What clients sent may be in it as they sent it; whoever writes it escapes it.
 
 mod audit;
+pub(crate) mod stages;
 mod text;
 
 pub(crate) use audit::{Audit, Change};
 pub(crate) use text::{Capped, hidden};
 
+use keyway_meter::{Counter, counter};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::time::SystemTime;
 
 /// Which log a line is for.
@@ -107,7 +109,9 @@ pub struct Log(Option<Arc<Inner>>);
 struct Inner {
     put: Box<dyn Fn(&Record<'_>) + Send + Sync>,
     access: AtomicU8,
+    one_in: AtomicU32,
     audit: AtomicBool,
+    left_out: Counter,
 }
 
 impl fmt::Debug for Log {
@@ -119,14 +123,21 @@ impl fmt::Debug for Log {
 impl Log {
     /// A log whose lines go to `put`, which is called by any thread and must not wait for long.
     pub fn new(put: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Log {
-        let (access, audit) = (AtomicU8::new(Access::Refused as u8), AtomicBool::new(true));
-        Log(Some(Arc::new(Inner { put: Box::new(put), access, audit })))
+        Log(Some(Arc::new(Inner {
+            put: Box::new(put),
+            access: AtomicU8::new(Access::Refused as u8),
+            one_in: AtomicU32::new(1),
+            audit: AtomicBool::new(true),
+            left_out: counter("log.left_out"),
+        })))
     }
 
-    /// Sets what is written down from now on.
-    pub fn set(&self, access: Access, audit: bool) {
+    /// Sets what is written down from now on. With [`Access::Everything`], one in so many (at least
+    /// 1) of the operations that went well is, and all others.
+    pub fn set(&self, access: Access, one_in: u32, audit: bool) {
         if let Some(inner) = &self.0 {
             inner.access.store(access as u8, Ordering::Relaxed);
+            inner.one_in.store(one_in.max(1), Ordering::Relaxed);
             inner.audit.store(audit, Ordering::Relaxed);
         }
     }
@@ -137,6 +148,20 @@ impl Log {
             None | Some(0) => Access::Off,
             Some(1) => Access::Refused,
             Some(_) => Access::Everything,
+        }
+    }
+
+    /// Whether the one of this number among many that went well is written down.
+    pub(crate) fn takes(&self, number: u64) -> bool {
+        let one_in = self.0.as_ref().map_or(1, |inner| inner.one_in.load(Ordering::Relaxed));
+        // Most take all, and need no division.
+        one_in == 1 || number.is_multiple_of(one_in.into())
+    }
+
+    /// Counts a line that was not written because others stand for it.
+    pub(crate) fn left_out(&self) {
+        if let Some(inner) = &self.0 {
+            inner.left_out.increment();
         }
     }
 

@@ -1,10 +1,11 @@
 //! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
+use super::asks::Asks;
 use super::claim::{Bound, Claim, is_shut};
 use super::conversation::{Answer, Conversation};
 use super::peer::PeerCredentials;
-use crate::controls::ResponseControl;
 use crate::failure::{Failure, Result};
+use crate::log::stages::{self, Stage};
 use crate::names::Name;
 use crate::password::Check;
 use crate::policy::{Lock, micros};
@@ -25,34 +26,39 @@ enum Outcome {
 }
 
 impl Conversation {
-    /// A bind that was received when no other request is under way. `asks` says whether the password
-    /// policy control was given.
-    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: bool) {
-        match self.authenticate(request) {
+    /// A bind that was received when no other request is under way.
+    pub(super) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: Asks) {
+        match self.authenticate(id, request) {
             Ok(Outcome::Known(subject)) => {
                 // Whom no password has shown was shown by his certificate.
                 self.by_certificate = !subject.is_anonymous();
-                self.bound(id, Bound::of(LdapResult::success(), Some(subject)), asks);
+                self.bound(id, Bound::of(LdapResult::success(), Some(subject)), &asks);
             }
             Ok(Outcome::Checking(Check::Known(verdict), claim)) => {
                 self.trying = Some(claim.attempt);
-                self.bound(id, claim.end(Ok(verdict)), asks);
+                self.bound(id, claim.end(Ok(verdict)), &asks);
             }
             Ok(Outcome::Checking(Check::Pending(pending), mut claim)) => {
                 self.trying = Some(claim.attempt);
                 self.wait_for_bind(id, async move {
                     let verdict = pending.await;
                     claim.look_again();
-                    Answer::Bind(Box::new(claim.end(verdict)), asks)
+                    let bound = Box::new(claim.end(verdict));
+                    stages::lap(Stage::Store);
+                    Answer::Bind(bound, asks)
                 });
             }
-            Err(failure) => self.bound(id, Bound::of(failure, None), asks),
+            Err(failure) => self.bound(id, Bound::of(failure, None), &asks),
         }
     }
 
     /// Ends a bind: the session is the subject's from here on, or stays anonymous.
-    pub(super) fn bound(&mut self, id: u32, bound: Bound, asks: bool) {
-        let Bound { result, subject, must_change, policy } = bound;
+    pub(super) fn bound(&mut self, id: u32, bound: Bound, asks: &Asks) {
+        let Bound { result, subject, must_change, policy, reason, locked } = bound;
+        self.journal.reason = reason;
+        if let Some(dn) = locked {
+            self.journal.locked(&dn);
+        }
         if let Some(attempt) = self.trying.take() {
             match result.code {
                 ResultCode::Success => self.standing.ended(&attempt, true),
@@ -65,20 +71,19 @@ impl Conversation {
             self.must_change = must_change;
             self.become_subject(subject);
         }
-        let controls: Vec<_> = asks.then(|| ResponseControl::policy(policy)).into_iter().collect();
         let op = Op::BindResponse(BindResponse { result, server_sasl_credentials: None });
-        self.put(id, op, &controls);
+        self.put(id, op, &asks.with_policy(policy));
     }
 
-    fn authenticate(&self, request: &BindRequest<'_>) -> Result<Outcome> {
+    fn authenticate(&mut self, id: u32, request: &BindRequest<'_>) -> Result<Outcome> {
         if request.version != 3 {
             return Err(Failure::new(ResultCode::ProtocolError, "only LDAPv3 is spoken here"));
         }
         match request.authentication {
-            Authentication::Simple(password) => self.simple(request.name, password),
+            Authentication::Simple(password) => self.simple(id, request.name, password),
             Authentication::Sasl { mechanism, credentials } => {
                 if mechanism.eq_ignore_ascii_case("PLAIN") {
-                    self.plain(credentials)
+                    self.plain(id, credentials)
                 } else if mechanism.eq_ignore_ascii_case("EXTERNAL") {
                     self.external(credentials)
                 } else {
@@ -96,7 +101,7 @@ impl Conversation {
     }
 
     /// RFC 4513 § 5.1.
-    fn simple(&self, name: &str, password: &[u8]) -> Result<Outcome> {
+    fn simple(&mut self, id: u32, name: &str, password: &[u8]) -> Result<Outcome> {
         match (name.is_empty(), password.is_empty()) {
             (true, true) => return Ok(Outcome::Known(Subject::anonymous())),
             // § 5.1.2: clients that forget the password would take this for a success.
@@ -117,11 +122,12 @@ impl Conversation {
         self.require_privacy()?;
         let name = Name::parse(&self.shared.directory.core().schema, name)?;
         let found = self.shared.directory.credentials_of(&name)?;
+        self.journal.lap(id, Stage::Store);
         self.check(&name.canonical(), found, password)
     }
 
     /// RFC 4616: `[authzid] NUL authcid NUL passwd`, in one step.
-    fn plain(&self, credentials: Option<&[u8]>) -> Result<Outcome> {
+    fn plain(&mut self, id: u32, credentials: Option<&[u8]>) -> Result<Outcome> {
         self.require_privacy()?;
         let Some(Plain { authorization, authentication, password }) =
             Plain::decode(credentials.unwrap_or_default())
@@ -139,7 +145,9 @@ impl Conversation {
             Some(dn) => self.shared.directory.credentials(dn)?,
             None => None,
         };
-        self.check(&self.asked(authentication)?, found, password.as_bytes())
+        let asked = self.asked(authentication)?;
+        self.journal.lap(id, Stage::Store);
+        self.check(&asked, found, password.as_bytes())
     }
 
     /// RFC 4513 § 5.2.3: the certificate's subject names the entry, unless the settings say that it

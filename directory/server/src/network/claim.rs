@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::password::{self, Verdict};
-use crate::policy::{Age, Event, Lock, Status, micros};
+use crate::policy::{Age, Event, Events, Lock, Status, micros};
 use crate::{Attempt, Credentials, Directory, Subject};
 use keyway_codec::message::{LdapResult, ResultCode};
 use keyway_codec::password_policy::{PasswordError, PasswordPolicyResponse, PasswordWarning};
@@ -29,22 +29,28 @@ pub(super) struct Bound {
     pub must_change: bool,
     /// What the password policy has to say.
     pub policy: PasswordPolicyResponse,
+    /// Why it was refused, for the log: its client is not told.
+    pub reason: Option<&'static str>,
+    /// The account that this failure has locked.
+    pub locked: Option<String>,
 }
 
 impl Bound {
     pub fn of(result: impl Into<LdapResult<'static>>, subject: Option<Subject>) -> Bound {
         let (must_change, policy) = (false, PasswordPolicyResponse::default());
-        Bound { result: result.into(), subject, must_change, policy }
+        let result = result.into();
+        Bound { result, subject, must_change, policy, reason: None, locked: None }
     }
 
-    /// Nobody, without a word of why.
-    fn refused() -> Bound {
-        Bound::of(LdapResult::new(ResultCode::InvalidCredentials, ""), None)
+    /// Nobody, without a word of why but in the log.
+    fn refused(reason: &'static str) -> Bound {
+        let bound = Bound::of(LdapResult::new(ResultCode::InvalidCredentials, ""), None);
+        Bound { reason: Some(reason), ..bound }
     }
 
     /// The same, and why for those who ask by control: the password was right.
-    fn refused_by_policy(error: PasswordError) -> Bound {
-        let mut bound = Bound::refused();
+    fn refused_by_policy(error: PasswordError, reason: &'static str) -> Bound {
+        let mut bound = Bound::refused(reason);
         bound.policy.error = Some(error);
         bound
     }
@@ -57,13 +63,20 @@ impl Claim {
             Ok(verdict) => verdict,
             Err(error) => return Bound::of(Failure::from(error), None),
         };
-        let Some(found) = self.found.take() else { return Bound::refused() };
+        let Some(found) = self.found.take() else {
+            return Bound::refused("there is no such entry");
+        };
         let now = micros(self.directory.core().now());
         let status = found.status(now);
         match verdict {
             Verdict::Wrong => {
-                self.note_failure(&found, &status, now);
-                Bound::refused()
+                let locked = self.note_failure(&found, &status, now);
+                let reason = match is_shut(&status, self.trusted_since) {
+                    true => shut_because(&status),
+                    false if found.passwords.is_empty() => "the entry has no password",
+                    false => "the password is wrong",
+                };
+                Bound { locked: locked.then(|| found.dn.clone()), ..Bound::refused(reason) }
             }
             Verdict::Right { outdated } => {
                 let bound = self.right(&found, &status, now);
@@ -75,22 +88,28 @@ impl Claim {
         }
     }
 
-    /// A wrong password counts where that may lock the account, until nobody is told any more.
-    fn note_failure(&self, found: &Credentials, status: &Status, now: u64) {
+    /// A wrong password counts where that may lock the account, until nobody is told any more. Whether
+    /// it has locked it.
+    fn note_failure(&self, found: &Credentials, status: &Status, now: u64) -> bool {
         let counts = matches!(status.lock, None | Some(Lock::Failures { told: true, .. }));
-        if let (true, true, Some(id)) = (counts, found.policy.locks(), found.subject.id()) {
-            self.directory.note(id, Event::Failure(now));
-        }
+        let (true, true, Some(id)) = (counts, found.policy.locks(), found.subject.id()) else {
+            return false;
+        };
+        self.directory.note(id, Event::Failure(now));
+        let events = Events { failures: vec![now], ..Events::default() };
+        let after = found.account.clone().after(&found.policy, &events);
+        status.lock.is_none() && after.status(&found.policy, now).lock.is_some()
     }
 
     /// What a right password is good for.
     fn right(&self, found: &Credentials, status: &Status, now: u64) -> Bound {
         if is_shut(status, self.trusted_since) {
-            return Bound::refused_by_policy(PasswordError::AccountLocked);
+            return Bound::refused_by_policy(PasswordError::AccountLocked, shut_because(status));
         }
         let mut bound = Bound::of(LdapResult::success(), Some(found.subject.clone()));
         if let Age::Expired { grace_left: 0 } = status.age {
-            return Bound::refused_by_policy(PasswordError::PasswordExpired);
+            let reason = "the password is right, and has expired";
+            return Bound::refused_by_policy(PasswordError::PasswordExpired, reason);
         }
         let warning_s = found.policy.expire_warning_s;
         let seconds = |seconds| u32::try_from(seconds).unwrap_or(i32::MAX as u32);
@@ -137,6 +156,13 @@ impl Claim {
         if let Ok(Some(found)) = self.directory.credentials(&found.dn) {
             self.found = Some(found);
         }
+    }
+}
+
+fn shut_because(status: &Status) -> &'static str {
+    match status.lock {
+        Some(Lock::Failures { .. }) => "the account is locked: too many binds have failed",
+        _ => "the account is disabled, or it is not its time",
     }
 }
 

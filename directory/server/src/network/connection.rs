@@ -258,6 +258,7 @@ impl Connection {
             let bytes = buffer.filled_mut();
             self.end_of_input = bytes.is_empty();
             self.active = true;
+            self.conversation.journal.received();
             self.conversation.shared.meters.bytes_in.add(bytes.len() as u64);
             self.received(bytes);
             bytes.zeroize();

@@ -7,6 +7,7 @@
 
 use super::administrator::FINGERPRINT_BYTES;
 use super::answer::Outbox;
+use super::asks::Asks;
 use super::budget::Share;
 use super::claim::Bound;
 use super::extended;
@@ -21,6 +22,7 @@ use crate::access::{Over, Strength};
 use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::USER_PASSWORD;
 use crate::log::Change;
+use crate::log::stages::Stage;
 use crate::schema::base;
 use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
 use futures_util::StreamExt;
@@ -28,7 +30,6 @@ use futures_util::stream::FuturesUnordered;
 use keyway_codec::DecodeError;
 use keyway_codec::ber::announced;
 use keyway_codec::message::{ExtendedResponse, LdapResult, Message, Op, ResultCode, tag};
-use keyway_codec::password_policy::PasswordError;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::net::IpAddr;
@@ -139,12 +140,12 @@ struct Finished {
 
 /// What it came to.
 pub(super) enum Answer {
-    /// A write, and whether the password policy is to have a say.
-    Write { request: u8, result: Result<WriteDone, Failure>, asks: bool },
+    /// A write, and what it is to be told beside.
+    Write { request: u8, result: Result<WriteDone, Failure>, asks: Asks },
     /// A bind, likewise.
-    Bind(Box<Bound>, bool),
+    Bind(Box<Bound>, Asks),
     /// An extended operation, likewise.
-    Extended { result: Result<Option<Zeroizing<Vec<u8>>>, Failure>, asks: bool },
+    Extended { result: Result<Option<Zeroizing<Vec<u8>>>, Failure>, asks: Asks },
 }
 
 impl Conversation {
@@ -203,6 +204,7 @@ impl Conversation {
                 Err(stop) => break stop,
             }
         };
+        self.journal.waits();
         let taken = input.len() - rest.len();
         self.unread_bytes = self.unread_bytes.max(rest.len());
         if stop == Stop::Ended || self.hold(self.unread_bytes) {
@@ -358,11 +360,13 @@ impl Conversation {
             channel if channel.private => Strength::Private,
             _ => Strength::Any,
         };
+        self.journal.origin.seen.speaks_for(subject.dn(), strength);
         self.subject = subject.over(Over { address: Some(self.from), strength });
     }
 
     fn dispatch(&mut self, message: &Message<'_>) {
         let request = message.op.tag();
+        self.journal.origin.seen.request();
         self.journal.asked(message.id, &message.op);
         if message.id == 0 {
             return self
@@ -386,11 +390,14 @@ impl Conversation {
             );
             return self.answer(message.id, request, result, &[]);
         }
+        let asks = match self.asks(&controls) {
+            Ok(asks) => asks,
+            Err(failure) => return self.answer(message.id, request, failure.into(), &[]),
+        };
         if self.must_change && self.is_withheld(&message.op) {
-            let asks = controls.password_policy;
-            return self.fail(message.id, request, extended::must_change(), asks);
+            return self.fail(message.id, request, extended::must_change(), &asks);
         }
-        self.perform(message.id, &message.op, &controls);
+        self.perform(message.id, &message.op, &controls, asks);
     }
 
     /// Whether an operation has to wait until the password is changed.
@@ -412,33 +419,39 @@ impl Conversation {
         !needed && self.must_change
     }
 
-    fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>) {
-        let (directory, subject) = (self.shared.directory.clone(), self.subject.clone());
+    fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>, asks: Asks) {
+        let directory = self.shared.directory.clone();
+        let subject = self.subject.clone().traced(asks.trace.clone());
         let (request, announced) = (op.tag(), self.announced());
-        let asks = controls.password_policy;
         match op {
             Op::BindRequest(bind) => self.bind(id, bind, asks),
             Op::ExtendedRequest(extended) => self.extended(id, extended, asks),
             Op::AbandonRequest(target) => self.abandon(*target),
             Op::SearchRequest(search) => {
-                match directory.search(&subject, search, controls, announced) {
+                let search = directory.search(&subject, search, controls, announced);
+                self.journal.lap(id, Stage::Plan);
+                match search {
                     Ok(search) => self.start_search(id, search),
-                    Err(failure) => self.answer(id, request, failure.into(), &[]),
+                    Err(failure) => self.fail(id, request, failure, &asks.of_search()),
                 }
             }
             Op::CompareRequest(compare) => {
                 let code = match directory.compare(&subject, compare, controls, announced) {
                     Ok(true) => ResultCode::CompareTrue,
                     Ok(false) => ResultCode::CompareFalse,
-                    Err(failure) => return self.fail(id, request, failure, asks),
+                    Err(failure) => return self.fail(id, request, failure, &asks),
                 };
-                let controls = policy_control(asks, None);
-                self.answer(id, request, LdapResult::new(code, ""), &controls);
+                self.answer(id, request, LdapResult::new(code, ""), &asks.controls(None));
             }
             _ => match directory.prepare(&subject, op, controls) {
                 Some(operation) => {
+                    self.journal.lap(id, Stage::Plan);
                     let audit = self.journal.change(id, &subject, || Change::of(op));
-                    let write = directory.carry_out(operation, self.from, audit);
+                    let carry_out = || directory.carry_out(operation, self.from, audit);
+                    let write = match self.journal.laps(id) {
+                        Some(laps) => laps.within(carry_out),
+                        None => carry_out(),
+                    };
                     self.wait_for(id, async move {
                         Answer::Write { request, result: write.await, asks }
                     });
@@ -479,12 +492,15 @@ impl Conversation {
         shared.meters.entries_sent.add(u64::from(search.sent().wrapping_sub(sent)));
         match step {
             Step::More => {
+                self.journal.lap(id, Stage::Store);
                 self.journal.wait(id);
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
                 self.searches.push_back((id, search));
             }
-            Step::Done(result, controls) => {
+            Step::Done(result, mut controls) => {
+                controls.extend(search.deciding_rules());
                 self.journal.entries = Some(search.sent());
+                self.journal.unindexed = search.lacking().map(str::to_owned);
                 self.answer(id, tag::SEARCH_REQUEST, result, &controls);
             }
         }
@@ -498,6 +514,7 @@ impl Conversation {
                 break;
             }
             let Some((id, search)) = self.searches.pop_front() else { break };
+            self.journal.lap(id, Stage::Write);
             self.step(id, search);
             stepped = true;
         }
@@ -510,6 +527,7 @@ impl Conversation {
         id: u32,
         work: impl Future<Output = Answer> + Send + 'static,
     ) {
+        let laps = self.journal.laps(id);
         self.journal.wait(id);
         let ticket = Ticket { id, number: self.tickets };
         self.tickets += 1;
@@ -517,7 +535,10 @@ impl Conversation {
         let request_bytes = self.request_bytes;
         self.waiting_bytes += request_bytes;
         let finished = async move { Finished { ticket, request_bytes, answer: work.await } };
-        self.waiting.push(Box::pin(finished));
+        self.waiting.push(match laps {
+            Some(laps) => Box::pin(laps.around(finished)),
+            None => Box::pin(finished),
+        });
     }
 
     /// The same for a bind, which keeps all else waiting.
@@ -554,23 +575,23 @@ impl Conversation {
         let Ticket { id, .. } = self.wanted.swap_remove(position);
         match answer {
             Answer::Write { request, result: Ok(mut done), asks } => {
-                done.response_controls.extend(policy_control(asks, None));
+                done.response_controls.extend(asks.controls(None));
                 self.answer(id, request, LdapResult::success(), &done.response_controls);
             }
             Answer::Write { request, result: Err(failure), asks } => {
-                self.fail(id, request, failure, asks);
+                self.fail(id, request, failure, &asks);
             }
-            Answer::Bind(bound, asks) => self.bound(id, *bound, asks),
-            Answer::Extended { result, asks } => self.answer_extended(id, result, asks),
+            Answer::Bind(bound, asks) => self.bound(id, *bound, &asks),
+            Answer::Extended { result, asks } => self.answer_extended(id, result, &asks),
         }
     }
 
-    /// Answers an extended operation; `asks` says whether the password policy has a say.
+    /// Answers an extended operation.
     pub(super) fn answer_extended(
         &mut self,
         id: u32,
         result: Result<Option<Zeroizing<Vec<u8>>>, Failure>,
-        asks: bool,
+        asks: &Asks,
     ) {
         let value = match result {
             Ok(value) => value,
@@ -578,12 +599,12 @@ impl Conversation {
         };
         let value = value.as_ref().map(|value| value.as_slice().into());
         let response = ExtendedResponse { result: LdapResult::success(), oid: None, value };
-        self.put(id, Op::ExtendedResponse(response), &policy_control(asks, None));
+        self.put(id, Op::ExtendedResponse(response), &asks.controls(None));
     }
 
-    /// Answers a request with a failure; `asks` says whether the password policy has a say.
-    pub(super) fn fail(&mut self, id: u32, request: u8, failure: Failure, asks: bool) {
-        let controls = policy_control(asks, failure.password);
+    /// Answers a request with a failure.
+    pub(super) fn fail(&mut self, id: u32, request: u8, failure: Failure, asks: &Asks) {
+        let controls = asks.controls(failure.password);
         self.answer(id, request, failure.into(), &controls);
     }
 
@@ -661,9 +682,4 @@ impl Conversation {
         self.become_subject(self.subject.clone());
         self.ending = None;
     }
-}
-
-/// What the password policy says, if it is asked.
-fn policy_control(asks: bool, error: Option<PasswordError>) -> Vec<ResponseControl> {
-    asks.then(|| ResponseControl::policy_error(error)).into_iter().collect()
 }

@@ -1,5 +1,6 @@
 //! Extended operations (RFC 4511 § 4.12): StartTLS, Who Am I, Password Modify, Cancel.
 
+use super::asks::Asks;
 use super::conversation::{Answer, Conversation, Ending};
 use crate::failure::{Failure, Result};
 use crate::log::Audit;
@@ -23,13 +24,12 @@ pub(super) const SUPPORTED: &[&str] = &[START_TLS, WHO_AM_I, PASSWORD_MODIFY, CA
 type Value = Option<Zeroizing<Vec<u8>>>;
 
 impl Conversation {
-    /// `asks` says whether the password policy is to have a say.
-    pub(super) fn extended(&mut self, id: u32, request: &ExtendedRequest<'_>, asks: bool) {
+    pub(super) fn extended(&mut self, id: u32, request: &ExtendedRequest<'_>, asks: Asks) {
         let outcome = match request.oid {
             START_TLS => self.start_tls(request),
             WHO_AM_I => self.who_am_i(request),
             CANCEL => self.cancel(request),
-            PASSWORD_MODIFY => match self.password_modify(id, request, asks) {
+            PASSWORD_MODIFY => match self.password_modify(id, request, &asks) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
@@ -38,7 +38,7 @@ impl Conversation {
                 "this extended operation is not known; see supportedExtension",
             )),
         };
-        self.answer_extended(id, outcome, asks);
+        self.answer_extended(id, outcome, &asks);
     }
 
     /// RFC 4511 § 4.14.
@@ -93,7 +93,7 @@ impl Conversation {
         &mut self,
         id: u32,
         request: &ExtendedRequest<'_>,
-        asks: bool,
+        asks: &Asks,
     ) -> Result<()> {
         let PasswordModifyRequest { user, old, new } = PasswordModifyRequest::decode(request.value)
             .map_err(|error| Failure::new(ResultCode::ProtocolError, error.to_string()))?;
@@ -141,13 +141,14 @@ impl Conversation {
         let change = Change {
             directory: self.shared.directory.clone(),
             from: self.from,
-            subject: self.subject.clone(),
+            subject: self.subject.clone().traced(asks.trace.clone()),
             target,
             old: old.map(|old| Zeroizing::new(old.to_vec())),
             new,
             generated,
             audit,
         };
+        let asks = asks.clone();
         self.wait_for(
             id,
             async move { Answer::Extended { result: change.carry_out().await, asks } },

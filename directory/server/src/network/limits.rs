@@ -87,3 +87,5 @@ pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Send buffer that the system keeps for each connection, in bytes. What a slow reader makes us
 /// hold is this and [`Limits::unread_answer_bytes_max`].
 pub(super) const SEND_BUFFER_BYTES: usize = 256 << 10;
+/// Connections that `cn=monitor` shows, each as an entry.
+pub(super) const MONITORED_CONNECTIONS_MAX: usize = 10_000;

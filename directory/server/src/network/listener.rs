@@ -75,14 +75,16 @@ fn concerns_one_peer(error: &io::Error) -> bool {
 }
 
 fn admit(shared: &Arc<Shared>, registry: &Arc<Registry>, stream: Stream, peer: Peer, mode: &Mode) {
-    let Some((place, stop)) = registry.enter(shared.settings().limits.connections_max) else {
+    let seen = shared.seen(peer);
+    let connections_max = shared.settings().limits.connections_max;
+    let Some((place, stop)) = registry.enter(connections_max, seen.clone()) else {
         shared.meters.refused.increment();
         let why = Value::Text("connections_max are open");
-        shared.origin(0, peer).connection(Access::Refused, "refused-connection", &[("text", why)]);
+        shared.origin(0, seen).connection(Access::Refused, "refused-connection", &[("text", why)]);
         return turn_away(stream, mode);
     };
     let (id, shared, mode) = (place.id(), shared.clone(), mode.clone());
-    let origin = shared.origin(id, peer);
+    let origin = shared.origin(id, seen);
     let task = tokio::spawn(async move {
         shared.meters.opened.increment();
         origin.connection(Access::Everything, "open", &[]);

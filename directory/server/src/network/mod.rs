@@ -11,6 +11,7 @@
 
 mod administrator;
 mod answer;
+mod asks;
 mod bind;
 mod budget;
 mod claim;
@@ -21,19 +22,24 @@ mod journal;
 mod limits;
 mod listener;
 mod meters;
+mod monitor;
 mod peer;
 mod registry;
+mod seen;
 mod stream;
 mod tls;
 
 use crate::Directory;
+use crate::made::{MadeTree, Maker};
 pub use administrator::Administrator;
 use budget::Budget;
 use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
+use monitor::Monitor;
 pub(crate) use peer::Peer;
 use registry::Registry;
+use seen::Seen;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 pub use tls::CurrentTls;
@@ -142,9 +148,14 @@ impl Shared {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn origin(&self, connection: u64, peer: Peer) -> Origin {
-        let shared = &self.directory.shared;
-        Origin { log: shared.log.clone(), clock: shared.clock, connection, peer }
+    fn origin(&self, connection: u64, seen: Arc<Seen>) -> Origin {
+        let (shared, peer) = (&self.directory.shared, seen.peer);
+        Origin { log: shared.log.clone(), clock: shared.clock, connection, peer, seen }
+    }
+
+    /// What will be seen of a connection that is opened now.
+    fn seen(&self, peer: Peer) -> Arc<Seen> {
+        Arc::new(Seen::new(peer, self.directory.shared.now()))
     }
 }
 
@@ -177,6 +188,15 @@ impl Server {
         let unfinished = Arc::default();
         let shared = Shared { directory, settings, meters: Meters::new(), unfinished };
         let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
+        let urls = listeners.iter();
+        let urls = urls.filter_map(|listener| monitor::url(&listener.socket, &listener.mode));
+        let monitor = Monitor {
+            directory: Arc::downgrade(&shared.directory.shared),
+            registry: registry.clone(),
+            started: shared.directory.shared.now(),
+            listeners: urls.collect(),
+        };
+        shared.directory.publish(MadeTree::Monitor, Maker::new(move || monitor.entries()));
         let sockets: Vec<_> = listeners
             .into_iter()
             .map(|Listener { socket, mode }| Ok((listener::prepare(socket)?, mode)))

@@ -1,5 +1,6 @@
 //! Who is connected, so that there are not too many and a shutdown can reach them all.
 
+use super::seen::Seen;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -20,6 +21,7 @@ struct State {
 struct Entry {
     stop: Option<oneshot::Sender<()>>,
     task: Option<AbortHandle>,
+    seen: Arc<Seen>,
 }
 
 /// A connection's place; dropping it gives the place back.
@@ -33,6 +35,7 @@ impl Registry {
     pub fn enter(
         self: &Arc<Self>,
         connections_max: usize,
+        seen: Arc<Seen>,
     ) -> Option<(Place, oneshot::Receiver<()>)> {
         let mut state = self.lock();
         if state.open.len() >= connections_max {
@@ -41,7 +44,7 @@ impl Registry {
         let (sender, receiver) = oneshot::channel();
         state.last += 1;
         let id = state.last;
-        state.open.insert(id, Entry { stop: Some(sender), task: None });
+        state.open.insert(id, Entry { stop: Some(sender), task: None, seen });
         Some((Place { registry: self.clone(), id }, receiver))
     }
 
@@ -65,6 +68,17 @@ impl Registry {
         for entry in self.lock().open.values() {
             entry.task.iter().for_each(AbortHandle::abort);
         }
+    }
+
+    /// What is seen of those that are open, by their numbers, and how many there ever were.
+    pub fn seen(&self) -> (Vec<(u64, Arc<Seen>)>, u64) {
+        let state = self.lock();
+        let mut open: Vec<_> =
+            state.open.iter().map(|(id, entry)| (*id, entry.seen.clone())).collect();
+        let total = state.last;
+        drop(state);
+        open.sort_unstable_by_key(|(id, _)| *id);
+        (open, total)
     }
 
     /// Waits until nobody is left.

@@ -12,6 +12,7 @@ mod scheme;
 mod stored;
 
 use crate::admission::{Admission, Attempt, Begun, Standing, Turn};
+use crate::log::stages::{self, Stage};
 use keyway_engine::{
     Algorithm, Cost, Effort, Engine, Key, Operation, Parameters, Request, Session, Task,
 };
@@ -345,6 +346,7 @@ impl Passwords {
         }
         Ok(Check::Pending(Box::pin(async move {
             let begun = checking.passwords.admission.begin(attempt).await?;
+            stages::lap(Stage::Queue);
             match checking.compare(begun, &fast)? {
                 Verdict::Wrong => checking.derive_after().await,
                 right => Ok(right),
@@ -690,8 +692,12 @@ struct Done {
 impl Derived {
     async fn end(self) -> Result<Done, Error> {
         let closed = |_| Error::Engine(keyway_engine::Error::Closed);
-        self.start.await.map_err(closed)??;
-        self.end.await.map_err(closed)
+        let submitted = self.start.await.map_err(closed)?;
+        stages::lap(Stage::Queue);
+        submitted?;
+        let done = self.end.await.map_err(closed);
+        stages::lap(Stage::Crypto);
+        done
     }
 }
 

@@ -22,7 +22,7 @@ mod rules;
 mod tests;
 mod time;
 
-pub(crate) use account::{Account, Age, Lock, Status};
+pub(crate) use account::{Account, Age, Events, Lock, Status};
 pub(crate) use change::{PasswordChange, Upkeep, check_new, in_history};
 pub(crate) use pending::{Event, Pending};
 pub(crate) use rules::Policy;

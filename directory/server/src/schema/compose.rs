@@ -1,12 +1,11 @@
 //! Putting definitions together: the standard ones, those of sets, of files, and what was changed
 //! over LDAP. A later one takes the place of an earlier one that has its OID or one of its names.
 
+use super::definition::Definition;
 use super::sources::to_text;
 use super::{Changes, Schema, SchemaError, Sources};
 use keyway_codec::definitions::{self, File, Located};
-use keyway_codec::description::{
-    AttributeTypeDescription, ClassKind, ObjectClassDescription, Usage,
-};
+use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::standard;
 use std::fmt;
 
@@ -57,148 +56,6 @@ pub struct Composed {
     pub object_classes: Vec<Defined<ObjectClassDescription>>,
     /// What files say and does not count, and why.
     pub warnings: Vec<String>,
-}
-
-/// What the two kinds of descriptions have in common here.
-pub trait Definition: Clone + fmt::Display {
-    /// The numeric OID.
-    fn oid(&self) -> &str;
-    /// Short names.
-    fn names(&self) -> &[String];
-    /// Whether both say the same, whatever they say it with.
-    fn means(&self, other: &Self) -> bool;
-    /// Whether both are so alike that nobody need be told which of them counts.
-    fn is_near(&self, other: &Self) -> bool;
-    /// Whether the server relies on it as it is.
-    fn is_needed(&self) -> bool;
-    /// The same, to be changed.
-    fn names_mut(&mut self) -> &mut Vec<String>;
-    /// Takes the rules that it does not say from the one that it replaces.
-    fn complete(&mut self, replaced: &Self);
-
-    /// What it is called.
-    fn shown(&self) -> &str {
-        self.names().first().map_or(self.oid(), String::as_str)
-    }
-
-    /// Whether both claim the same OID or name.
-    fn meets(&self, other: &Self) -> bool {
-        let names =
-            |name: &String| other.names().iter().any(|known| known.eq_ignore_ascii_case(name));
-        self.oid().eq_ignore_ascii_case(other.oid()) || self.names().iter().any(names)
-    }
-}
-
-fn same_words(one: &[String], other: &[String]) -> bool {
-    let within = |these: &[String], those: &[String]| {
-        these.iter().all(|this| those.iter().any(|that| that.eq_ignore_ascii_case(this)))
-    };
-    within(one, other) && within(other, one)
-}
-
-fn same_word(one: Option<&String>, other: Option<&String>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
-        (None, None) => true,
-        _ => false,
-    }
-}
-
-/// What the server looks at itself.
-const NEEDED_ATTRIBUTES: [&str; 4] = ["objectClass", "userPassword", "aliasedObjectName", "ref"];
-const NEEDED_CLASSES: [&str; 5] = ["top", "alias", "referral", "subschema", "extensibleObject"];
-
-impl Definition for AttributeTypeDescription {
-    fn oid(&self) -> &str {
-        &self.oid
-    }
-
-    fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    fn names_mut(&mut self) -> &mut Vec<String> {
-        &mut self.names
-    }
-
-    fn means(&self, other: &Self) -> bool {
-        let syntax = |one: &Self| one.syntax.as_ref().map(|syntax| syntax.oid.clone());
-        self.oid.eq_ignore_ascii_case(&other.oid)
-            && same_words(&self.names, &other.names)
-            && same_word(self.sup.as_ref(), other.sup.as_ref())
-            && same_word(self.equality.as_ref(), other.equality.as_ref())
-            && same_word(self.ordering.as_ref(), other.ordering.as_ref())
-            && same_word(self.substring.as_ref(), other.substring.as_ref())
-            && syntax(self) == syntax(other)
-            && self.single_value == other.single_value
-            && self.collective == other.collective
-            && self.no_user_modification == other.no_user_modification
-            && self.usage == other.usage
-    }
-
-    fn is_near(&self, other: &Self) -> bool {
-        let syntax = |one: &Self| one.syntax.as_ref().map(|syntax| syntax.oid.clone());
-        self.usage != Usage::UserApplications || syntax(self) == syntax(other)
-    }
-
-    fn is_needed(&self) -> bool {
-        self.usage != Usage::UserApplications || NEEDED_ATTRIBUTES.contains(&self.shown())
-    }
-
-    fn complete(&mut self, replaced: &Self) {
-        let syntax = |one: &Self| one.syntax.as_ref().map(|syntax| syntax.oid.clone());
-        if self.sup.is_some() || syntax(self) != syntax(replaced) {
-            return;
-        }
-        let rules = [
-            (&mut self.equality, &replaced.equality),
-            (&mut self.ordering, &replaced.ordering),
-            (&mut self.substring, &replaced.substring),
-        ];
-        for (rule, before) in rules {
-            if rule.is_none() {
-                rule.clone_from(before);
-            }
-        }
-    }
-}
-
-impl Definition for ObjectClassDescription {
-    fn oid(&self) -> &str {
-        &self.oid
-    }
-
-    fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    fn names_mut(&mut self) -> &mut Vec<String> {
-        &mut self.names
-    }
-
-    fn means(&self, other: &Self) -> bool {
-        // A class that says of no other that it derives from it derives from top.
-        let sup = |one: &Self| match &one.sup[..] {
-            [] if one.kind != ClassKind::Abstract => vec!["top".to_owned()],
-            sup => sup.to_vec(),
-        };
-        self.oid.eq_ignore_ascii_case(&other.oid)
-            && same_words(&self.names, &other.names)
-            && same_words(&sup(self), &sup(other))
-            && self.kind == other.kind
-            && same_words(&self.must, &other.must)
-            && same_words(&self.may, &other.may)
-    }
-
-    fn is_near(&self, other: &Self) -> bool {
-        self.oid == other.oid && self.kind == other.kind
-    }
-
-    fn is_needed(&self) -> bool {
-        NEEDED_CLASSES.contains(&self.shown())
-    }
-
-    fn complete(&mut self, _: &Self) {}
 }
 
 impl Composed {
@@ -344,6 +201,18 @@ fn put<D: Definition>(
         && old.definition.means(&new.definition)
     {
         return Ok(());
+    }
+    if met.iter().all(|old| is_kept(old) && old.definition.oid() != new.definition.oid()) {
+        // It is another thing, and has a name of one that is needed for one of its own.
+        let taken: Vec<String> =
+            met.iter().flat_map(|old| old.definition.names().to_vec()).collect();
+        let is_free = |name: &String| !taken.iter().any(|one| one.eq_ignore_ascii_case(name));
+        let mut other = new.clone();
+        other.definition.names_mut().retain(is_free);
+        if !other.definition.names().is_empty() {
+            all.push(other);
+            return Ok(());
+        }
     }
     let name = new.definition.shown();
     if let Some(needed) = met.iter().find(|old| is_kept(old)) {

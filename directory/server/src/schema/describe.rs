@@ -29,6 +29,9 @@ impl Schema {
             .collect::<Option<Vec<_>>>()?;
         if is_transferred_as_binary(attribute.syntax()) {
             options.push(BINARY.to_owned());
+        } else if is_octets(attribute.syntax()) {
+            // Some tools write it, and it makes no difference.
+            options.retain(|option| option != BINARY);
         } else if options.iter().any(|option| option == BINARY) {
             return None;
         }
@@ -62,19 +65,25 @@ fn is_transferred_as_binary(syntax: Syntax) -> bool {
     )
 }
 
+/// Whether values are the same octets with `;binary` and without.
+fn is_octets(syntax: Syntax) -> bool {
+    matches!(syntax, Syntax::Jpeg | Syntax::OctetString)
+}
+
+/// How a value sounds, beside one that says how it is written (RFC 2849, example 5).
+const PHONETIC: &str = "phonetic";
+
 fn known_option(option: &str) -> bool {
-    if option.eq_ignore_ascii_case(BINARY) {
-        return true;
-    }
-    match option.split_at_checked(5) {
-        Some((prefix, tag)) if prefix.eq_ignore_ascii_case("lang-") => {
-            tag.split('-').all(|subtag| {
-                (1..=8).contains(&subtag.len())
-                    && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
-            })
-        }
-        _ => false,
-    }
+    let is_tag = |tag: &str| {
+        tag.split('-').all(|subtag| {
+            (1..=8).contains(&subtag.len())
+                && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
+    };
+    let option = option.to_ascii_lowercase();
+    // Those for private use mean nothing here, and are kept (RFC 4520 § 3.5).
+    let tag = option.strip_prefix("lang-").or_else(|| option.strip_prefix("x-"));
+    option == BINARY || option == PHONETIC || tag.is_some_and(is_tag)
 }
 
 /// The type's name in a stored description.

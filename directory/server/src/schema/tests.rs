@@ -177,6 +177,13 @@ fn files_come_before_what_the_program_brings() {
     let (schema, warnings) = composed(&[("a", class)]).unwrap();
     assert_eq!(schema.attribute("objectClass").unwrap().syntax(), Syntax::Oid);
     assert!(warnings[0].contains("objectClass (a, line 1) is left out"), "{warnings:?}");
+    // What has one of its names for another thing keeps its other names.
+    let history = "attributetype ( 2.16.840.1.113730.3.1.96 NAME ( 'passwordHistory' 'pwdHistory' ) \
+        SYNTAX 1.3.6.1.4.1.1466.115.121.1.5 USAGE directoryOperation )\n\
+        objectclass ( 1.9.3 NAME 'historian' AUXILIARY MAY passwordHistory )";
+    let (schema, _) = composed(&[("a", history)]).unwrap();
+    assert_eq!(schema.attribute("pwdHistory").unwrap().oid(), "1.3.6.1.4.1.42.2.27.8.1.20");
+    assert_eq!(schema.attribute("passwordHistory").unwrap().name(), "passwordHistory");
     // An error says where the definition stands.
     let error = composed(&[("a", "\nobjectclass ( 1.9 NAME 'b' MUST telephonNumber )")]);
     let error = error.err().unwrap().to_string();
@@ -259,11 +266,13 @@ fn descriptions_have_one_spelling() {
         ("2.5.4.36", Some("userCertificate;binary")),
         ("userPKCS12", Some("userPKCS12;binary")),
         ("cn;binary", None),
-        ("jpegPhoto;binary", None),
+        ("jpegPhoto;binary", Some("jpegPhoto")),
+        ("cn;lang-ja;PHONETIC;x-hand", Some("cn;lang-ja;phonetic;x-hand")),
         ("cn;", None),
         ("cn;lang-", None),
         ("cn;lang-toolonglang", None),
-        ("cn;x-other", None),
+        ("cn;other", None),
+        ("cn;x-", None),
         ("unheard-of", None),
         ("", None),
         (";binary", None),

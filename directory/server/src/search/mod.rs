@@ -12,11 +12,13 @@ mod find;
 mod page;
 mod select;
 mod start;
+mod unindexed;
 mod vertices;
 mod write;
 
 pub use page::Cookies;
 pub use select::{Filtered, Selection};
+pub(crate) use unindexed::Unindexed;
 pub(crate) use write::encode_entry;
 
 use crate::access::{self, Rights, Subject, View};
@@ -28,6 +30,7 @@ use crate::failure::Result;
 use crate::filter::Matcher;
 use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::locate::{is_alias, urls};
+use crate::made::MadeEntry;
 use crate::plan::Source;
 use crate::policy::{Account, LOCKED_TIME, micros, subentry};
 use crate::schema::Attributes;
@@ -39,6 +42,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
+use unindexed::{Lacking, nanoseconds};
 use vertices::Vertices;
 
 /// A search under way. It is `Send` and holds no part of the request.
@@ -61,16 +65,28 @@ pub struct Search {
     /// Each entry comes with its account's usability.
     shows_usability: bool,
     is_long: bool,
+    /// Candidates that it has looked at.
+    looked_at: u64,
+    /// What it lacks, if no index helps.
+    lacking: Option<Arc<Lacking>>,
 }
 
 /// What is searched.
 enum Target {
-    /// An entry that is made up: the root DSE or the subschema.
-    Made { dn: &'static str, attributes: Attributes },
+    /// Entries that are made up.
+    Made(Made),
     /// A part of the tree.
     Tree(Cursor),
     /// Nothing.
     Empty,
+}
+
+/// Entries that are made up: the root DSE, the subschema, or those of a tree.
+struct Made {
+    /// Those that were not looked at.
+    entries: VecDeque<MadeEntry>,
+    /// How many were.
+    passed: u64,
 }
 
 /// Where in the tree a search is.
@@ -107,11 +123,22 @@ impl Cursor {
 }
 
 impl Target {
+    /// One entry that is made up.
+    fn made(dn: &str, attributes: Attributes) -> Target {
+        let entry = MadeEntry { dn: dn.to_owned(), attributes };
+        Target::Made(Made { entries: VecDeque::from([entry]), passed: 0 })
+    }
+
     /// Goes on after an id.
     fn resume(&mut self, after: EntryId) {
         match self {
             Target::Tree(cursor) => cursor.after = after,
-            Target::Made { .. } | Target::Empty => *self = Target::Empty,
+            Target::Made(made) => {
+                let passed = usize::try_from(after.0).unwrap_or(usize::MAX);
+                made.entries.drain(..passed.min(made.entries.len()));
+                made.passed = after.0;
+            }
+            Target::Empty => {}
         }
     }
 }
@@ -134,9 +161,19 @@ impl Search {
         self.sent
     }
 
+    /// Which access rules decided what it has returned, if that was asked.
+    pub(crate) fn deciding_rules(&self) -> Option<ResponseControl> {
+        self.subject.trace().as_deref().map(ResponseControl::deciding_rules)
+    }
+
     /// Whether its last step ended because it had looked at so much: the next may take as long.
     pub(crate) fn is_long(&self) -> bool {
         self.is_long
+    }
+
+    /// Which index it lacks, if none helps: `description substring`.
+    pub(crate) fn lacking(&self) -> Option<&str> {
+        self.lacking.as_ref().map(|lacking| lacking.label.as_str())
     }
 
     /// Goes on: appends encoded entries to `out` until some `budget_bytes` are used, or for some
@@ -148,7 +185,15 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Step {
-        match self.advance(directory, message_id, out, budget_bytes) {
+        let (clock, before) = (self.core.clock, self.looked_at);
+        let started = clock();
+        let advanced = self.advance(directory, message_id, out, budget_bytes);
+        let time = clock().duration_since(started).unwrap_or_default();
+        self.core.search_time.add(nanoseconds(time));
+        if let Some(lacking) = &self.lacking {
+            lacking.cost(self.looked_at - before, time);
+        }
+        match advanced {
             Ok(Pause::Turn) => Step::More,
             Ok(Pause::End) => self.done(LdapResult::success(), None),
             Ok(Pause::PageFull(after)) => self.done(LdapResult::success(), Some(after)),
@@ -184,21 +229,17 @@ impl Search {
         let view = core.permissions(&self.subject, self.place);
         match std::mem::replace(&mut self.target, Target::Empty) {
             Target::Empty => Ok(Pause::End),
-            Target::Made { dn, attributes } => {
-                let candidate = Candidate::made(core, dn, &attributes);
-                let evaluator = Evaluator::search(&core.schema, &view);
-                if evaluator.matches(&self.matcher, &candidate)? == Truth::True {
-                    let mut filtered = Filtered::new(&core.schema, &self.selection, &view);
-                    let mut writer = EntryWriter::begin(out, message_id, dn);
-                    encode_entry(&mut writer, &candidate, &mut filtered)?;
-                    writer.finish(&[]);
-                }
-                Ok(Pause::End)
+            Target::Made(mut made) => {
+                let end = out.len().saturating_add(budget_bytes);
+                let pause = self.show(core, &view, &mut made, (message_id, end), out);
+                self.target = Target::Made(made);
+                pause
             }
             Target::Tree(mut cursor) => {
                 let end = out.len().saturating_add(budget_bytes);
                 let pause = core.with_names(|names| {
                     let read = directory.store.read()?;
+                    cursor.forget_what_was_given_up(core);
                     let walk = Walk {
                         core,
                         tree: read.view(),
@@ -214,6 +255,46 @@ impl Search {
                 pause
             }
         }
+    }
+
+    /// Goes through entries that are made up.
+    fn show(
+        &mut self,
+        core: &Core,
+        view: &View,
+        made: &mut Made,
+        (message_id, end): (u32, usize),
+        out: &mut Vec<u8>,
+    ) -> Result<Pause> {
+        let evaluator = Evaluator::search(&core.schema, view);
+        let mut filtered = Filtered::new(&core.schema, &self.selection, view);
+        let begun = made.passed;
+        while let Some(MadeEntry { dn, attributes }) = made.entries.front() {
+            if made.passed > begun && out.len() >= end {
+                return Ok(Pause::Turn);
+            }
+            let candidate = Candidate::made(core, dn, attributes);
+            if evaluator.matches(&self.matcher, &candidate)? == Truth::True
+                && view.may_something(Rights::READ, &candidate)?
+            {
+                let passed = EntryId(made.passed);
+                if let Some(pause) = count(self.entries_max, &mut self.sent, &mut self.page, passed)
+                {
+                    return Ok(pause);
+                }
+                let mut writer = EntryWriter::begin(out, message_id, dn);
+                match encode_entry(&mut writer, &candidate, &mut filtered) {
+                    Ok(()) => writer.finish(&[]),
+                    Err(failure) => {
+                        writer.discard();
+                        return Err(failure);
+                    }
+                }
+            }
+            made.entries.pop_front();
+            made.passed += 1;
+        }
+        Ok(Pause::End)
     }
 
     fn walk(&mut self, walk: &Walk<'_>, cursor: &mut Cursor, out: &mut Vec<u8>) -> Result<Pause> {
@@ -237,6 +318,7 @@ impl Search {
             if self.is_long || (looked_at > 0 && out.len() >= walk.end) {
                 return Ok(Pause::Turn);
             }
+            self.looked_at += 1;
             let Some(entry) = tree.entry(id)? else {
                 cursor.after = id;
                 continue;
@@ -247,15 +329,10 @@ impl Search {
                 && cursor.holds(tree, id, entry.parent())?
                 && walk.view.may_something(Rights::READ, &candidate)?
             {
-                if self.entries_max > 0 && self.sent >= self.entries_max {
-                    let text = "there are more entries than may be returned";
-                    return Ok(Pause::Limit(ResultCode::SizeLimitExceeded, text));
-                }
-                if let Some(page) = &mut self.page {
-                    match page.left.checked_sub(1) {
-                        Some(left) => page.left = left,
-                        None => return Ok(Pause::PageFull(cursor.after)),
-                    }
+                if let Some(pause) =
+                    count(self.entries_max, &mut self.sent, &mut self.page, cursor.after)
+                {
+                    return Ok(pause);
                 }
                 let usability = match self.shows_usability {
                     true => walk.usability(&candidate, &entry)?,
@@ -270,12 +347,32 @@ impl Search {
                         return Err(failure);
                     }
                 }
-                self.sent += 1;
             }
             cursor.after = id;
         }
         Ok(Pause::End)
     }
+}
+
+/// Counts an entry that is to be returned; says why it must not be. All up to `passed` were looked at.
+fn count(
+    entries_max: u32,
+    sent: &mut u32,
+    page: &mut Option<Page>,
+    passed: EntryId,
+) -> Option<Pause> {
+    if entries_max > 0 && *sent >= entries_max {
+        let text = "there are more entries than may be returned";
+        return Some(Pause::Limit(ResultCode::SizeLimitExceeded, text));
+    }
+    if let Some(page) = page {
+        match page.left.checked_sub(1) {
+            Some(left) => page.left = left,
+            None => return Some(Pause::PageFull(passed)),
+        }
+    }
+    *sent += 1;
+    None
 }
 
 impl Search {
@@ -341,6 +438,14 @@ impl Walk<'_> {
 }
 
 impl Cursor {
+    /// Goes on without indexes if one was given up since it was planned. Asked when the state of the
+    /// store is taken: that has all of those that were not given up yet.
+    fn forget_what_was_given_up(&mut self, core: &Core) {
+        if self.source.given_up.is_some_and(|known| known != core.indexes.given_up()) {
+            self.source = Source::scope(self.vertices.lists(self.scope));
+        }
+    }
+
     /// Whether a candidate is within the scope.
     fn holds(&self, tree: Tree<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
         let extra = &self.vertices.extra;

@@ -2,7 +2,7 @@
 
 use super::page;
 use super::vertices::Vertices;
-use super::{Cursor, Page, Search, Selection, Target};
+use super::{Cursor, Made, Page, Search, Selection, Target, unindexed};
 use crate::access::{self, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -11,25 +11,37 @@ use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
 use crate::locate::{Located, Seeking, locate};
+use crate::made::MadeEntry;
 use crate::names::{self, Name, Place};
 use crate::operational::SUBSCHEMA_DN;
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
 use keyway_codec::message::{Deref, Scope, SearchRequest};
-use keyway_store::{EntryId, Key, Read, View};
+use keyway_store::{EntryId, Read, View};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 /// What a search is planned by.
 struct Planned<'a> {
+    subject: &'a Subject,
     matcher: &'a Matcher,
     count_max: usize,
 }
 
 impl Planned<'_> {
-    fn source(&self, core: &Core, view: View<'_>, scope_lists: Vec<Key>) -> Result<Source> {
-        plan(core, view, self.matcher, scope_lists, self.count_max)
+    fn source(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        vertices: &Vertices,
+        scope: Scope,
+    ) -> Result<Source> {
+        let source = plan(core, view, self.matcher, vertices.lists(scope), self.count_max)?;
+        if let Some(lack) = &source.lack {
+            unindexed::allow(core, view, self.subject, &vertices.lists(scope), lack)?;
+        }
+        Ok(source)
     }
 }
 
@@ -51,7 +63,8 @@ impl Directory {
         self.refresh(subject)?;
         let matcher = Matcher::new(&core.schema, &request.filter);
         let bounds = Bounds::new(core, subject, request, controls);
-        let planned = Planned { matcher: &matcher, count_max: count_max(bounds.answer_max) };
+        let planned =
+            Planned { subject, matcher: &matcher, count_max: count_max(bounds.answer_max) };
         let manages = controls.manage_dsa_it;
         let Found { place, mut target, references } =
             self.target(core, subject, request, &planned, manages, announced)?;
@@ -76,6 +89,11 @@ impl Directory {
             }
             page = Some(Page { query, left: if paged.size == 0 { u32::MAX } else { paged.size } });
         }
+        let lack = match &target {
+            Target::Tree(cursor) => cursor.source.lack.as_ref(),
+            Target::Made { .. } | Target::Empty => None,
+        };
+        let lacking = lack.map(|lack| core.unindexed.count(lack));
         Ok(Search {
             core: core.clone(),
             subject: subject.clone(),
@@ -91,6 +109,8 @@ impl Directory {
             references_left,
             shows_usability: controls.account_usability && place == access::Place::Data,
             is_long: false,
+            looked_at: 0,
+            lacking,
         })
     }
 }
@@ -161,7 +181,7 @@ impl Directory {
             Place::Root if request.scope == Scope::Base => {
                 core.may_look(subject, access::Place::RootDse)?;
                 let attributes = core.root_dse(&contexts, announced);
-                Ok(Found::new(access::Place::RootDse, Target::Made { dn: "", attributes }))
+                Ok(Found::new(access::Place::RootDse, Target::made("", attributes)))
             }
             Place::Root => {
                 core.may_look(subject, access::Place::Data)?;
@@ -178,10 +198,15 @@ impl Directory {
             Place::Subschema => {
                 core.may_look(subject, access::Place::Subschema)?;
                 let target = match base_itself {
-                    true => Target::Made { dn: SUBSCHEMA_DN, attributes: core.subschema() },
+                    true => Target::made(SUBSCHEMA_DN, core.subschema()),
                     false => Target::Empty,
                 };
                 Ok(Found::new(access::Place::Subschema, target))
+            }
+            Place::Made(tree) => {
+                core.may_look(subject, tree.place())?;
+                let entries = core.made(tree).below(&name, request.scope)?;
+                Ok(Found::new(tree.place(), Target::Made(Made { entries, passed: 0 })))
             }
             Place::Outside => {
                 core.may_look(subject, access::Place::Data)?;
@@ -214,9 +239,12 @@ impl Directory {
         let view = core.permissions(subject, place);
         let evaluator = Evaluator::search(&core.schema, &view);
         let truth = match target {
-            Target::Made { dn, attributes } => {
-                evaluator.matches(matcher, &Candidate::made(core, dn, attributes))?
-            }
+            Target::Made(Made { entries, .. }) => match entries.front() {
+                Some(MadeEntry { dn, attributes }) => {
+                    evaluator.matches(matcher, &Candidate::made(core, dn, attributes))?
+                }
+                None => Truth::Undefined,
+            },
             Target::Tree(Cursor { base, .. }) if *base != EntryId::ROOT => {
                 let read = self.store.read()?;
                 let view = read.view();
@@ -266,7 +294,7 @@ fn tree(
     };
     let source = match scope {
         Scope::Base => Source::entry(base),
-        _ => planned.source(core, view, vertices.lists(scope))?,
+        _ => planned.source(core, view, &vertices, scope)?,
     };
     let mut cursor = Cursor::new(base, scope, vertices, source);
     cursor.skips_aliases = follows && scope != Scope::Base;

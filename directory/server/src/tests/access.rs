@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::access::{
-    Attributes, Below, Network, Over, Place, Question, Rights, Rule, Strength, Target, What, Who,
-    difference,
+    Attributes, Below, Network, Origin, Over, Place, Question, Rights, Rule, Strength, Target,
+    What, Who, difference,
 };
 use std::net::IpAddr;
 
@@ -195,7 +195,7 @@ fn rules_that_make_no_sense_are_refused_with_their_line() {
     let fixture = filled();
     let refused = |change: fn(&mut Rule)| {
         let mut wrong = rule(look());
-        wrong.line = Some(7);
+        wrong.origin = Origin::Line(7);
         change(&mut wrong);
         let settings = Settings { rules: vec![wrong], ..settings() };
         let why = fixture.directory.reconfigure(&settings).unwrap_err().to_string();
@@ -212,7 +212,7 @@ fn rules_that_make_no_sense_are_refused_with_their_line() {
 #[test]
 fn an_explanation_names_the_rule_and_what_is_missing() {
     let mut help = rule(Rights::RESET);
-    help.line = Some(3);
+    help.origin = Origin::Line(3);
     help.needs.groups = vec![group("few")];
     help.target.except_members_of = vec![group("some")];
     let fixture = with(&[help, rule(look())]);
@@ -239,10 +239,10 @@ fn an_explanation_names_the_rule_and_what_is_missing() {
     let question = ask(&alan, Rights::RESET, None);
     let lines = |anywhere| {
         let found = directory.who_can(&question, anywhere).unwrap();
-        found.iter().map(|one| one.rule.line).collect::<Vec<_>>()
+        found.into_iter().map(|one| one.rule.origin).collect::<Vec<_>>()
     };
-    assert_eq!(lines(true), [Some(3), None]);
-    assert_eq!(lines(false), [None], "alan is left out");
+    assert_eq!(lines(true), [Origin::Line(3), Origin::BuiltIn]);
+    assert_eq!(lines(false), [Origin::BuiltIn], "alan is left out");
 }
 
 #[test]

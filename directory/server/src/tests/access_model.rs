@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::access::{
-    Attributes, Below, Needs, Network, Over, Place, Rights, Rule, Strength, Target, What, Who,
+    Attributes, Below, Needs, Network, Origin, Over, Place, Rights, Rule, Strength, Target, What,
+    Who,
 };
 use crate::candidate::Candidate;
 use crate::names::Name;
@@ -101,6 +102,13 @@ fn allows(
         Attributes::Only(names) => lists(names),
         Attributes::Except(names) => !lists(names),
     };
+    let allows_everything = rule.attributes == Attributes::All && rule.rights == Rights::ALL;
+    let attribute_is = match rule.attributes {
+        Attributes::All | Attributes::Except(_) if attribute == "userPassword" => {
+            attribute_is && (allows_everything || right == Rights::RESET)
+        }
+        _ => attribute_is,
+    };
     who && subject_is
         && entry_is
         && attribute_is
@@ -170,7 +178,7 @@ fn rule() -> impl Strategy<Value = Rule> {
     )
         .prop_map(|(who, needs, what, target, attributes, rights)| {
             let rights = rights.iter().fold(Rights::NONE, |all, (_, right)| all | *right);
-            Rule { who, needs, what, target, attributes, rights, line: None }
+            Rule { who, needs, what, target, attributes, rights, origin: Origin::BuiltIn }
         })
 }
 

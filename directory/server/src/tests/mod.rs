@@ -11,10 +11,13 @@ mod import;
 mod integrity;
 mod model;
 mod open;
+mod ordering;
 mod plan;
 mod rights;
 mod search;
 mod standing;
+mod stored_rules;
+mod unindexed;
 mod write;
 
 use crate::controls::{RequestControls, ResponseControl};

@@ -3,7 +3,8 @@
 //! and looks at each with rules of its own.
 
 use super::*;
-use crate::IndexSetting;
+use crate::IndexKind::{Approximate, Equality, Presence, Substring};
+use crate::{IndexSetting, IndexStanding};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ type Values = BTreeMap<&'static str, Vec<&'static str>>;
 #[derive(Clone, Debug)]
 enum Ask {
     Equal(&'static str, &'static str),
+    Like(&'static str, &'static str),
     Present(&'static str),
     Parts(&'static str, Option<&'static str>, Vec<&'static str>, Option<&'static str>),
     And(Vec<Ask>),
@@ -29,6 +31,7 @@ impl Ask {
         let all = |terms: &[Ask]| terms.iter().map(Ask::text).collect::<String>();
         match self {
             Ask::Equal(name, word) => format!("({name}={})", word.to_uppercase()),
+            Ask::Like(name, word) => format!("({name}~={})", word.to_uppercase()),
             Ask::Present(name) => format!("({name}=*)"),
             Ask::Parts(name, initial, any, last) => {
                 let middle: String = any.iter().map(|part| format!("*{part}")).collect();
@@ -56,6 +59,7 @@ impl Ask {
         };
         match self {
             Ask::Equal(name, word) => Some(values(name).any(|value| value == word)),
+            Ask::Like(name, word) => Some(values(name).any(|value| is_like(value, word))),
             Ask::Present(name) => Some(values(name).next().is_some()),
             Ask::Parts(name, initial, middle, last) => Some(values(name).any(|value| {
                 let Some(rest) = value.strip_prefix(initial.unwrap_or_default()) else {
@@ -80,6 +84,29 @@ impl Ask {
     }
 }
 
+/// Whether a word of the list is found in another by its sound: they are so few that this can be said.
+fn is_like(value: &str, asked: &str) -> bool {
+    let sounds = |text: &str| -> Vec<&str> {
+        let sound = |word| match word {
+            "a" => "A",
+            "ab" => "AB",
+            "abc" => "ABK",
+            "abcabc" => "ABKBK",
+            "bc" => "BK",
+            "c" => "K",
+            "d" => "T",
+            "cde" => "KT",
+            "xyz" => "SS",
+            "zabcz" => "SBKS",
+            other => panic!("{other}"),
+        };
+        text.split(' ').map(sound).collect()
+    };
+    let (value, asked) = (sounds(value), sounds(asked));
+    let mut rest = value.iter();
+    asked.iter().all(|one| rest.any(|other| other == one))
+}
+
 fn ask() -> impl Strategy<Value = Ask> {
     let name = || prop::sample::select(&NAMES[..]);
     let word = || prop::sample::select(&WORDS[..]);
@@ -97,6 +124,7 @@ fn ask() -> impl Strategy<Value = Ask> {
     let leaf = prop_oneof![
         4 => (name(), word()).prop_map(|(name, word)| Ask::Equal(name, word)),
         4 => parts,
+        2 => (name(), word()).prop_map(|(name, word)| Ask::Like(name, word)),
         2 => name().prop_map(Ask::Present),
         1 => Just(Ask::Undefined),
     ];
@@ -123,6 +151,29 @@ enum Act {
     Put(usize, Values),
     Remove(usize),
     Move(usize, bool),
+    /// Other indexes are wanted.
+    Want(usize),
+    /// They are all to be made anew.
+    Anew,
+    /// A piece of building them is done.
+    Build,
+    /// The directory is closed and opened again.
+    Again,
+}
+
+/// What is indexed of the attributes, by turns.
+const TABLES: [&[&str]; 4] =
+    [&[], &["cn", "sn", "description", "mail"], &["uid", "name", "mail"], &["cn"]];
+
+/// A change of an entry, or something that happens to the indexes.
+fn act_or_turn() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => act(),
+        1 => (0..TABLES.len()).prop_map(Act::Want),
+        1 => Just(Act::Anew),
+        3 => Just(Act::Build),
+        1 => Just(Act::Again),
+    ]
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -134,12 +185,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 fn indexed(names: &[&str]) -> Settings {
-    let setting = |attribute: &&str| IndexSetting {
-        attribute: (*attribute).into(),
-        equality: true,
-        presence: true,
-        substrings: true,
-    };
+    let kinds = [Equality, Presence, Substring, Approximate];
+    let setting = |attribute: &&str| IndexSetting::new(attribute, &kinds);
     Settings { indexes: names.iter().map(setting).collect(), ..settings() }
 }
 
@@ -148,6 +195,7 @@ const UNITS: [&str; 2] = ["ou=left,dc=example,dc=com", "ou=right,dc=example,dc=c
 /// A directory beside its model: where each numbered entry is, and what it has.
 struct Pair {
     fixture: Fixture,
+    settings: Settings,
     entries: BTreeMap<usize, (usize, Values)>,
 }
 
@@ -159,15 +207,28 @@ impl Pair {
         for unit in UNITS {
             fixture.add(unit, &[("objectClass", &["organizationalUnit"])]);
         }
-        Pair { fixture, entries: BTreeMap::new() }
+        Pair { fixture, settings: settings.clone(), entries: BTreeMap::new() }
     }
 
     fn dn(at: usize, unit: usize) -> String {
         format!("uid=e{at},{}", UNITS[unit])
     }
 
-    fn act(&mut self, act: &Act) {
+    fn act(mut self, act: &Act) -> Pair {
         match act {
+            Act::Want(table) => {
+                self.settings = indexed(TABLES[*table]);
+                self.fixture.directory.turn_to(&self.settings).unwrap();
+            }
+            Act::Anew => self.fixture.directory.reindex(&[], false).unwrap(),
+            Act::Build => drop(self.fixture.directory.build_piece().unwrap()),
+            Act::Again => {
+                let Fixture { directory, folder } = self.fixture;
+                directory.close().unwrap();
+                let (store, engine) = (store(&folder), super::engine());
+                let directory = Directory::open_to_serve(store, &self.settings, engine).unwrap();
+                self.fixture = Fixture { directory, folder };
+            }
             Act::Put(at, values) => self.put(*at, values),
             Act::Remove(at) => {
                 if let Some((unit, _)) = self.entries.remove(at) {
@@ -175,13 +236,14 @@ impl Pair {
                 }
             }
             Act::Move(at, left) => {
-                let Some((unit, _)) = self.entries.get_mut(at) else { return };
+                let Some((unit, _)) = self.entries.get_mut(at) else { return self };
                 let old = Pair::dn(*at, *unit);
                 *unit = usize::from(!*left);
                 let rdn = format!("uid=e{at}");
                 self.fixture.rename(&old, &rdn, true, Some(UNITS[*unit])).unwrap();
             }
         }
+        self
     }
 
     fn put(&mut self, at: usize, values: &Values) {
@@ -225,17 +287,35 @@ proptest! {
         acts in prop::collection::vec(act(), 1..25),
         asks in prop::collection::vec(ask(), 40),
     ) {
-        let tables: [&[&str]; 4] =
-            [&[], &["cn", "sn", "description", "mail"], &["uid", "name", "mail"], &["cn"]];
-        for table in tables {
+        for table in TABLES {
             let mut pair = Pair::new(&indexed(table));
             for act in &acts {
-                pair.act(act);
+                pair = pair.act(act);
             }
             for ask in &asks {
                 pair.check(ask);
             }
             pair.fixture.directory.check(&mut |_, _| {}).unwrap();
         }
+    }
+
+    #[test]
+    fn indexes_may_come_and_go_at_any_moment(
+        acts in prop::collection::vec(act_or_turn(), 1..40),
+        asks in prop::collection::vec(ask(), 6),
+    ) {
+        let mut pair = Pair::new(&indexed(TABLES[1]));
+        for act in &acts {
+            pair = pair.act(act);
+            for ask in &asks {
+                pair.check(ask);
+            }
+            pair.fixture.directory.check(&mut |_, _| {}).unwrap();
+        }
+        pair.fixture.directory.finish_indexes().unwrap();
+        let reports = pair.fixture.directory.index_reports().unwrap();
+        prop_assert!(reports.iter().all(|one| one.standing == IndexStanding::Whole));
+        asks.iter().for_each(|ask| pair.check(ask));
+        pair.fixture.directory.check(&mut |_, _| {}).unwrap();
     }
 }

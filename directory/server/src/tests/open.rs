@@ -1,6 +1,7 @@
 //! Opening, naming contexts, the administrator, indexes that change.
 
 use super::*;
+use crate::IndexKind::*;
 use crate::IndexSetting;
 use crate::access::{Attributes, Rights, Rule, What, Who};
 
@@ -71,19 +72,24 @@ fn a_uid_names_one_entry() {
 
 #[test]
 fn changed_index_settings_change_the_keys() {
-    let index = |attribute: &str, equality, presence, substrings| IndexSetting {
-        attribute: attribute.into(),
-        equality,
-        presence,
-        substrings,
-    };
-    let questions = ["(cn=ada lovelace)", "(sn=*)", "(mail=*ad*)", "(uidNumber>=1010)", "(sn=t*)"];
+    let index = IndexSetting::new;
+    let questions = [
+        "(cn=ada lovelace)",
+        "(sn=*)",
+        "(mail=*ad*)",
+        "(uidNumber>=1010)",
+        "(sn=t*)",
+        "(cn~=kurd goedel)",
+    ];
     let fixture = filled();
     let expected: Vec<_> = questions.iter().map(|one| fixture.names(one)).collect();
     let tables = [
         vec![],
-        vec![index("sn", true, true, false), index("uidNumber", true, false, false)],
-        vec![index("SN", false, false, true), index("name", true, true, true)],
+        vec![index("sn", &[Equality, Presence]), index("uidNumber", &[Ordering])],
+        vec![
+            index("SN", &[Substring, Approximate]),
+            index("name", &[Equality, Presence, Substring, Approximate]),
+        ],
         IndexSetting::defaults(),
     ];
     let mut fixture = fixture;
@@ -104,12 +110,7 @@ fn settings_that_name_the_unknown_are_refused() {
     wrong.push(IndexSetting { attribute: "unheard-of".into(), ..wrong[0].clone() });
     let error = open(&Settings { indexes: wrong, ..settings() }).err().unwrap();
     assert!(error.to_string().contains("unheard-of"), "{error}");
-    let photo = IndexSetting {
-        attribute: "jpegPhoto".into(),
-        equality: true,
-        presence: false,
-        substrings: false,
-    };
+    let photo = IndexSetting::new("jpegPhoto", &[Equality]);
     let error = open(&Settings { indexes: vec![photo], ..settings() }).err().unwrap();
     assert!(error.to_string().contains("jpegPhoto"), "{error}");
     let secret = Attributes::Only(vec!["secret".into()]);

@@ -3,7 +3,8 @@
 use super::*;
 use crate::filter::Matcher;
 use crate::limits::{COUNT_MAX, STEP_CANDIDATES_MAX};
-use crate::plan::{Source, plan};
+use crate::plan::{Lack, Source, Use, plan};
+use crate::{IndexKind, IndexSetting};
 use keyway_store::{EntryId, Key};
 
 /// The way to the entries below the sample's top, and how many candidates it has.
@@ -91,6 +92,106 @@ fn a_small_scope_is_walked_rather_than_a_long_list() {
     let scope = vec![Key::children(base)];
     let source = plan(core, read.view(), &matcher, scope, COUNT_MAX).unwrap();
     assert!(source.is_scope);
+}
+
+/// A directory of 4,000 accounts with two letters each and a number, on whose lists a plan can gain.
+fn lettered() -> Fixture {
+    let kinds = [IndexKind::Equality, IndexKind::Substring];
+    let names = ["description", "l", "uidNumber", "uid", "objectClass"];
+    let kinds = |name| match name {
+        "uidNumber" | "objectClass" => &kinds[..1],
+        _ => &kinds[..],
+    };
+    let indexes = names.map(|name| IndexSetting::new(name, kinds(name))).to_vec();
+    let fixture = empty(&Settings { indexes, ..settings() });
+    let mut text = format!("dn: {BASE}\nobjectClass: domain\n\n");
+    for number in 0..4_000 {
+        text.push_str(&format!(
+            "dn: uid=u{number},{BASE}\nobjectClass: account\nobjectClass: extensibleObject\n\
+             uidNumber: {number}\ndescription: word{}\nl: place{}\n\n",
+            number % 10,
+            number % 7,
+        ));
+    }
+    let options = crate::ImportOptions::default();
+    fixture.directory.import(&mut text.as_bytes(), &options, &mut |_| {}).unwrap();
+    fixture
+}
+
+#[test]
+fn what_other_lists_leave_out_is_not_looked_at() {
+    let fixture = lettered();
+    for (filter, candidates) in [
+        // 400 of description, 572 of l; 57 or 58 of both.
+        ("(&(description=word3)(l=place2))", 57),
+        // A range has to be read whole, which is not worth it for 2,000 numbers.
+        ("(&(l=place2)(description=word3)(uidNumber>=2000))", 57),
+        ("(&(l=place2)(description=word3)(uidNumber>=3700))", 4),
+        ("(&(description=*word3*)(l=place2)(objectClass=account))", 57),
+        ("(&(uidNumber>=3960)(description=word3))", 4),
+        ("(&(description=word3)(!(l=place2)))", 400),
+        ("(|(description=word3)(l=place2))", 915),
+        ("(&(|(description=word3)(description=word4))(l=place2))", 114),
+        ("(&(description=word3)(objectClass=account))", 400),
+    ] {
+        let (source, count) = planned(&fixture, filter);
+        assert!(!source.is_scope, "{filter}");
+        assert_eq!(count, candidates, "{filter}");
+    }
+}
+
+#[test]
+fn a_plan_says_what_it_does() {
+    let fixture = lettered();
+    let explain = |filter: &str| {
+        let filter = Filter::parse(filter).unwrap();
+        fixture.directory.explain_search(BASE, Scope::Subtree, &filter).unwrap()
+    };
+    let explained = explain("(&(objectClass=account)(description=word3)(l=place2)(cn=x))");
+    assert_eq!((explained.scope, explained.read, explained.walks_scope), (4_001, 57, false));
+    let terms = explained.filter.terms.iter();
+    let terms: Vec<_> = terms.map(|term| (term.count, term.used, term.lack.clone())).collect();
+    let cn = Lack::Index { attribute: "cn".into(), kind: IndexKind::Equality };
+    assert_eq!(
+        terms,
+        [
+            (Some(4_000), Use::Tested, None),
+            (Some(400), Use::Walked, None),
+            (Some(572), Use::Narrows, None),
+            (None, Use::Tested, Some(cn.clone())),
+        ]
+    );
+    let explained = explain("(|(description=word3)(cn=x))");
+    assert_eq!((explained.read, explained.walks_scope, explained.lack), (4_001, true, Some(cn)));
+    let explained = explain("(objectClass=*)");
+    assert_eq!((explained.read, explained.lack), (4_001, None));
+    for filter in ["(!(uid=u1))", "(uid=*u*)", "(uid:caseExactMatch:=x)", "(entryDN=o=x)"] {
+        assert!(matches!(explain(filter).lack, Some(Lack::Cannot(_))), "{filter}");
+    }
+}
+
+#[test]
+fn a_search_goes_on_when_its_index_goes() {
+    let mut wanted = settings();
+    let fixture = filled_with(&wanted);
+    wanted.indexes.retain(|one| one.attribute != "gidNumber");
+    let mut search = fixture
+        .directory
+        .search(
+            &fixture.administrator(),
+            &request("(gidNumber=100)"),
+            &Default::default(),
+            ANNOUNCED,
+        )
+        .unwrap();
+    let mut out = Vec::new();
+    assert!(matches!(search.step(&fixture.directory, 1, &mut out, 1), Step::More));
+    assert_eq!(decode(&out).len(), 1);
+    fixture.directory.turn_to(&wanted).unwrap();
+    fixture.directory.finish_indexes().unwrap();
+    while let Step::More = search.step(&fixture.directory, 1, &mut out, 1) {}
+    assert_eq!(decode(&out).len(), 14);
+    assert!(planned(&fixture, "(gidNumber=100)").0.is_scope);
 }
 
 #[test]

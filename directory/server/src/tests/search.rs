@@ -62,7 +62,7 @@ fn what_is_undefined_is_neither_true_nor_false() {
         "(member>=x)",
         "(!(member>=x))",
         "(cn:unheardOfMatch:=x)",
-        "(cn;x-unknown=Ada Lovelace)",
+        "(cn;unknown=Ada Lovelace)",
         "(member=not a name)",
     ] {
         assert_eq!(fixture.names(filter), [""; 0], "{filter}");

@@ -2,7 +2,7 @@
 
 use super::edit;
 use super::{Request, Stamp, WriteDone, asserted, check_rdn};
-use crate::access::{Rights, Subject, View};
+use crate::access::{RULE, Rights, Rule, Subject, View, holds_rules, settle};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
@@ -28,6 +28,8 @@ pub(crate) struct Add {
     pub(crate) attributes: Attributes,
     /// Whether its structural classes are one chain.
     pub(crate) is_sound: bool,
+    /// How many of its values are not of their syntax.
+    pub(crate) malformed: u64,
     pub(super) keys: Vec<Key>,
     /// Ranges of which it is to get a number.
     numbers: Vec<usize>,
@@ -68,9 +70,9 @@ impl Add {
         controls: &RequestControls<'_>,
     ) -> Result<Add> {
         let request = Request::new(core, subject, dn, Rights::ADD, controls)?;
-        let mut attributes = Attributes::new();
+        let (mut attributes, mut malformed) = (Attributes::new(), 0);
         for (description, values) in given {
-            take(core, &mut attributes, description, values, source)?;
+            malformed += take(core, &mut attributes, description, values, source)?;
         }
         name_values(core, &mut attributes, dn)?;
         complete_classes(&core.schema, &mut attributes)?;
@@ -87,7 +89,7 @@ impl Add {
             edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
         }
         let keys = core.indexes.keys(&core.schema, &attributes);
-        Ok(Add { request, attributes, is_sound, keys, numbers })
+        Ok(Add { request, attributes, is_sound, malformed, keys, numbers })
     }
 
     /// Whether the entry that is there already has all its values, those that a server notes aside.
@@ -140,6 +142,7 @@ impl Add {
         let (id, attributes, numbers) = (None, &self.attributes, self.numbers.as_slice());
         let proposed = Proposed { id, name, was: None, attributes, numbers, rights: &rights };
         core.check_unique(view, &proposed, |_| true)?;
+        let mut rules = self.rules(core, &rights, view, parent)?;
         let mut entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
         let id = if self.numbers.is_empty() {
             write.insert(parent, component, &entry, &self.keys)?
@@ -148,21 +151,49 @@ impl Add {
             let keys = core.indexes.keys(&core.schema, &entry.attributes);
             write.insert(parent, component, &entry, &keys)?
         };
+        if let Some(rules) = &mut rules {
+            settle(rules, id);
+        }
         let response_controls = request.post_read(core, write, id)?.into_iter().collect();
-        Ok(WriteDone { response_controls })
+        Ok(WriteDone { response_controls, rules })
+    }
+
+    /// The rules that entries hold with it, if it holds any. To add entries is not to say who may do
+    /// what with them: that takes the same right as to write rules into the entry above.
+    fn rules(
+        &self,
+        core: &Core,
+        rights: &View,
+        tree: Tree<'_>,
+        parent: EntryId,
+    ) -> Result<Option<Vec<Rule>>> {
+        if !holds_rules(&self.attributes) {
+            return Ok(None);
+        }
+        if !with_parent(core, tree, parent, |above| rights.may(Rights::WRITE, RULE, above))? {
+            return Err(Failure::denied(format_args!("write attribute {RULE} here")));
+        }
+        core.proposed_rules(tree, &self.request.context, None, &self.attributes).map(Some)
     }
 }
 
 /// Whether somebody may add entries below this one.
 pub(super) fn may_add(core: &Core, rights: &View, tree: Tree<'_>, parent: EntryId) -> Result<bool> {
+    with_parent(core, tree, parent, |above| rights.may_something(Rights::ADD, above))
+}
+
+/// Asks something of the entry above another one.
+fn with_parent(
+    core: &Core,
+    tree: Tree<'_>,
+    parent: EntryId,
+    ask: impl FnOnce(&Candidate<'_, '_>) -> Result<bool>,
+) -> Result<bool> {
     let (names, nothing) = (RefCell::new(Names::new()), Attributes::new());
     match tree.entry(parent)? {
-        Some(entry) => {
-            let candidate = Candidate::stored(core, parent, entry, tree, &names);
-            rights.may_something(Rights::ADD, &candidate)
-        }
+        Some(entry) => ask(&Candidate::stored(core, parent, entry, tree, &names)),
         // Above the top of a naming context.
-        None => rights.may_something(Rights::ADD, &Candidate::made(core, "", &nothing)),
+        None => ask(&Candidate::made(core, "", &nothing)),
     }
 }
 
@@ -174,27 +205,39 @@ fn rdn_text(name: &Name, below: usize) -> String {
     }
 }
 
-/// Takes one attribute as it was given.
+/// What the server goes by, beside operational attributes.
+const MUST_BE_RIGHT: [&str; 2] = [OBJECT_CLASS, "aliasedObjectName"];
+
+/// Takes one attribute as it was given, and says how many of its values are not of their syntax:
+/// other servers have had laxer days.
 fn take(
     core: &Core,
     attributes: &mut Attributes,
     given: &str,
     values: &[Cow<'_, [u8]>],
     source: Source,
-) -> Result<()> {
+) -> Result<u64> {
     let description = edit::describe(&core.schema, given)?;
     let attribute = description.attribute;
-    match source {
+    let malformed = match source {
         Source::Client => {
             edit::require_writable(attribute)?;
             edit::check_syntax(&core.schema, attribute, values)?;
+            0
         }
-        Source::Export if Computed::from_name(attribute.name()).is_some() => return Ok(()),
-        Source::Export => edit::check_imported_syntax(&core.schema, attribute, values)?,
-    }
+        Source::Export if Computed::from_name(attribute.name()).is_some() => return Ok(0),
+        Source::Export
+            if attribute.is_operational() || MUST_BE_RIGHT.contains(&attribute.name()) =>
+        {
+            edit::check_imported_syntax(&core.schema, attribute, values)?;
+            0
+        }
+        Source::Export => edit::malformed(&core.schema, attribute, values),
+    };
     // A second list for one description belongs to the first.
     let values = values.iter().map(|value| value.to_vec()).collect();
-    edit::extend(&core.schema, attributes, &description, values)
+    edit::extend(&core.schema, attributes, &description, values)?;
+    Ok(malformed)
 }
 
 /// Adds the values of the RDN that are not among the attributes.

@@ -1,12 +1,13 @@
 //! Delete (RFC 4511 § 4.8).
 
 use super::{Request, WriteDone, unwilling};
-use crate::access::{Rights, Subject};
+use crate::access::{Rights, Subject, holds_rules};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::integrity::Leaving;
+use crate::schema::Attributes;
 use keyway_codec::message::ResultCode;
 use keyway_store::{Names, Write};
 use std::cell::RefCell;
@@ -51,11 +52,19 @@ impl Delete {
             let text = "the entry has entries below it; delete those first";
             return Err(Failure::new(ResultCode::NotAllowedOnNonLeaf, text));
         }
+        let attributes = entry.to_entry().attributes;
+        let rules = match holds_rules(&attributes) {
+            true => {
+                let nothing = Attributes::new();
+                Some(core.proposed_rules(write.view(), &request.context, Some(id), &nothing)?)
+            }
+            false => None,
+        };
         let response_controls = request.pre_read(core, write, id)?.into_iter().collect();
         let referrers = core.referrers(write.view(), [Ok(leaving)].into_iter())?.without(id);
-        let keys = core.indexes.keys(&core.schema, &entry.to_entry().attributes);
+        let keys = core.indexes.keys(&core.schema, &attributes);
         write.delete(id, request.component()?, &keys)?;
         referrers.follow(core, write, &request.stamp)?;
-        Ok(WriteDone { response_controls })
+        Ok(WriteDone { response_controls, rules })
     }
 }

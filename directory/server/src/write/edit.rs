@@ -60,6 +60,14 @@ pub fn check_imported_syntax<V: AsRef<[u8]>>(
     check_values(schema, attribute, values, Syntax::validate_imported)
 }
 
+/// How many values another server took that are not of their syntax.
+pub fn malformed(schema: &Schema, attribute: &AttributeType, values: &[Cow<'_, [u8]>]) -> u64 {
+    let is_wrong = |value: &&Cow<'_, [u8]>| {
+        check_imported_syntax(schema, attribute, std::slice::from_ref(*value)).is_err()
+    };
+    values.iter().filter(is_wrong).count() as u64
+}
+
 fn check_values<V: AsRef<[u8]>>(
     schema: &Schema,
     attribute: &AttributeType,

@@ -20,7 +20,7 @@ pub(crate) use edit::{describe, keep_once};
 pub(crate) use modify::Modify;
 pub(crate) use rename::Rename;
 
-use crate::access::{Place as AccessPlace, Rights, Subject, View};
+use crate::access::{Place as AccessPlace, RULE, Rights, Rule, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::{Core, Current, Directory};
@@ -29,6 +29,8 @@ use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
 use crate::locate::{Seeking, locate};
 use crate::log::Audit;
+use crate::log::stages::{self, Stage};
+use crate::made::Handover;
 use crate::names::{self, Name, NamingContext, Place};
 use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use crate::policy::micros;
@@ -51,6 +53,8 @@ pub(crate) use vet::Vetting;
 pub struct WriteDone {
     /// The controls to answer with.
     pub response_controls: Vec<ResponseControl>,
+    /// The access rules that entries hold now, if it has changed any.
+    pub(crate) rules: Option<Vec<Rule>>,
 }
 
 /// A write that is ready to be done.
@@ -61,6 +65,8 @@ pub(crate) enum Operation {
     Rename(Rename),
     /// A change of the schema; `None` if it changes nothing.
     Redefine(Option<Redefinition>),
+    /// A change of an entry that nobody has stored.
+    Made(Handover),
 }
 
 impl Operation {
@@ -91,9 +97,17 @@ impl Operation {
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> Result<Operation> {
-        if Name::parse(&core.schema, request.dn).is_ok_and(|name| name.is_subschema()) {
-            let redefinition = redefine::redefinition(core, subject, request, controls);
-            return redefinition.map(Operation::Redefine);
+        let name = Name::parse(&core.schema, request.dn)?;
+        match names::place(&core.contexts(), &name) {
+            Place::Subschema => {
+                let redefinition = redefine::redefinition(core, subject, request, controls);
+                return redefinition.map(Operation::Redefine);
+            }
+            Place::Made(tree) => {
+                let made = Handover::new(core, subject, request, controls, (tree, &name));
+                return made.map(Operation::Made);
+            }
+            _ => {}
         }
         Modify::new(core, subject, request, controls).map(Operation::Modify)
     }
@@ -108,6 +122,7 @@ impl Operation {
             Operation::Delete(_) | Operation::Rename(_) => true,
             // What a group is may change with the schema.
             Operation::Redefine(_) => true,
+            Operation::Made(_) => false,
         }
     }
 
@@ -120,6 +135,8 @@ impl Operation {
             require_generation(write, request.generation)?;
         }
         match self {
+            // It is for others to do.
+            Operation::Made(_) => Err(unwilling("this is not stored")),
             Operation::Redefine(None) => Ok(WriteDone::default()),
             Operation::Redefine(Some(redefinition)) => {
                 redefinition.apply(write).map(|()| WriteDone::default())
@@ -137,7 +154,7 @@ impl Operation {
             Operation::Delete(delete) => Some(delete.request()),
             Operation::Modify(modify) => Some(modify.request()),
             Operation::Rename(rename) => Some(rename.request()),
-            Operation::Redefine(_) => None,
+            Operation::Redefine(_) | Operation::Made(_) => None,
         }
     }
 
@@ -155,9 +172,10 @@ impl Operation {
             Operation::Add(add) => add.subject(),
             Operation::Modify(modify) => modify.subject(),
             // They store none.
-            Operation::Delete(_) | Operation::Rename(_) | Operation::Redefine(_) => {
-                return Giver::User;
-            }
+            Operation::Delete(_)
+            | Operation::Rename(_)
+            | Operation::Redefine(_)
+            | Operation::Made(_) => return Giver::User,
         };
         if subject.is_administrator() { Giver::Administrator } else { Giver::User }
     }
@@ -213,10 +231,17 @@ impl Request {
         let (context, below) = match names::place(&contexts, &name) {
             Place::Inside { context, below } => (context.clone(), below),
             place => {
-                if !core.permissions(subject, AccessPlace::Data).may_anywhere(one_of) {
+                let asked = match place {
+                    Place::Made(tree) => tree.place(),
+                    _ => AccessPlace::Data,
+                };
+                if !core.permissions(subject, asked).may_anywhere(one_of) {
                     return Err(Failure::denied("change this"));
                 }
                 return Err(match place {
+                    Place::Made(_) => {
+                        unwilling("entries here can be modified, not added, deleted or renamed")
+                    }
                     Place::Root => unwilling("the root DSE cannot be changed"),
                     Place::Subschema => {
                         unwilling("the schema's entry can be modified, not deleted or renamed")
@@ -338,6 +363,9 @@ fn check_rdn(schema: &Schema, rdn: &keyway_codec::dn::Rdn) -> Result<()> {
         };
         if attribute.equality().is_none() {
             return violation("has no equality rule and cannot name an entry");
+        }
+        if attribute.name() == RULE {
+            return violation("says who may do what and cannot name an entry");
         }
         let mut before = rdn.avas.iter().take(index);
         if before.any(|other| schema.attribute(&other.attribute) == Some(attribute)) {
@@ -470,6 +498,9 @@ impl Directory {
         from: IpAddr,
         audit: Option<Audit>,
     ) -> Result<Started> {
+        if let Operation::Made(handover) = operation {
+            return Ok(Started::Submitted(handover.submit(audit)));
+        }
         let giver = operation.giver();
         let old = self.vet(&mut operation, from)?.map(Box::new);
         let secrets = Secrets::take(&self.shared.passwords, &mut operation, giver)?;
@@ -502,11 +533,22 @@ fn submit(
     let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
     let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
     let changes_groups = operation.changes_groups(&core);
-    let job = move |write: &mut Write<'_>| operation.apply(&core, write);
+    let (laps, committed) = (stages::current(), stages::current());
+    let latest = current.clone();
+    let job = move |write: &mut Write<'_>| {
+        laps.iter().for_each(|laps| laps.lap(Stage::Queue));
+        // Others may have changed the indexes by the time that it is its turn.
+        let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        operation.apply(&core, write)
+    };
     // Nobody may be waiting any more: the connection is gone.
-    store.submit(job, move |result| {
+    store.submit(job, move |mut result| {
+        committed.iter().for_each(|laps| laps.lap(Stage::Store));
         if let (Ok(_), Some(next)) = (&result, next) {
-            install(&shared, &current, next);
+            install(&shared, &current, Some(next), None);
+        }
+        if let Ok(WriteDone { rules: Some(rules), .. }) = &mut result {
+            take_rules(&current, std::mem::take(rules));
         }
         if result.is_ok() && changes_groups {
             shared.access.groups_changed();
@@ -517,4 +559,11 @@ fn submit(
         drop(sender.send(result));
     })?;
     Ok(receiver)
+}
+
+/// Uses the access rules that a change has left in the entries.
+pub(crate) fn take_rules(current: &Current, rules: Vec<Rule>) {
+    let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+    // They were tried when the change was made, and the configuration's own when they were taken.
+    let _ = core.access.store(rules, &core.schema);
 }

@@ -2,7 +2,7 @@
 
 use super::edit::{self, describe};
 use super::{MODIFIERS_NAME, MODIFY_TIMESTAMP, Request, WriteDone, rdn_of};
-use crate::access::{Rights, Subject};
+use crate::access::{RULE, Rights, Rule, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
@@ -164,6 +164,7 @@ impl Modify {
         }
         let numbers = self.check(core, &rdn, was_sound, &mut new)?;
         self.check_unique(core, write.view(), id, &new, &numbers)?;
+        let rules = self.rules(core, write.view(), id, &new)?;
         request.stamp.mark(&mut new);
         if self.changes_account() {
             let edited: Vec<&str> = self.edits.iter().map(|edit| base(&edit.name)).collect();
@@ -181,7 +182,7 @@ impl Modify {
         let entry = Entry { rdn: rdn_text, attributes: new };
         write.update(id, &entry, &removed, &added)?;
         response_controls.extend(request.post_read(core, write, id)?);
-        Ok(WriteDone { response_controls })
+        Ok(WriteDone { response_controls, rules })
     }
 
     /// The attributes that can get other keys: those that change, and those that share an index
@@ -195,6 +196,20 @@ impl Modify {
         }
         let related = |name: &str| changed.iter().any(|one| core.indexes.related(base(name), one));
         attributes.iter().filter(|(name, _)| related(name)).cloned().collect()
+    }
+
+    /// The access rules that entries hold afterwards, if those of this one change.
+    fn rules(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        id: EntryId,
+        new: &Attributes,
+    ) -> Result<Option<Vec<Rule>>> {
+        match self.edits.iter().any(|edit| base(&edit.name) == RULE) {
+            true => core.proposed_rules(view, &self.request.context, Some(id), new).map(Some),
+            false => Ok(None),
+        }
     }
 
     fn check_unique(

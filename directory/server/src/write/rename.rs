@@ -92,7 +92,7 @@ impl Rename {
         write.update(id, &new, &removed, &added)?;
         referrers.follow(core, write, &request.stamp)?;
         response_controls.extend(request.post_read(core, write, id)?);
-        Ok(WriteDone { response_controls })
+        Ok(WriteDone { response_controls, rules: None })
     }
 
     /// The entry above in the new place, which must not be the entry itself or below it.
@@ -220,7 +220,7 @@ fn superior_of(
             Err(Failure::new(ResultCode::AffectsMultipleDsas, text))
         }
         Place::Outside => Err(Failure::no_such_object("").context("the new superior")),
-        Place::Root | Place::Subschema => {
+        Place::Root | Place::Subschema | Place::Made(_) => {
             let text = "nothing can be put below this entry";
             Err(Failure::new(ResultCode::NamingViolation, text))
         }

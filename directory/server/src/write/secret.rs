@@ -109,7 +109,10 @@ fn values(operation: &mut Operation) -> impl Iterator<Item = &mut Vec<u8>> {
     let (added, edited) = match operation {
         Operation::Add(add) => (Some(add.attributes.iter_mut()), None),
         Operation::Modify(modify) => (None, Some(modify.edits.iter_mut())),
-        Operation::Delete(_) | Operation::Rename(_) | Operation::Redefine(_) => (None, None),
+        Operation::Delete(_)
+        | Operation::Rename(_)
+        | Operation::Redefine(_)
+        | Operation::Made(_) => (None, None),
     };
     let added = added.into_iter().flatten().map(|(name, values)| (&*name, values));
     let edited = edited.into_iter().flatten();

@@ -54,8 +54,10 @@ impl Directory {
             if let Ok(new) = hash.await {
                 let (sender, receiver) = oneshot::channel();
                 let upgrade = Upgrade { id, old, new };
-                let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
-                let job = move |write: &mut Write<'_>| upgrade.apply(&core, write);
+                let job = move |write: &mut Write<'_>| {
+                    let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    upgrade.apply(&core, write)
+                };
                 if store.submit(job, move |result| drop(sender.send(result))).is_ok() {
                     let _ = receiver.await;
                 }

@@ -63,7 +63,7 @@ fn names_and_oids() {
             RuleKind::Equality => "Match",
             RuleKind::Ordering => "OrderingMatch",
             RuleKind::Substrings => "SubstringsMatch",
-            RuleKind::Words | RuleKind::Bits => "Match",
+            RuleKind::Words | RuleKind::Bits | RuleKind::Chain => "Match",
         };
         assert!(rule.name().ends_with(ending), "{}", rule.name());
     }

@@ -125,6 +125,11 @@ fn composed() {
         &["(host,user,domain)", "(,,)", "(-,-,-)"],
         &["", "host,user,domain", "(a,b)", "(a,b,c,d)"],
     );
+    check(
+        Syntax::SubtreeSpecification,
+        &["{}", "{ }", r#"{ base "ou=people", minimum 1, specificationFilter item:person }"#],
+        &["", "{", "}", "base \"ou=people\"", "{}."],
+    );
     check(Syntax::BootParameter, &["root=server:/path"], &["", "root", "root:a=b", "=a:b"]);
     assert_eq!(Syntax::Certificate.validate(&[0x30, 0x01, 0x00]), Ok(()));
     assert!(Syntax::Certificate.validate(&[0x30, 0x02, 0x00]).is_err());

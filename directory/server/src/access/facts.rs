@@ -1,0 +1,31 @@
+//! What rules ask of a subject.
+
+use super::{Over, Subject};
+use crate::integrity::normal_dn;
+use crate::names::Name;
+use crate::schema::Schema;
+
+/// What rules ask of a subject.
+pub(crate) struct Facts<'s> {
+    pub subject: &'s Subject,
+    pub over: Over,
+    /// His DN as the tree has it.
+    pub name: Option<Vec<u8>>,
+    /// The normal form of his DN as a value.
+    pub dn: Option<Vec<u8>>,
+    /// The groups that rules speak of and he is in.
+    pub groups: Vec<Vec<u8>>,
+}
+
+impl<'s> Facts<'s> {
+    /// Of somebody of whom no name need be known.
+    pub fn nothing(subject: &'s Subject) -> Facts<'s> {
+        Facts { subject, over: subject.over, name: None, dn: None, groups: Vec::new() }
+    }
+
+    /// He has this DN.
+    pub fn is_called(&mut self, dn: &str, schema: &Schema) {
+        self.name = Name::parse(schema, dn).ok().map(|name| name.canonical());
+        self.dn = normal_dn(schema, dn);
+    }
+}

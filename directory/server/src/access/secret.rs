@@ -1,0 +1,98 @@
+//! Attributes that say what nobody should learn by the way: passwords and keys, and who may do what.
+//!
+//! A rule gives them to somebody only if it names them or allows everything. Which of them are known
+//! depends on the sets and files of the schema.
+
+use crate::schema::Schema;
+
+/// Passwords, and what is as good as one.
+const SECRETS: &[&str] = &[
+    "authPassword",
+    "cirBindCredentials",
+    "dBCSPwd",
+    "ipaNTHash",
+    "ipaNTTrustAuthIncoming",
+    "ipaNTTrustAuthOutgoing",
+    "ipaPrivateKey",
+    "ipaSecretKey",
+    "ipatokenOTPkey",
+    "ipatokenRadiusSecret",
+    "krb5Key",
+    "krbMKey",
+    "krbPrincipalKey",
+    "krbPwdHistory",
+    "lmPassword",
+    "lmPwdHistory",
+    "msDS-ExecuteScriptPassword",
+    "netscapeReversiblePassword",
+    "nisSecretKey",
+    "nsBindPassword",
+    "nsDS5ReplicaBootstrapCredentials",
+    "nsDS5ReplicaCredentials",
+    "nsMultiplexorCredentials",
+    "nsSymmetricKey",
+    "ntPassword",
+    "ntPwdHistory",
+    "ntUserNtPassword",
+    "oathSecret",
+    "olcRootPW",
+    "passwordHistory",
+    "privateKey",
+    "pwdHistory",
+    "sambaClearTextPassword",
+    "sambaLMPassword",
+    "sambaNTPassword",
+    "sambaPasswordHistory",
+    "sambaPreviousClearTextPassword",
+    "sambaTrustPassword",
+    "sambaTrustedDomainPassword",
+    "supplementalCredentials",
+    "unicodePwd",
+    "userPKCS12",
+    "userPassword",
+];
+
+/// Who may do what, here or on the server that an entry comes from.
+const ACCESS: &[&str] = &[
+    "OpenLDAPaci",
+    "aci",
+    "authzFrom",
+    "authzTo",
+    "entryACI",
+    "ipaKrb5DelegationACL",
+    "keywayAccessRule",
+    "nTSecurityDescriptor",
+    "olcAccess",
+    "prescriptiveACI",
+    "subentryACI",
+    "subtreeACI",
+];
+
+/// Those that a schema knows, by canonical names, with their subtypes.
+#[derive(Debug)]
+pub(super) struct Secrets(Vec<String>);
+
+impl Secrets {
+    pub fn new(schema: &Schema) -> Secrets {
+        let known = SECRETS.iter().chain(ACCESS).filter_map(|name| schema.attribute(name));
+        let mut names: Vec<String> =
+            known.flat_map(|one| schema.family(one)).map(|one| one.name().to_owned()).collect();
+        names.sort_unstable();
+        names.dedup();
+        Secrets(names)
+    }
+
+    /// None at all.
+    pub fn none() -> Secrets {
+        Secrets(Vec::new())
+    }
+
+    /// Whether an attribute is one, given by its canonical name.
+    pub fn contain(&self, name: &str) -> bool {
+        self.0.binary_search_by(|one| one.as_str().cmp(name)).is_ok()
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.iter()
+    }
+}

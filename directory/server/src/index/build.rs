@@ -1,0 +1,452 @@
+//! Building indexes and dropping them: pieces of work for the committer, between which others write.
+//!
+//! 1. The store's row says what there is to be, and searches forget what is to go.
+//! 2. Whoever writes lists entries in what there is to be. A job that does nothing has come behind
+//!    all jobs that were begun before.
+//! 3. Piece by piece lists are dropped, then entries are listed. The row says how far that is, so
+//!    that it goes on after a death.
+//! 4. When the row says that an index is whole, searches use it.
+
+use super::state::range;
+use super::{IndexKind, Indexes, Kinds, State};
+use crate::access::RULE;
+use crate::directory::{Core, Current, Directory, Shared, indexes};
+use crate::failure::{Failure, Result};
+use crate::limits::{INDEX_PIECE_ENTRIES_MAX, INDEX_PIECE_KEYS_MAX, INDEX_PIECE_ROWS_MAX};
+use crate::locate;
+use crate::log::{Severity, Value};
+use crate::schema::{OBJECT_CLASS, Schema};
+use keyway_codec::message::ResultCode;
+use keyway_store::{EntryId, Key, Store, View, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+/// How often the log hears how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// How long is waited after a piece that the disk has refused.
+const AFTER_REFUSAL: Duration = Duration::from_secs(10);
+
+/// An index, and what is to become of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexReport {
+    /// The attribute.
+    pub attribute: String,
+    /// The kind.
+    pub kind: IndexKind,
+    /// Whether searches use it, or why not.
+    pub standing: IndexStanding,
+}
+
+/// Whether searches use an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexStanding {
+    /// They do.
+    Whole,
+    /// It is being built: so much of a hundred of the entries is listed.
+    Building(u8),
+    /// It is being dropped.
+    Dropping,
+    /// The settings want it, and the store does not know yet: a start or a reload tells it.
+    Wanted,
+    /// The settings want it no more, and the store does not know yet.
+    Unwanted,
+}
+
+/// Whoever builds in the background, until the directory goes.
+#[derive(Default)]
+pub(crate) struct Builder {
+    thread: Mutex<Option<JoinHandle<()>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Builder {
+    /// Ends the work between two pieces.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            // A panic was a fault of the thread's own, and it is over.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Builder {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Directory {
+    /// Notes in the store which indexes the settings want. Nobody uses it yet.
+    pub(crate) fn begin_indexes(&self) -> Result<State> {
+        let wanted = self.core().indexes.kinds();
+        let state = self.store.write_now(move |write| turn(write, &wanted, &Kinds::new()))?;
+        self.read_indexes(&state.whole);
+        Ok(state)
+    }
+
+    /// Has searches use what is whole.
+    pub(crate) fn read_indexes(&self, whole: &Kinds) {
+        install(&self.shared, &self.current, whole);
+    }
+
+    /// Does all that is to be done before the indexes are those of the settings.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn finish_indexes(&self) -> Result<()> {
+        while !self.build_piece()? {}
+        Ok(())
+    }
+
+    /// Does one piece of it; whether it was the last.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn build_piece(&self) -> Result<bool> {
+        Ok(step(&self.store, &self.shared, &self.current)?.is_settled())
+    }
+
+    /// Goes on with what is to be done to the indexes, in the background, until the directory is
+    /// closed. The log hears of it.
+    pub fn build_indexes(&self) {
+        let (store, shared, current) =
+            (self.store.clone(), self.shared.clone(), self.current.clone());
+        let stop = self.builder.stop.clone();
+        let mut is_building = lock(&self.shared.building);
+        let settled = self.store.read().map_err(Failure::from);
+        let settled = settled.and_then(|read| Ok(State::read(read.view())?.unwrap_or_default()));
+        if *is_building || settled.is_ok_and(|state| state.is_settled()) {
+            return;
+        }
+        let work = move || Background { store, shared, current, stop }.run();
+        let started = thread::Builder::new().name("index-builder".into()).spawn(work);
+        if let Ok(thread) = started {
+            *is_building = true;
+            *lock(&self.builder.thread) = Some(thread);
+        }
+    }
+
+    /// Begins to make indexes anew, all or those of some attributes; [`Directory::build_indexes`]
+    /// goes on with it. Until they are whole searches do without.
+    ///
+    /// # Errors
+    /// `unwillingToPerform` if an attribute is not indexed, or its index is one that the directory
+    /// cannot do without while it `is_served`; the store's.
+    pub fn reindex(&self, attributes: &[String], is_served: bool) -> Result<()> {
+        let is_building = lock(&self.shared.building);
+        let core = self.core();
+        let wanted = core.indexes.kinds();
+        let anew = match is_served {
+            true => anew_while_served(&core, &wanted, attributes)?,
+            false => anew(&core, &wanted, attributes)?,
+        };
+        let state = self.store.write_now(move |write| turn(write, &wanted, &anew))?;
+        self.follow(&state, |whole| self.read_indexes(whole))?;
+        drop(is_building);
+        Ok(())
+    }
+
+    /// Whether a server would make the indexes of these attributes anew.
+    ///
+    /// # Errors
+    /// As [`Directory::reindex`].
+    pub fn check_reindex(&self, attributes: &[String]) -> Result<()> {
+        let core = self.core();
+        anew_while_served(&core, &core.indexes.kinds(), attributes).map(drop)
+    }
+
+    /// Has everybody turn to the indexes that the store knows of: `install` makes searches use what is
+    /// whole. Nobody else builds meanwhile.
+    pub(crate) fn follow(&self, state: &State, install: impl FnOnce(&Kinds)) -> Result<()> {
+        self.shared.retired.give_up(&(&self.core().indexes.whole() - &state.whole));
+        install(&state.whole);
+        // Behind all who have begun with the indexes of before.
+        match state.is_settled() {
+            true => Ok(()),
+            false => self.store.write_now(|_| Ok(())),
+        }
+    }
+
+    /// All indexes, those that are to come and those that are to go.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn index_reports(&self) -> Result<Vec<IndexReport>> {
+        let wanted = self.core().indexes.kinds();
+        let read = self.store.read()?;
+        let view = read.view();
+        let state = State::read(view)?.unwrap_or_default();
+        let percent = percent(view, state.after)?;
+        let all = &(&(&wanted | &state.whole) | &state.adding) | &state.dropping;
+        let report = |index: &(String, IndexKind)| {
+            let standing = match () {
+                () if state.dropping.contains(index) => IndexStanding::Dropping,
+                () if state.adding.contains(index) => IndexStanding::Building(percent),
+                () if !wanted.contains(index) => IndexStanding::Unwanted,
+                () if state.whole.contains(index) => IndexStanding::Whole,
+                () => IndexStanding::Wanted,
+            };
+            IndexReport { attribute: index.0.clone(), kind: index.1, standing }
+        };
+        Ok(all.iter().map(report).collect())
+    }
+
+    /// Whether everything that the directory cannot do without is whole.
+    pub(crate) fn has_needed_indexes(&self) -> bool {
+        let core = self.core();
+        needed(&core, &core.indexes.kinds()).is_subset(&core.indexes.whole())
+    }
+}
+
+/// Which of the indexes that are wanted are to be made anew, if it is those of these attributes.
+fn anew(core: &Core, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
+    if attributes.is_empty() {
+        return Ok(wanted.clone());
+    }
+    let mut anew = Kinds::new();
+    for given in attributes {
+        let Some(name) = is_among(core, given, wanted) else {
+            let text = format!("attribute {given} is not indexed");
+            return Err(Failure::new(ResultCode::UnwillingToPerform, text));
+        };
+        anew.extend(wanted.iter().filter(|(attribute, _)| *attribute == name).cloned());
+    }
+    Ok(anew)
+}
+
+/// The same without those that a server cannot do without.
+fn anew_while_served(core: &Core, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
+    let needed = needed(core, wanted);
+    if let Some(name) = attributes.iter().find_map(|name| is_among(core, name, &needed)) {
+        let text =
+            format!("the server cannot do without the index of {name}; stop it to make that anew");
+        return Err(Failure::new(ResultCode::UnwillingToPerform, text));
+    }
+    Ok(&anew(core, wanted, attributes)? - &needed)
+}
+
+/// The canonical name of an attribute, if one of these indexes is of it.
+fn is_among(core: &Core, given: &str, kinds: &Kinds) -> Option<String> {
+    let name = core.schema.attribute(given)?.name();
+    kinds.iter().any(|(attribute, _)| attribute == name).then(|| name.to_owned())
+}
+
+/// Of the indexes that are wanted those that references, groups, unique values and numbers are found
+/// by, what stands for others, and access rules.
+fn needed(core: &Core, wanted: &Kinds) -> Kinds {
+    let of_integrity = core.integrity.indexed(&core.schema, &[]);
+    let made = Indexes::new(&of_integrity, &core.schema);
+    let mut needed = made.map(|made| made.kinds()).unwrap_or_default();
+    let others = [(OBJECT_CLASS, IndexKind::Equality), (RULE, IndexKind::Presence)];
+    needed.extend(others.map(|(name, kind)| (name.to_owned(), kind)));
+    &needed & wanted
+}
+
+/// Notes in the store which indexes there are to be, and which of them are to be made anew.
+pub(crate) fn turn(write: &mut Write<'_>, wanted: &Kinds, anew: &Kinds) -> Result<State> {
+    let before = State::read(write.view())?;
+    let next = match &before {
+        Some(before) => before.turned_to(wanted, anew),
+        // Nothing is in it yet.
+        None => State { whole: wanted.clone(), ..State::default() },
+    };
+    if before.as_ref() != Some(&next) {
+        next.put(write)?;
+    }
+    Ok(next)
+}
+
+/// Has searches use what is whole.
+fn install(shared: &Shared, current: &Current, whole: &Kinds) {
+    let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);
+    let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+    *current = Arc::new(current.reading(&settings, whole));
+}
+
+impl Core {
+    /// The same with the integrity and the indexes of these settings; of those these are whole.
+    pub(crate) fn reading(&self, settings: &crate::Settings, whole: &Kinds) -> Core {
+        let mut core = self.clone();
+        // They were tried before; a schema that has changed meanwhile keeps what it was made with.
+        let indexes = match indexes(settings, &core.schema) {
+            Ok((integrity, indexes)) => {
+                core.integrity = Arc::new(integrity);
+                indexes
+            }
+            Err(_) => Indexes::clone(&core.indexes),
+        };
+        let indexes = indexes.reading(whole, &core.shared.retired);
+        core.standing = Arc::new(locate::Standing::new(&core.schema, &indexes));
+        core.indexes = Arc::new(indexes);
+        core
+    }
+}
+
+/// Does one piece of what is to be done. Says what is left, which searches then know.
+fn step(store: &Store, shared: &Shared, current: &Current) -> Result<State> {
+    let mut is_building = lock(&shared.building);
+    let latest = current.clone();
+    let job = move |write: &mut Write<'_>| {
+        let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        piece(&core, write)
+    };
+    let state = store.write_now(job)?;
+    if state.is_settled() {
+        install(shared, current, &state.whole);
+        *is_building = false;
+    }
+    Ok(state)
+}
+
+fn piece(core: &Core, write: &mut Write<'_>) -> Result<State> {
+    let mut state = State::read(write.view())?.unwrap_or_default();
+    // The schema has just been changed: who searches and writes does not know of it yet.
+    if core.require_current(write).is_err() || !state.adding.is_subset(&core.indexes.kinds()) {
+        return Ok(state);
+    }
+    if let Some(kind) = state.dropping.first().cloned() {
+        if !write.drop_lists(&range(&kind), INDEX_PIECE_ROWS_MAX)? {
+            state.dropping.remove(&kind);
+            state.put(write)?;
+        }
+        return Ok(state);
+    }
+    if state.adding.is_empty() {
+        return Ok(state);
+    }
+    let indexes = Indexes::clone(&core.indexes).only(&state.adding);
+    let next = listings(write.view(), &core.schema, &indexes, state.after)?;
+    for (id, keys) in &next {
+        write.list(*id, keys)?;
+    }
+    match next.last() {
+        Some((id, _)) => state.after = *id,
+        None => {
+            let whole = &state.whole | &state.adding;
+            state = State { whole, ..State::default() };
+        }
+    }
+    state.put(write)?;
+    Ok(state)
+}
+
+/// The next entries, and where they are to be listed.
+fn listings(
+    view: View<'_>,
+    schema: &Schema,
+    indexes: &Indexes,
+    after: EntryId,
+) -> Result<Vec<(EntryId, Vec<Key>)>> {
+    let (mut next, mut count) = (Vec::new(), 0);
+    for entry in view.entries(after)?.take(INDEX_PIECE_ENTRIES_MAX) {
+        let (id, entry) = entry?;
+        let keys = indexes.keys(schema, &entry.to_entry().attributes);
+        count += keys.len();
+        next.push((id, keys));
+        if count >= INDEX_PIECE_KEYS_MAX {
+            break;
+        }
+    }
+    Ok(next)
+}
+
+/// How many of a hundred entries are not after this one.
+fn percent(view: View<'_>, after: EntryId) -> Result<u8> {
+    let last = view.last_entry()?;
+    let percent = after.0.saturating_mul(100).checked_div(last.0).unwrap_or(0);
+    Ok(u8::try_from(percent.min(100)).unwrap_or(100))
+}
+
+/// What a thread does in the background.
+struct Background {
+    store: Store,
+    shared: Arc<Shared>,
+    current: Current,
+    stop: Arc<AtomicBool>,
+}
+
+impl Background {
+    /// Works until all is done, the directory is closed or the store has failed. Between two pieces
+    /// it waits for as long as the first took: the committer is there for others half of the time.
+    fn run(&self) {
+        let mut told = None;
+        while !self.stop.load(Ordering::Relaxed) {
+            let started = self.now();
+            let pause = match step(&self.store, &self.shared, &self.current) {
+                Ok(state) => {
+                    self.tell(&mut told, &state);
+                    if state.is_settled() {
+                        return;
+                    }
+                    self.now().duration_since(started).unwrap_or_default()
+                }
+                Err(why) => {
+                    if self.store.failed().is_some() {
+                        break;
+                    }
+                    self.say(Severity::Error, &format!("cannot go on: {}", why.diagnostic));
+                    AFTER_REFUSAL
+                }
+            };
+            thread::park_timeout(pause.min(AFTER_REFUSAL));
+        }
+        *lock(&self.shared.building) = false;
+    }
+
+    fn now(&self) -> SystemTime {
+        (self.shared.clock)()
+    }
+
+    /// Says when it begins to drop and to build, now and then, and at the end how far it is.
+    fn tell(&self, told: &mut Option<(SystemTime, bool)>, state: &State) {
+        let (now, drops) = (self.now(), !state.dropping.is_empty());
+        if state.is_settled() {
+            return self.say(Severity::Info, "the indexes are those of the configuration");
+        }
+        let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|past| past < TELL_EVERY);
+        if told.is_some_and(|(at, dropped)| dropped == drops && is_recent(at)) {
+            return;
+        }
+        *told = Some((now, drops));
+        if drops {
+            return self.say(Severity::Info, &format!("dropping {}", shown(&state.dropping)));
+        }
+        let read = self.store.read().map_err(Failure::from);
+        let percent = read.and_then(|read| percent(read.view(), state.after)).unwrap_or(0);
+        let text = format!("building {}: {percent} %", shown(&state.adding));
+        self.say(Severity::Info, &text);
+    }
+
+    fn say(&self, severity: Severity, text: &str) {
+        self.shared.log.say(self.now(), severity, "index", &[("text", Value::Text(text))]);
+    }
+}
+
+/// `mail for substring, sn for equality`
+fn shown(kinds: &Kinds) -> String {
+    let texts = kinds.iter().map(|(attribute, kind)| format!("{attribute} for {kind}"));
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IndexKind::*;
+
+    #[test]
+    fn kinds_are_shown_in_words() {
+        let kinds = [("mail", Substring), ("sn", Equality)];
+        let kinds = kinds.map(|(name, kind)| (name.to_owned(), kind)).into_iter().collect();
+        assert_eq!(shown(&kinds), "mail for substring, sn for equality");
+    }
+}

@@ -1,0 +1,45 @@
+//! Indexes that were given up while somebody may still go by them.
+//!
+//! A search keeps the indexes that it began with. Before the keys of one are dropped it is noted
+//! here: whoever has taken a read transaction and finds it not noted sees all of its keys.
+
+use super::{IndexKind, Kinds};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+/// All indexes that a directory has given up since it was opened.
+#[derive(Default)]
+pub(crate) struct Retired {
+    /// How often some were.
+    epoch: AtomicU64,
+    /// When each was last, by that count.
+    when: RwLock<HashMap<(String, IndexKind), u64>>,
+}
+
+impl Retired {
+    /// How often indexes were given up so far.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Gives some up.
+    pub fn give_up(&self, kinds: &Kinds) {
+        if kinds.is_empty() {
+            return;
+        }
+        let mut when = self.when.write().unwrap_or_else(PoisonError::into_inner);
+        let epoch = self.epoch() + 1;
+        when.extend(kinds.iter().map(|kind| (kind.clone(), epoch)));
+        self.epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Whether an index was given up since there had been so many.
+    pub fn has(&self, since: u64, attribute: &str, kind: IndexKind) -> bool {
+        if self.epoch() == since {
+            return false;
+        }
+        let when = self.when.read().unwrap_or_else(PoisonError::into_inner);
+        when.get(&(attribute.to_owned(), kind)).is_some_and(|at| *at > since)
+    }
+}

@@ -1,0 +1,127 @@
+//! Where an operation's time goes: a stopwatch whose laps are the operation's stages.
+//!
+//! What is done on the spot is timed where it is done. What waits for other threads has its watch
+//! with it as a task-local value, so that whoever knows that a stage is over can say so.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// What the time goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Waiting: behind other requests, for the turn of a password check, for the committer.
+    Queue,
+    /// Understanding the request, rights and the choice of indexes among it.
+    Plan,
+    /// Reading entries and making answers of them; of a change, its transaction and sync.
+    Store,
+    /// Passwords.
+    Crypto,
+    /// Waiting until the client takes answers; of what had to wait, the way back to the connection.
+    Write,
+}
+
+/// The stages' fields, in the order of [`Stage`].
+pub(crate) const FIELDS: [&str; 5] = ["queue_us", "plan_us", "store_us", "crypto_us", "write_us"];
+
+/// A stopwatch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch {
+    started: SystemTime,
+    last: SystemTime,
+    spent: [Duration; FIELDS.len()],
+}
+
+impl Stopwatch {
+    pub fn start(at: SystemTime) -> Stopwatch {
+        Stopwatch { started: at, last: at, spent: Default::default() }
+    }
+
+    /// What has passed since the last lap was this stage. A clock that was set back counts for nothing.
+    pub fn lap(&mut self, stage: Stage, now: SystemTime) {
+        if let Some(spent) = self.spent.get_mut(stage as usize) {
+            *spent += now.duration_since(self.last).unwrap_or_default();
+        }
+        self.last = now;
+    }
+
+    /// Microseconds from the start to the last lap.
+    pub fn total_us(&self) -> Option<u64> {
+        self.last.duration_since(self.started).ok()?.as_micros().try_into().ok()
+    }
+
+    /// Microseconds of each stage.
+    pub fn stages_us(&self) -> [u64; FIELDS.len()] {
+        self.spent.map(|spent| spent.as_micros().try_into().unwrap_or(u64::MAX))
+    }
+}
+
+tokio::task_local! {
+    static CURRENT: Arc<Laps>;
+}
+
+/// The stopwatch of an operation that several threads have a part in.
+pub(crate) struct Laps {
+    clock: fn() -> SystemTime,
+    watch: Mutex<Stopwatch>,
+}
+
+impl Laps {
+    pub fn new(clock: fn() -> SystemTime, watch: Stopwatch) -> Arc<Laps> {
+        Arc::new(Laps { clock, watch: Mutex::new(watch) })
+    }
+
+    pub fn lap(&self, stage: Stage) {
+        let now = (self.clock)();
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).lap(stage, now);
+    }
+
+    /// How it stands.
+    pub fn watch(&self) -> Stopwatch {
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something that is a part of the operation.
+    pub fn within<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self.clone(), work)
+    }
+
+    /// The same with what takes its time.
+    pub fn around<T>(self: Arc<Self>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+        CURRENT.scope(self, work)
+    }
+}
+
+/// The stopwatch of the operation that the caller does a part of, if anybody wants to know.
+pub(crate) fn current() -> Option<Arc<Laps>> {
+    CURRENT.try_with(Arc::clone).ok()
+}
+
+/// Since the last lap, the operation that the caller does a part of was in this stage.
+pub(crate) fn lap(stage: Stage) {
+    // Where nobody wants to know there is none.
+    let _ = CURRENT.try_with(|laps| laps.lap(stage));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::UNIX_EPOCH;
+
+    #[test]
+    fn stages_add_up_to_the_whole() {
+        let at = |us| UNIX_EPOCH + Duration::from_micros(us);
+        let mut watch = Stopwatch::start(at(1_000));
+        let laps = [(Stage::Queue, 5), (Stage::Plan, 10), (Stage::Store, 30), (Stage::Write, 60)];
+        let mut now = 1_000;
+        for (stage, us) in laps.into_iter().chain([(Stage::Store, 40)]) {
+            now += us;
+            watch.lap(stage, at(now));
+        }
+        assert_eq!(watch.stages_us(), [5, 10, 70, 0, 60]);
+        assert_eq!(watch.total_us(), Some(145));
+        watch.lap(Stage::Crypto, at(1));
+        assert_eq!((watch.stages_us()[3], watch.total_us()), (0, None));
+    }
+}

@@ -1,0 +1,82 @@
+//! A change of an entry that was made, checked and handed to whoever makes it.
+
+use super::{MadeTree, Maker, Modification, ModifiedAttribute};
+use crate::access::{Rights, Subject};
+use crate::candidate::Candidate;
+use crate::controls::RequestControls;
+use crate::directory::Core;
+use crate::failure::{Failure, Result};
+use crate::log::Audit;
+use crate::names::Name;
+use crate::write::{WriteDone, describe, unwilling};
+use keyway_codec::message::{ModifyRequest, ResultCode};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A change that may be made.
+pub(crate) struct Handover {
+    maker: Arc<Maker>,
+    modification: Modification,
+}
+
+impl Handover {
+    /// Understands a client's request.
+    ///
+    /// # Errors
+    /// Why it cannot be done, and first of all if the subject may not.
+    pub fn new(
+        core: &Core,
+        subject: &Subject,
+        request: &ModifyRequest<'_>,
+        controls: &RequestControls<'_>,
+        (tree, name): (MadeTree, &Name),
+    ) -> Result<Handover> {
+        let rights = core.permissions(subject, tree.place());
+        if !rights.may_anywhere(Rights::WRITE) {
+            return Err(Failure::denied("change this"));
+        }
+        let entries = core.made(tree);
+        let entry = entries.find(name)?;
+        let candidate = Candidate::made(core, &entry.dn, &entry.attributes);
+        let mut changes = Vec::new();
+        for change in &request.changes {
+            let attribute = describe(&core.schema, &change.attribute.description)?;
+            let attribute = attribute.canonical().into_owned();
+            if !rights.may(Rights::WRITE, &attribute, &candidate)? {
+                return Err(Failure::denied(format_args!("change attribute {attribute}")));
+            }
+            let values = change.attribute.values.iter().map(|value| value.to_vec()).collect();
+            changes.push(ModifiedAttribute { operation: change.operation, attribute, values });
+        }
+        if controls.assertion.is_some()
+            || controls.pre_read.is_some()
+            || controls.post_read.is_some()
+        {
+            let text = "the controls for assertions and read entries do not work here";
+            return Err(Failure::new(ResultCode::UnavailableCriticalExtension, text));
+        }
+        match core.maker(tree) {
+            Some(maker) if maker.change.is_some() => {
+                let modification = Modification { dn: entry.dn.clone(), changes };
+                Ok(Handover { maker, modification })
+            }
+            _ => Err(unwilling(format!("what is in {} can only be read", tree.dn()))),
+        }
+    }
+
+    /// Hands it over; the answer comes later.
+    pub fn submit(self, audit: Option<Audit>) -> oneshot::Receiver<Result<WriteDone>> {
+        let (sender, receiver) = oneshot::channel();
+        let reply = move |done: std::result::Result<(), String>| {
+            if let (Ok(()), Some(audit)) = (&done, &audit) {
+                audit.done();
+            }
+            // Nobody may be waiting any more.
+            drop(sender.send(done.map(|()| WriteDone::default()).map_err(unwilling)));
+        };
+        if let Some(change) = &self.maker.change {
+            change(self.modification, Box::new(reply));
+        }
+        receiver
+    }
+}

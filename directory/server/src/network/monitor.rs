@@ -1,0 +1,242 @@
+//! `cn=monitor`: what the server is doing, as entries. They look as OpenLDAP's do, so that programs
+//! that know those find their way; below `cn=Counters` everything that is counted has the name that
+//! `keyway top` and `keyway metrics` know.
+
+use super::Mode;
+use super::limits::MONITORED_CONNECTIONS_MAX;
+use super::registry::Registry;
+use super::seen::Seen;
+use crate::directory::Shared;
+use crate::made::{MadeEntry, MadeTree};
+use crate::operational::generalized_time;
+use keyway_codec::dn::Ava;
+use keyway_meter::{Distribution, EVENTS, Snapshot};
+use std::fmt::Write;
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
+
+/// What there is to look at.
+pub(super) struct Monitor {
+    pub directory: Weak<Shared>,
+    pub registry: Arc<Registry>,
+    pub started: SystemTime,
+    /// URLs without a path.
+    pub listeners: Vec<String>,
+}
+
+const CONNECTIONS: &str = "cn=Connections,cn=monitor";
+const COUNTERS: &str = "cn=Counters,cn=monitor";
+const DATABASES: &str = "cn=Databases,cn=monitor";
+const LISTENERS: &str = "cn=Listeners,cn=monitor";
+const OPERATIONS: &str = "cn=Operations,cn=monitor";
+const STATISTICS: &str = "cn=Statistics,cn=monitor";
+const TIME: &str = "cn=Time,cn=monitor";
+
+/// OpenLDAP's names of operations, and our counters of them.
+const OPERATION_COUNTERS: [(&str, &str); 10] = [
+    ("Bind", "ldap.bind"),
+    ("Unbind", "ldap.unbind"),
+    ("Search", "ldap.search"),
+    ("Compare", "ldap.compare"),
+    ("Modify", "ldap.modify"),
+    ("Modrdn", "ldap.modify_dn"),
+    ("Add", "ldap.add"),
+    ("Delete", "ldap.delete"),
+    ("Abandon", "ldap.abandon"),
+    ("Extended", "ldap.extended"),
+];
+/// The same of what was moved.
+const STATISTIC_COUNTERS: [(&str, &str); 3] = [
+    ("Bytes", "ldap.bytes_out"),
+    ("Bytes Received", "ldap.bytes_in"),
+    ("Entries", "ldap.entries_sent"),
+];
+
+impl Monitor {
+    /// All entries, each after the one above it.
+    pub fn entries(&self) -> Vec<MadeEntry> {
+        let Some(directory) = self.directory.upgrade() else { return Vec::new() };
+        let (now, page) = (directory.now(), Snapshot::own());
+        let page = page.as_ref();
+        let mut all = vec![top()];
+        self.connections(&mut all);
+        databases(&mut all, &directory);
+        listeners(&mut all, &self.listeners);
+        operations(&mut all, page);
+        statistics(&mut all, page);
+        self.time(&mut all, now);
+        if let Some(page) = page {
+            counters(&mut all, page);
+        }
+        all
+    }
+
+    fn connections(&self, all: &mut Vec<MadeEntry>) {
+        let (open, total) = self.registry.seen();
+        all.push(container(CONNECTIONS, "Connections that are open"));
+        all.push(number(CONNECTIONS, "Total", total, "accepted since the start"));
+        all.push(number(CONNECTIONS, "Current", open.len() as u64, "open now"));
+        let shown = open.iter().take(MONITORED_CONNECTIONS_MAX);
+        all.extend(shown.map(|(id, seen)| connection(*id, seen)));
+    }
+
+    fn time(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
+        all.push(container(TIME, "When the server was started, and how long it has run"));
+        let at = |time| vec![generalized_time(time)];
+        let object = |name: &str, attributes: &[(&str, Vec<String>)]| {
+            MadeEntry::new(below(TIME, name), "monitoredObject", &with_name(name, attributes))
+        };
+        all.push(object("Start", &[("monitorTimestamp", at(self.started))]));
+        all.push(object("Current", &[("monitorTimestamp", at(now))]));
+        let up = now.duration_since(self.started).unwrap_or_default().as_secs();
+        all.push(object("Uptime", &[("monitoredInfo", vec![up.to_string()])]));
+    }
+}
+
+fn top() -> MadeEntry {
+    let version = concat!("Keyway ", env!("CARGO_PKG_VERSION"));
+    let attributes = [
+        ("cn", vec!["monitor".to_owned()]),
+        ("description", vec!["What the server is doing, made when it is asked for".to_owned()]),
+        ("monitoredInfo", vec![version.to_owned()]),
+    ];
+    MadeEntry::new(MadeTree::Monitor.dn().to_owned(), "monitorServer", &attributes)
+}
+
+/// `cn=NAME,PARENT`
+fn below(parent: &str, name: &str) -> String {
+    let rdn = Ava { attribute: "cn".to_owned(), value: name.as_bytes().to_vec() };
+    format!("{rdn},{parent}")
+}
+
+fn with_name<'a>(name: &str, attributes: &[(&'a str, Vec<String>)]) -> Vec<(&'a str, Vec<String>)> {
+    let mut all = vec![("cn", vec![name.to_owned()])];
+    all.extend_from_slice(attributes);
+    all
+}
+
+fn container(dn: &str, description: &str) -> MadeEntry {
+    let name = dn.split(['=', ',']).nth(1).unwrap_or_default();
+    let attributes = with_name(name, &[("description", vec![description.to_owned()])]);
+    MadeEntry::new(dn.to_owned(), "monitorContainer", &attributes)
+}
+
+fn number(parent: &str, name: &str, number: u64, description: &str) -> MadeEntry {
+    let attributes = with_name(
+        name,
+        &[
+            ("description", vec![description.to_owned()]),
+            ("monitorCounter", vec![number.to_string()]),
+        ],
+    );
+    MadeEntry::new(below(parent, name), "monitorCounterObject", &attributes)
+}
+
+fn connection(id: u64, seen: &Seen) -> MadeEntry {
+    let (name, who) = (format!("Connection {id}"), seen.who());
+    let attributes = with_name(
+        &name,
+        &[
+            ("monitorConnectionNumber", vec![id.to_string()]),
+            ("monitorConnectionProtocol", vec!["3".to_owned()]),
+            ("monitorConnectionPeerAddress", vec![seen.peer.to_string()]),
+            ("monitorConnectionAuthzDN", who.dn.into_iter().collect()),
+            ("monitorConnectionOpsReceived", vec![seen.requests().to_string()]),
+            ("monitorConnectionStartTime", vec![generalized_time(seen.since)]),
+            ("monitoredInfo", vec![format!("over {}", who.strength)]),
+        ],
+    );
+    MadeEntry::new(below(CONNECTIONS, &name), "monitorConnection", &attributes)
+}
+
+fn databases(all: &mut Vec<MadeEntry>, directory: &Shared) {
+    all.push(container(DATABASES, "Parts of the tree that this server holds"));
+    let contexts = directory.contexts();
+    for (number, context) in contexts.iter().enumerate() {
+        let name = format!("Database {number}");
+        let attributes = with_name(&name, &[("namingContexts", vec![context.text.clone()])]);
+        all.push(MadeEntry::new(below(DATABASES, &name), "monitoredObject", &attributes));
+    }
+}
+
+fn listeners(all: &mut Vec<MadeEntry>, urls: &[String]) {
+    all.push(container(LISTENERS, "Where the server listens"));
+    for (number, url) in urls.iter().enumerate() {
+        let name = format!("Listener {number}");
+        let attributes = with_name(&name, &[("monitorConnectionLocalAddress", vec![url.clone()])]);
+        all.push(MadeEntry::new(below(LISTENERS, &name), "monitoredObject", &attributes));
+    }
+}
+
+fn operations(all: &mut Vec<MadeEntry>, page: Option<&Snapshot>) {
+    let counts = OPERATION_COUNTERS.map(|(name, counter)| {
+        (name, page.and_then(|page| page.value(counter)).unwrap_or_default())
+    });
+    let completed = |count: u64| ("monitorOpCompleted", vec![count.to_string()]);
+    let mut container = container(OPERATIONS, "Operations that were answered");
+    let sum: u64 = counts.iter().map(|(_, count)| count).sum();
+    let (attribute, values) = completed(sum);
+    let values = values.into_iter().map(String::into_bytes).collect();
+    container.attributes.push((attribute.to_owned(), values));
+    all.push(container);
+    for (name, count) in counts {
+        let attributes = with_name(name, &[completed(count)]);
+        all.push(MadeEntry::new(below(OPERATIONS, name), "monitorOperation", &attributes));
+    }
+}
+
+fn statistics(all: &mut Vec<MadeEntry>, page: Option<&Snapshot>) {
+    all.push(container(STATISTICS, "What was sent and received"));
+    for (name, counter) in STATISTIC_COUNTERS {
+        let value = page.and_then(|page| page.value(counter)).unwrap_or_default();
+        all.push(number(STATISTICS, name, value, counter));
+    }
+}
+
+/// Everything that is counted or recorded.
+fn counters(all: &mut Vec<MadeEntry>, page: &Snapshot) {
+    all.push(container(COUNTERS, "All that is counted, by the names of keyway top"));
+    let described = |name: &str| {
+        let event = EVENTS.iter().find(|event| event.covers(name));
+        event.map(|event| format!("{}: {}", event.unit, event.help)).unwrap_or_default()
+    };
+    for (name, value) in &page.counters {
+        all.push(number(COUNTERS, name, *value, &described(name)));
+    }
+    for (name, values) in page.histograms.iter().filter(|(_, values)| values.count > 0) {
+        let attributes = with_name(
+            name,
+            &[
+                ("description", vec![described(name)]),
+                ("monitorCounter", vec![values.count.to_string()]),
+                ("monitoredInfo", vec![summary(values)]),
+            ],
+        );
+        all.push(MadeEntry::new(below(COUNTERS, name), "monitorCounterObject", &attributes));
+    }
+}
+
+fn summary(values: &Distribution) -> String {
+    let mean = values.sum / values.count.max(1);
+    let mut text = format!("min {} mean {mean}", values.min);
+    for percent in [50.0, 99.0] {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {percent}% {}", values.percentile(percent));
+    }
+    let _ = write!(text, " max {}", values.max);
+    text
+}
+
+/// How a listener is called.
+pub(super) fn url(socket: &super::Socket, mode: &Mode) -> Option<String> {
+    match (socket, mode) {
+        (super::Socket::Unix(socket), _) => {
+            let address = socket.local_addr().ok()?;
+            Some(format!("ldapi {}", address.as_pathname()?.display()))
+        }
+        (super::Socket::Tcp(socket), Mode::Tls(_)) => {
+            Some(format!("ldaps://{}", socket.local_addr().ok()?))
+        }
+        (super::Socket::Tcp(socket), _) => Some(format!("ldap://{}", socket.local_addr().ok()?)),
+    }
+}

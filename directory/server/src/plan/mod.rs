@@ -1,0 +1,331 @@
+//! Where a search looks for candidates: filter and scope to posting lists.
+//!
+//! A plan leads to every entry that matches and mostly to few others; each candidate is then put
+//! to the filter itself. The shortest list is walked, and what other lists of a conjunction do not
+//! have is left out, as far as it is cheaper to walk them along than to look at the entries. Lists are
+//! counted by whole chunks and only as far as it takes to find a short one, and none is copied: a
+//! list that is long is walked a step at a time.
+
+mod explain;
+mod source;
+mod way;
+
+pub use explain::{Explained, Part, Use};
+pub use source::Source;
+pub use way::Lack;
+
+use crate::directory::Core;
+use crate::failure::Result;
+use crate::filter::Matcher;
+use crate::limits::{
+    ALTERNATIVES_MAX, COUNT_MAX, COUNT_MIN, MEMBER_IDS_MAX, NARROWING_MAX, RANGE_IDS_MAX,
+    UNION_LISTS_MAX,
+};
+use keyway_store::{EntryId, Key, KeyRange, View};
+use source::Union;
+use way::Way;
+
+/// How many candidates are few: a list this short is taken without looking further.
+const FEW: usize = 8;
+
+/// Candidates that one entry in the answer is expected to take.
+const COUNT_ENTRY: usize = 64;
+
+/// Candidates from which on others are asked to leave some of them out.
+const NARROWED_MIN: usize = 32;
+
+/// What it takes to look at an entry, counted in ids of a list that are walked along: less than it is,
+/// since these have to be counted first.
+const LOOK_IDS: usize = 64;
+
+/// Lists of a lookup that may be walked along with others.
+const NARROWING_LISTS_MAX: usize = 4;
+
+/// A set of posting lists that together hold all that matches some filter.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Lookup {
+    lists: Vec<Key>,
+    ranges: Vec<KeyRange>,
+    /// Groups whose members they are; these are not looked up before all else.
+    groups: Vec<EntryId>,
+    /// Entries.
+    ids: Vec<EntryId>,
+}
+
+/// What is to be walked.
+struct Plan {
+    /// The lists that are walked.
+    walked: Lookup,
+    /// What leaves some of their candidates out.
+    also: Vec<Lookup>,
+    lack: Option<Lack>,
+}
+
+/// Chooses between the filter's indexes and the scope's own lists.
+///
+/// Counting costs a fraction of a nanosecond an entry and looking at one some thousand. A search that
+/// returns few entries may be over long before it has walked one list: for it they are counted to
+/// `count_max` only.
+///
+/// # Errors
+/// The store's.
+pub fn plan(
+    core: &Core,
+    view: View<'_>,
+    matcher: &Matcher,
+    scope_lists: Vec<Key>,
+    count_max: usize,
+) -> Result<Source> {
+    let given_up = core.indexes.given_up();
+    let planner = Planner { core, view, count_max };
+    let scope = Lookup { lists: scope_lists, ..Lookup::default() };
+    let plan = planner.plan(matcher, &scope)?;
+    let goes_by_indexes = plan.walked != scope || !plan.also.is_empty();
+    let Some(mut source) = planner.source(plan, &scope)? else {
+        return Ok(Source::scope(scope.lists));
+    };
+    source.given_up = goes_by_indexes.then_some(given_up);
+    Ok(source)
+}
+
+/// How far lists are counted for a search that returns at most so many entries, 0 for no limit.
+pub fn count_max(entries_max: u32) -> usize {
+    match usize::try_from(entries_max) {
+        Ok(0) | Err(_) => COUNT_MAX,
+        Ok(entries) => entries.saturating_mul(COUNT_ENTRY).clamp(COUNT_MIN, COUNT_MAX),
+    }
+}
+
+struct Planner<'a> {
+    core: &'a Core,
+    view: View<'a>,
+    count_max: usize,
+}
+
+impl Planner<'_> {
+    fn plan(&self, matcher: &Matcher, scope: &Lookup) -> Result<Plan> {
+        let mut lookups = self.alternatives(matcher)?;
+        if lookups.is_empty() {
+            let lack = self.lack(matcher)?;
+            return Ok(Plan { walked: scope.clone(), also: Vec::new(), lack });
+        }
+        lookups.push(scope.clone());
+        let Some((at, count)) = self.shortest(&lookups)? else {
+            return Ok(Plan { walked: scope.clone(), also: Vec::new(), lack: None });
+        };
+        let walked = lookups.swap_remove(at);
+        let also = self.narrowing(count, lookups)?;
+        Ok(Plan { walked, also, lack: None })
+    }
+
+    /// What is planned, with its ranges and groups read; `None` if they are too long.
+    fn source(&self, plan: Plan, scope: &Lookup) -> Result<Option<Source>> {
+        let Plan { walked, also, lack } = plan;
+        let is_scope = walked == *scope || also.contains(scope);
+        let mut unions = Vec::with_capacity(also.len());
+        for lookup in also {
+            if let Some(ids) = self.collect(&lookup)? {
+                unions.push(Union::new(lookup, ids));
+            }
+        }
+        let Some(ids) = self.collect(&walked)? else { return Ok(None) };
+        Ok(Some(Source::meeting(Union::new(walked, ids), unions, is_scope, lack)))
+    }
+
+    /// Lookups of which each one leads to all that matches; none if no index helps.
+    fn alternatives(&self, matcher: &Matcher) -> Result<Vec<Lookup>> {
+        Ok(match matcher {
+            // What is undefined is never true.
+            Matcher::Undefined => vec![Lookup::default()],
+            Matcher::Not(_) => Vec::new(),
+            Matcher::Item(item) => match Way::of(self.core, self.view, item)? {
+                Way::Lookups(lookups) => lookups,
+                Way::All | Way::None(_) => Vec::new(),
+            },
+            Matcher::And(terms) => {
+                let mut all = Vec::new();
+                for term in terms {
+                    all.extend(self.alternatives(term)?);
+                    if all.len() >= ALTERNATIVES_MAX {
+                        break;
+                    }
+                }
+                all
+            }
+            Matcher::Or(terms) => {
+                let mut united = Lookup::default();
+                for term in terms {
+                    let mut lookups = self.alternatives(term)?;
+                    let Some((at, _)) = self.shortest(&lookups)? else { return Ok(Vec::new()) };
+                    united.add(lookups.swap_remove(at));
+                    if united.len() > UNION_LISTS_MAX {
+                        return Ok(Vec::new());
+                    }
+                }
+                vec![united]
+            }
+        })
+    }
+
+    /// Why no index helps; `None` if one does, or if none is needed because all entries match.
+    fn lack(&self, matcher: &Matcher) -> Result<Option<Lack>> {
+        Ok(match matcher {
+            Matcher::Undefined => None,
+            Matcher::Not(_) => Some(Lack::Cannot("it says what entries are not")),
+            Matcher::Item(item) => match Way::of(self.core, self.view, item)? {
+                Way::Lookups(_) | Way::All => None,
+                Way::None(lack) => Some(lack),
+            },
+            // One that there could be would be enough.
+            Matcher::And(terms) => {
+                let lacks: Vec<Option<Lack>> =
+                    terms.iter().map(|term| self.lack(term)).collect::<Result<_>>()?;
+                let mut lacks: Vec<Lack> = lacks.into_iter().flatten().collect();
+                let at = lacks.iter().position(|lack| matches!(lack, Lack::Index { .. }));
+                (!lacks.is_empty()).then(|| lacks.swap_remove(at.unwrap_or(0)))
+            }
+            Matcher::Or(terms) => {
+                for term in terms {
+                    if self.alternatives(term)?.is_empty() {
+                        return self.lack(term);
+                    }
+                }
+                Some(Lack::Cannot("it has too many terms"))
+            }
+        })
+    }
+
+    /// The one with the fewest candidates, and how many these are, as far as counting to a bound can
+    /// tell.
+    fn shortest(&self, lookups: &[Lookup]) -> Result<Option<(usize, usize)>> {
+        if lookups.len() < 2 {
+            return Ok(lookups.first().map(|_| (0, self.count_max)));
+        }
+        let mut bound = FEW;
+        // A group of thousands takes long to read, and another term may make that needless.
+        let (groups, plain): (Vec<usize>, Vec<usize>) =
+            (0..lookups.len()).partition(|at| lookups.get(*at).is_some_and(Lookup::has_groups));
+        let order: Vec<usize> = plain.into_iter().chain(groups).collect();
+        loop {
+            let mut best: Option<(usize, usize)> = None;
+            for (at, lookup) in order.iter().filter_map(|at| Some((*at, lookups.get(*at)?))) {
+                let limit = best.map_or(bound, |(_, count)| count);
+                let count = self.count(lookup, limit)?;
+                if count < limit {
+                    best = Some((at, count));
+                }
+                if count <= FEW / 2 {
+                    break;
+                }
+            }
+            if best.is_some() {
+                return Ok(best);
+            }
+            if bound >= self.count_max {
+                return Ok(order.first().map(|at| (*at, bound)));
+            }
+            bound = (bound * 8).min(self.count_max);
+        }
+    }
+
+    /// Which of the other lookups are worth walking along with one of so many candidates, the
+    /// shortest first.
+    fn narrowing(&self, candidates: usize, others: Vec<Lookup>) -> Result<Vec<Lookup>> {
+        if candidates < NARROWED_MIN {
+            return Ok(Vec::new());
+        }
+        let total = usize::try_from(self.view.entry_count()?).unwrap_or(usize::MAX).max(1);
+        let mut worth = Vec::new();
+        let limit = candidates.saturating_mul(LOOK_IDS).min(total);
+        for lookup in others.into_iter().filter(Lookup::can_narrow).take(NARROWING_MAX) {
+            let count = self.count(&lookup, limit)?;
+            // As many as it is long, of those that there are, stay.
+            let left_out = candidates.saturating_mul(total.saturating_sub(count)) / total;
+            let is_collected = lookup.ranges.is_empty() || count <= candidates;
+            if count < limit && is_collected && left_out.saturating_mul(LOOK_IDS) > count {
+                worth.push((count, lookup));
+            }
+        }
+        worth.sort_by_key(|(count, _)| *count);
+        Ok(worth.into_iter().take(NARROWING_LISTS_MAX).map(|(_, lookup)| lookup).collect())
+    }
+
+    /// How many candidates it leads to, counted up to `limit`.
+    fn count(&self, lookup: &Lookup, limit: usize) -> Result<usize> {
+        let mut count = 0;
+        for list in &lookup.lists {
+            if count >= limit {
+                return Ok(limit);
+            }
+            count += self.view.count_at_most(list, limit - count)?;
+        }
+        for range in &lookup.ranges {
+            count += self.view.count_range_at_most(range, limit.saturating_sub(count))?;
+        }
+        count += lookup.ids.len();
+        for group in &lookup.groups {
+            if count >= limit {
+                return Ok(limit);
+            }
+            count += self.core.member_count(self.view, *group)?;
+        }
+        Ok(count.min(limit))
+    }
+
+    /// The ids of all ranges and groups, ascending; `None` if they are too many.
+    fn collect(&self, lookup: &Lookup) -> Result<Option<Vec<EntryId>>> {
+        let mut all = lookup.ids.clone();
+        for range in &lookup.ranges {
+            match self.view.collect_range(range, RANGE_IDS_MAX.saturating_sub(all.len()))? {
+                Some(ids) => all.extend(ids),
+                None => return Ok(None),
+            }
+        }
+        for group in &lookup.groups {
+            let max = MEMBER_IDS_MAX.saturating_sub(all.len());
+            match self.core.members(self.view, *group, max)? {
+                Some(ids) => all.extend(ids),
+                None => return Ok(None),
+            }
+        }
+        if lookup.ranges.len() > 1 || !lookup.groups.is_empty() || !lookup.ids.is_empty() {
+            all.sort_unstable();
+            all.dedup();
+        }
+        Ok(Some(all))
+    }
+}
+
+impl Lookup {
+    fn list(key: Key) -> Lookup {
+        Lookup::lists([key])
+    }
+
+    fn lists(keys: impl IntoIterator<Item = Key>) -> Lookup {
+        Lookup { lists: keys.into_iter().collect(), ..Lookup::default() }
+    }
+
+    fn range(range: KeyRange) -> Lookup {
+        Lookup { ranges: vec![range], ..Lookup::default() }
+    }
+
+    fn add(&mut self, other: Lookup) {
+        self.lists.extend(other.lists);
+        self.ranges.extend(other.ranges);
+        self.groups.extend(other.groups);
+        self.ids.extend(other.ids);
+    }
+
+    fn len(&self) -> usize {
+        self.lists.len() + self.ranges.len() + self.groups.len()
+    }
+
+    fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// Whether it is cheap enough to be walked along with another.
+    fn can_narrow(&self) -> bool {
+        !self.has_groups() && self.len() <= NARROWING_LISTS_MAX
+    }
+}

@@ -1,0 +1,173 @@
+//! What the indexes know of one test of a filter.
+
+use super::Lookup;
+use crate::directory::Core;
+use crate::failure::Result;
+use crate::filter::{Item, ItemScope, Test};
+use crate::index::{GRAM_BYTES, IndexKind};
+use crate::integrity::MemberOf;
+use crate::names::Name;
+use crate::operational::Computed;
+use crate::schema::OBJECT_CLASS;
+use keyway_codec::syntax::MatchingRule;
+use keyway_store::{Key, KeyRange, View};
+
+/// Grams of one part that are counted; one of them is mostly rare enough.
+const GRAMS_MAX: usize = 16;
+
+/// How the entries that pass a test can be found.
+pub(super) enum Way {
+    /// Each of these leads to all of them.
+    Lookups(Vec<Lookup>),
+    /// All entries pass.
+    All,
+    /// By no index.
+    None(Lack),
+}
+
+/// Why no index helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// There could be one.
+    Index {
+        /// The attribute's canonical name.
+        attribute: String,
+        /// The kind.
+        kind: IndexKind,
+    },
+    /// None could; why not.
+    Cannot(&'static str),
+}
+
+impl Way {
+    /// Of what an index of an attribute has, if it is there.
+    fn by(attribute: &str, kind: IndexKind, lookups: impl IntoIterator<Item = Lookup>) -> Way {
+        let lookups: Vec<Lookup> = lookups.into_iter().collect();
+        match lookups.is_empty() {
+            true => Way::None(Lack::Index { attribute: attribute.to_owned(), kind }),
+            false => Way::Lookups(lookups),
+        }
+    }
+
+    fn cannot(why: &'static str) -> Way {
+        Way::None(Lack::Cannot(why))
+    }
+
+    /// The way to the entries that pass a test.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn of(core: &Core, view: View<'_>, item: &Item) -> Result<Way> {
+        let ItemScope::Type { name, computed, equality, substrings, ordering, .. } = &item.scope
+        else {
+            return Ok(Way::cannot("it asks for a value of any attribute"));
+        };
+        if let Test::InChain { given, normal } = &item.test {
+            return chain(core, view, name, !computed.is_empty(), (given, normal));
+        }
+        if item.dn_attributes {
+            return Ok(Way::cannot("it looks at the names of entries as well"));
+        }
+        if let ([Computed::MemberOf], Test::Equal { given, .. }) = (computed.as_slice(), &item.test)
+        {
+            return members(core, view, given);
+        }
+        if !computed.is_empty() {
+            return Ok(Way::cannot("the attribute is worked out, and not stored"));
+        }
+        let indexes = &core.indexes;
+        let list = |key: Option<Key>| key.map(Lookup::list);
+        let range = |range: Option<KeyRange>| range.map(Lookup::range);
+        // Keys are in the form of the type's own rules; that of the test may have another.
+        let has_form = |own: &Option<MatchingRule>, rule: &MatchingRule| {
+            own.is_some_and(|own| own.has_form_of(*rule))
+        };
+        Ok(match &item.test {
+            Test::Present if name == OBJECT_CLASS => Way::All,
+            Test::Present => Way::by(name, IndexKind::Presence, list(indexes.presence(name))),
+            Test::Equal { rule, normal, .. } if has_form(equality, rule) => {
+                Way::by(name, IndexKind::Equality, list(indexes.equality(name, normal)))
+            }
+            Test::Approximate { sounds, .. } => {
+                let lookups = sounds.iter().filter_map(|code| indexes.sounding(name, code));
+                Way::by(name, IndexKind::Approximate, lookups.map(Lookup::lists))
+            }
+            Test::AtLeast { rule, normal } if has_form(ordering, rule) => {
+                let values = range(indexes.at_least(name, *rule, normal));
+                Way::by(name, IndexKind::Ordering, values)
+            }
+            Test::AtMost { rule, normal } | Test::Before { rule, normal }
+                if has_form(ordering, rule) =>
+            {
+                Way::by(name, IndexKind::Ordering, range(indexes.at_most(name, *rule, normal)))
+            }
+            Test::Substrings { rule, initial, any, last } => {
+                let mut lookups = Vec::new();
+                let beginning = initial.as_ref().filter(|_| has_form(equality, rule));
+                let begins = beginning.and_then(|initial| indexes.beginning(name, initial));
+                lookups.extend(range(begins));
+                if !has_form(substrings, rule) {
+                    return Ok(match beginning {
+                        Some(_) => Way::by(name, IndexKind::Equality, lookups),
+                        None => Way::cannot("the rule is not one that the attribute has"),
+                    });
+                }
+                let overlong = indexes.overlong(name);
+                let parts = initial.iter().chain(any).chain(last);
+                for part in parts.clone() {
+                    let keys = indexes.containing(name, part, GRAMS_MAX).into_iter();
+                    lookups.extend(
+                        keys.map(|key| Lookup::lists(std::iter::once(key).chain(overlong.clone()))),
+                    );
+                }
+                match parts.clone().any(|part| part.len() >= GRAM_BYTES) {
+                    true => Way::by(name, IndexKind::Substring, lookups),
+                    false if beginning.is_some() => Way::by(name, IndexKind::Equality, lookups),
+                    false => Way::cannot("no part of it has three letters"),
+                }
+            }
+            _ => Way::cannot("the rule is not one that the attribute has"),
+        })
+    }
+}
+
+/// To what leads to an entry, given as it was and normalised.
+fn chain(
+    core: &Core,
+    view: View<'_>,
+    name: &str,
+    is_computed: bool,
+    (given, normal): (&[u8], &[u8]),
+) -> Result<Way> {
+    if is_computed {
+        // Members of groups in it are found so only if they are shown.
+        return match core.integrity.member_of {
+            MemberOf::Nested => members(core, view, given),
+            _ => Ok(Way::cannot("the attribute is worked out, and not stored")),
+        };
+    }
+    let ids = match core.chain(view, name, normal)? {
+        Some(chain) if !chain.complete => return Ok(Way::cannot("it leads to too many entries")),
+        // It is undefined for every entry.
+        None => Vec::new(),
+        Some(chain) => chain.ids,
+    };
+    Ok(Way::Lookups(vec![Lookup { ids, ..Lookup::default() }]))
+}
+
+/// To the members of a group; to nobody if there is no such group.
+fn members(core: &Core, view: View<'_>, group: &[u8]) -> Result<Way> {
+    if core.integrity.member_of == MemberOf::Off {
+        return Ok(Way::Lookups(vec![Lookup::default()]));
+    }
+    if !core.finds_members() {
+        return Ok(Way::by("uid", IndexKind::Equality, []));
+    }
+    let name = std::str::from_utf8(group).ok();
+    let Some(name) = name.and_then(|name| Name::parse(&core.schema, name).ok()) else {
+        return Ok(Way::cannot("it is no DN"));
+    };
+    let group = core.entry_named(view, &name)?;
+    let groups = group.into_iter().collect();
+    Ok(Way::Lookups(vec![Lookup { groups, ..Lookup::default() }]))
+}

@@ -1,0 +1,140 @@
+//! The server's certificates while it runs: files that change are read again and taken for sessions to
+//! come, and whoever is near its end is said in time.
+
+use crate::data::Folder;
+use crate::failure::Failure;
+use crate::log::Logs;
+use crate::timestamp::{DAY_S, Timestamp};
+use crate::tls::{Ends, Look, Made, Settings, Tls, Watch};
+use keyway_meter::{Gauge, gauge};
+use keyway_server::log::{Severity, Value};
+use keyway_server::network::CurrentTls;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// What TLS is done with, and what it is made of.
+pub struct Certificates {
+    tls: Tls,
+    pub current: CurrentTls,
+    watch: Watch,
+    ends: Vec<Ends>,
+    /// When their ends were looked at last.
+    warned: Option<Timestamp>,
+    first_end: Gauge,
+}
+
+/// What is to be read, for a server that listens there.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    pub folder: &'a Folder,
+    pub settings: &'a Settings,
+    pub listen: &'a [SocketAddr],
+}
+
+/// What was read, and is not in use yet.
+pub struct Fresh {
+    pub made: Made,
+    watch: Watch,
+}
+
+impl Fresh {
+    fn read(tls: &mut Tls, sources: Sources<'_>) -> Result<Fresh, Failure> {
+        let Sources { folder, settings, listen } = sources;
+        // Looked at before they are read: what is written meanwhile is read again.
+        let mut watch = Watch::new(folder, settings);
+        let made = tls.make(folder, settings, listen, Timestamp::now())?;
+        watch.own_written();
+        Ok(Fresh { made, watch })
+    }
+}
+
+impl Certificates {
+    /// Reads them for the first time; says what was made of them, too.
+    ///
+    /// # Errors
+    /// What is wrong with which file.
+    pub fn open(mut tls: Tls, sources: Sources<'_>) -> Result<(Certificates, Made), Failure> {
+        let Fresh { made, watch } = Fresh::read(&mut tls, sources)?;
+        let current = CurrentTls::new(made.config.clone());
+        let (ends, first_end) = (made.ends.clone(), gauge("tls.certificate.ends"));
+        let certificates = Certificates { tls, current, watch, ends, warned: None, first_end };
+        certificates.measure();
+        Ok((certificates, made))
+    }
+
+    /// Reads them again. Nothing is in use before it is put.
+    ///
+    /// # Errors
+    /// What is wrong with which file.
+    pub fn read(&mut self, sources: Sources<'_>) -> Result<Fresh, Failure> {
+        Fresh::read(&mut self.tls, sources)
+    }
+
+    /// Takes what was read for sessions to come.
+    pub fn put(&mut self, fresh: Fresh) {
+        let Fresh { made: Made { config, ends, .. }, watch } = fresh;
+        self.current.replace(config);
+        (self.watch, self.ends, self.warned) = (watch, ends, None);
+        self.measure();
+    }
+
+    /// Looks whether files have changed, and at the ends once a day.
+    pub fn look(&mut self, sources: Sources<'_>, logs: &Logs, now: Timestamp) {
+        match self.watch.look() {
+            Look::Wait => {}
+            Look::Changed(files) => self.renew(sources, logs, &files),
+            Look::Gone(file) => say(
+                logs,
+                Severity::Error,
+                &format!(
+                    "{} is gone; what was read of it stays in use until it is there again",
+                    file.display()
+                ),
+            ),
+        }
+        self.warn(sources, logs, now);
+    }
+
+    fn renew(&mut self, sources: Sources<'_>, logs: &Logs, files: &[PathBuf]) {
+        let shown: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        let shown = shown.join(", ");
+        match self.read(sources) {
+            Ok(fresh) => {
+                self.put(fresh);
+                let text = format!("{shown} changed: new sessions get what is in it now");
+                say(logs, Severity::Info, &text);
+            }
+            Err(why) => {
+                let text = format!("{shown} changed, all certificates stay as they were: {why}");
+                say(logs, Severity::Error, &text);
+            }
+        }
+    }
+
+    /// Says which are near their ends, once a day. The folder's own is issued anew, if it can be.
+    fn warn(&mut self, sources: Sources<'_>, logs: &Logs, now: Timestamp) {
+        if self.warned.is_some_and(|last| now.unix_s() < last.unix_s().saturating_add(DAY_S)) {
+            return;
+        }
+        let is_due = |ends: &Ends| ends.warning(now).is_some();
+        if sources.settings.files.is_none() && self.ends.iter().any(is_due) {
+            match self.read(sources) {
+                Ok(fresh) => self.put(fresh),
+                Err(why) => say(logs, Severity::Error, &why.to_string()),
+            }
+        }
+        self.warned = Some(now);
+        for text in self.ends.iter().filter_map(|ends| ends.warning(now)) {
+            say(logs, Severity::Warning, &text);
+        }
+    }
+
+    fn measure(&self) {
+        let first = self.ends.iter().map(|ends| ends.at.unix_s()).min();
+        self.first_end.set(first.and_then(|first| u64::try_from(first).ok()).unwrap_or(0));
+    }
+}
+
+fn say(logs: &Logs, severity: Severity, text: &str) {
+    logs.say(severity, "certificates", &[("text", Value::Text(text))]);
+}

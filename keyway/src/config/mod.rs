@@ -1,0 +1,67 @@
+//! `keyway config`: settings, shown, changed and compared.
+
+mod arguments;
+pub mod changes;
+mod check;
+mod diff;
+mod get;
+mod set;
+mod value;
+
+use crate::configuration::{Settings, settings};
+use crate::data::{self, name};
+use crate::failure::Failure;
+use crate::running::Running;
+pub use arguments::Config;
+use std::path::Path;
+
+/// Does what the arguments ask for.
+///
+/// # Errors
+/// What could not be done, and why.
+pub fn run(command: &Config) -> Result<(), Failure> {
+    match command {
+        Config::Get(arguments) => get::run(arguments),
+        Config::Set(arguments) => set::run(arguments),
+        Config::Diff(arguments) => diff::run(arguments),
+        Config::Check(arguments) => check::run(arguments),
+    }
+}
+
+/// The settings of a file.
+fn of_file(file: &Path) -> Result<Settings, Failure> {
+    let text = data::read(file)?;
+    settings(&text).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
+}
+
+/// The settings of a data folder's file.
+fn of_folder(folder: &Path) -> Result<Settings, Failure> {
+    let file = folder.join(name::CONFIGURATION);
+    if !file.exists() {
+        let folder = folder.display();
+        return Err(Failure::new(format!(
+            "{folder} has no {}; name the data folder with --data DIR",
+            name::CONFIGURATION
+        )));
+    }
+    of_file(&file)
+}
+
+/// The settings in force, and those that wait for the next start.
+struct InForce {
+    settings: Settings,
+    waiting: Settings,
+    is_running: bool,
+}
+
+impl InForce {
+    fn look(folder: &Path) -> Result<InForce, Failure> {
+        let Some(running) = Running::look(folder) else {
+            let settings = of_folder(folder)?;
+            return Ok(InForce { settings, waiting: Settings::new(), is_running: false });
+        };
+        let mut waiting = of_folder(folder).unwrap_or_default();
+        waiting.retain(|key, _| running.waiting.contains(key));
+        Ok(InForce { settings: running.settings, waiting, is_running: true })
+    }
+}

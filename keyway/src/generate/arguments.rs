@@ -1,0 +1,341 @@
+//! The flags of `keyway data`.
+
+use crate::failure::Failure;
+use clap::{Args, Subcommand, ValueEnum};
+use keyway_data::Format;
+use keyway_data::filters::Kind;
+use std::path::PathBuf;
+
+/// Make entries of templates: MakeLDIF's, read as they are, by the million
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+A template describes branches, and templates of the entries below them:
+  define suffix=dc=example,dc=com        a constant: [suffix]
+  branch: ou=People,[suffix]             an entry with this name
+  subordinateTemplate: person:1000       with so many of these below it
+
+  template: person
+  rdnAttr: uid                           what names its entries
+  uid: user.<sequential>                 a tag, replaced by a value (keyway data tags)
+  mail: {uid}@example.com                the value of another line
+Sections end at an empty line. Templates can have subordinate templates of their own, extend others
+(extends: NAME), and stand in other files (include FILE).")]
+pub enum Generate {
+    Make(Box<Make>),
+    Tags(Tags),
+    Template(Template),
+}
+
+/// Make the entries of a template: as LDIF, change records or CSV, to a server, into a store
+///
+/// An entry is a function of the template, the seed and its number: the same bytes come out however
+/// many threads there are, and --from and --count give any part of them at once. Templates of
+/// SLAMD, OpenDS, OpenDJ and Ping are read as they are.
+///
+/// A file is put in place when it is whole, and is for its owner only (0600), as it may have
+/// passwords in it. Ctrl-C removes what is there of it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway data make
+      10,000 people of the template that is built in, to standard output
+  keyway data make people.template -o people.ldif.zst --define numusers=5M --seed 7
+      five million, compressed (.gz and .zst are known), with another constant and another seed
+  keyway data make people.template --from 4M --count 10
+      ten of them, from the four-millionth on, at once
+  keyway data make people.template --to ldaps://ldap.example.com --bind-dn cn=admin,cn=keyway \\
+      --password-file keyway-data/admin-password --ca keyway-data/ca.pem
+      add them to a server, many at once
+  keyway data make people.template --into keyway-data
+      into the store of a directory that is not being served, without a file between
+  keyway data make people.template --changes modify --generation 1 -o monday.ldif
+      what changes the entries of --generation 0 into those of 1; --changes delete removes them
+  keyway data make people.template -o people.ldif --binds binds.tsv --dns dns.txt
+      the same with lists of names and passwords, for a load generator
+  keyway data make people.template -o /dev/null --filters filters.txt --filter cn:initial \\
+      --filter uid --matches 1-10
+      search filters that match one to ten of the entries each
+
+MakeLDIF's options are: -t FILE, the argument; -o; -s, --seed; -x, --per-template; -c FILE, --csv;
+-d, --dns; -b, --binds; -L, --logins (-i, --login-attribute); -F, --filters; -T, --filter; -N, -X:
+--matches. OpenDJ's -c NAME=VALUE is --define, its -r is --resources.")]
+pub struct Make {
+    /// The template: a file, or one that is built in (example, people_and_groups)
+    #[arg(value_name = "TEMPLATE", default_value = "example.template")]
+    pub template: PathBuf,
+    /// The file to write, or '-' for standard output; .gz and .zst are compressed
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// What chance begins with
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Give a constant another value than the template does; 5k and 5M are numbers (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = constant)]
+    pub define: Vec<(String, String)>,
+    /// Leave out the entries before this one (5000, 5k, 5M)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = count)]
+    pub from: u64,
+    /// Make so many entries [default: all]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub count: Option<u64>,
+    /// Make no more than so many entries of a subordinateTemplate line below one parent
+    #[arg(short = 'x', long, value_name = "N", value_parser = count)]
+    pub per_template: Option<u64>,
+    /// Threads that make entries [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<std::num::NonZeroUsize>,
+    /// Where files are that the template names, if not beside it (repeatable)
+    #[arg(short, long, value_name = "DIR")]
+    pub resources: Vec<PathBuf>,
+    /// Names of people with letters beyond ASCII
+    #[arg(long)]
+    pub utf8_names: bool,
+    /// The file of comma-separated values that <csvfield:N> reads
+    #[arg(short = 'c', long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// What is between its fields
+    #[arg(long, value_name = "CHARACTER", default_value_t = ',')]
+    pub csv_delimiter: char,
+    /// Its first row is a heading
+    #[arg(long)]
+    pub csv_heading: bool,
+    /// Let <exec:..> start programs
+    #[arg(long)]
+    pub allow_exec: bool,
+    /// What a file is
+    #[arg(long, value_name = "FORMAT", default_value = "ldif")]
+    pub format: FileFormat,
+    /// Columns of CSV, beside the DN [default: all attributes]
+    #[arg(long, value_name = "ATTRIBUTE", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    /// Write change records, which ldapmodify takes, instead of entries
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["columns", "to", "into"])]
+    pub changes: Option<Changes>,
+    /// Which state of the entries: 0 is the first, another number has other values where chance has
+    /// a part in them, but for those that names are made of
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub generation: u64,
+    /// Attributes that --changes modify replaces [default: those that another generation changes]
+    #[arg(long, value_name = "ATTRIBUTE", value_delimiter = ',')]
+    pub attributes: Vec<String>,
+    /// Compress a file, whatever it is called
+    #[arg(long, value_name = "HOW", conflicts_with_all = ["to", "into"])]
+    pub compress: Option<Compression>,
+    /// Write the names of the entries too
+    #[arg(short = 'd', long, value_name = "FILE", conflicts_with_all = ["to", "into"])]
+    pub dns: Option<PathBuf>,
+    /// Write their names and passwords too, with a tab between
+    #[arg(short = 'b', long, value_name = "FILE", conflicts_with_all = ["to", "into"])]
+    pub binds: Option<PathBuf>,
+    /// Write their logins and passwords too
+    #[arg(short = 'L', long, value_name = "FILE", conflicts_with_all = ["to", "into"])]
+    pub logins: Option<PathBuf>,
+    /// The attribute that is a login
+    #[arg(short = 'i', long, value_name = "ATTRIBUTE", default_value = "uid")]
+    pub login_attribute: String,
+    /// Write search filters too, which match some of the entries
+    #[arg(short = 'F', long, value_name = "FILE", conflicts_with_all = ["to", "into"])]
+    pub filters: Option<PathBuf>,
+    /// What they ask for: an attribute, with ':initial' or ':final' the begin or the end of its
+    /// values (repeatable)
+    #[arg(short = 'T', long, value_name = "ATTRIBUTE", requires = "filters", value_parser = filter)]
+    pub filter: Vec<(String, FilterKind)>,
+    /// How many entries a filter matches
+    #[arg(long, value_name = "MIN-MAX", default_value = "1-100", value_parser = matches)]
+    pub matches: (u64, u64),
+    /// Add the entries to a server (ldap:// or ldaps://)
+    #[arg(long, value_name = "URL", conflicts_with_all = ["output", "into"])]
+    pub to: Option<String>,
+    /// Who adds them
+    #[arg(short = 'D', long, value_name = "DN", requires = "to")]
+    pub bind_dn: Option<String>,
+    /// The file with his password (0600)
+    #[arg(short = 'y', long, value_name = "FILE", requires = "bind_dn")]
+    pub password_file: Option<PathBuf>,
+    /// Certificate authorities to trust, PEM [default: the system's, and keyway-data/ca.pem]
+    #[arg(long, value_name = "FILE", requires = "to")]
+    pub ca: Option<PathBuf>,
+    /// Ask an ldap:// server for TLS
+    #[arg(long, requires = "to")]
+    pub start_tls: bool,
+    /// Entries that are sent before the first of them is answered
+    #[arg(long, value_name = "N", default_value = "64")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub in_flight: u16,
+    /// Put the entries into the store of this data folder, which nobody serves meanwhile
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    pub into: Option<PathBuf>,
+    /// Definitions of attributes and classes that the store is to know first (repeatable)
+    #[arg(long, value_name = "FILE", requires = "into")]
+    pub schema: Vec<PathBuf>,
+    /// Report entries that the store refuses, and go on with the next
+    #[arg(long = "continue", requires = "into")]
+    pub go_on: bool,
+    /// Go on with an import that was not finished
+    #[arg(long, requires = "into", conflicts_with = "restart")]
+    pub resume: bool,
+    /// Forget an import that was not finished
+    #[arg(long, requires = "into")]
+    pub restart: bool,
+    /// Say how it went as one line of JSON (on standard error if entries go to standard output)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show the tags that a template can have
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway data tags
+      all of them
+  keyway data tags random
+      one: its forms, what it does, an example")]
+pub struct Tags {
+    /// The tag
+    #[arg(value_name = "TAG")]
+    pub name: Option<String>,
+}
+
+/// Print a template that is built in, to begin one's own with
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway data template > people.template
+  keyway data template people_and_groups")]
+pub struct Template {
+    /// Which: example or people_and_groups
+    #[arg(value_name = "NAME", default_value = "example")]
+    pub name: String,
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FileFormat {
+    /// RFC 2849
+    Ldif,
+    /// RFC 4180, several values with | between
+    Csv,
+}
+
+/// What change records do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Changes {
+    /// Add the entries
+    Add,
+    /// Replace values by those of --generation
+    Modify,
+    /// Delete the entries, those below first
+    Delete,
+}
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compression {
+    /// RFC 1952
+    Gzip,
+    /// RFC 8878
+    Zstd,
+    /// Not at all
+    None,
+}
+
+/// What filters ask of an attribute.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterKind(pub Kind);
+
+impl Generate {
+    /// Whether standard output has something else than an answer.
+    pub fn writes_to_standard_output(&self) -> bool {
+        match self {
+            Generate::Make(make) => {
+                make.to.is_none() && make.into.is_none() && make.output.as_os_str() == "-"
+            }
+            Generate::Tags(_) | Generate::Template(_) => true,
+        }
+    }
+}
+
+impl Make {
+    /// How entries are written to a file.
+    ///
+    /// # Errors
+    /// If the flags contradict each other.
+    pub fn entry_format(&self, attributes: &[&str]) -> Result<Format, Failure> {
+        let wanted = (!self.attributes.is_empty()).then(|| self.attributes.clone());
+        if wanted.is_some() && self.changes != Some(Changes::Modify) {
+            return Err(Failure::usage("--attributes is for --changes modify"));
+        }
+        Ok(match (self.changes, self.format) {
+            (Some(_), FileFormat::Csv) => {
+                return Err(Failure::usage("--changes writes LDIF; leave out --format csv"));
+            }
+            (Some(Changes::Add), _) => Format::Add,
+            (Some(Changes::Delete), _) => Format::Delete,
+            (Some(Changes::Modify), _) if self.generation == 0 => {
+                return Err(Failure::usage(
+                    "--changes modify changes entries into another generation; say which, \
+                     --generation 1",
+                ));
+            }
+            (Some(Changes::Modify), _) => Format::Modify(wanted),
+            (None, FileFormat::Ldif) if !self.columns.is_empty() => {
+                return Err(Failure::usage("--columns is for --format csv"));
+            }
+            (None, FileFormat::Ldif) => Format::Ldif,
+            (None, FileFormat::Csv) if self.columns.is_empty() => {
+                Format::Csv(attributes.iter().map(|it| (*it).to_owned()).collect())
+            }
+            (None, FileFormat::Csv) => Format::Csv(self.columns.clone()),
+        })
+    }
+
+    /// How many threads make entries.
+    pub fn thread_count(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or_else(all, usize::from)
+    }
+}
+
+fn constant(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            let name = name.trim().to_owned();
+            // Numbers are said as everywhere here, and written out.
+            let number = value.ends_with(['k', 'M', 'G']).then(|| count(value).ok()).flatten();
+            Ok((name, number.map_or_else(|| value.to_owned(), |number| number.to_string())))
+        }
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+/// A number, with k, M or G for thousands, millions and milliards.
+fn count(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'M', 'G']) {
+        Some(digits) if text.ends_with('k') => (digits, 1_000),
+        Some(digits) if text.ends_with('M') => (digits, 1_000_000),
+        Some(digits) => (digits, 1_000_000_000),
+        None => (text, 1),
+    };
+    let number: Option<u64> = digits.replace('_', "").parse().ok();
+    number
+        .and_then(|number| number.checked_mul(factor))
+        .ok_or_else(|| "it is not a number like 5000, 5k or 5M".to_owned())
+}
+
+fn filter(text: &str) -> Result<(String, FilterKind), String> {
+    let (attribute, kind) = match text.split_once(':') {
+        None => (text, Kind::Equality),
+        Some((attribute, "eq" | "equality")) => (attribute, Kind::Equality),
+        Some((attribute, "initial" | "sub")) => (attribute, Kind::Initial),
+        Some((attribute, "final")) => (attribute, Kind::Final),
+        Some(_) => return Err("write ATTRIBUTE, ATTRIBUTE:initial or ATTRIBUTE:final".to_owned()),
+    };
+    Ok((attribute.to_owned(), FilterKind(kind)))
+}
+
+fn matches(text: &str) -> Result<(u64, u64), String> {
+    let bad = || "write MIN-MAX, such as 1-10".to_owned();
+    let (least, most) = text.split_once('-').unwrap_or((text, text));
+    let (least, most) = (count(least)?, count(most)?);
+    if least == 0 || least > most { Err(bad()) } else { Ok((least, most)) }
+}

@@ -1,0 +1,71 @@
+//! Filters that match a wanted number of the entries.
+
+use super::arguments::Make;
+use super::stop::Stop;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::target::Target;
+use keyway_data::Plan;
+use keyway_data::filters::{Kind, Wanted, filters};
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+
+/// What is asked for where nobody says it.
+const USUAL: [(&str, Kind); 4] = [
+    ("uid", Kind::Equality),
+    ("cn", Kind::Equality),
+    ("cn", Kind::Initial),
+    ("sn", Kind::Equality),
+];
+
+/// Writes the filters, if they are wanted, a line each. Says how many there are.
+///
+/// # Errors
+/// If there is none, too much to remember, or the file cannot be written.
+pub fn write(
+    arguments: &Make,
+    plan: &Arc<Plan>,
+    range: (u64, u64),
+    stop: &Stop,
+) -> Result<Option<u64>, Failure> {
+    let Some(path) = &arguments.filters else { return Ok(None) };
+    let mut attributes: Vec<(String, Kind)> =
+        arguments.filter.iter().map(|(attribute, kind)| (attribute.clone(), kind.0)).collect();
+    if attributes.is_empty() {
+        attributes = USUAL.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+    }
+    let known = plan.attributes();
+    let is_known = |name: &str| known.iter().any(|it| it.eq_ignore_ascii_case(name));
+    if let Some((name, _)) =
+        attributes.iter().find(|(name, _)| !arguments.filter.is_empty() && !is_known(name))
+    {
+        return Err(Failure::usage(format!("--filter {name}: no entry has this attribute")));
+    }
+    let (least, most) = arguments.matches;
+    let bar = Progress::entries("finding filters", range.1);
+    let wanted = Wanted { attributes, least, most };
+    let found = filters(plan, range, &wanted, &mut |seen| {
+        bar.at(seen, seen);
+        !stop.is_asked()
+    });
+    let found = found.map_err(Failure::new)?;
+    drop(bar);
+    if stop.is_asked() {
+        return Err(Stop::failure("stopped while filters were found; nothing was written"));
+    }
+    if found.is_empty() {
+        return Err(Failure::new(format!(
+            "no filter matches {least} to {most} of the entries; ask for other numbers \
+             (--matches) or other attributes (--filter)"
+        )));
+    }
+    let target = Target::open(path)?;
+    let mut out = BufWriter::new(target.writer()?);
+    let written = found
+        .iter()
+        .try_for_each(|(filter, _)| writeln!(out, "{filter}"))
+        .and_then(|()| out.flush());
+    written.map_err(|why| target.cannot_write(&why))?;
+    target.finish()?;
+    Ok(Some(found.len() as u64))
+}

@@ -1,0 +1,77 @@
+//! Entries into a store, by the way that an import goes, without a file between.
+
+use super::arguments::Make;
+use crate::cli::{Data, Import};
+use crate::failure::Failure;
+use crate::import;
+use crate::output::shell;
+use crate::populate::MADE;
+use crate::source::Source;
+use keyway_data::{Format, Job, Plan};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Puts the entries into the store of a data folder. Says whether all of them are in.
+///
+/// # Errors
+/// As an import.
+pub fn run(
+    arguments: &Make,
+    folder: &Path,
+    plan: Arc<Plan>,
+    (from, count): (u64, u64),
+) -> Result<bool, Failure> {
+    let job = Job {
+        plan,
+        from,
+        count,
+        generation: arguments.generation,
+        formats: vec![Format::Ldif],
+        compress: None,
+        threads: arguments.thread_count(),
+    };
+    let stream = job.start().map_err(Failure::new)?;
+    let shown = arguments.template.display().to_string();
+    let source = Source::made(stream, shown, format!("{MADE}{}", again(arguments)));
+    let import = Import {
+        file: PathBuf::new(),
+        data: Data { folder: folder.to_owned() },
+        schema: arguments.schema.clone(),
+        go_on: arguments.go_on,
+        resume: arguments.resume,
+        restart: arguments.restart,
+        json: arguments.json,
+    };
+    import::from(source, &import)
+}
+
+/// The arguments that make the same entries again.
+fn again(arguments: &Make) -> String {
+    let mut words = vec![shell(&arguments.template.to_string_lossy())];
+    let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), shell(&value)]);
+    add("--seed", arguments.seed.to_string());
+    add("--from", arguments.from.to_string());
+    arguments.define.iter().for_each(|(name, value)| add("--define", format!("{name}={value}")));
+    let numbers = [("--count", arguments.count), ("--per-template", arguments.per_template)];
+    for (flag, number) in numbers {
+        if let Some(number) = number {
+            add(flag, number.to_string());
+        }
+    }
+    if let Some(csv) = &arguments.csv {
+        add("--csv", csv.to_string_lossy().into_owned());
+        add("--csv-delimiter", arguments.csv_delimiter.to_string());
+    }
+    arguments.resources.iter().for_each(|it| add("--resources", it.to_string_lossy().into_owned()));
+    if arguments.generation > 0 {
+        add("--generation", arguments.generation.to_string());
+    }
+    let flags = [
+        ("--csv-heading", arguments.csv_heading),
+        ("--utf8-names", arguments.utf8_names),
+        ("--allow-exec", arguments.allow_exec),
+        ("--continue", arguments.go_on),
+    ];
+    words.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| (*flag).to_owned()));
+    words.join(" ")
+}

@@ -1,0 +1,62 @@
+//! `keyway directory indexes`.
+
+use super::Indexes;
+use crate::acl::look;
+use crate::failure::{Failure, describe};
+use crate::output;
+use keyway_server::{IndexReport, IndexStanding};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Lists the indexes of a data folder.
+///
+/// # Errors
+/// If there is no directory, or it cannot be read.
+pub fn run(arguments: &Indexes) -> Result<(), Failure> {
+    let look = look::open_folder(&arguments.data.folder, None)?;
+    let reports = look.directory.index_reports();
+    let reports = reports.map_err(|why| Failure::new(describe(&why)))?;
+    if arguments.json {
+        let indexes: Vec<Value> = reports.iter().map(shown).collect();
+        return output::json(&json!({ "event": "indexes", "indexes": indexes }));
+    }
+    let mut by_attribute: BTreeMap<&str, Vec<&IndexReport>> = BTreeMap::new();
+    for report in &reports {
+        by_attribute.entry(&report.attribute).or_default().push(report);
+    }
+    for (attribute, reports) in by_attribute {
+        let kinds: Vec<String> = reports.into_iter().map(text).collect();
+        output::text(format_args!("{attribute:<28} {}", kinds.join(", ")))?;
+    }
+    Ok(())
+}
+
+fn text(report: &IndexReport) -> String {
+    match report.standing {
+        IndexStanding::Whole => report.kind.to_string(),
+        IndexStanding::Building(percent) => {
+            format!("{} (being built: {percent} %)", report.kind)
+        }
+        IndexStanding::Dropping => format!("{} (being dropped)", report.kind),
+        IndexStanding::Wanted => format!("{} (to be built after SIGHUP or a start)", report.kind),
+        IndexStanding::Unwanted => {
+            format!("{} (to be dropped after SIGHUP or a start)", report.kind)
+        }
+    }
+}
+
+fn shown(report: &IndexReport) -> Value {
+    let (state, percent) = match report.standing {
+        IndexStanding::Whole => ("whole", 100),
+        IndexStanding::Building(percent) => ("building", percent),
+        IndexStanding::Dropping => ("dropping", 0),
+        IndexStanding::Wanted => ("wanted", 0),
+        IndexStanding::Unwanted => ("unwanted", 100),
+    };
+    json!({
+        "attribute": report.attribute,
+        "kind": report.kind.name(),
+        "state": state,
+        "percent": percent,
+    })
+}

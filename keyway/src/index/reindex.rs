@@ -1,0 +1,132 @@
+//! `keyway directory reindex`: by the server, if one has the folder, else by this process.
+//!
+//! The server is asked by a file in its folder and SIGHUP: who may do that may stop it as well.
+
+use super::Reindex;
+use crate::acl::look;
+use crate::data::{self, name};
+use crate::failure::{Failure, describe, plain};
+use crate::instance::Instance;
+use crate::offline::{self, Offline};
+use crate::output;
+use crate::progress::Progress;
+use keyway_meter::Reader;
+use keyway_server::{Directory, IndexStanding};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to notice that it is asked for something.
+const TAKEN_MAX: Duration = Duration::from_secs(30);
+/// How often is looked how far it is.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Makes indexes anew, and waits until they are whole.
+///
+/// # Errors
+/// If there is no directory, an attribute is not indexed, or the server does not do it.
+pub fn run(arguments: &Reindex) -> Result<(), Failure> {
+    let folder = &arguments.data.folder;
+    let progress = Progress::steps("indexing", 100);
+    match is_served(folder).then(|| data::holder_of(folder)).flatten() {
+        Some(server) => ask(server, arguments, &progress)?,
+        None => work(arguments, &progress)?,
+    }
+    let seconds = progress.seconds();
+    drop(progress);
+    if arguments.json {
+        let attributes = &arguments.attributes;
+        return output::json(
+            &json!({ "event": "reindexed", "attributes": attributes, "seconds": seconds }),
+        );
+    }
+    output::text("the indexes are whole")
+}
+
+fn is_served(folder: &Path) -> bool {
+    Reader::open(&folder.join(name::METER)).is_ok_and(|page| page.alive())
+}
+
+/// Does it in this process.
+fn work(arguments: &Reindex, progress: &Progress) -> Result<(), Failure> {
+    let Offline { instance, folder: _folder, .. } = offline::open(&arguments.data.folder)?;
+    let failed = |why| Failure::new(describe(&why));
+    instance.directory.reindex(&arguments.attributes, false).map_err(failed)?;
+    while !instance.directory.build_piece().map_err(failed)? {
+        progress.at(done(&instance.directory)?.into(), 0);
+    }
+    instance.close()
+}
+
+/// Has the server do it.
+fn ask(server: u32, arguments: &Reindex, progress: &Progress) -> Result<(), Failure> {
+    let folder = &arguments.data.folder;
+    let look = look::open_folder(folder, None)?;
+    let allowed = look.directory.check_reindex(&arguments.attributes);
+    allowed.map_err(|why| Failure::new(describe(&why)))?;
+    let file = folder.join(name::REINDEX);
+    put(&file, &arguments.attributes.join("\n"))?;
+    let cannot = |why| Failure::new(format!("cannot tell the server, process {server}: {why}"));
+    let pid = i32::try_from(server).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| cannot("its process id makes no sense".to_owned()))?;
+    kill_process(pid, Signal::HUP).map_err(|why| cannot(plain(&why.into())))?;
+    let asked = Instant::now();
+    let log = folder.join(name::LOG);
+    let silent = |what: &str| {
+        Failure::new(format!("the server {what}; {} may say why", log.join("error.log").display()))
+    };
+    loop {
+        std::thread::sleep(LOOK);
+        let is_taken = !file.exists();
+        let done = done(&look.directory)?;
+        progress.at(done.into(), 0);
+        match () {
+            () if is_taken && done == 100 => return Ok(()),
+            () if !is_served(folder) => return Err(silent("has ended")),
+            () if !is_taken && asked.elapsed() > TAKEN_MAX => {
+                return Err(silent("has not taken what it is asked for"));
+            }
+            () => {}
+        }
+    }
+}
+
+/// How much of a hundred is done of all that is to be.
+fn done(directory: &Directory) -> Result<u8, Failure> {
+    let reports = directory.index_reports().map_err(|why| Failure::new(describe(&why)))?;
+    let percents = reports.iter().filter_map(|report| match report.standing {
+        IndexStanding::Building(percent) => Some(percent.min(99)),
+        IndexStanding::Dropping => Some(0),
+        _ => None,
+    });
+    Ok(percents.min().unwrap_or(100))
+}
+
+/// Puts a file in place when it is whole.
+fn put(file: &Path, text: &str) -> Result<(), Failure> {
+    let new = file.with_extension("new");
+    let put = fs::write(&new, text).and_then(|()| fs::rename(&new, file));
+    put.map_err(|why| Failure::system("write", file, &why))
+}
+
+/// What a server was asked for through a file in its folder: it begins with that, and the file goes.
+///
+/// # Errors
+/// What cannot be done; the file goes all the same.
+pub fn take_asked(folder: &Path, instance: &Instance) -> Result<(), Failure> {
+    let file = folder.join(name::REINDEX);
+    let text = match fs::read_to_string(&file) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(Failure::system("read", &file, &why)),
+        Ok(text) => text,
+    };
+    let attributes: Vec<String> = text.lines().map(str::to_owned).collect();
+    let begun = instance.directory.reindex(&attributes, true);
+    fs::remove_file(&file).map_err(|why| Failure::system("remove", &file, &why))?;
+    begun.map_err(|why| Failure::new(describe(&why)))?;
+    instance.directory.build_indexes();
+    Ok(())
+}
