@@ -74,7 +74,11 @@ fn decode<V: View>(
     // What is known is told, whatever ended it.
     let ended = decoder.finish(&mut printer).and_then(|counts| printer.end().map(|()| counts));
     match ended {
-        Ok(counts) => summary(counts, printer.seen, printer.told),
+        // One that could not be read at all has said so.
+        Ok(counts) if counts.packets > 0 || done.is_ok() => {
+            summary(counts, printer.seen, printer.told);
+        }
+        Ok(_) => {}
         Err(why) => return failure(why).map_or(Ok(true), Err),
     }
     end(printer.view())?;

@@ -69,11 +69,11 @@ impl Tls {
         self.half(side).records.push(octets);
         loop {
             let half = self.half(side);
-            let Some((kind, mut record)) = half.records.next(half.opener.as_mut())? else {
+            let Some((kind, record)) = half.records.next(half.opener.as_mut())? else {
                 return Ok(());
             };
             let is_open = half.opener.is_some();
-            let done = self.record(side, kind, is_open, &mut record, plain);
+            let done = self.record(side, kind, is_open, &record, plain);
             self.half(side).records.give_back(record);
             done?;
         }
@@ -105,7 +105,7 @@ impl Tls {
         side: Side,
         kind: u8,
         is_open: bool,
-        record: &mut Vec<u8>,
+        record: &[u8],
         plain: &mut Vec<u8>,
     ) -> Result<(), Reason> {
         match (kind, is_open) {
