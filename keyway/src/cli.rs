@@ -75,7 +75,7 @@ pub enum Command {
     Quic(Quic),
     #[command(subcommand)]
     Data(Generate),
-    Decode(Decode),
+    Decode(Box<Decode>),
 }
 
 impl Command {

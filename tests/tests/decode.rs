@@ -14,6 +14,7 @@ const PEOPLE: &str = "ou=People,dc=example,dc=com";
 /// tcpdump on loopback, its output in a file and, as it comes, in `keyway decode -`.
 struct Capture {
     tcpdump: Child,
+    tee: Child,
     decode: Child,
     /// Read as they come: who waits for a reader captures nothing.
     lines: Receiver<Value>,
@@ -56,7 +57,7 @@ impl Capture {
                 let _ = send.send(line);
             }
         });
-        Capture { tcpdump, decode, lines, file }
+        Capture { tcpdump, tee, decode, lines, file }
     }
 
     /// Ends once so many connections are closed: what was told, and the file.
@@ -69,6 +70,7 @@ impl Capture {
         let pid = Pid::from_raw(self.tcpdump.id() as i32).expect("a pid");
         kill_process(pid, Signal::TERM).expect("a signal");
         self.tcpdump.wait().expect("its end");
+        self.tee.wait().expect("its end");
         all.extend(self.lines);
         assert!(self.decode.wait().expect("its end").success());
         (all, self.file)

@@ -73,11 +73,11 @@ fn options(form: &Form, show_secrets: bool) -> Options {
     Options { secrets, keep_answers: form.full || form.json || form.write.is_some() }
 }
 
+/// Operations in a form that was asked for, on their way to where they go.
+type Told = Printer<Box<dyn View + Send>, Box<dyn Write + Send>>;
+
 /// What writes in this form to where it goes.
-fn printer(
-    form: &Form,
-    filter: Option<Query>,
-) -> Result<Printer<Box<dyn View + Send>, Box<dyn Write + Send>>, Failure> {
+fn printer(form: &Form, filter: Option<Query>) -> Result<Told, Failure> {
     let view: Box<dyn View + Send> = match form {
         Form { full: true, .. } => Box::new(Full),
         Form { json: true, .. } => Box::new(Json),
