@@ -6,7 +6,7 @@ use crate::counter::{Counter, counter_of};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gauge(Counter);
 
-/// The gauge of that name: the one there is, or a new one that is 0. As [`counter`](crate::counter).
+/// The gauge of that name: the one there is, or a new one that is 0. As [`counter`](crate::counter()).
 ///
 /// # Panics
 /// In debug builds, if the name is not covered by a gauge in [`EVENTS`](crate::EVENTS).

@@ -12,6 +12,9 @@ use std::collections::HashMap;
 /// Bytes as they are written, and again with constants replaced.
 const ALL_BYTES_MAX: usize = 2 * TEMPLATE_BYTES_MAX;
 
+/// What begins a line of an LDIF record without being an attribute (RFC 2849).
+const LDIF_WORDS: [&str; 3] = ["dn", "changetype", "control"];
+
 /// What a file describes.
 pub(crate) struct Sections {
     pub(crate) sections: Vec<Section>,
@@ -331,6 +334,10 @@ impl Reader<'_> {
             || !attribute.bytes().all(fits)
         {
             return Err(self.out.error(place, format!("'{attribute}' is no attribute")));
+        }
+        if LDIF_WORDS.iter().any(|word| attribute.eq_ignore_ascii_case(word)) {
+            let why = format!("'{attribute}:' means something else in LDIF, and is no attribute");
+            return Err(self.out.error(place, why));
         }
         let mut from = colon + 1;
         let is_base64 = line.text.get(from..).is_some_and(|rest| rest.starts_with(':'));

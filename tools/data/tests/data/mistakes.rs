@@ -70,6 +70,7 @@ fn attributes() {
     line("x: {y}\ny: {x}", 1, "in a circle");
     line("no colon", 1, "has no ':'");
     line("a b: c", 1, "'a b' is no attribute");
+    line("DN: <dn>", 1, "something else in LDIF");
 }
 
 #[test]
