@@ -12,6 +12,7 @@
 
 mod access_rule;
 mod agent;
+mod capture;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 mod client;
@@ -25,6 +26,7 @@ mod message;
 mod meter_page;
 mod packet;
 mod password;
+mod query;
 mod record;
 mod ring;
 mod sasl;
@@ -34,6 +36,7 @@ mod template;
 
 pub use access_rule::access_rule;
 pub use agent::agent;
+pub use capture::{capture, segments};
 pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
@@ -45,6 +48,7 @@ pub use message::message;
 pub use meter_page::meter_page;
 pub use packet::packet;
 pub use password::password;
+pub use query::query;
 pub use record::record;
 pub use ring::ring;
 pub use sasl::sasl;
@@ -58,6 +62,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("access_rule", access_rule),
     ("agent", agent),
+    ("capture", capture),
     ("certificate", certificate),
     ("control", control),
     ("definitions", definitions),
@@ -69,9 +74,11 @@ pub const TARGETS: &[Target] = &[
     ("meter_page", meter_page),
     ("packet", packet),
     ("password", password),
+    ("query", query),
     ("record", record),
     ("ring", ring),
     ("sasl", sasl),
+    ("segments", segments),
     ("syntax", syntax),
     ("template", template),
 ];

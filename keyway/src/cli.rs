@@ -4,6 +4,7 @@ use crate::acl::Acl;
 use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
+use crate::decode::Decode;
 use crate::failure::Failure;
 use crate::generate::Generate;
 use crate::index;
@@ -40,6 +41,7 @@ Start here:
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
   keyway data make             entries by the million, of MakeLDIF's templates
   keyway load --help           load on this directory or another one, and what it does to it
+  keyway decode FILE           what LDAP clients and servers said, from a capture of their packets
 
 With --json a failure is one line of JSON too, where the answer would have been:
   {\"event\":\"failed\",\"error\":\"what, where, and what to do\",\"status\":1}
@@ -77,6 +79,7 @@ pub enum Command {
     Data(Generate),
     #[command(subcommand)]
     Load(Load),
+    Decode(Box<Decode>),
 }
 
 impl Command {
@@ -99,6 +102,7 @@ impl Command {
             | Command::Log(_)
             | Command::Crypto(_)
             | Command::Load(_)
+            | Command::Decode(_)
             | Command::Quic(_) => None,
         }
     }

@@ -49,6 +49,18 @@ pub fn raise_open_files() {
     }
 }
 
+/// How many connections the decoding proxy forwards at a time.
+pub const PROXY_CONNECTIONS_MAX: usize = 1 << 14;
+
+/// How much it reads of a connection at a time, in bytes.
+pub const PROXY_BUFFER_BYTES: usize = 1 << 14;
+
+/// How long it waits for a server to be there, and for a TLS handshake.
+pub const PROXY_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a decoder that was asked to end may take, before that is not waited for.
+pub const DECODE_END_WAIT: Duration = Duration::from_secs(2);
+
 /// How long a start waits for the cryptod that it is a client of, and how often it looks.
 pub const CRYPTOD_WAIT: Duration = Duration::from_secs(5);
 /// See [`CRYPTOD_WAIT`].

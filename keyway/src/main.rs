@@ -21,6 +21,7 @@ mod control;
 mod crypto;
 mod cryptod;
 mod data;
+mod decode;
 mod export;
 mod failure;
 mod forecast;
@@ -107,6 +108,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),
+        Command::Decode(arguments) => decode::run(&arguments),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
         Command::Directory(Directory::Advise(arguments)) => {
             index::advise(&arguments).map(|()| true)

@@ -29,6 +29,8 @@ pub const TEST: &[Peer] = &[
     peer("swtpm", &["swtpm", "--version"]),
     peer("tpm2-tools", &["tpm2_unseal", "--version"]),
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
+    peer("tcpdump", &["tcpdump", "--version"]),
+    peer("tshark", &["tshark", "--version"]),
 ];
 
 /// What the longer tests use beside that.

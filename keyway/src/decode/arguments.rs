@@ -1,0 +1,270 @@
+//! What `keyway decode` can be asked.
+
+use super::proxy::Version;
+use clap::{Args, Subcommand, ValueEnum};
+use keyway_decode::Query;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Tell what LDAP clients and servers say to each other, from a capture of their packets
+///
+/// Reads pcap and pcapng, also compressed by gzip, from files or as tcpdump writes it. Segments may be
+/// out of order, come twice, overlap or be missing: what cannot be seen is said, and the next message
+/// that is whole is found. Connections on the ports of LDAP (389, 636, 1389, 1636, 3268, 3269, 10389,
+/// 10636) are decoded, and others that begin with an LDAP message.
+///
+/// Passwords are shown as *, whatever their length, also in what is written.
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = help()
+)]
+pub struct Decode {
+    #[command(subcommand)]
+    pub command: Option<DecodeCommand>,
+    /// The captures, in the order of time; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Only operations that this LDAP filter over their fields means (below)
+    #[arg(short, long, value_name = "FILTER", value_parser = Query::parse)]
+    pub filter: Option<Query>,
+    #[command(flatten)]
+    pub form: Form,
+    /// Where the files of --as scenario go; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub into: Option<PathBuf>,
+    /// Secrets of TLS 1.2 and 1.3, as SSLKEYLOGFILE has clients write them down; pcapng may have them too
+    #[arg(long, value_name = "FILE")]
+    pub keylog: Option<PathBuf>,
+    /// Show passwords as they are
+    #[arg(long)]
+    pub show_secrets: bool,
+    /// Take connections on this port to be LDAP, and no others (repeatable)
+    #[arg(long = "port", value_name = "PORT")]
+    pub ports: Vec<u16>,
+}
+
+/// What else can be decoded.
+#[derive(Debug, Subcommand)]
+pub enum DecodeCommand {
+    Proxy(Proxy),
+    Report(Report),
+}
+
+/// Stand between clients and a server: pass on what they say, and tell of it
+///
+/// Octets are passed on as they come, and a copy of them is decoded in another thread: what is told can
+/// neither change nor delay them. What that thread has no time for is left out, and said ("gap of n
+/// bytes").
+///
+/// Without a certificate TLS is passed on and cannot be read. With one (--certificate and --key, or
+/// --data for one of a folder's own authority) the proxy takes part in StartTLS on both sides; with
+/// --tls clients begin with TLS. Clients have to trust that certificate. Theirs do not get to the
+/// server, nor does SASL EXTERNAL.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway decode proxy --to ldap://ds1.example.com
+      clients connect to 127.0.0.1:3389; a line for each operation
+  keyway decode proxy --to ldap://ds1.example.com --data proxy -f '(code>=1)'
+      StartTLS too: clients trust proxy/ca.pem, and what fails is shown
+  keyway decode proxy --listen 0.0.0.0:636 --tls --certificate ds1.pem --key ds1.key --to ldaps://ds2:636
+      in the place of a server whose certificate is at hand
+  keyway decode proxy --to ldap://127.0.0.1:1389 --proxy-protocol v2 --json > operations.jsonl
+      the server is told whose connections they are")]
+pub struct Proxy {
+    /// Where clients connect to
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3389")]
+    pub listen: SocketAddr,
+    /// The server
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub to: Target,
+    /// Clients begin with TLS (ldaps)
+    #[arg(long)]
+    pub tls: bool,
+    /// The certificate that clients see, PEM, with those of its issuers
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub certificate: Option<PathBuf>,
+    /// Its key, PEM
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    pub key: Option<PathBuf>,
+    /// A folder whose authority issues the certificate that clients see; made if it is not there
+    #[arg(long, value_name = "DIR", conflicts_with = "certificate")]
+    pub data: Option<PathBuf>,
+    /// Authorities that may say who the server is, PEM [default: the system's, and DIR/ca.pem]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Take any certificate of the server: whoever is on the way can read and change everything
+    #[arg(long, conflicts_with = "ca")]
+    pub insecure: bool,
+    /// Tell the server whom a connection is of (PROXY protocol)
+    #[arg(long, value_enum, value_name = "VERSION")]
+    pub proxy_protocol: Option<Version>,
+    /// Only operations that this LDAP filter over their fields means; keyway decode --help lists them
+    #[arg(short, long, value_name = "FILTER", value_parser = Query::parse)]
+    pub filter: Option<Query>,
+    #[command(flatten)]
+    pub form: Form,
+    /// Show passwords as they are
+    #[arg(long)]
+    pub show_secrets: bool,
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub tls: bool,
+    pub host: String,
+    pub port: u16,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "ldaps" } else { "ldap" };
+        match self.host.contains(':') {
+            true => write!(f, "{scheme}://[{}]:{}", self.host, self.port),
+            false => write!(f, "{scheme}://{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Reads `ldap://HOST[:PORT]` or `ldaps://HOST[:PORT]`.
+fn target(text: &str) -> Result<Target, String> {
+    let wrong = || "it should be ldap://HOST[:PORT] or ldaps://HOST[:PORT]".to_owned();
+    let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+    let tls = match scheme {
+        "ldap" => false,
+        "ldaps" => true,
+        _ => return Err(wrong()),
+    };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (host, port) = match (rest.strip_prefix('['), rest.rsplit_once(':')) {
+        (Some(v6), _) => {
+            let (host, port) = v6.split_once(']').ok_or_else(wrong)?;
+            (host, port.strip_prefix(':'))
+        }
+        (None, Some((host, port))) => (host, Some(port)),
+        (None, None) => (rest, None),
+    };
+    let usual = if tls { 636 } else { 389 };
+    let port = port.map_or(Ok(usual), str::parse).map_err(|_| wrong())?;
+    if host.is_empty() || host.contains(['/', '?']) {
+        return Err(wrong());
+    }
+    Ok(Target { tls, host: host.to_owned(), port })
+}
+
+/// How operations are told: a line each, unless one of these is asked for.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct Form {
+    /// All that is in each operation, entries found and controls included
+    #[arg(long)]
+    pub full: bool,
+    /// An object of JSON on a line for each operation
+    #[arg(long)]
+    pub json: bool,
+    /// In other words: requests as commands of ldap-utils, changes as LDIF, a program in Python, or a
+    /// scenario for a load generator, with values that vary as data
+    #[arg(long = "as", value_enum, value_name = "FORM")]
+    pub words: Option<Words>,
+    /// A capture (pcapng) of what was decoded, without TLS and without passwords; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+}
+
+/// Other words for an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Words {
+    /// Commands of ldap-utils, for a shell
+    Ldapsearch,
+    /// Change records of what was changed
+    Ldif,
+    /// A program with python-ldap
+    PythonLdap,
+    /// A scenario in TOML, and files of values (--into)
+    Scenario,
+}
+
+/// Sum up: kinds of operation, results, filters, clients, what was slow, what was left undone
+///
+/// Filters are counted without their values: (uid=?) stands for all that ask for one uid. Latencies are
+/// those that the capture shows: from the last packet of the request to the last of the answer.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway decode report traffic.pcap
+      as text
+  keyway decode report monday.pcap tuesday.pcap --rows 50 -f '(client=10.0.0.7)'
+      one client's, with longer tables
+  timeout 60 tcpdump -i any -U -w - port 389 | keyway decode report - --json
+      a minute of now, as one line of JSON")]
+pub struct Report {
+    /// The captures, in the order of time; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Only operations that this LDAP filter over their fields means; keyway decode --help lists them
+    #[arg(short, long, value_name = "FILTER", value_parser = Query::parse)]
+    pub filter: Option<Query>,
+    /// Secrets of TLS 1.2 and 1.3, as SSLKEYLOGFILE has clients write them down; pcapng may have them too
+    #[arg(long, value_name = "FILE")]
+    pub keylog: Option<PathBuf>,
+    /// How many rows each table has
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub rows: usize,
+    /// Take connections on this port to be LDAP, and no others (repeatable)
+    #[arg(long = "port", value_name = "PORT")]
+    pub ports: Vec<u16>,
+    /// As one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn help() -> String {
+    format!(
+        "\
+Examples:
+  keyway decode traffic.pcap
+      a line for each operation: time, connection and message id, latency, result, what was asked
+  tcpdump -i any -U -w - port 389 | keyway decode -
+      as it happens
+  keyway decode traffic.pcapng.gz -f '(&(op=search)(|(latency>=10ms)(code>=1)))'
+      searches that were slow, or failed
+  keyway decode traffic.pcap --full -f '(&(conn=12)(id=3))'
+      one operation, all of it
+  keyway decode traffic.pcap --json | jq -r 'select(.code == 49) | .request.name'
+      who could not log in
+  keyway decode traffic.pcap --as ldapsearch -f '(&(op=search)(code>=1))'
+      searches that failed, to be tried again
+  keyway decode traffic.pcap --as scenario --into captured
+      captured/scenario.toml, which a load generator can repeat with the same mixture
+  SSLKEYLOGFILE=keys.log ldapsearch -H ldaps://ds1.example.com ...
+  keyway decode tls.pcap --keylog keys.log -w plain.pcapng
+      what was within TLS, for Wireshark, without passwords
+
+A filter is one of LDAP (RFC 4515) over these fields; = takes *, ~= is 'contains', case does not count:
+{}",
+        keyway_decode::query::help()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_url() {
+        let shown = |text| target(text).map(|target| target.to_string());
+        assert_eq!(shown("ldap://a"), Ok("ldap://a:389".to_owned()));
+        assert_eq!(shown("ldaps://a/"), Ok("ldaps://a:636".to_owned()));
+        assert_eq!(shown("ldap://[::1]:1389"), Ok("ldap://[::1]:1389".to_owned()));
+        for bad in
+            ["a", "a:389", "http://a", "ldap://", "ldap://a:b", "ldap://a/dc=b", "ldap://[::1"]
+        {
+            assert!(target(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `keyway decode`: what LDAP clients and servers say to each other.
+
+mod arguments;
+mod proxy;
+mod reading;
+
+use crate::failure::{Failure, plain};
+use crate::output;
+use arguments::{DecodeCommand, Form, Words};
+use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
+use keyway_decode::view::{Full, Json, Line, Printer, View};
+use keyway_decode::{Decoder, Error, Keys, Options, Query, Report, Secrets};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+pub use arguments::Decode;
+
+/// Does what is asked; whether all of it could be decoded.
+///
+/// # Errors
+/// If a capture cannot be read, or what was decoded not be written.
+pub fn run(decode: &Decode) -> Result<bool, Failure> {
+    match &decode.command {
+        Some(DecodeCommand::Proxy(arguments)) => return proxy::run(arguments),
+        Some(DecodeCommand::Report(arguments)) => return report(arguments),
+        None => {}
+    }
+    let form = &decode.form;
+    let options = options(form, decode.show_secrets);
+    let decoder = Decoder::new(&decode.ports, options).with_keys(keys(decode.keylog.as_deref())?);
+    if form.words == Some(Words::Scenario) {
+        let Some(folder) = decode.into.clone() else {
+            return Err(Failure::usage("--as scenario makes files: name a folder, --into DIR"));
+        };
+        let printer = Printer::new(Scenario::default(), decode.filter.clone(), io::sink());
+        return reading::run(&decode.files, decoder, printer, move |scenario| {
+            write_files(&folder, &scenario.files())
+        });
+    }
+    let printer = printer(form, decode.filter.clone())?;
+    reading::run(&decode.files, decoder, printer, |_| Ok(()))
+}
+
+fn report(arguments: &arguments::Report) -> Result<bool, Failure> {
+    let report = Report::new(arguments.rows, arguments.json);
+    let printer = Printer::new(report, arguments.filter.clone(), io::stdout());
+    let decoder = Decoder::new(&arguments.ports, Options::default());
+    let decoder = decoder.with_keys(keys(arguments.keylog.as_deref())?);
+    reading::run(&arguments.files, decoder, printer, |_| Ok(()))
+}
+
+/// The secrets of a key log, if there is one.
+fn keys(file: Option<&Path>) -> Result<Arc<Keys>, Failure> {
+    let keys = Keys::new(&keyway_drivers::engine());
+    if let Some(file) = file {
+        let log = fs::read(file).map_err(|why| Failure::system("read", file, &why))?;
+        if keys.add(&Zeroizing::new(log)) == 0 {
+            return Err(Failure::new(format!(
+                "there is no secret of TLS 1.2 or 1.3 in {}; it should be what SSLKEYLOGFILE names",
+                file.display()
+            )));
+        }
+    }
+    Ok(Arc::new(keys))
+}
+
+fn options(form: &Form, show_secrets: bool) -> Options {
+    let secrets = if show_secrets { Secrets::Shown } else { Secrets::Hidden };
+    Options { secrets, keep_answers: form.full || form.json || form.write.is_some() }
+}
+
+/// Operations in a form that was asked for, on their way to where they go.
+type Told = Printer<Box<dyn View + Send>, Box<dyn Write + Send>>;
+
+/// What writes in this form to where it goes.
+fn printer(form: &Form, filter: Option<Query>) -> Result<Told, Failure> {
+    let view: Box<dyn View + Send> = match form {
+        Form { full: true, .. } => Box::new(Full),
+        Form { json: true, .. } => Box::new(Json),
+        Form { write: Some(_), .. } => Box::new(Packets::default()),
+        Form { words: Some(Words::Ldapsearch), .. } => Box::new(Commands),
+        Form { words: Some(Words::Ldif), .. } => Box::new(Changes::default()),
+        Form { words: Some(Words::PythonLdap), .. } => Box::new(Python::default()),
+        Form { words: Some(Words::Scenario), .. } => {
+            return Err(Failure::usage("a scenario is made of a capture: keyway decode FILE"));
+        }
+        _ => Box::new(Line),
+    };
+    let output: Box<dyn Write + Send> = match &form.write {
+        Some(file) if file.as_os_str() != "-" => Box::new(create(file)?),
+        _ => Box::new(io::stdout()),
+    };
+    Ok(Printer::new(view, filter, output))
+}
+
+/// A new file that only its owner reads: what people say to a directory is theirs.
+fn create(file: &Path) -> Result<fs::File, Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(file).map_err(|why| Failure::system("write", file, &why))
+}
+
+fn write_files(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|why| Failure::system("make", folder, &why))?;
+    for (name, text) in files {
+        let path = folder.join(name);
+        let written = create(&path)?.write_all(text.as_bytes());
+        written.map_err(|why| Failure::system("write", &path, &why))?;
+    }
+    output::text(format_args!(
+        "{} and {} files of values",
+        folder.join("scenario.toml").display(),
+        files.len() - 1
+    ))
+}
+
+/// An error of the decoder's; nothing where nobody wants to read any more.
+fn failure(why: Error) -> Option<Failure> {
+    match why {
+        Error::Write(why) if why.kind() == ErrorKind::BrokenPipe => None,
+        Error::Write(why) => Some(Failure::new(format!("cannot write: {}", plain(&why)))),
+        Error::Read(why) => Some(Failure::new(format!("cannot read it: {}", plain(&why)))),
+        why => Some(Failure::new(why)),
+    }
+}

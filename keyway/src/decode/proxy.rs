@@ -1,0 +1,95 @@
+//! `keyway decode proxy`: between clients and a server, passing on what they say and telling of it.
+
+mod connection;
+mod header;
+mod starttls;
+mod trust;
+
+use super::arguments::Proxy;
+use super::{failure, options, printer};
+use crate::failure::Failure;
+use crate::listeners;
+use crate::output;
+use crate::signals::Signals;
+use connection::{Shared, Upstream};
+pub use header::Version;
+use keyway_decode::Tap;
+use serde_json::json;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Forwards until it is told to stop; whether all could be told.
+///
+/// # Errors
+/// Whatever keeps it from listening, or from telling.
+pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
+    let options = options(&proxy.form, proxy.show_secrets);
+    let engine = keyway_drivers::engine();
+    let upstream = Upstream::new(proxy, &engine)?;
+    let listener = listeners::listen(proxy.listen, "--listen")?;
+    let address = listeners::address(&listener)?;
+    let accept = trust::acceptor(proxy, &engine, address)?;
+    let tap = Arc::new(Tap::default());
+    let shared = Arc::new(Shared::new(proxy, upstream, accept, tap.clone()));
+    let mut printer = printer(&proxy.form, proxy.filter.clone())?;
+    let decoding = tap.clone();
+    let decoder = thread::spawn(move || {
+        decoding.decode(options, &mut printer)?;
+        printer.end()
+    });
+    // One thread forwards: a second would cost each message a wake-up.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|why| Failure::new(format!("cannot start: {why}")))?;
+    let done = runtime.block_on(async {
+        let mut signals = Signals::catch()?;
+        ready(proxy, &shared, address)?;
+        let ended = tokio::select! {
+            () = signals.end() => Ok(()),
+            ended = connection::accept(listener, &shared) => ended,
+            // Whoever read what is told has left, or it cannot be written.
+            () = until(|| decoder.is_finished()) => Ok(()),
+        };
+        tokio::spawn(signals.end_at_next());
+        ended
+    });
+    tap.end();
+    let told = decoder.join().unwrap_or(Ok(()));
+    done?;
+    let left_out = tap.left_out_bytes();
+    if left_out > 0 {
+        output::note(format_args!(
+            "{left_out} bytes were forwarded and not decoded: too many came"
+        ));
+    }
+    match told {
+        Ok(()) => Ok(true),
+        Err(why) => failure(why).map_or(Ok(true), Err),
+    }
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Says where it listens: where there are lines of JSON as one of them, else on standard error.
+fn ready(proxy: &Proxy, shared: &Shared, address: std::net::SocketAddr) -> Result<(), Failure> {
+    let scheme = if shared.is_tls() { "ldaps" } else { "ldap" };
+    let url = format!("{scheme}://{}", listeners::at_home(address));
+    if proxy.form.json {
+        return output::json(&json!({ "event": "ready", "url": url, "to": proxy.to.to_string() }));
+    }
+    output::note(format_args!("forwards {url} to {}; Ctrl-C stops it", proxy.to));
+    if let Some(advice) = shared.advice() {
+        output::note(advice);
+    }
+    Ok(())
+}
+
+/// Nanoseconds since 1970.
+fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,440 @@
+//! `keyway decode` on what tcpdump captures of other people's clients, beside tshark.
+
+use keyway_tests::{PYTHON, Server, available, finish, keyway, sample};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+const PEOPLE: &str = "ou=People,dc=example,dc=com";
+
+/// tcpdump on loopback, its output in a file and, as it comes, in `keyway decode -`.
+struct Capture {
+    tcpdump: Child,
+    tee: Child,
+    decode: Child,
+    /// Read as they come: who waits for a reader captures nothing.
+    lines: Receiver<Value>,
+    file: PathBuf,
+}
+
+impl Capture {
+    fn start(folder: &Path, port: &str) -> Capture {
+        let file = folder.join("traffic.pcap");
+        let mut tcpdump = Command::new("tcpdump")
+            .args(["-i", "lo", "-B", "65536", "-U", "-w", "-", "--immediate-mode", "-Z", "root"])
+            .args(["tcp", "port"])
+            .arg(port)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("tcpdump starts");
+        // Once it says so, nothing is missed.
+        let mut said = BufReader::new(tcpdump.stderr.take().expect("its messages")).lines();
+        assert!(said.any(|line| line.is_ok_and(|line| line.contains("listening on"))));
+        let output = tcpdump.stdout.take().expect("its output");
+        let mut tee = Command::new("tee")
+            .arg(&file)
+            .stdin(output)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("tee starts");
+        let mut decode = Command::new(keyway())
+            .args(["decode", "-", "--json", "--port", port])
+            .stdin(tee.stdout.take().expect("its output"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("keyway starts");
+        let output = BufReader::new(decode.stdout.take().expect("its output"));
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                let line = serde_json::from_str(&line.expect("a line")).expect("JSON");
+                // Whoever has heard enough has gone.
+                let _ = send.send(line);
+            }
+        });
+        Capture { tcpdump, tee, decode, lines, file }
+    }
+
+    /// Ends once so many connections are closed: what was told, and the file.
+    fn end(mut self, connections: usize) -> (Vec<Value>, PathBuf) {
+        let mut all: Vec<Value> = Vec::new();
+        let closed = |all: &[Value]| all.iter().filter(|one| one["event"] == "closed").count();
+        while closed(&all) < connections {
+            all.push(self.lines.recv().unwrap_or_else(|_| panic!("no more than {all:#?}")));
+        }
+        let pid = Pid::from_raw(self.tcpdump.id() as i32).expect("a pid");
+        kill_process(pid, Signal::TERM).expect("a signal");
+        self.tcpdump.wait().expect("its end");
+        self.tee.wait().expect("its end");
+        all.extend(self.lines);
+        assert!(self.decode.wait().expect("its end").success());
+        (all, self.file)
+    }
+}
+
+fn port(server: &Server) -> &str {
+    server.address().rsplit(':').next().expect("a port")
+}
+
+/// How many messages of each protocolOp there are, by tag.
+type Messages = BTreeMap<u64, u64>;
+
+fn messages_of_ours(told: &[Value]) -> Messages {
+    const OPS: [(&str, u64, Option<u64>); 10] = [
+        ("bind", 0, Some(1)),
+        ("unbind", 2, None),
+        ("search", 3, Some(5)),
+        ("modify", 6, Some(7)),
+        ("add", 8, Some(9)),
+        ("delete", 10, Some(11)),
+        ("modrdn", 12, Some(13)),
+        ("compare", 14, Some(15)),
+        ("abandon", 16, None),
+        ("extended", 23, Some(24)),
+    ];
+    let mut messages = Messages::new();
+    let mut count = |tag, number| *messages.entry(tag).or_default() += number;
+    for operation in told.iter().filter(|one| one["event"] == "operation") {
+        let name = operation["op"].as_str().expect("a name");
+        let known = OPS.iter().find(|(op, ..)| *op == name).unwrap_or(&OPS[9]);
+        count(known.1, 1);
+        if let Some(response) = known.2.filter(|_| operation["end"] == "answered") {
+            count(response, 1);
+        }
+        for (field, tag) in [("entries", 4), ("references", 19), ("intermediate", 25)] {
+            if let Some(number) = operation[field].as_u64() {
+                count(tag, number);
+            }
+        }
+    }
+    messages
+}
+
+fn messages_of_tshark(file: &Path, port: &str) -> Messages {
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(file).args(["-d", &format!("tcp.port=={port},ldap")]);
+    tshark.args(["-Y", "ldap", "-T", "fields", "-e", "ldap.protocolOp"]);
+    let mut messages = Messages::new();
+    for tag in finish(&mut tshark, "").expect(0).out.split([',', '\n', '\t']) {
+        if let Ok(tag) = tag.trim().parse() {
+            *messages.entry(tag).or_default() += 1;
+        }
+    }
+    messages
+}
+
+fn can_capture() -> bool {
+    // Only who has the right can.
+    available(&["tcpdump", "tshark", "ldapsearch"])
+        && Command::new("tcpdump")
+            .args(["-i", "lo", "-d"])
+            .output()
+            .is_ok_and(|it| it.status.success())
+}
+
+#[test]
+fn ldap_utils_are_decoded_as_tshark_does() {
+    if !can_capture() {
+        return;
+    }
+    let (folder, server) = sample(20);
+    let capture = Capture::start(folder.path(), port(&server));
+    let tool = |program: &str, arguments: &[&str], input: &str| {
+        let mut command = server.tool(program, server.ldap());
+        command.args(["-D", server.administrator()]);
+        command.args(["-y", server.text("administrator_password_file")]);
+        finish(command.args(arguments), input)
+    };
+    tool("ldapsearch", &["-b", PEOPLE, "(uid=*)", "cn", "mail"], "").expect(0);
+    tool("ldapsearch", &["-b", PEOPLE, "-E", "pr=3/noprompt", "(uid=*)"], "").expect(0);
+    tool("ldapsearch", &["-b", "dc=nowhere", "(uid=a)"], "").expect(32);
+    let person = format!(
+        "dn: uid=ann,{PEOPLE}\nobjectClass: inetOrgPerson\nuid: ann\ncn: Ann\nsn: Test\n\
+         userPassword: first secret\n"
+    );
+    tool("ldapadd", &[], &person).expect(0);
+    let ann = format!("uid=ann,{PEOPLE}");
+    let change = format!("dn: {ann}\nchangetype: modify\nreplace: title\ntitle: Engineer\n");
+    tool("ldapmodify", &[], &change).expect(0);
+    tool("ldapcompare", &[&ann, "title:engineer"], "").expect(6);
+    tool("ldappasswd", &["-s", "second secret", &ann], "").expect(0);
+    tool("ldapmodrdn", &["-r", &ann, "uid=anna"], "").expect(0);
+    tool("ldapdelete", &[&format!("uid=anna,{PEOPLE}")], "").expect(0);
+    tool("ldapwhoami", &[], "").expect(0);
+    let (told, file) = capture.end(10);
+    assert_eq!(messages_of_ours(&told), messages_of_tshark(&file, port(&server)));
+    let text = format!("{told:?}");
+    assert!(!text.contains("secret") && !text.contains(&server.password()), "{text}");
+    let find = |op: &str| told.iter().find(|one| one["op"] == op).unwrap_or_else(|| panic!("{op}"));
+    assert_eq!(find("compare")["code"], 6);
+    assert_eq!(find("passwd")["request"]["user"], ann.as_str());
+    assert_eq!(find("add")["request"]["attributes"]["userPassword"][0], "*");
+    assert_eq!(find("whoami")["bound"], server.administrator());
+    assert!(told.iter().all(|one| one["event"] != "gap"), "{text}");
+    views(&file, port(&server));
+}
+
+/// The views of a file, and what ends early.
+fn views(file: &Path, port: &str) {
+    let decode = |arguments: &[&str]| {
+        let mut command = Command::new(keyway());
+        command.arg("decode").arg(file).args(["--port", port]);
+        finish(command.args(arguments), "")
+    };
+    let lines = decode(&[]).expect(0);
+    assert!(lines.out.contains("compare"), "{}", lines.out);
+    assert!(lines.err.contains("connections: 10;"), "{}", lines.err);
+    let few = decode(&["-f", "(&(op=search)(code=noSuchObject))"]).expect(0);
+    assert_eq!(few.out.lines().filter(|line| line.contains(" search ")).count(), 1, "{}", few.out);
+    let full = decode(&["--full", "-f", "(op=add)"]).expect(0);
+    assert!(full.out.contains("attribute    userPassword: *\n"), "{}", full.out);
+    let shown = decode(&["--full", "-f", "(op=add)", "--show-secrets"]).expect(0);
+    assert!(shown.out.contains("userPassword: first secret"), "{}", shown.out);
+    let wrong = decode(&["-f", "(latancy>=1)"]).expect(2);
+    assert!(wrong.err.contains("latency is one"), "{}", wrong.err);
+    // Whoever reads the output leaves; the disk is full.
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("KEYWAY", keyway()).env("PCAP", file);
+        finish(command.env("PORT", port), "")
+    };
+    let head = shell(r#"{ "$KEYWAY" decode "$PCAP" --port "$PORT"; echo $? >&2; } | head -n 1"#);
+    assert_eq!(head.out.lines().count(), 1);
+    assert!(head.err.ends_with("0\n"), "{}", head.err);
+    let full = shell(r#""$KEYWAY" decode "$PCAP" --port "$PORT" > /dev/full"#).expect(1);
+    assert!(full.err.contains("cannot write: "), "{}", full.err);
+    let garbage = shell(r#"echo garbage | "$KEYWAY" decode -"#).expect(1);
+    assert!(garbage.err.contains("neither pcap nor pcapng"), "{}", garbage.err);
+}
+
+#[test]
+fn python_ldap_is_decoded_as_tshark_does() {
+    if !can_capture() || !available(&["python:ldap"]) {
+        return;
+    }
+    let (folder, server) = sample(30);
+    let capture = Capture::start(folder.path(), port(&server));
+    let script = "import os, ldap\n\
+        for n in range(3):\n\
+        \x20 c = ldap.initialize(os.environ['LDAP_URL'])\n\
+        \x20 c.simple_bind_s(os.environ['LDAP_ADMIN'], os.environ['LDAP_PASSWORD'])\n\
+        \x20 ids = [c.search('dc=example,dc=com', ldap.SCOPE_SUBTREE, '(sn=*)') for _ in range(20)]\n\
+        \x20 c.abandon(ids.pop())\n\
+        \x20 [c.result(i) for i in reversed(ids)]\n\
+        \x20 c.unbind_s()\n";
+    let mut command = Command::new(PYTHON);
+    command.args(["-c", script]).env("LDAP_URL", server.ldap());
+    command.env("LDAP_ADMIN", server.administrator()).env("LDAP_PASSWORD", server.password());
+    finish(&mut command, "").expect(0);
+    let (told, file) = capture.end(3);
+    let mut ours = messages_of_ours(&told);
+    let mut theirs = messages_of_tshark(&file, port(&server));
+    // Entries of the abandoned search are on their way when it is, and are nobody's.
+    for messages in [&mut ours, &mut theirs] {
+        assert!(messages.remove(&4).is_some());
+        messages.remove(&5);
+    }
+    assert_eq!(ours, theirs);
+    let abandoned = told.iter().filter(|one| one["end"] == "abandoned").count();
+    let answered = told.iter().filter(|one| one["op"] == "search" && one["code"] == 0).count();
+    assert_eq!((abandoned <= 3, answered >= 57), (true, true), "{abandoned} {answered}");
+}
+
+/// `keyway decode proxy --json`, and what it has told so far.
+struct Proxy {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    url: String,
+}
+
+impl Proxy {
+    fn start(arguments: &[&str]) -> Proxy {
+        let mut command = Command::new(keyway());
+        command.args(["decode", "proxy", "--json", "--listen", "127.0.0.1:0"]).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("keyway starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output"));
+        let ready = next(&mut lines).expect("it is ready");
+        let url = ready["url"].as_str().expect("a URL").to_owned();
+        Proxy { child, lines, url }
+    }
+
+    /// Waits until so many connections are closed, and gives what was told by then.
+    fn until_closed(&mut self, connections: usize) -> Vec<Value> {
+        let mut all = Vec::new();
+        let closed = |all: &[Value]| all.iter().filter(|one| one["event"] == "closed").count();
+        while closed(&all) < connections {
+            all.push(next(&mut self.lines).expect("more"));
+        }
+        all
+    }
+
+    fn end(mut self) {
+        let pid = Pid::from_raw(self.child.id() as i32).expect("a pid");
+        kill_process(pid, Signal::INT).expect("a signal");
+        assert!(self.child.wait().expect("its end").success());
+    }
+}
+
+fn next(lines: &mut BufReader<ChildStdout>) -> Option<Value> {
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a line");
+    (!line.is_empty()).then(|| serde_json::from_str(&line).expect("JSON"))
+}
+
+/// Finds an operation by its name.
+fn find<'t>(told: &'t [Value], op: &str) -> &'t Value {
+    told.iter().find(|one| one["op"] == op).unwrap_or_else(|| panic!("no {op} in {told:#?}"))
+}
+
+#[test]
+fn a_proxy_passes_on_and_tells() {
+    if !available(&["ldapsearch", "ldapmodify"]) {
+        return;
+    }
+    let (_folder, server) = sample(500);
+    let mut proxy = Proxy::start(&["--to", server.ldap()]);
+    let tool = |program: &str, url: &str, arguments: &[&str], input: &str| {
+        let mut command = server.tool(program, url);
+        command.args(["-D", server.administrator()]);
+        command.args(["-y", server.text("administrator_password_file")]);
+        finish(command.args(arguments), input)
+    };
+    let all = ["-b", "dc=example,dc=com", "-LLL", "(objectClass=*)"];
+    let through = tool("ldapsearch", &proxy.url, &all, "").expect(0);
+    assert_eq!(through.out, tool("ldapsearch", server.ldap(), &all, "").expect(0).out);
+    let change =
+        format!("dn: {PEOPLE}\nchangetype: modify\nreplace: description\ndescription: a\n");
+    tool("ldapmodify", &proxy.url, &[], &change).expect(0);
+    let told = proxy.until_closed(2);
+    assert_eq!(
+        find(&told, "search")["entries"].as_u64(),
+        Some(through.out.matches("dn: ").count() as u64)
+    );
+    assert_eq!(find(&told, "modify")["request"]["changes"][0]["replace"], "description");
+    assert_eq!(find(&told, "bind")["request"]["credentials"], "*");
+    assert!(told.iter().all(|one| one["event"] != "gap"), "{told:#?}");
+    // StartTLS of which it is no part is passed on.
+    tool("ldapwhoami", &proxy.url, &["-ZZ"], "").expect(0);
+    let told = proxy.until_closed(1);
+    assert_eq!(find(&told, "starttls")["code"], 0);
+    assert!(told.iter().any(|one| one["event"] == "unreadable"), "{told:#?}");
+    proxy.end();
+}
+
+#[test]
+fn a_proxy_takes_part_in_tls_on_both_sides() {
+    if !available(&["ldapsearch"]) {
+        return;
+    }
+    let (folder, server) = sample(10);
+    let data = folder.path().join("proxy");
+    let data = data.to_str().expect("a path");
+    let ca = server.text("ca_certificate").to_owned();
+    let whoami = |url: &str, arguments: &[&str]| {
+        let mut command = server.tool("ldapwhoami", url);
+        command.env("LDAPTLS_CACERT", format!("{data}/ca.pem"));
+        command.args(["-D", server.administrator()]);
+        command.args(["-y", server.text("administrator_password_file")]);
+        finish(command.args(arguments), "").expect(0);
+    };
+    let mut proxy = Proxy::start(&["--to", server.ldap(), "--data", data, "--ca", &ca]);
+    whoami(&proxy.url, &["-ZZ"]);
+    whoami(&proxy.url, &[]);
+    let told = proxy.until_closed(2);
+    let whoami_of = |tls: bool| told.iter().any(|one| one["op"] == "whoami" && one["tls"] == tls);
+    assert!(whoami_of(true) && whoami_of(false), "{told:#?}");
+    assert_eq!(find(&told, "starttls")["code"], 0);
+    proxy.end();
+    for to in [server.ldap(), server.ldaps()] {
+        let mut proxy = Proxy::start(&["--tls", "--to", to, "--data", data, "--ca", &ca]);
+        assert!(proxy.url.starts_with("ldaps://"));
+        whoami(&proxy.url, &[]);
+        let told = proxy.until_closed(1);
+        assert_eq!(find(&told, "whoami")["tls"], true);
+        proxy.end();
+    }
+    // A server that is not who it should be is not spoken to.
+    let mut proxy = Proxy::start(&["--to", server.ldaps()]);
+    let mut command = server.tool("ldapwhoami", &proxy.url);
+    assert_ne!(finish(&mut command, "").code, 0);
+    let told = proxy.until_closed(1);
+    let why = told.iter().find(|one| one["event"] == "unreadable").expect("why");
+    assert!(
+        why["why"].as_str().is_some_and(|why| why.contains("TLS with the server failed")),
+        "{why}"
+    );
+    proxy.end();
+}
+
+/// The records of a little-endian pcap file: the header, and each packet with its own.
+fn records(file: &[u8]) -> (&[u8], Vec<&[u8]>) {
+    let (header, mut rest) = file.split_at(24);
+    let mut all = Vec::new();
+    while let Some(length) = rest.get(8..12) {
+        let length = u32::from_le_bytes(length.try_into().expect("four octets")) as usize;
+        let (record, others) = rest.split_at(16 + length);
+        all.push(record);
+        rest = others;
+    }
+    (header, all)
+}
+
+#[test]
+fn tls_is_read_with_a_key_log() {
+    if !can_capture() {
+        return;
+    }
+    let (folder, server) = sample(60);
+    let paged = ["-b", PEOPLE, "-E", "pr=3/noprompt", "-LLL", "(uid=*)", "cn"];
+    let suites = [
+        ("NORMAL", server.ldaps(), &[][..]),
+        ("NORMAL:-VERS-TLS-ALL:+VERS-TLS1.2", server.ldaps(), &[]),
+        ("NORMAL:-CIPHER-ALL:+CHACHA20-POLY1305", server.ldaps(), &[]),
+        ("NORMAL:-VERS-TLS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM", server.ldap(), &["-ZZ"]),
+    ];
+    for (suite, url, starttls) in suites {
+        let port = url.rsplit(':').next().expect("a port");
+        let capture = Capture::start(folder.path(), port);
+        let keylog = folder.path().join("keys.log");
+        let mut command = server.tool("ldapsearch", url);
+        command.args(["-D", server.administrator()]);
+        command.args(["-y", server.text("administrator_password_file")]).args(starttls).args(paged);
+        command.env("LDAPTLS_CIPHER_SUITE", suite).env("SSLKEYLOGFILE", &keylog);
+        finish(&mut command, "").expect(0);
+        // Without its keys it only says that it is there.
+        let (told, file) = capture.end(1);
+        assert!(told.iter().any(|one| one["event"] == "unreadable"), "{suite}: {told:#?}");
+        assert!(told.iter().all(|one| one["op"] != "search"), "{suite}: {told:#?}");
+        let read = |file: &Path| -> Vec<Value> {
+            let mut command = Command::new(keyway());
+            command.arg("decode").arg(file).args(["--json", "--port", port, "--keylog"]);
+            let done = finish(command.arg(&keylog), "").expect(0);
+            done.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        };
+        let pages = |told: &[Value]| {
+            let page =
+                |one: &&Value| one["op"] == "search" && one["entries"] == 3 && one["code"] == 0;
+            told.iter().filter(page).count()
+        };
+        let told = read(&file);
+        assert_eq!(pages(&told), 20, "{suite}: {told:#?}");
+        assert_eq!(find(&told, "bind")["tls"], true);
+        assert!(told.iter().any(|one| one["op"] == "unbind"), "{suite}");
+        // A packet of the server's in the middle is lost.
+        let whole = std::fs::read(&file).expect("the file");
+        let (header, mut packets) = records(&whole);
+        let long: Vec<_> = (0..packets.len()).filter(|index| packets[*index].len() > 400).collect();
+        packets.remove(long[long.len() / 2]);
+        let holed = folder.path().join("holed.pcap");
+        std::fs::write(&holed, [header, &packets.concat()].concat()).expect("the file");
+        let told = read(&holed);
+        assert!(pages(&told) >= 17, "{suite}: {} pages: {told:#?}", pages(&told));
+        assert!(told.iter().any(|one| one["event"] == "gap"), "{suite}");
+        std::fs::remove_file(&keylog).expect("the key log");
+    }
+}

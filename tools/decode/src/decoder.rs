@@ -1,0 +1,485 @@
+//! From packets to operations: connections are told apart, their streams put together, and each
+//! decoded.
+
+use crate::capture::{Capture, Item, Packet};
+use crate::error::Error;
+use crate::limits::{CONNECTIONS_MAX, DEFERRED_NS_MAX, DEFERRED_PACKETS_MAX, HELD_BYTES_MAX};
+use crate::network::{Content, Network, Segment};
+use crate::operation::{Event, Note, Sink};
+use crate::pairing::Options;
+use crate::session::{Session, Side};
+use crate::tcp::{Delivery, Stream};
+use crate::tls::Keys;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Ports of LDAP: as registered, of Active Directory's global catalogue, and as many servers have
+/// them that run without privileges.
+pub const PORTS: [u16; 8] = [389, 636, 1389, 1636, 3268, 3269, 10389, 10636];
+
+/// What was seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets in the capture.
+    pub packets: u64,
+    /// Those of other protocols than TCP over IP.
+    pub others: u64,
+    /// Those that cannot be read, or are of an unknown link layer.
+    pub unreadable: u64,
+    /// Connections with LDAP in them.
+    pub connections: u64,
+    /// Octets that came more than once.
+    pub repeated_bytes: u64,
+    /// Octets that are missing.
+    pub missing_bytes: u64,
+    /// Connections that were given up to stay within a limit.
+    pub given_up: u64,
+}
+
+/// Both ends of a connection, the lesser first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Ends(SocketAddr, SocketAddr);
+
+#[derive(Debug)]
+struct Flow {
+    session: Session,
+    /// What the session's `First` and `Second` send.
+    streams: [Stream; 2],
+    first: SocketAddr,
+    /// When its last packet was, and which of all it was.
+    time_ns: u64,
+    used: u64,
+    held_bytes: usize,
+    is_closed: bool,
+    /// Who has nothing more to send, where that is all that is looked at.
+    ended: [bool; 2],
+    /// Packets whose sender had received what is not in the capture yet, and those after them.
+    deferred: Vec<Deferred>,
+}
+
+#[derive(Debug)]
+struct Deferred {
+    time_ns: u64,
+    /// Without its payload.
+    segment: Segment<'static>,
+    payload: Vec<u8>,
+}
+
+impl Deferred {
+    fn new(time_ns: u64, segment: &Segment<'_>) -> Self {
+        let payload = segment.payload.to_vec();
+        Deferred { time_ns, segment: Segment { payload: &[], ..*segment }, payload }
+    }
+
+    fn segment(&self) -> Segment<'_> {
+        Segment { payload: &self.payload, ..self.segment }
+    }
+}
+
+/// Decodes packets.
+#[derive(Debug)]
+pub struct Decoder {
+    network: Network,
+    flows: HashMap<Ends, Flow>,
+    ports: Vec<u16>,
+    options: Options,
+    counts: Counts,
+    /// How many connections there were.
+    number: u64,
+    held_bytes: usize,
+    unknown_links: Vec<u32>,
+    time_ns: u64,
+    keys: Option<Arc<Keys>>,
+}
+
+impl Decoder {
+    /// One that takes connections from or to these ports to be LDAP, whatever they begin with.
+    /// Without any those of [`PORTS`] are, and all others that look like it.
+    #[must_use]
+    pub fn new(ports: &[u16], options: Options) -> Self {
+        Decoder {
+            network: Network::default(),
+            flows: HashMap::new(),
+            ports: ports.to_vec(),
+            options,
+            counts: Counts::default(),
+            number: 0,
+            held_bytes: 0,
+            unknown_links: Vec::new(),
+            time_ns: 0,
+            keys: None,
+        }
+    }
+
+    /// The same, with keys to read TLS with; those that come with the packets are added to them.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Arc<Keys>) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// What was seen so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Decodes a capture to its end, or its first error. `go_on` is asked now and then.
+    ///
+    /// # Errors
+    /// What [`Capture::read`] says, and what `sink` does. What came before was told by then.
+    pub fn run(
+        &mut self,
+        capture: &mut Capture<'_>,
+        sink: &mut impl Sink,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        loop {
+            if !capture.is_ready() {
+                sink.flush()?;
+                if !go_on() {
+                    return Ok(());
+                }
+            }
+            match capture.read()? {
+                Some(Item::Packet(packet)) => self.packet(&packet, sink)?,
+                Some(Item::KeyLog(log)) => {
+                    self.keys.iter().for_each(|keys| {
+                        keys.add(log);
+                    });
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// What `sink` says.
+    pub fn packet(&mut self, packet: &Packet<'_>, sink: &mut impl Sink) -> Result<(), Error> {
+        self.counts.packets += 1;
+        self.time_ns = packet.time_ns;
+        let mut network = std::mem::take(&mut self.network);
+        let done = match network.content(packet) {
+            Content::Segment(segment) => self.segment(packet.time_ns, &segment, sink),
+            Content::Fragment => Ok(()),
+            Content::Other => {
+                self.counts.others += 1;
+                Ok(())
+            }
+            Content::Unreadable => {
+                self.counts.unreadable += 1;
+                Ok(())
+            }
+            Content::UnknownLink(link) => self.unknown_link(link, sink),
+        };
+        self.network = network;
+        done
+    }
+
+    fn unknown_link(&mut self, link: u32, sink: &mut impl Sink) -> Result<(), Error> {
+        self.counts.unreadable += 1;
+        if self.unknown_links.contains(&link) || self.unknown_links.len() > 16 {
+            return Ok(());
+        }
+        self.unknown_links.push(link);
+        let what = format!("packets of link layer {link} are passed over: it is not known here");
+        let (time_ns, what) = (self.time_ns, Event::Unreadable(Cow::Owned(what)));
+        sink.note(&Note { time_ns, connection: None, what })
+    }
+
+    fn segment(
+        &mut self,
+        time_ns: u64,
+        segment: &Segment<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let (from, to) = (segment.from, segment.to);
+        let ends = if from <= to { Ends(from, to) } else { Ends(to, from) };
+        if segment.syn {
+            self.end_former(&ends, segment, sink)?;
+        }
+        let is_empty = segment.payload.is_empty() && segment.missing == 0 && !segment.syn;
+        if !self.flows.contains_key(&ends) {
+            // Nothing begins with an acknowledgement, or with an end.
+            if is_empty || segment.rst {
+                return Ok(());
+            }
+            self.make_room(sink)?;
+            let flow = self.begin(segment);
+            self.flows.insert(ends, flow);
+        }
+        let used = self.counts.packets;
+        let Some(flow) = self.flows.get_mut(&ends) else { return Ok(()) };
+        if flow.is_closed {
+            return Ok(());
+        }
+        flow.used = used;
+        let missing = flow.take(time_ns, segment, sink)?;
+        self.counts.missing_bytes += missing;
+        let held = flow.held();
+        let closed = flow.is_closed;
+        self.held_bytes = self.held_bytes + held - flow.held_bytes;
+        flow.held_bytes = held;
+        if closed {
+            self.counts.repeated_bytes += flow.repeated();
+            self.counts.connections += u64::from(flow.session.is_told());
+        }
+        while self.held_bytes > HELD_BYTES_MAX {
+            self.give_up_largest(sink)?;
+        }
+        Ok(())
+    }
+
+    /// A new connection between the same ends: what is left of the former one is told.
+    fn end_former(
+        &mut self,
+        ends: &Ends,
+        segment: &Segment<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let Some(flow) = self.flows.get(ends) else { return Ok(()) };
+        let continued = flow.streams[flow.side(segment.from)].is_continued_by(segment);
+        // Of one that is not looked at nothing is known; only its first packet begins another.
+        let is_over = flow.session.is_ignored() && segment.acknowledgement.is_none();
+        if continued && !flow.is_closed && !is_over {
+            return Ok(());
+        }
+        self.remove(ends, sink)
+    }
+
+    fn begin(&mut self, segment: &Segment<'_>) -> Flow {
+        let (from, to) = (segment.from, segment.to);
+        let is_ours = |end: SocketAddr| match self.ports.as_slice() {
+            [] => PORTS.contains(&end.port()),
+            ports => ports.contains(&end.port()),
+        };
+        // Who opens it is the client; joined midway, who is not at a server's port.
+        let answers = match segment.syn {
+            true => segment.acknowledgement.is_some(),
+            false => is_ours(from) && !is_ours(to),
+        };
+        let (client, server) = if answers { (to, from) } else { (from, to) };
+        let expected = is_ours(from) || is_ours(to);
+        self.number += 1;
+        let number = self.number;
+        let midway = !segment.syn;
+        let mut session = Session::new(number, (client, server), midway, expected, self.options);
+        session = session.with_keys(self.keys.clone());
+        if !expected && !self.ports.is_empty() {
+            session.ignore();
+            self.number -= 1;
+        }
+        Flow {
+            session,
+            streams: [Stream::default(), Stream::default()],
+            first: client,
+            time_ns: 0,
+            used: 0,
+            held_bytes: 0,
+            is_closed: false,
+            ended: [false; 2],
+            deferred: Vec::new(),
+        }
+    }
+
+    /// Has room for one more connection: those that are closed go first, then those that were quiet
+    /// for longest.
+    fn make_room(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
+        if self.flows.len() < CONNECTIONS_MAX {
+            return Ok(());
+        }
+        self.flows.retain(|_, flow| !flow.is_closed);
+        let mut used: Vec<u64> = self.flows.values().map(|flow| flow.used).collect();
+        used.sort_unstable();
+        if used.len() < CONNECTIONS_MAX / 4 * 3 {
+            return Ok(());
+        }
+        let median = used.get(used.len() / 2).copied().unwrap_or_default();
+        let quiet = |(ends, flow): (&Ends, &Flow)| (flow.used <= median).then_some(*ends);
+        let quiet: Vec<Ends> = self.flows.iter().filter_map(quiet).collect();
+        self.counts.given_up += quiet.len() as u64;
+        quiet.iter().try_for_each(|ends| self.remove(ends, sink))
+    }
+
+    fn give_up_largest(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
+        let largest = self.flows.iter().max_by_key(|(_, flow)| flow.held_bytes);
+        let Some(ends) = largest.map(|(ends, _)| *ends) else {
+            self.held_bytes = 0;
+            return Ok(());
+        };
+        self.counts.given_up += 1;
+        self.remove(&ends, sink)
+    }
+
+    fn remove(&mut self, ends: &Ends, sink: &mut impl Sink) -> Result<(), Error> {
+        let Some(mut flow) = self.flows.remove(ends) else { return Ok(()) };
+        self.held_bytes -= flow.held_bytes;
+        if flow.is_closed {
+            return Ok(());
+        }
+        self.counts.missing_bytes += flow.finish(false, sink)?;
+        self.counts.repeated_bytes += flow.repeated();
+        self.counts.connections += u64::from(flow.session.is_told());
+        Ok(())
+    }
+
+    /// Nothing more comes: tells of what is open.
+    ///
+    /// # Errors
+    /// What `sink` says.
+    pub fn finish(&mut self, sink: &mut impl Sink) -> Result<Counts, Error> {
+        let mut open: Vec<(u64, Ends)> = self
+            .flows
+            .iter()
+            .map(|(ends, flow)| (flow.session.connection().number, *ends))
+            .collect();
+        open.sort_unstable_by_key(|(number, _)| *number);
+        open.iter().try_for_each(|(_, ends)| self.remove(ends, sink))?;
+        Ok(self.counts)
+    }
+}
+
+impl Flow {
+    fn side(&self, sender: SocketAddr) -> usize {
+        usize::from(sender != self.first)
+    }
+
+    /// Takes a segment, or keeps it until what its sender answers is there; how many octets are found
+    /// to be missing.
+    fn take(
+        &mut self,
+        time_ns: u64,
+        segment: &Segment<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<u64, Error> {
+        let side = self.side(segment.from);
+        if self.session.is_ignored() {
+            self.time_ns = time_ns;
+            self.ended[side] |= segment.fin;
+            let is_over = segment.rst || self.ended == [true, true];
+            return if is_over { self.finish(true, sink) } else { Ok(0) };
+        }
+        let has_answered = |one: &Deferred| time_ns.saturating_sub(one.time_ns) > DEFERRED_NS_MAX;
+        let waits = !self.deferred.is_empty() && !self.streams[side].is_due(segment);
+        let lacks = segment.acknowledgement.is_some_and(|it| self.streams[1 - side].lacks(it));
+        if waits || lacks {
+            let is_late = self.deferred.first().is_some_and(has_answered);
+            self.deferred.push(Deferred::new(time_ns, segment));
+            if !is_late && self.deferred.len() <= DEFERRED_PACKETS_MAX {
+                return Ok(0);
+            }
+            return self.give_up_and_go_on(sink);
+        }
+        let missing = self.take_now(time_ns, segment, sink)?;
+        // What was waited for may be there by now.
+        let can_go_on = self.deferred.first().is_some_and(|first| {
+            let other = 1 - usize::from(first.segment.from != self.first);
+            !first.segment.acknowledgement.is_some_and(|it| self.streams[other].lacks(it))
+        });
+        if can_go_on { Ok(missing + self.go_on(sink)?) } else { Ok(missing) }
+    }
+
+    /// What the first packet that waits is an answer to will not come.
+    fn give_up_and_go_on(&mut self, sink: &mut impl Sink) -> Result<u64, Error> {
+        let Some(first) = self.deferred.first() else { return Ok(0) };
+        let (time_ns, acknowledgement) = (first.time_ns, first.segment.acknowledgement);
+        let side = self.side(first.segment.from);
+        let mut missing = 0;
+        if let Some(acknowledgement) = acknowledgement {
+            let Flow { session, streams, .. } = self;
+            let mut give = giver(session, time_ns, &mut missing, sink);
+            let sender = if side == 0 { Side::Second } else { Side::First };
+            streams[1 - side]
+                .give_up_before(acknowledgement, &mut |delivery| give(sender, delivery))?;
+        }
+        Ok(missing + self.go_on(sink)?)
+    }
+
+    /// Takes what waits, of which the first can be taken.
+    fn go_on(&mut self, sink: &mut impl Sink) -> Result<u64, Error> {
+        let mut missing = 0;
+        for (index, one) in std::mem::take(&mut self.deferred).into_iter().enumerate() {
+            missing += match index {
+                0 => self.take_now(one.time_ns, &one.segment(), sink)?,
+                _ => self.take(one.time_ns, &one.segment(), sink)?,
+            };
+        }
+        Ok(missing)
+    }
+
+    fn take_now(
+        &mut self,
+        time_ns: u64,
+        segment: &Segment<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<u64, Error> {
+        if self.is_closed {
+            return Ok(0);
+        }
+        self.time_ns = time_ns;
+        let side = self.side(segment.from);
+        let mut missing = 0;
+        {
+            let Flow { session, streams, .. } = self;
+            let sender = if side == 0 { Side::First } else { Side::Second };
+            let mut give = giver(session, time_ns, &mut missing, sink);
+            streams[side].take(segment, &mut |delivery| give(sender, delivery))?;
+        }
+        let streams = &self.streams;
+        let [own, other] = [&streams[side], &streams[1 - side]];
+        let is_over = own.is_ended() && (other.is_ended() || !other.is_begun());
+        if segment.rst || is_over {
+            missing += self.finish(true, sink)?;
+        }
+        Ok(missing)
+    }
+
+    fn finish(&mut self, closed: bool, sink: &mut impl Sink) -> Result<u64, Error> {
+        let mut missing = 0;
+        while !self.deferred.is_empty() && !self.is_closed {
+            missing += self.give_up_and_go_on(sink)?;
+        }
+        if self.is_closed {
+            return Ok(missing);
+        }
+        self.is_closed = true;
+        let Flow { session, streams: [first, second], time_ns, .. } = self;
+        {
+            let mut give = giver(session, *time_ns, &mut missing, sink);
+            first.finish(&mut |delivery| give(Side::First, delivery))?;
+            second.finish(&mut |delivery| give(Side::Second, delivery))?;
+        }
+        session.finish(*time_ns, closed, sink)?;
+        Ok(missing)
+    }
+
+    fn held(&self) -> usize {
+        let streams: usize = self.streams.iter().map(Stream::held_bytes).sum();
+        let deferred: usize = self.deferred.iter().map(|one| one.payload.len()).sum();
+        streams + deferred + self.session.held_bytes()
+    }
+
+    fn repeated(&self) -> u64 {
+        self.streams.iter().map(Stream::repeated_bytes).sum()
+    }
+}
+
+/// Hands what a stream delivers to the session, and counts what is missing.
+fn giver<S: Sink>(
+    session: &mut Session,
+    time_ns: u64,
+    missing: &mut u64,
+    sink: &mut S,
+) -> impl FnMut(Side, Delivery<'_>) -> Result<(), Error> {
+    move |side, delivery| match delivery {
+        Delivery::Octets(octets) => session.octets(side, time_ns, octets, sink),
+        Delivery::Gap(bytes) => {
+            *missing += bytes;
+            session.gap(side, time_ns, bytes, sink)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Why something cannot be decoded, or what was decoded cannot be said.
+
+use std::fmt;
+use std::io;
+
+/// Who is at fault, and where.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system: the capture cannot be read.
+    Read(io::Error),
+    /// The system, or whoever reads it: the output cannot be written.
+    Write(io::Error),
+    /// The file is no capture of a kind that is known.
+    NotACapture {
+        /// The four octets it begins with.
+        magic: [u8; 4],
+    },
+    /// The file is empty.
+    Empty,
+    /// The capture is damaged: nothing after this place can be found.
+    Damaged {
+        /// How many bytes into it (uncompressed).
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Read(why) => write!(f, "the capture cannot be read: {why}"),
+            Error::Write(why) => write!(f, "the output cannot be written: {why}"),
+            Error::NotACapture { magic: [a, b, c, d] } => write!(
+                f,
+                "this is neither pcap nor pcapng, also not compressed by gzip: it begins with \
+                 {a:02x} {b:02x} {c:02x} {d:02x}"
+            ),
+            Error::Empty => f.write_str("the capture is empty: there is not even a header"),
+            Error::Damaged { offset, what } => {
+                write!(f, "the capture is damaged at byte {offset}: {what}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Read(why) | Error::Write(why) => Some(why),
+            _ => None,
+        }
+    }
+}

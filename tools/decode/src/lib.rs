@@ -1,0 +1,42 @@
+//! From packets, or the octets of a connection, to LDAP operations, and from these to words.
+//!
+//! [`Capture`] reads packets from a file, [`Decoder`] makes streams of them and operations of
+//! those, and a [`Sink`] tells of them: as a line, in full, as JSON, in the words of another
+//! program, or summed up. [`Session`] is the part for one connection, for whoever has its octets
+//! already. Passwords are not in what is told ([`Secrets`]).
+//!
+//! What may not enter: a socket, a clock. Input is hostile, always: everything that grows has its
+//! limit in [`limits`], and what cannot be decoded is told and passed over.
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod decoder;
+mod error;
+pub mod framing;
+pub mod limits;
+pub mod network;
+mod operation;
+mod pairing;
+pub mod query;
+mod report;
+pub mod say;
+pub mod secrets;
+mod session;
+mod tap;
+pub mod tcp;
+mod tls;
+pub mod view;
+
+pub use capture::Capture;
+pub use decoder::{Counts, Decoder};
+pub use error::Error;
+pub use operation::{
+    Answers, Connection, Direction, End, Event, Kind, Note, Operation, Part, Sink, extended_name,
+};
+pub use pairing::Options;
+pub use query::Query;
+pub use report::Report;
+pub use secrets::Secrets;
+pub use session::{Session, Side};
+pub use tap::Tap;
+pub use tls::Keys;

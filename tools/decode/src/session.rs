@@ -1,0 +1,410 @@
+//! One connection: two streams of octets, from which messages are cut and paired.
+
+use crate::error::Error;
+use crate::framing::{Frame, Framer, is_request, looks_like_a_message};
+use crate::operation::{Connection, Direction, Event, Note, Sink};
+use crate::pairing::{Consequence, Options, Pairing, Raw, peek_tag};
+use crate::tls::{Keys, Reason, Tls, looks_like_tls};
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Which of the two ends octets come from: `First` is that of the address that was named first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The client, as far as is known.
+    First,
+    /// The server.
+    Second,
+}
+
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Side::First => Side::Second,
+            Side::Second => Side::First,
+        }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Side::First => 0,
+            Side::Second => 1,
+        }
+    }
+}
+
+/// What the octets are.
+#[derive(Debug)]
+enum Mode {
+    /// Nothing was seen yet.
+    Unknown,
+    Ldap,
+    /// Within TLS that can be read, or may be.
+    Tls(Box<Tls>),
+    /// Something else, or nothing that can be read.
+    Ignored,
+}
+
+/// What may stand before the first message: the PROXY protocol's two versions.
+const PREAMBLES: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
+
+/// A connection being decoded.
+#[derive(Debug)]
+pub struct Session {
+    connection: Connection,
+    mode: Mode,
+    framers: [Framer; 2],
+    pairing: Pairing,
+    options: Options,
+    client_side: Side,
+    /// Whether that is more than a guess.
+    client_known: bool,
+    unbind: bool,
+    /// Whether anything was told of it.
+    is_told: bool,
+    /// Whether it is LDAP whatever it begins with: by its port, or by who asks.
+    expected: bool,
+    /// With which TLS may be read.
+    keys: Option<Arc<Keys>>,
+}
+
+impl Session {
+    /// One between these addresses, the first of which is likely the client. Whether it is `midway`
+    /// decides if what comes first must be a message. Whatever a connection that is not `expected`
+    /// to be LDAP begins with must look like it.
+    #[must_use]
+    pub fn new(
+        number: u64,
+        (client, server): (SocketAddr, SocketAddr),
+        midway: bool,
+        expected: bool,
+        options: Options,
+    ) -> Self {
+        let framer = || if midway { Framer::midway() } else { Framer::default() };
+        let connection = Connection { number, client, server, tls: false, bound: String::new() };
+        Session {
+            connection,
+            mode: Mode::Unknown,
+            framers: [framer(), framer()],
+            pairing: Pairing::default(),
+            options,
+            client_side: Side::First,
+            client_known: false,
+            unbind: false,
+            is_told: false,
+            expected,
+            keys: None,
+        }
+    }
+
+    /// The same, with keys to read TLS with.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Option<Arc<Keys>>) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// The connection, as far as it is known.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// How many bytes it holds back.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let framers: usize = self.framers.iter().map(Framer::held_bytes).sum();
+        let tls = match &self.mode {
+            Mode::Tls(tls) => tls.held_bytes(),
+            _ => 0,
+        };
+        framers + tls + self.pairing.held_bytes()
+    }
+
+    /// Whether there is nothing in it to be told.
+    #[must_use]
+    pub fn is_ignored(&self) -> bool {
+        matches!(self.mode, Mode::Ignored)
+    }
+
+    /// Whether anything was told of it.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.is_told
+    }
+
+    /// Whoever hands the octets over has taken TLS off: what follows is what was within.
+    pub fn is_opened(&mut self) {
+        self.connection.tls = true;
+        self.mode = Mode::Ldap;
+    }
+
+    /// Tells why something of it cannot be told.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn remark(
+        &mut self,
+        time_ns: u64,
+        why: Cow<'_, str>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        self.note(time_ns, Event::Unreadable(why), sink)
+    }
+
+    /// Nothing of it is to be told.
+    pub fn ignore(&mut self) {
+        self.mode = Mode::Ignored;
+    }
+
+    /// Octets of one side.
+    ///
+    /// # Errors
+    /// If what they say cannot be told.
+    pub fn octets(
+        &mut self,
+        side: Side,
+        time_ns: u64,
+        octets: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        if matches!(self.mode, Mode::Unknown) {
+            self.recognise(side, time_ns, octets, sink)?;
+        }
+        match &self.mode {
+            Mode::Ldap => self.ldap(side, time_ns, octets, sink),
+            Mode::Tls(_) => self.within_tls(side, time_ns, octets, sink),
+            Mode::Unknown | Mode::Ignored => Ok(()),
+        }
+    }
+
+    /// Octets of one side that nobody has seen.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn gap(
+        &mut self,
+        side: Side,
+        time_ns: u64,
+        bytes: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let direction = self.direction(side);
+        match &mut self.mode {
+            Mode::Ignored => return Ok(()),
+            Mode::Tls(tls) => {
+                let lost = tls.gap(side);
+                // What is lost of the messages within is not known.
+                self.framers[side.index()] = Framer::midway();
+                self.note(time_ns, Event::Gap { direction, bytes }, sink)?;
+                return lost.or_else(|why| self.unreadable(time_ns, why, sink));
+            }
+            Mode::Unknown if !self.expected => {
+                self.mode = Mode::Ignored;
+                return Ok(());
+            }
+            Mode::Unknown => self.mode = Mode::Ldap,
+            Mode::Ldap => {}
+        }
+        self.note(time_ns, Event::Gap { direction, bytes }, sink)?;
+        let Self { framers, .. } = self;
+        let framer = &mut framers[side.index()];
+        if let Some(Frame::Head { head, total }) = framer.gap(bytes) {
+            let head = head.to_vec();
+            self.message(side, Raw { time_ns, octets: &head, total }, sink)?;
+        }
+        self.ldap(side, time_ns, &[], sink)
+    }
+
+    /// The connection is over, `closed` by its ends or because no more of it was captured.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn finish(
+        &mut self,
+        time_ns: u64,
+        closed: bool,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        self.pairing.finish(&mut self.connection, self.options, sink)?;
+        if closed && self.is_told {
+            self.note(time_ns, Event::Closed { unbind: self.unbind }, sink)?;
+        }
+        self.mode = Mode::Ignored;
+        Ok(())
+    }
+
+    /// What a connection begins with says what it is.
+    fn recognise(
+        &mut self,
+        side: Side,
+        time_ns: u64,
+        octets: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        if looks_like_tls(octets) {
+            if self.expected || self.keys.is_some() {
+                return self.protected(time_ns, sink);
+            }
+            self.mode = Mode::Ignored;
+        } else if self.expected || looks_like_a_message(octets, true) == Some(true) {
+            self.mode = Mode::Ldap;
+        } else if !octets.is_empty() {
+            self.mode = Mode::Ignored;
+        }
+        // A preamble, such as the PROXY protocol's, is passed over.
+        if PREAMBLES.iter().any(|preamble| octets.starts_with(preamble)) {
+            self.mode = Mode::Ldap;
+            self.framers[side.index()] = Framer::midway();
+        }
+        Ok(())
+    }
+
+    /// From here on there is TLS.
+    fn protected(&mut self, time_ns: u64, sink: &mut impl Sink) -> Result<(), Error> {
+        if self.connection.tls {
+            return self.unreadable(time_ns, "TLS within TLS".into(), sink);
+        }
+        self.connection.tls = true;
+        self.framers = Default::default();
+        match &self.keys {
+            Some(keys) => {
+                self.mode = Mode::Tls(Box::new(Tls::new(keys.clone())));
+                Ok(())
+            }
+            None => self.unreadable(time_ns, "TLS protects what follows".into(), sink),
+        }
+    }
+
+    /// Nothing more can be read, for this reason; nothing is said where that was no surprise.
+    fn unreadable(&mut self, time_ns: u64, why: Reason, sink: &mut impl Sink) -> Result<(), Error> {
+        self.mode = Mode::Ignored;
+        // Whether the client says goodbye will not be known.
+        self.unbind = true;
+        if self.expected || self.is_told {
+            self.note(time_ns, Event::Unreadable(why), sink)?;
+        }
+        Ok(())
+    }
+
+    fn within_tls(
+        &mut self,
+        side: Side,
+        time_ns: u64,
+        octets: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let Mode::Tls(tls) = &mut self.mode else { return Ok(()) };
+        let mut plain = Vec::new();
+        let opened = tls.octets(side, octets, &mut plain);
+        if !self.expected && !self.is_told && !plain.is_empty() {
+            // On a port that is not known it must look like LDAP here, too.
+            self.expected = looks_like_a_message(&plain, true) == Some(true);
+            if !self.expected {
+                self.mode = Mode::Ignored;
+                return Ok(());
+            }
+        }
+        self.ldap(side, time_ns, &plain, sink)?;
+        opened.or_else(|why| self.unreadable(time_ns, why, sink))
+    }
+
+    fn ldap(
+        &mut self,
+        side: Side,
+        time_ns: u64,
+        octets: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let mut input = octets;
+        loop {
+            let mut framer = std::mem::take(&mut self.framers[side.index()]);
+            let done = self.frame(&mut framer, side, time_ns, &mut input, sink);
+            self.framers[side.index()] = framer;
+            match done? {
+                Step::Next => {}
+                Step::Done => return Ok(()),
+                Step::Tls => {
+                    self.protected(time_ns, sink)?;
+                    return self.octets(side, time_ns, input, sink);
+                }
+            }
+        }
+    }
+
+    /// Takes one frame out of `input`.
+    fn frame(
+        &mut self,
+        framer: &mut Framer,
+        side: Side,
+        time_ns: u64,
+        input: &mut &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<Step, Error> {
+        let (octets, total) = match framer.next(input) {
+            None => return Ok(Step::Done),
+            Some(Frame::Message(octets)) => (octets, octets.len() as u64),
+            Some(Frame::Head { head, total }) => (head, total),
+            Some(Frame::Lost(why)) => {
+                let direction = self.direction(side);
+                self.note(time_ns, Event::OutOfStep { direction, why }, sink)?;
+                return Ok(Step::Next);
+            }
+            Some(Frame::Found(bytes)) => {
+                let direction = self.direction(side);
+                self.note(time_ns, Event::InStep { direction, bytes }, sink)?;
+                return Ok(Step::Next);
+            }
+        };
+        match self.message(side, Raw { time_ns, octets, total }, sink)? {
+            Consequence::Tls => Ok(Step::Tls),
+            Consequence::Unbind => {
+                self.unbind = true;
+                Ok(Step::Next)
+            }
+            Consequence::None => Ok(Step::Next),
+        }
+    }
+
+    fn message(
+        &mut self,
+        side: Side,
+        raw: Raw<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<Consequence, Error> {
+        let Some(operation) = peek_tag(raw.octets) else { return Ok(Consequence::None) };
+        self.is_told = true;
+        if !self.client_known {
+            self.learn_client(side, is_request(operation));
+        }
+        let Self { pairing, connection, options, .. } = self;
+        pairing.take(connection, raw, operation, *options, sink)
+    }
+
+    /// Who sends a request is the client, whatever its port.
+    fn learn_client(&mut self, side: Side, is_request: bool) {
+        self.client_known = true;
+        if is_request == (side == self.client_side) {
+            return;
+        }
+        self.client_side = self.client_side.other();
+        let Connection { client, server, .. } = &mut self.connection;
+        std::mem::swap(client, server);
+    }
+
+    fn direction(&self, side: Side) -> Direction {
+        if side == self.client_side { Direction::Request } else { Direction::Response }
+    }
+
+    fn note(&mut self, time_ns: u64, what: Event<'_>, sink: &mut impl Sink) -> Result<(), Error> {
+        self.is_told = true;
+        sink.note(&Note { time_ns, connection: Some(&self.connection), what })
+    }
+}
+
+enum Step {
+    Next,
+    Done,
+    Tls,
+}
