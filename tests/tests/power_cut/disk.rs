@@ -111,6 +111,8 @@ impl Disk {
                 let (folder, name) = self.place(to);
                 folder.now.insert(name, number);
             }
+            // What it never saw is a socket: how one is made is not recorded.
+            Change::Remove(path) if self.find(path).is_none() => {}
             Change::Remove(path) => drop(self.take(path)),
         }
     }

@@ -5,8 +5,8 @@ use crate::probe::Probe;
 use crate::wire::{Conversation, End};
 use keyway_engine::Engine;
 use keyway_tls::{
-    ClientVerifier, ConfigError, ServerOptions, client_config, provider,
-    server_config as server_with,
+    Certified, ClientVerifier, ConfigError, ServerOptions, client_config, provider,
+    server_config as server_with, server_config_with,
 };
 use rustls::crypto::CryptoProvider;
 use rustls::version::{TLS12, TLS13};
@@ -356,8 +356,9 @@ fn an_engine_that_can_do_nothing_makes_no_configuration() {
     assert!(matches!(refused, ConfigError::Engine(_)), "{refused}");
     let Identity { chain, key, .. } = AUTHORITY.issue(KeyType::P256);
     let options = ServerOptions::new(&ENGINE).unwrap();
+    let certified = Certified::new(&options.provider, chain, key, &[]).unwrap();
     let options = ServerOptions { provider: provider(&engine), ..options };
-    let refused = server_with(&options, chain, key).unwrap_err();
+    let refused = server_config_with(&options, &[certified]).unwrap_err();
     assert!(matches!(refused, ConfigError::Engine(_)), "{refused}");
 }
 
