@@ -116,6 +116,11 @@ impl<'g> Gather<'g> {
         while let Some(entry) = self.seconds.first_entry().filter(|entry| *entry.key() < beyond) {
             let (number, tallies) = entry.remove_entry();
             let mut second = self.add(number, tallies);
+            // The end of a run is no second: nothing was due any more, and all had been answered.
+            let is_idle = second.due + second.done + second.errors == 0 && second.backlog == 0;
+            if beyond == u64::MAX && is_idle {
+                continue;
+            }
             second.host = self.host.look();
             said(Event::Second(&second));
             if self.outcome.seconds.len() < SECONDS_KEPT_MAX {
