@@ -7,12 +7,15 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const PROGRAM: &str = "/usr/sbin/ns-slapd";
 const SHARED: &str = "/usr/share/dirsrv";
 /// It opens its database first.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// Version 2.3.1 has been seen to wait for itself for ever with 250,000 entries.
+const LOAD_LIMIT: Duration = Duration::from_secs(240);
 /// Its administrator, whose password is everybody's.
 pub const ADMIN: &str = "cn=Directory Manager";
 /// What an index of its own default is, and what it becomes: slapd and Keyway have the same.
@@ -48,10 +51,21 @@ impl Dirsrv {
         let people = with_aci(&home, ldif).map_err(|why| format!("{}: {why}", ldif.display()))?;
         let mut load = Command::new(PROGRAM);
         load.args(["ldif2db", "-n", "userRoot", "-D"]).arg(&home).arg("-i").arg(people);
-        let output = load.output().map_err(|why| format!("{PROGRAM}: {why}"))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(format!("ns-slapd ldif2db failed: {said}"));
+        load.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut loading = load.spawn().map_err(|why| format!("{PROGRAM}: {why}"))?;
+        let begun = Instant::now();
+        let status = loop {
+            match loading.try_wait().map_err(|why| why.to_string())? {
+                Some(status) => break status,
+                None if begun.elapsed() < LOAD_LIMIT => thread::sleep(Duration::from_millis(100)),
+                None => {
+                    let _ = loading.kill().and_then(|()| loading.wait());
+                    return Err(format!("ns-slapd ldif2db had not ended after {LOAD_LIMIT:?}"));
+                }
+            }
+        };
+        if !status.success() {
+            return Err(format!("ns-slapd ldif2db failed; {}/log/errors", home.display()));
         }
         let mut command = Command::new(PROGRAM);
         command.arg("-D").arg(&home).args(["-d", "0", "-i"]).arg(home.join("run/pid"));
