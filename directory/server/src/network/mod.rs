@@ -26,6 +26,7 @@ mod monitor;
 mod peer;
 mod registry;
 mod seen;
+mod slow;
 mod stream;
 mod tls;
 
@@ -40,6 +41,7 @@ use monitor::Monitor;
 pub(crate) use peer::Peer;
 use registry::Registry;
 use seen::Seen;
+use slow::Slowest;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 pub use tls::CurrentTls;
@@ -140,6 +142,7 @@ struct Shared {
     settings: RwLock<Arc<Settings>>,
     meters: Meters,
     unfinished: Arc<Budget>,
+    slowest: Arc<Slowest>,
 }
 
 impl Shared {
@@ -150,7 +153,8 @@ impl Shared {
 
     fn origin(&self, connection: u64, seen: Arc<Seen>) -> Origin {
         let (shared, peer) = (&self.directory.shared, seen.peer);
-        Origin { log: shared.log.clone(), clock: shared.clock, connection, peer, seen }
+        let slowest = self.slowest.clone();
+        Origin { log: shared.log.clone(), clock: shared.clock, connection, peer, seen, slowest }
     }
 
     /// What will be seen of a connection that is opened now.
@@ -186,13 +190,21 @@ impl Server {
         directory.shared.passwords.set_waiting_max(waiting_max);
         let settings = RwLock::new(Arc::new(settings));
         let unfinished = Arc::default();
-        let shared = Shared { directory, settings, meters: Meters::new(), unfinished };
+        let slowest = Arc::<Slowest>::default();
+        let shared = Shared {
+            directory,
+            settings,
+            meters: Meters::new(),
+            unfinished,
+            slowest: slowest.clone(),
+        };
         let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
         let urls = listeners.iter();
         let urls = urls.filter_map(|listener| monitor::url(&listener.socket, &listener.mode));
         let monitor = Monitor {
             directory: Arc::downgrade(&shared.directory.shared),
             registry: registry.clone(),
+            slowest,
             started: shared.directory.shared.now(),
             listeners: urls.collect(),
         };
