@@ -147,6 +147,7 @@ pub const EVENTS: &[Event] = &[
     event("cryptod.bytes", "bytes", "that clients' requests named"),
     event("cryptod.refused", "requests", "of clients that made no sense or broke a limit"),
     event("cryptod.busy", "requests", "of clients that had as much under way as they may"),
+    event("cryptod.throttled", "turns", "that ended because a client had had its share"),
     event("cryptod.batches", "batches", "of clients' requests handed to the engine"),
     event("cryptod.batch", "requests a batch", "that went to the engine together, of a sample"),
     event("cryptod.doorbells", "doorbells", "that clients rang to wake a pump"),

@@ -31,13 +31,14 @@ mod stream;
 mod tls;
 
 use crate::Directory;
-use crate::made::{MadeTree, Maker};
+use crate::made::{MadeEntry, MadeTree, Maker};
 pub use administrator::Administrator;
 use budget::Budget;
 use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
-use monitor::Monitor;
+pub use monitor::branch as monitor_branch;
+use monitor::{Beside, Monitor};
 pub(crate) use peer::Peer;
 use registry::Registry;
 use seen::Seen;
@@ -169,6 +170,7 @@ pub struct Server {
     accepting: Vec<JoinHandle<()>>,
     registry: Arc<Registry>,
     shared: Arc<Shared>,
+    beside: Arc<Beside>,
 }
 
 impl Server {
@@ -207,7 +209,9 @@ impl Server {
             slowest,
             started: shared.directory.shared.now(),
             listeners: urls.collect(),
+            beside: Arc::default(),
         };
+        let beside = monitor.beside.clone();
         shared.directory.publish(MadeTree::Monitor, Maker::new(move || monitor.entries()));
         let sockets: Vec<_> = listeners
             .into_iter()
@@ -217,7 +221,13 @@ impl Server {
             tokio::spawn(listener::accept(shared.clone(), registry.clone(), socket, mode))
         };
         let accepting = sockets.into_iter().map(accept).collect();
-        Ok(Server { accepting, registry, shared })
+        Ok(Server { accepting, registry, shared, beside })
+    }
+
+    /// Shows these entries below `cn=monitor` too, each after the one above it. They are made by the thread of
+    /// a connection, which must not wait.
+    pub fn show_beside(&self, entries: impl Fn() -> Vec<MadeEntry> + Send + Sync + 'static) {
+        *self.beside.write().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(entries));
     }
 
     /// Takes other settings, for connections to come; those that are open keep theirs.

@@ -16,7 +16,7 @@ use crate::search::all_shapes;
 use keyway_codec::dn::Ava;
 use keyway_meter::{Distribution, EVENTS, Snapshot};
 use std::fmt::Write;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
 /// What there is to look at.
@@ -27,7 +27,12 @@ pub(super) struct Monitor {
     pub started: SystemTime,
     /// URLs without a path.
     pub listeners: Vec<String>,
+    /// What the program has to show beside.
+    pub beside: Arc<Beside>,
 }
+
+/// Makes entries, each after the one above it; it must not wait.
+pub(super) type Beside = RwLock<Option<Box<dyn Fn() -> Vec<MadeEntry> + Send + Sync>>>;
 
 const CONNECTIONS: &str = "cn=Connections,cn=monitor";
 const COUNTERS: &str = "cn=Counters,cn=monitor";
@@ -77,8 +82,11 @@ impl Monitor {
         statistics(&mut all, page);
         self.time(&mut all, now);
         if let Some(page) = page {
-            counters(&mut all, page);
+            all.push(container(COUNTERS, "All that is counted, by the names of keyway top"));
+            counters(&mut all, COUNTERS, page);
         }
+        let beside = self.beside.read().unwrap_or_else(PoisonError::into_inner);
+        all.extend(beside.iter().flat_map(|beside| beside()));
         all
     }
 
@@ -163,6 +171,27 @@ fn number(parent: &str, name: &str, number: u64, description: &str) -> MadeEntry
         ],
     );
     MadeEntry::new(below(parent, name), "monitorCounterObject", &attributes)
+}
+
+/// Another process's page, and things that it tells of, as a branch of the tree: `cn=NAME,cn=monitor`, with
+/// the counters and these objects, each a name and what there is to say of it, below it.
+pub fn branch(
+    name: &str,
+    description: &str,
+    page: Option<&Snapshot>,
+    objects: &[(String, Vec<(&str, String)>)],
+) -> Vec<MadeEntry> {
+    let top = below(MadeTree::Monitor.dn(), name);
+    let mut all = vec![container(&top, description)];
+    if let Some(page) = page {
+        counters(&mut all, &top, page);
+    }
+    for (name, told) in objects {
+        let info = told.iter().map(|(what, value)| format!("{what}={value}")).collect();
+        let attributes = with_name(name, &[("monitoredInfo", info)]);
+        all.push(MadeEntry::new(below(&top, name), "monitoredObject", &attributes));
+    }
+    all
 }
 
 /// `NAME=VALUE`, for each that has one.
@@ -311,15 +340,16 @@ fn statistics(all: &mut Vec<MadeEntry>, page: Option<&Snapshot>) {
     }
 }
 
-/// Everything that is counted or recorded.
-fn counters(all: &mut Vec<MadeEntry>, page: &Snapshot) {
-    all.push(container(COUNTERS, "All that is counted, by the names of keyway top"));
+/// Everything that is counted or recorded in a page.
+fn counters(all: &mut Vec<MadeEntry>, parent: &str, page: &Snapshot) {
     let described = |name: &str| {
         let event = EVENTS.iter().find(|event| event.covers(name));
         event.map(|event| format!("{}: {}", event.unit, event.help)).unwrap_or_default()
     };
+    let is_gauge = |name: &str| EVENTS.iter().any(|event| event.is_gauge() && event.covers(name));
     for (name, value) in &page.counters {
-        all.push(number(COUNTERS, name, *value, &described(name)));
+        let value = if is_gauge(name) { page.gauge(name).unwrap_or_default() } else { *value };
+        all.push(number(parent, name, value, &described(name)));
     }
     for (name, values) in page.histograms.iter().filter(|(_, values)| values.count > 0) {
         let attributes = with_name(
@@ -330,7 +360,7 @@ fn counters(all: &mut Vec<MadeEntry>, page: &Snapshot) {
                 ("monitoredInfo", vec![summary(values), values.to_text()]),
             ],
         );
-        all.push(MadeEntry::new(below(COUNTERS, name), "monitorCounterObject", &attributes));
+        all.push(MadeEntry::new(below(parent, name), "monitorCounterObject", &attributes));
     }
 }
 
