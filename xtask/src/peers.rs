@@ -31,6 +31,7 @@ pub const TEST: &[Peer] = &[
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
     peer("tcpdump", &["tcpdump", "--version"]),
     peer("tshark", &["tshark", "--version"]),
+    peer("tmux", &["tmux", "-V"]),
 ];
 
 /// What the longer tests use beside that.

@@ -39,33 +39,33 @@ enum View {
 }
 
 const VIEWS: [(char, View, &str); 7] = [
-    ('o', View::Operations, "operations"),
+    ('o', View::Operations, "ops"),
     ('s', View::Store, "store"),
     ('c', View::Crypto, "crypto"),
-    ('n', View::Connections, "connections"),
+    ('n', View::Connections, "conns"),
     ('f', View::Filters, "filters"),
-    ('q', View::Slow, "slow now"),
+    ('q', View::Slow, "slow"),
     ('?', View::Help, "help"),
 ];
 
 const HELP: [&str; 17] = [
     "o  operations: a line each interval, the newest last, and each kind of operation",
     "s  store: its size, its readers, commits, changes a commit, what a sync takes",
-    "c  crypto: each driver and algorithm (expd: what a request is expected to take,",
-    "   q99: waiting for the driver, failed: how long ago), and cryptod's clients",
+    "c  crypto: each driver and algorithm (p50, p99: what requests took, of a sample,",
+    "   expd: what is expected, q99: waiting, failed: how long ago), cryptod's clients",
     "n  connections: who, from where, over which TLS, idle, requests under way (now)",
     "f  filters by cost: share of the search time, entries looked at (cand) and",
     "   returned (retd) a search, how many had no index (no ix)",
-    "q  slow operations, running and of the last five minutes, and their longest stage",
+    "q  slow operations, now and in the last five minutes, and their longest stage",
     "",
     "< >          sort by the column left or right     r  the other way round",
     "arrows, j k, PgUp, PgDn, Home, End   move         p or space  pause",
     "Tab          the next server, where there are several",
     "Q, Ctrl-C    quit                                 ?  this page, and back",
     "",
-    "p50, p99, max: from the arrival of a request to its answer, in the last interval;",
-    "inq: read and not begun; grp: changes a commit; dirty: accepted, not on the disk;",
-    "hash, of, hq: password threads that work, of so many, and passwords that wait",
+    "p50, p99, max: from a request's arrival to its answer, in the last interval",
+    "inq: read and not begun; grp: changes a commit; dirty: accepted, not on disk",
+    "hash, of, hq: password threads that work, of how many, passwords that wait",
 ];
 
 /// A server and what was seen of it.
@@ -479,4 +479,16 @@ fn put(frame: &mut Frame<'_>, y: u16, text: &str, style: Style) {
         Paragraph::new(Line::styled(text, style)),
         Rect { x: 0, y, width: area.width, height: 1 },
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_changes_fits_into_eighty_columns() {
+        assert!(HELP.iter().all(|line| line.chars().count() <= 80));
+        assert!(HELP.len() + 2 <= 24);
+        assert!(VIEWS.iter().all(|(_, view, _)| footer(*view).chars().count() <= 80));
+    }
 }
