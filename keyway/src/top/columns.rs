@@ -1,7 +1,8 @@
 //! The columns of a line, what they are called for programs, and which of them there is room for.
 
 use super::sight::Change;
-use super::{CLOSED, OPENED, OPERATIONS, time};
+use super::tally::time;
+use super::{CLOSED, OPENED, OPERATIONS};
 
 /// How a number is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
