@@ -139,7 +139,7 @@ pub fn fitting(room: usize) -> Vec<&'static Column> {
     let mut shown = [false; COLUMNS.len()];
     for rank in 0..=3 {
         for (column, shown) in COLUMNS.iter().zip(&mut shown) {
-            if column.rank == rank && column.width + 1 <= left {
+            if column.rank == rank && column.width < left {
                 left -= column.width + 1;
                 *shown = true;
             }
