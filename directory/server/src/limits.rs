@@ -63,6 +63,9 @@ pub const CLOCK_CANDIDATES: usize = 64;
 /// Attribute descriptions whose verdict a search step remembers; others are judged every time.
 pub const VERDICTS_MAX: usize = 256;
 
+/// Verdicts that there is room for from the start: an entry seldom has more attributes.
+pub const VERDICTS_FIRST: usize = 32;
+
 /// Changes of one operation that a line of the audit log names; the rest are counted.
 pub const AUDITED_CHANGES_MAX: usize = 64;
 

@@ -41,10 +41,10 @@ impl Sink for Vec<Attribute<'static>> {
 ///
 /// # Errors
 /// The store's, for what has to be worked out.
-pub(crate) fn encode_entry(
+pub(crate) fn encode_entry<'a>(
     sink: &mut impl Sink,
-    candidate: &Candidate<'_, '_>,
-    filtered: &mut Filtered<'_>,
+    candidate: &Candidate<'a, '_>,
+    filtered: &mut Filtered<'a>,
 ) -> Result<()> {
     let types_only = filtered.types_only();
     for (position, (name, values)) in candidate.attributes().enumerate() {
