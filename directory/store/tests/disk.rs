@@ -32,7 +32,8 @@ fn key() -> Key {
 
 fn insert(write: &mut Write<'_>, n: u64, bytes: usize) -> Result<EntryId, Error> {
     let attributes = vec![("jpeg".to_owned(), vec![vec![7; bytes]])];
-    write.insert(EntryId::ROOT, &name(n), &Entry { rdn: format!("cn={n}"), attributes }, &[key()])
+    let entry = Entry { rdn: format!("cn={n}"), attributes, ..Entry::default() };
+    write.insert(EntryId::ROOT, &name(n), &entry, &[key()])
 }
 
 fn add(store: &Store, n: u64) -> Result<EntryId, Error> {
