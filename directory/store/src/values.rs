@@ -58,11 +58,8 @@ impl<'t> ValueChunk<'t> {
     ///
     /// The whole of it is walked, so that reading its values cannot fail afterwards.
     pub fn decode(row: &[u8], bytes: &'t [u8]) -> Result<ValueChunk<'t>, RecordError> {
-        let (sum, body) = bytes.split_at_checked(CHECKSUM_BYTES).ok_or(RecordError::Length)?;
-        if sum != checksum(row, body) {
-            return Err(RecordError::Checksum);
-        }
-        let (mut rest, mut after) = (body, None);
+        let chunk = ValueChunk::open(row, bytes)?;
+        let (mut rest, mut after) = (chunk.rest, None);
         while !rest.is_empty() {
             let (key, _) = value(&mut rest).ok_or(RecordError::Length)?;
             if after.is_some_and(|after| key <= after) {
@@ -70,7 +67,16 @@ impl<'t> ValueChunk<'t> {
             }
             after = Some(key);
         }
-        Ok(ValueChunk { rest: body })
+        Ok(chunk)
+    }
+
+    /// The same without the walk: it ends where it makes no sense.
+    fn open(row: &[u8], bytes: &'t [u8]) -> Result<ValueChunk<'t>, RecordError> {
+        let (sum, rest) = bytes.split_at_checked(CHECKSUM_BYTES).ok_or(RecordError::Length)?;
+        match sum == checksum(row, rest) {
+            true => Ok(ValueChunk { rest }),
+            false => Err(RecordError::Checksum),
+        }
     }
 
     /// The stored form.
@@ -130,7 +136,11 @@ impl<'t> LargeValues<'t> {
             let next = self.rows.as_mut().and_then(Iterator::next).transpose();
             let next = next.map_err(|e| lmdb::error("reading values", self.map_bytes, e))?;
             match next {
-                Some((row, bytes)) => self.chunk = chunk(self.id, row, bytes)?,
+                // What makes no sense is noticed by the number of values at the end.
+                Some((row, bytes)) => {
+                    let chunk = ValueChunk::open(row, bytes);
+                    self.chunk = chunk.map_err(|why| spoilt(self.id, why))?;
+                }
                 None if self.left == 0 => return Ok(None),
                 None => return Err(miscounted(self.id)),
             }
@@ -156,8 +166,11 @@ fn miscounted(id: EntryId) -> Error {
 }
 
 fn chunk<'t>(id: EntryId, row: &[u8], bytes: &'t [u8]) -> Result<ValueChunk<'t>, Error> {
-    ValueChunk::decode(row, bytes)
-        .map_err(|why| Error::damaged(format!("values of entry {id}: {why}")))
+    ValueChunk::decode(row, bytes).map_err(|why| spoilt(id, why))
+}
+
+fn spoilt(id: EntryId, why: RecordError) -> Error {
+    Error::damaged(format!("values of entry {id}: {why}"))
 }
 
 /// The table and what its errors are told with.
