@@ -176,8 +176,17 @@ impl<S: Read + Write> Client<S> {
         })
     }
 
-    /// Adds a value of an attribute, or deletes it.
-    pub fn change(
+    /// Adds a value of an attribute.
+    pub fn add_value(&mut self, dn: &str, attribute: &str, value: &str) -> Result<(), String> {
+        self.change(dn, ChangeOperation::Add, attribute, value)
+    }
+
+    /// Deletes a value of an attribute.
+    pub fn delete_value(&mut self, dn: &str, attribute: &str, value: &str) -> Result<(), String> {
+        self.change(dn, ChangeOperation::Delete, attribute, value)
+    }
+
+    fn change(
         &mut self,
         dn: &str,
         operation: ChangeOperation,

@@ -1,7 +1,6 @@
 //! kill -9 in the middle of a stream of adds: what was acknowledged is there, and the store is
 //! sound.
 
-use keyway_codec::message::ChangeOperation;
 use keyway_tests::client::Client;
 use keyway_tests::{Server, finish, keyway};
 use std::collections::BTreeSet;
@@ -94,9 +93,9 @@ fn add_group(client: &mut Client) {
 /// Somebody becomes a member, and somebody else goes and comes back.
 fn join(client: &mut Client, uid: &str) -> Result<(), String> {
     let member = format!("uid={uid},{PEOPLE}");
-    client.change(GROUP, ChangeOperation::Add, "member", &member)?;
-    client.change(GROUP, ChangeOperation::Delete, "member", &member.to_uppercase())?;
-    client.change(GROUP, ChangeOperation::Add, "member", &member)
+    client.add_value(GROUP, "member", &member)?;
+    client.delete_value(GROUP, "member", &member.to_uppercase())?;
+    client.add_value(GROUP, "member", &member)
 }
 
 fn check_all(server: &Server, acknowledged: &BTreeSet<String>) {
