@@ -56,6 +56,9 @@ pub(crate) fn encode_entry<'a>(
             values.for_each(|value| sink.value(value));
         }
     }
+    if !candidate.large().is_empty() {
+        encode_large(sink, candidate, filtered)?;
+    }
     for which in filtered.computed(candidate) {
         let which = which?;
         let values = candidate.computed(which)?;
@@ -65,6 +68,28 @@ pub(crate) fn encode_entry<'a>(
         sink.attribute(which.name());
         if !types_only {
             values.iter().for_each(|value| sink.value(value));
+        }
+    }
+    Ok(())
+}
+
+/// The same for the attributes whose values lie apart; they are handed over as they are read.
+fn encode_large(
+    sink: &mut impl Sink,
+    candidate: &Candidate<'_, '_>,
+    filtered: &mut Filtered<'_>,
+) -> Result<()> {
+    let first = candidate.attributes().count();
+    for (position, large) in (first..).zip(candidate.large()) {
+        if !filtered.returns(position, large.name, candidate)? {
+            continue;
+        }
+        sink.attribute(large.name);
+        if filtered.types_only() {
+            continue;
+        }
+        for value in candidate.large_values(&large)?.into_iter().flatten() {
+            sink.value(value?.1);
         }
     }
     Ok(())
