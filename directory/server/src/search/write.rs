@@ -74,10 +74,10 @@ pub(crate) fn encode_entry<'a>(
 }
 
 /// The same for the attributes whose values lie apart; they are handed over as they are read.
-fn encode_large(
+fn encode_large<'a>(
     sink: &mut impl Sink,
-    candidate: &Candidate<'_, '_>,
-    filtered: &mut Filtered<'_>,
+    candidate: &Candidate<'a, '_>,
+    filtered: &mut Filtered<'a>,
 ) -> Result<()> {
     let first = candidate.attributes().count();
     for (position, large) in (first..).zip(candidate.large()) {
