@@ -37,8 +37,9 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub(crate) fn all(self) -> [Table<'static>; 5] {
-        [self.meta, self.entry, self.tree, self.posting, self.children]
+    pub(crate) fn all(self) -> impl Iterator<Item = Table<'static>> {
+        let always = [self.meta, self.entry, self.tree, self.posting, self.children];
+        always.into_iter().chain(self.value)
     }
 }
 

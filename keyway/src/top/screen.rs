@@ -49,7 +49,7 @@ const HELP: [&str; 17] = [
     "o  operations: a line each interval, the newest last, and each kind of operation",
     "s  store: its size, its readers, commits, changes a commit, what a sync takes",
     "c  crypto: each driver and algorithm (p50, p99: what requests took, of a sample,",
-    "   expd: what is expected, q99: waiting, failed: how long ago), cryptod's clients",
+    "   expd: what is expected, q99: waiting, failed: when last); cryptod's clients",
     "n  connections: who, from where, over which TLS, idle, requests under way (now)",
     "f  filters by cost: share of the search time, entries looked at (cand) and",
     "   returned (retd) a search, how many had no index (no ix)",
