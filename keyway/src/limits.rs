@@ -58,6 +58,15 @@ pub const PROXY_BUFFER_BYTES: usize = 1 << 14;
 /// How long it waits for a server to be there, and for a TLS handshake.
 pub const PROXY_WAIT: Duration = Duration::from_secs(10);
 
+/// How many connections a replay has open at a time.
+pub const REPLAY_CONNECTIONS_MAX: usize = 1 << 14;
+
+/// The longest answer that a replay reads, in bytes.
+pub const REPLAY_ANSWER_BYTES_MAX: usize = 1 << 26;
+
+/// The longest file of passwords for a replay, in bytes.
+pub const REPLAY_PASSWORDS_BYTES_MAX: u64 = 1 << 26;
+
 /// How long a decoder that was asked to end may take, before that is not waited for.
 pub const DECODE_END_WAIT: Duration = Duration::from_secs(2);
 

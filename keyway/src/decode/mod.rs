@@ -3,6 +3,7 @@
 mod arguments;
 mod proxy;
 mod reading;
+mod replay;
 
 use crate::failure::{Failure, plain};
 use crate::output;
@@ -27,6 +28,7 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
     match &decode.command {
         Some(DecodeCommand::Proxy(arguments)) => return proxy::run(arguments),
         Some(DecodeCommand::Report(arguments)) => return report(arguments),
+        Some(DecodeCommand::Replay(arguments)) => return replay::run(arguments),
         None => {}
     }
     let form = &decode.form;
@@ -37,12 +39,12 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
             return Err(Failure::usage("--as scenario makes files: name a folder, --into DIR"));
         };
         let printer = Printer::new(Scenario::default(), decode.filter.clone(), io::sink());
-        return reading::run(&decode.files, decoder, printer, move |scenario| {
+        return reading::run(&decode.files, decoder, printer, move |scenario, _| {
             write_files(&folder, &scenario.files())
         });
     }
     let printer = printer(form, decode.filter.clone())?;
-    reading::run(&decode.files, decoder, printer, |_| Ok(()))
+    reading::run(&decode.files, decoder, printer, |_, _| Ok(()))
 }
 
 fn report(arguments: &arguments::Report) -> Result<bool, Failure> {
@@ -50,7 +52,7 @@ fn report(arguments: &arguments::Report) -> Result<bool, Failure> {
     let printer = Printer::new(report, arguments.filter.clone(), io::stdout());
     let decoder = Decoder::new(&arguments.ports, Options::default());
     let decoder = decoder.with_keys(keys(arguments.keylog.as_deref())?);
-    reading::run(&arguments.files, decoder, printer, |_| Ok(()))
+    reading::run(&arguments.files, decoder, printer, |_, _| Ok(()))
 }
 
 /// The secrets of a key log, if there is one.

@@ -29,7 +29,8 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
     let upstream = Upstream::new(proxy, &engine)?;
     let listener = listeners::listen(proxy.listen, "--listen")?;
     let address = listeners::address(&listener)?;
-    let accept = trust::acceptor(proxy, &engine, address)?;
+    let mut keeps = Vec::new();
+    let accept = trust::acceptor(proxy, &engine, address, &mut keeps)?;
     let tap = Arc::new(Tap::default());
     let shared = Arc::new(Shared::new(proxy, upstream, accept, tap.clone()));
     let mut printer = printer(&proxy.form, proxy.filter.clone())?;

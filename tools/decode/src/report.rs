@@ -9,12 +9,12 @@ use crate::operation::{End, Event, Note, Operation};
 use crate::view::{Calendar, Line, View, plain};
 use keyway_codec::Op;
 use keyway_codec::message::{Authentication, ResultCode};
-use latencies::Latencies;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+pub(crate) use latencies::Latencies;
 pub use shape::shape;
 
 /// How many operations are shown as the slowest.

@@ -47,4 +47,4 @@ pub use scenario::{Find, Scenario, Threshold};
 pub use schedule::{Arrivals, Phase, Rate, Start, Starts};
 pub use tally::{ConnectionTally, Failed, Fault, JobTally, Latencies, PhaseTally};
 pub use target::{Place, Url};
-pub use trust::{Identity, Trust};
+pub use trust::{Anybody, Identity, Trust};
