@@ -78,7 +78,11 @@ Examples:
   keyway decode proxy --listen 0.0.0.0:636 --tls --certificate ds1.pem --key ds1.key --to ldaps://ds2:636
       in the place of a server whose certificate is at hand
   keyway decode proxy --to ldap://127.0.0.1:1389 --proxy-protocol v2 --json > operations.jsonl
-      the server is told whose connections they are")]
+      the server is told whose connections they are
+  keyway decode proxy --to ldap://ds1.example.com --report --every 10s
+      what was asked so far, summed up every ten seconds, at SIGUSR1 and at the end
+  keyway decode proxy --to ldap://ds1.example.com --tui
+      a list to look through, with a filter, the elements and the octets of each operation")]
 pub struct Proxy {
     /// Where clients connect to
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3389")]
@@ -112,6 +116,15 @@ pub struct Proxy {
     pub filter: Option<Query>,
     #[command(flatten)]
     pub form: Form,
+    /// Sum up in the manner of keyway decode report: at the end, and when SIGUSR1 comes
+    #[arg(long, conflicts_with_all = ["full", "words", "write", "tui"])]
+    pub report: bool,
+    /// Sum up every so often too
+    #[arg(long, value_name = "TIME", requires = "report", value_parser = time)]
+    pub every: Option<Duration>,
+    /// How many rows each table of the report has
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "report")]
+    pub rows: usize,
     /// Show passwords as they are
     #[arg(long)]
     pub show_secrets: bool,
@@ -178,6 +191,9 @@ pub struct Form {
     /// A capture (pcapng) of what was decoded, without TLS and without passwords; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub write: Option<PathBuf>,
+    /// A list on the terminal, to be looked through with keys; ? shows them
+    #[arg(long)]
+    pub tui: bool,
 }
 
 /// Other words for an operation.
@@ -205,7 +221,9 @@ Examples:
   keyway decode report monday.pcap tuesday.pcap --rows 50 -f '(client=10.0.0.7)'
       one client's, with longer tables
   timeout 60 tcpdump -i any -U -w - port 389 | keyway decode report - --json
-      a minute of now, as one line of JSON")]
+      a minute of now, as one line of JSON
+  tcpdump -i any -U -w - port 389 | keyway decode report - --every 10s
+      what there was so far, every ten seconds")]
 pub struct Report {
     /// The captures, in the order of time; - is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -219,6 +237,9 @@ pub struct Report {
     /// How many rows each table has
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rows: usize,
+    /// Say every so often what there was so far; SIGUSR1 asks for it at any time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub every: Option<Duration>,
     /// Take connections on this port to be LDAP, and no others (repeatable)
     #[arg(long = "port", value_name = "PORT")]
     pub ports: Vec<u16>,

@@ -1,13 +1,16 @@
 //! `keyway decode`: what LDAP clients and servers say to each other.
 
 mod arguments;
+mod live;
 mod proxy;
 mod reading;
 mod replay;
+mod tui;
 
 use crate::failure::{Failure, plain};
 use crate::output;
 use arguments::{DecodeCommand, Form, Words};
+use live::Live;
 use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
 use keyway_decode::view::{Full, Json, Line, Printer, View};
 use keyway_decode::{Decoder, Error, Keys, Options, Query, Report, Secrets};
@@ -16,6 +19,8 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
 use zeroize::Zeroizing;
 
 pub use arguments::Decode;
@@ -32,6 +37,9 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
         None => {}
     }
     let form = &decode.form;
+    if form.tui {
+        return watch(decode);
+    }
     let options = options(form, decode.show_secrets);
     let decoder = Decoder::new(&decode.ports, options).with_keys(keys(decode.keylog.as_deref())?);
     if form.words == Some(Words::Scenario) {
@@ -47,8 +55,31 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
     reading::run(&decode.files, decoder, printer, |_, _| Ok(()))
 }
 
+/// Shows captures on the terminal while they are read, and afterwards.
+fn watch(decode: &Decode) -> Result<bool, Failure> {
+    tui::check()?;
+    let decoder = Decoder::new(&decode.ports, options(&decode.form, decode.show_secrets));
+    let mut decoder = decoder.with_keys(keys(decode.keylog.as_deref())?);
+    let (book, stopped) = (tui::Shared::default(), Arc::new(AtomicBool::new(false)));
+    tui::stop_at_signals(&stopped)?;
+    let mut printer = Printer::new(book.clone(), decode.filter.clone(), io::sink());
+    let (files, seen) = (decode.files.clone(), stopped.clone());
+    let source = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ");
+    thread::spawn(move || {
+        for file in &files {
+            if let Err(Some(why)) = reading::one(file, &mut decoder, &mut printer, &seen) {
+                output::note(why);
+            }
+        }
+        // A book takes everything.
+        let _ = decoder.finish(&mut printer).and_then(|_| printer.end());
+    });
+    tui::run(source, &book, &stopped)?;
+    Ok(true)
+}
+
 fn report(arguments: &arguments::Report) -> Result<bool, Failure> {
-    let report = Report::new(arguments.rows, arguments.json);
+    let report = Live::start(Report::new(arguments.rows, arguments.json), arguments.every)?;
     let printer = Printer::new(report, arguments.filter.clone(), io::stdout());
     let decoder = Decoder::new(&arguments.ports, Options::default());
     let decoder = decoder.with_keys(keys(arguments.keylog.as_deref())?);
@@ -72,7 +103,7 @@ fn keys(file: Option<&Path>) -> Result<Arc<Keys>, Failure> {
 
 fn options(form: &Form, show_secrets: bool) -> Options {
     let secrets = if show_secrets { Secrets::Shown } else { Secrets::Hidden };
-    Options { secrets, keep_answers: form.full || form.json || form.write.is_some() }
+    Options { secrets, keep_answers: form.full || form.json || form.tui || form.write.is_some() }
 }
 
 /// Operations in a form that was asked for, on their way to where they go.

@@ -86,7 +86,7 @@ fn decode<V: View>(
 }
 
 /// Decodes one file: whether all of it is there. `None` if nobody reads what is told.
-fn one(
+pub fn one(
     file: &Path,
     decoder: &mut Decoder,
     sink: &mut impl Sink,

@@ -175,7 +175,7 @@ fn secured(
     mut stream: TcpStream,
 ) -> Result<Box<dyn Connection>, Failure> {
     let own = Path::new("keyway-data").join(name::CA_CERTIFICATE);
-    let roots = trust::authorities(arguments.ca.as_deref(), &own)?;
+    let roots = trust::authorities(arguments.ca.as_deref(), Some(&own))?;
     let provider = keyway_tls::provider(&keyway_drivers::engine());
     let config = keyway_tls::client_config(&provider, roots)
         .map_err(|why| Failure::new(format!("cannot use TLS: {why}")))?;
