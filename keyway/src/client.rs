@@ -56,11 +56,11 @@ pub fn daemon(
         }));
     }
     if own_keys::are_held(folder.path()) {
-        return Ok(Some(Daemon::of_folder(folder)));
+        return Ok(Some(Daemon::of_folder(folder.path())));
     }
     let source = format!("{file} names keys that the folder's cryptod is to hold");
     let names = configuration.names_held_keys();
-    Ok(names.then(|| Daemon { source, ..Daemon::of_folder(folder) }))
+    Ok(names.then(|| Daemon { source, ..Daemon::of_folder(folder.path()) }))
 }
 
 /// Connects the engine to a daemon, for as long as what comes of it is kept. One that is about to be
@@ -101,10 +101,10 @@ fn is_absent(why: &io::Error) -> bool {
 
 impl Daemon {
     /// That of a data folder whose certificates' keys it holds.
-    pub fn of_folder(folder: &Folder) -> Daemon {
-        let data = crate::output::shell(&folder.path().to_string_lossy());
+    pub fn of_folder(folder: &Path) -> Daemon {
+        let data = crate::output::shell(&folder.to_string_lossy());
         Daemon {
-            socket: socket_at(folder.path()),
+            socket: socket_at(folder),
             holds_own: true,
             source: format!("the keys of {data} are in its cryptod"),
             advice: format!(

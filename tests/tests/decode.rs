@@ -1,12 +1,13 @@
 //! `keyway decode` on what tcpdump captures of other people's clients, beside tshark.
 
+use keyway_tests::proxy::Proxy;
 use keyway_tests::{PYTHON, Server, available, finish, keyway, sample};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 const PEOPLE: &str = "ou=People,dc=example,dc=com";
@@ -243,47 +244,6 @@ fn python_ldap_is_decoded_as_tshark_does() {
     let abandoned = told.iter().filter(|one| one["end"] == "abandoned").count();
     let answered = told.iter().filter(|one| one["op"] == "search" && one["code"] == 0).count();
     assert_eq!((abandoned <= 3, answered >= 57), (true, true), "{abandoned} {answered}");
-}
-
-/// `keyway decode proxy --json`, and what it has told so far.
-struct Proxy {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-    url: String,
-}
-
-impl Proxy {
-    fn start(arguments: &[&str]) -> Proxy {
-        let mut command = Command::new(keyway());
-        command.args(["decode", "proxy", "--json", "--listen", "127.0.0.1:0"]).args(arguments);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("keyway starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("its output"));
-        let ready = next(&mut lines).expect("it is ready");
-        let url = ready["url"].as_str().expect("a URL").to_owned();
-        Proxy { child, lines, url }
-    }
-
-    /// Waits until so many connections are closed, and gives what was told by then.
-    fn until_closed(&mut self, connections: usize) -> Vec<Value> {
-        let mut all = Vec::new();
-        let closed = |all: &[Value]| all.iter().filter(|one| one["event"] == "closed").count();
-        while closed(&all) < connections {
-            all.push(next(&mut self.lines).expect("more"));
-        }
-        all
-    }
-
-    fn end(mut self) {
-        let pid = Pid::from_raw(self.child.id() as i32).expect("a pid");
-        kill_process(pid, Signal::INT).expect("a signal");
-        assert!(self.child.wait().expect("its end").success());
-    }
-}
-
-fn next(lines: &mut BufReader<ChildStdout>) -> Option<Value> {
-    let mut line = String::new();
-    lines.read_line(&mut line).expect("a line");
-    (!line.is_empty()).then(|| serde_json::from_str(&line).expect("JSON"))
 }
 
 /// Finds an operation by its name.

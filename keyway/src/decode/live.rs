@@ -44,7 +44,7 @@ impl Live {
                     }
                     let text = told.lock().said();
                     // Whoever does not read any more is found out at the end.
-                    if output::write(text).is_err() {
+                    if output::write(text.trim_end()).is_err() {
                         return;
                     }
                 }

@@ -10,10 +10,10 @@ mod tui;
 use crate::failure::{Failure, plain};
 use crate::output;
 use arguments::{DecodeCommand, Form, Words};
-use live::Live;
 use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
 use keyway_decode::view::{Full, Json, Line, Printer, View};
 use keyway_decode::{Decoder, Error, Keys, Options, Query, Report, Secrets};
+use live::Live;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -74,7 +74,8 @@ fn watch(decode: &Decode) -> Result<bool, Failure> {
         // A book takes everything.
         let _ = decoder.finish(&mut printer).and_then(|_| printer.end());
     });
-    tui::run(source, &book, &stopped)?;
+    let live = decode.files.iter().any(|file| file.as_os_str() == "-");
+    tui::run(source, live, &book, &stopped)?;
     Ok(true)
 }
 

@@ -6,9 +6,7 @@ mod connection;
 use super::arguments::Replay;
 use super::{keys, reading};
 use crate::failure::{Failure, plain};
-use crate::limits::{
-    REPLAY_CONNECTIONS_MAX, REPLAY_PASSWORDS_BYTES_MAX, raise_open_files,
-};
+use crate::limits::{REPLAY_CONNECTIONS_MAX, REPLAY_PASSWORDS_BYTES_MAX, raise_open_files};
 use crate::output::{self, grouped};
 use crate::signals::Signals;
 use connection::{Server, replay};
@@ -265,7 +263,11 @@ impl Telling {
         let (p99_ns, max_ns) = comparison.late_ns();
         if max_ns > 0 {
             let ms = |ns: u64| ns as f64 / 1e6;
-            text.push_str(&format!("\nsent late, answers waited for included: p99 {:.3} ms, max {:.3} ms", ms(p99_ns), ms(max_ns)));
+            text.push_str(&format!(
+                "\nsent late, answers waited for included: p99 {:.3} ms, max {:.3} ms",
+                ms(p99_ns),
+                ms(max_ns)
+            ));
         }
         if !sent_all {
             text.push_str("\nstopped before the end");

@@ -48,8 +48,7 @@ const CHANGE: Shape = Sequence("change", &[Number("operation"), ATTRIBUTE]);
 const AVA: &[Shape] = &[Text("attributeDesc"), Text("assertionValue")];
 
 /// What comes after a control's object identifier.
-const IN_CONTROL: &[(u8, Shape)] =
-    &[(0x01, Number("criticality")), (0x04, Text("controlValue"))];
+const IN_CONTROL: &[(u8, Shape)] = &[(0x01, Number("criticality")), (0x04, Text("controlValue"))];
 
 const SUBSTRINGS: &[Shape] = &[
     Text("type"),
@@ -113,10 +112,7 @@ const OPERATIONS: &[(u8, Shape)] = &[
     ),
     (tag::SEARCH_RESULT_DONE, Result("searchResDone")),
     (tag::SEARCH_RESULT_REFERENCE, List("searchResRef", &Text("uri"))),
-    (
-        tag::MODIFY_REQUEST,
-        Sequence("modifyRequest", &[Text("object"), List("changes", &CHANGE)]),
-    ),
+    (tag::MODIFY_REQUEST, Sequence("modifyRequest", &[Text("object"), List("changes", &CHANGE)])),
     (tag::MODIFY_RESPONSE, Result("modifyResponse")),
     (tag::ADD_REQUEST, Sequence("addRequest", &[Text("entry"), List("attributes", &ATTRIBUTE)])),
     (tag::ADD_RESPONSE, Result("addResponse")),
@@ -130,19 +126,10 @@ const OPERATIONS: &[(u8, Shape)] = &[
         ),
     ),
     (tag::MODIFY_DN_RESPONSE, Result("modDNResponse")),
-    (
-        tag::COMPARE_REQUEST,
-        Sequence(
-            "compareRequest",
-            &[Text("entry"), Sequence("ava", AVA)],
-        ),
-    ),
+    (tag::COMPARE_REQUEST, Sequence("compareRequest", &[Text("entry"), Sequence("ava", AVA)])),
     (tag::COMPARE_RESPONSE, Result("compareResponse")),
     (tag::ABANDON_REQUEST, Number("abandonRequest")),
-    (
-        tag::EXTENDED_REQUEST,
-        Sequence("extendedReq", &[Text("requestName"), Text("requestValue")]),
-    ),
+    (tag::EXTENDED_REQUEST, Sequence("extendedReq", &[Text("requestName"), Text("requestValue")])),
     (tag::EXTENDED_RESPONSE, Result("extendedResp")),
     (
         tag::INTERMEDIATE_RESPONSE,
@@ -250,13 +237,7 @@ impl Walk<'_> {
         self.sequence_and(depth, part, shapes, &Text("more"));
     }
 
-    fn sequence_and(
-        &mut self,
-        depth: usize,
-        part: Range<usize>,
-        shapes: &[Shape],
-        others: &Shape,
-    ) {
+    fn sequence_and(&mut self, depth: usize, part: Range<usize>, shapes: &[Shape], others: &Shape) {
         let mut at = part.start;
         for shape in shapes {
             let Some(next) = self.one(depth, at..part.end, shape) else { return };

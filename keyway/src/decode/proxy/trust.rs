@@ -6,7 +6,7 @@ use crate::data::{Folder, name};
 use crate::decode::arguments::Proxy;
 use crate::failure::Failure;
 use crate::host::Names;
-use crate::own_keys::{self, OwnKeys, PrivateKey, Which};
+use crate::own_keys::{self, PrivateKey, Which};
 use crate::timestamp::Timestamp;
 use crate::trust;
 use keyway_drivers::remote::Remote;
@@ -17,7 +17,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, absolute};
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -40,9 +40,7 @@ pub fn acceptor(
             let own = own(data, engine, address)?;
             keeps.extend(own.remote);
             match own.key {
-                PrivateKey::File(key, _) => {
-                    Certified::new(&options.provider, own.chain, key, &[])
-                }
+                PrivateKey::File(key, _) => Certified::new(&options.provider, own.chain, key, &[]),
                 PrivateKey::Held(name) => Certified::held(engine, own.chain, &name, &[]),
             }
         }
@@ -61,21 +59,26 @@ struct Own {
 }
 
 /// Has the folder's authority issue one if there is none yet. One whose keys are in a cryptod is a
-/// directory's own: it is used as it is, and never issued again from here.
+/// directory's own, which may be served: it is used as it is, and never issued again from here.
 fn own(data: &Path, engine: &Engine, address: SocketAddr) -> Result<Own, Failure> {
-    let folder = Folder::open(data, Timestamp::now())?;
-    if !own_keys::are_held(folder.path()) {
-        let names = Names::new(&[], &[address]);
-        let identity = authority::identity(engine, &folder, None, &names, Timestamp::now())?;
-        return Ok(Own { chain: identity.chain, key: identity.key, remote: None });
+    if own_keys::are_held(data) {
+        return held(data, engine);
     }
-    let daemon = Daemon::of_folder(&folder);
+    let folder = Folder::open(data, Timestamp::now())?;
+    let names = Names::new(&[], &[address]);
+    let identity = authority::identity(engine, &folder, None, &names, Timestamp::now())?;
+    Ok(Own { chain: identity.chain, key: identity.key, remote: None })
+}
+
+fn held(data: &Path, engine: &Engine) -> Result<Own, Failure> {
+    let data = absolute(data).map_err(|why| Failure::system("find", data, &why))?;
+    let daemon = Daemon::of_folder(&data);
     let remote = client::connect(engine, Some(&daemon), |_| {})?;
-    let file = folder.file(name::SERVER_CERTIFICATE);
+    let file = data.join(name::SERVER_CERTIFICATE);
     let (chain, _) = authority::chain(&file)?;
-    let keys = OwnKeys::open(engine, &folder, Some(&daemon.socket))?;
-    let key = keys.private_key(Which::Server, &own_keys::public_key_in(&file)?)?;
-    Ok(Own { chain, key, remote })
+    let key = own_keys::held(&daemon.socket, Which::Server, &own_keys::public_key_in(&file)?)?;
+    let key = key.ok_or_else(|| malformed(&file, "cryptod does not hold its key"))?;
+    Ok(Own { chain, key: PrivateKey::Held(key), remote })
 }
 
 /// What the server is spoken to with over TLS.

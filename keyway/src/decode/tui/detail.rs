@@ -1,8 +1,8 @@
 //! One operation: its messages as trees, their octets, and all of it in words.
 
+use keyway_decode::Kept;
 use keyway_decode::tree::{Node, tree};
 use keyway_decode::view::{Full, View};
-use keyway_decode::Kept;
 use std::collections::BTreeSet;
 
 /// What of it is shown where there is no room for all.

@@ -15,27 +15,33 @@ use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 /// So wide must a screen be for a tree and octets side by side.
 const WIDE: u16 = 110;
 
+/// So wide must it be for times with milliseconds.
+const ROOMY: u16 = 100;
+
 /// A line of octets: 16 of them, in hexadecimal and as text.
 const OCTETS_COLUMNS: u16 = 75;
 
-const HELP: &str = "\
- list                                  one operation
-  up down j k   go up, down             up down j k  go up, down
-  PgUp PgDn     a screen                n p          the next, the one before
-  g G Home End  the first, the last     Tab          tree, octets, words
-  Enter         look at it              Space        fold an element
-  f /           filter                  q Esc Left   back to the list
-  s S           sort by, reversed
-  F             follow what comes      both
-  m Space       mark                    y            copy in other words
-  M             marked ones only        w            write marked ones, or all
-  u             unmark all                           that are shown, as pcapng
-  P             pause                   ?            this
-  q             end                     Ctrl-C       end
-
- A filter is an LDAP filter over the operation, as in keyway decode --help; its
- outer parentheses may be left out: op=search, |(code>=1)(latency>=10ms).
- Any other text means the lines that it is in.";
+const HELP: [&str; 19] = [
+    " list                                one operation",
+    "  up down j k   go up, down           up down j k  go up, down",
+    "  PgUp PgDn     a screen              n p          next, previous",
+    "  g G Home End  first, last           Tab          tree, octets, words",
+    "  Enter         look at it            Space        fold an element",
+    "  f /           filter                q Esc Left   back to the list",
+    "  s S           sort by, reversed",
+    "  F             follow what comes    both",
+    "  m Space       mark                  y            copy in other words",
+    "  M             marked ones only      w            write marked ones, or",
+    "  u             unmark all                         all shown, as pcapng",
+    "  P             pause                 ?            this",
+    "  q             end                   Ctrl-C       end",
+    "",
+    " A filter is an LDAP filter over the operation, as keyway decode --help",
+    " has it; the outer parentheses may be left out: op=search, or",
+    " |(code>=1)(latency>=10ms). Any other text means the lines it is in.",
+    " Copies go to the terminal's clipboard (OSC 52), where it has one.",
+    "",
+];
 
 pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen, book: &Book) {
     let whole = frame.area();
@@ -59,7 +65,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen, book: &Book) {
         frame.set_cursor_position((keys.x + column.min(keys.width.saturating_sub(1)), keys.y));
     }
     match &screen.popup {
-        Some(super::Popup::Help) => popup(frame, body, " keys ", HELP),
+        Some(super::Popup::Help) => popup(frame, body, " keys ", HELP.join("\n").trim_end()),
         Some(super::Popup::Words { title, text }) => popup(frame, body, title, text),
         None => {}
     }
@@ -118,7 +124,7 @@ fn bottom(screen: &Screen) -> Line<'static> {
             " q back  n p next, previous  Tab tree, octets, words  Space fold  y copy  ? keys"
         }
         (None, Shows::List) => {
-            " q end  Enter look at  f filter  s sort  F follow  m mark  y copy  w write  ? keys"
+            " q end  Enter open  f filter  s sort  F follow  m mark  y copy  w write  ? keys"
         }
     })
     .style(Style::new().add_modifier(Modifier::DIM))
@@ -131,7 +137,10 @@ fn failed() -> Style {
 /// The list.
 fn all(frame: &mut Frame<'_>, list: &mut List, book: &Book, area: Rect) {
     let [head, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
-    let columns = "  time          conn.id    operation    latency  result";
+    let columns = match rows.width >= ROOMY {
+        true => "  time          conn.id    operation    latency  result",
+        false => "  time      conn.id  operation  latency  result",
+    };
     frame.render_widget(Line::from(columns).style(Modifier::BOLD), head);
     let height = usize::from(rows.height);
     list.scroll(height);
@@ -164,15 +173,21 @@ fn row(item: &Item, is_selected: bool, width: u16) -> Line<'static> {
             }
             let mut time = Vec::new();
             clock(item.time_ns, &mut time);
-            let time = String::from_utf8_lossy(&time).chars().take(12).collect::<String>();
+            let is_roomy = width >= ROOMY;
+            let digits = if is_roomy { 12 } else { 8 };
+            let time = String::from_utf8_lossy(&time).chars().take(digits).collect::<String>();
             let connection = format!("c{}.{}", operation.connection.number, operation.id);
-            let latency = item.latency_ns.map_or("-".to_owned(), |ns| match ns {
-                0..1_000_000_000 => format!("{:.3}ms", ns as f64 / 1e6),
-                _ => format!("{:.3}s", ns as f64 / 1e9),
-            });
+            let latency = item.latency_ns.map_or_else(|| "-".to_owned(), AsLine::latency);
             let (result, subject) = (AsLine::result(&operation), AsLine::subject(&operation));
             let name = operation.name();
-            format!("{time}  {connection:<10} {name:<9} {latency:>10}  {result}  {subject}")
+            match is_roomy {
+                true => {
+                    format!("{time}  {connection:<10} {name:<9} {latency:>10}  {result}  {subject}")
+                }
+                false => {
+                    format!("{time}  {connection:<8} {name:<8} {latency:>9}  {result}  {subject}")
+                }
+            }
         }
     };
     if is_selected {
@@ -187,7 +202,8 @@ fn row(item: &Item, is_selected: bool, width: u16) -> Line<'static> {
 /// An operation.
 fn one(frame: &mut Frame<'_>, detail: &mut Detail, book: &Book, area: Rect) {
     let [head, body] = Layout::vertical([Constraint::Length(2), Constraint::Min(0)]).areas(area);
-    let line = book.get(detail.number).map_or_else(|| "it is not kept any more".to_owned(), list::line);
+    let line =
+        book.get(detail.number).map_or_else(|| "it is not kept any more".to_owned(), list::line);
     frame.render_widget(Paragraph::new(line).style(Modifier::BOLD).wrap(Wrap::default()), head);
     if detail.tab == Tab::Words {
         let height = usize::from(body.height);

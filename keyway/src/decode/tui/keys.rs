@@ -8,9 +8,9 @@ use crate::decode::create;
 use crate::limits::TUI_TEXT_BYTES_MAX;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use keyway_decode::Kept;
 use keyway_decode::say::{Changes, Commands, Packets, Python};
 use keyway_decode::view::{Json, View};
-use keyway_decode::Kept;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::io::{self, Write};
 use std::path::Path;
@@ -179,7 +179,8 @@ impl Screen {
             "too long for the terminal; w writes files"
         };
         let title = format!(" {title} ({copied}) ");
-        self.popup = Some(Popup::Words { title, text: String::from_utf8_lossy(&text).into_owned() });
+        self.popup =
+            Some(Popup::Words { title, text: String::from_utf8_lossy(&text).into_owned() });
     }
 
     /// Writes marked operations, or all that are shown, as pcapng.
@@ -196,7 +197,9 @@ impl Screen {
         let path = Path::new(file);
         let written = create(path).and_then(|mut output| {
             let text = said(&mut Packets::default(), &chosen);
-            output.write_all(&text).map_err(|why| crate::failure::Failure::system("write", path, &why))
+            output
+                .write_all(&text)
+                .map_err(|why| crate::failure::Failure::system("write", path, &why))
         });
         match written {
             Ok(()) => self.said = Some(format!("{} operations written to {file}", chosen.len())),

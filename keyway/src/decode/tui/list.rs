@@ -114,9 +114,9 @@ pub struct List {
 }
 
 impl List {
-    /// One that follows what comes.
-    pub fn following() -> List {
-        List { follows: true, ..List::default() }
+    /// One that may follow what comes.
+    pub fn new(follows: bool) -> List {
+        List { follows, ..List::default() }
     }
 
     /// Shows what this text means.

@@ -82,19 +82,22 @@ struct Screen {
 pub fn check() -> Result<(), Failure> {
     match io::stdout().is_terminal() {
         true => Ok(()),
-        false => Err(Failure::usage("--tui needs a terminal; without it there are lines, or --json")),
+        false => {
+            Err(Failure::usage("--tui needs a terminal; without it there are lines, or --json"))
+        }
     }
 }
 
-/// Shows what a book has until somebody ends it, or `stopped` is set. The terminal is what it was before,
+/// Shows what a book has until somebody ends it, or `stopped` is set; where it is `live`, the end of it first.
+/// The terminal is what it was before,
 /// whatever ends it; SIGINT and SIGTERM set `stopped`.
 ///
 /// # Errors
 /// If the terminal cannot be used.
-pub fn run(source: String, book: &Shared, stopped: &Arc<AtomicBool>) -> Result<(), Failure> {
+pub fn run(source: String, live: bool, book: &Shared, stopped: &AtomicBool) -> Result<(), Failure> {
     let remarks = book.clone();
     output::divert_notes(Some(Box::new(move |text| remarks.lock().remark(text))));
-    let shown = show(source, book, stopped);
+    let shown = show(Screen::new(source, live), book, stopped);
     output::divert_notes(None);
     shown.map_err(|why| Failure::new(format!("cannot use the terminal: {}", plain(&why))))
 }
@@ -108,20 +111,19 @@ pub fn stop_at_signals(stopped: &Arc<AtomicBool>) -> Result<(), Failure> {
     signals::at_end(move || stopped.store(true, Ordering::Relaxed))
 }
 
-fn show(source: String, book: &Shared, stopped: &AtomicBool) -> io::Result<()> {
+fn show(screen: Screen, book: &Shared, stopped: &AtomicBool) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
-    let shown = look(&mut terminal, source, book, stopped);
+    let shown = look(&mut terminal, screen, book, stopped);
     // What could not be drawn is the error to be told.
     shown.and(ratatui::try_restore())
 }
 
 fn look(
     terminal: &mut DefaultTerminal,
-    source: String,
+    mut screen: Screen,
     book: &Shared,
     stopped: &AtomicBool,
 ) -> io::Result<()> {
-    let mut screen = Screen::new(source);
     let mut drawn = None;
     while !screen.is_over && !stopped.load(Ordering::Relaxed) {
         {
@@ -147,10 +149,10 @@ fn look(
 }
 
 impl Screen {
-    fn new(source: String) -> Screen {
+    fn new(source: String, live: bool) -> Screen {
         Screen {
             source,
-            list: List::following(),
+            list: List::new(live),
             shows: Shows::List,
             popup: None,
             prompt: None,

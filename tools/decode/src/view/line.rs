@@ -50,6 +50,14 @@ impl Line {
         String::from_utf8_lossy(&out).trim().to_owned()
     }
 
+    /// How long something took, from nanoseconds.
+    #[must_use]
+    pub fn latency(ns: u64) -> String {
+        let mut out = Vec::new();
+        latency(ns, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
     /// How it ended, and how much was found: the part before that.
     #[must_use]
     pub fn result(operation: &Operation<'_>) -> String {
