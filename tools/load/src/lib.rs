@@ -40,7 +40,7 @@ pub use find::{Found, Probe, find};
 pub use host::HostUse;
 pub use outcome::{AgentUse, Outcome, Second, ThreadUse};
 pub use rule::{Figure, Rule};
-pub use run::{Event, Interrupt, run};
+pub use run::{Event, Interrupt, Pace, run, run_at};
 pub use samples::{Options, SAMPLES, Sample, Users};
 pub use scenario::section::duration;
 pub use scenario::{Find, Scenario, Threshold};
