@@ -2,10 +2,11 @@
 
 use keyway_decode::capture::Item;
 use keyway_decode::{Capture, Keys};
+use std::sync::OnceLock;
 
 /// Reads the bytes as a key log, by itself and in a block of a capture: both have the same secrets.
 pub fn key_log(data: &[u8]) {
-    let keys = Keys::new(&keyway_drivers::engine());
+    let keys = new_keys();
     let count = keys.add(data);
     assert!(count <= data.split(|byte| *byte == b'\n').count());
     // Twice the same log has nothing new in it, and is read the same.
@@ -28,6 +29,17 @@ pub fn key_log(data: &[u8]) {
             }
         }
     }
+}
+
+/// None yet; the engine is made once.
+fn new_keys() -> Keys {
+    type Make = Box<dyn Fn() -> Keys + Send + Sync>;
+    static MAKE: OnceLock<Make> = OnceLock::new();
+    let make = || -> Make {
+        let engine = keyway_drivers::engine();
+        Box::new(move || Keys::new(&engine))
+    };
+    MAKE.get_or_init(make)()
 }
 
 const SECTION_BYTES: usize = 28;

@@ -60,14 +60,14 @@ pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
 }
 
 /// A server with people, and those who ask it.
-struct Site<'f> {
+pub struct Site<'f> {
     folder: &'f Path,
     server: Server,
     class_path: String,
 }
 
 impl Site<'_> {
-    fn new(folder: &Path, class_path: String) -> Result<Site<'_>, String> {
+    pub fn new(folder: &Path, class_path: String) -> Result<Site<'_>, String> {
         let ldif = folder.join("people.ldif");
         let password = ssha512(&keyway_drivers::engine())?;
         write_people(&ldif, (0..PEOPLE).map(|index| (format!("user.{index}"), &password)))?;
@@ -81,7 +81,17 @@ impl Site<'_> {
         format!("uid=user.0,ou=People,{SUFFIX}")
     }
 
+    /// Where the server is.
+    pub fn address(&self) -> &str {
+        self.server.address()
+    }
+
     fn load(&self, in_flight: u64) -> Result<Command, String> {
+        self.load_through(self.server.ldap(), in_flight)
+    }
+
+    /// Searches for people without an end, at this URL.
+    pub fn load_through(&self, url: &str, in_flight: u64) -> Result<Command, String> {
         let scenario = format!(
             "[target]\nurls = [\"{}\"]\nbase = \"{SUFFIX}\"\n\
              [data]\nuser = {{ range = [0, {}] }}\n\
@@ -90,7 +100,7 @@ impl Site<'_> {
              [[phase]]\nfor = \"1h\"\n\
              [[job]]\nname = \"search\"\nsteps = [{{ search = {{ filter = \"(uid=user.{{user}})\", \
              expect = {{ entries = 1 }} }} }}]\n",
-            self.server.ldap(),
+            url,
             PEOPLE - 1,
             Self::user(),
         );
@@ -134,13 +144,15 @@ struct Run {
 }
 
 fn ours(command: Command, seconds: usize) -> Result<Run, String> {
-    // A line has the time, starts that came due, sequences that were done, errors, ..
-    let done = |line: &str| -> Option<f64> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, _, done, errors, ..] = words[..] else { return None };
-        (errors == "0").then(|| done.replace(',', "").parse().ok())?
-    };
     run(command, seconds, done)
+}
+
+/// How many sequences were done in the second of a line that `keyway load` prints, if it is one.
+pub fn done(line: &str) -> Option<f64> {
+    // The time, starts that came due, sequences that were done, errors, ..
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, _, done, errors, ..] = words[..] else { return None };
+    (errors == "0").then(|| done.replace(',', "").parse().ok())?
 }
 
 fn theirs(command: Command, seconds: usize) -> Result<Run, String> {
