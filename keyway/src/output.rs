@@ -62,11 +62,14 @@ pub fn write(text: impl Display) -> io::Result<()> {
     out.flush()
 }
 
+/// Takes remarks.
+type Listener = Box<dyn Fn(String) + Send>;
+
 /// Where remarks go while something else has the terminal.
-static ASIDE: Mutex<Option<Box<dyn Fn(String) + Send>>> = Mutex::new(None);
+static ASIDE: Mutex<Option<Listener>> = Mutex::new(None);
 
 /// Has remarks go elsewhere than to standard error, or there again.
-pub fn divert_notes(to: Option<Box<dyn Fn(String) + Send>>) {
+pub fn divert_notes(to: Option<Listener>) {
     *ASIDE.lock().unwrap_or_else(PoisonError::into_inner) = to;
 }
 

@@ -44,7 +44,7 @@ impl Proxy {
     ///
     /// # Panics
     /// If there is none.
-    pub fn next(&mut self) -> Value {
+    pub fn next_line(&mut self) -> Value {
         next(&mut self.lines).expect("more")
     }
 
@@ -56,7 +56,7 @@ impl Proxy {
         let mut all = Vec::new();
         let closed = |all: &[Value]| all.iter().filter(|one| one["event"] == "closed").count();
         while closed(&all) < connections {
-            all.push(self.next());
+            all.push(self.next_line());
         }
         all
     }

@@ -266,7 +266,7 @@ fn a_report_is_told_while_it_is_made() {
     // What is on its way to be decoded is there soon.
     let report = loop {
         proxy.signal(Signal::USR1);
-        let report = proxy.next();
+        let report = proxy.next_line();
         if searches(&report) == 1 {
             break report;
         }
@@ -278,7 +278,7 @@ fn a_report_is_told_while_it_is_made() {
     // Every so often.
     let mut proxy = Proxy::start(&["--to", server.ldap(), "--report", "--every", "50ms"]);
     searched(&proxy.url);
-    while searches(&proxy.next()) == 0 {}
+    while searches(&proxy.next_line()) == 0 {}
     proxy.end();
 }
 

@@ -46,7 +46,7 @@ impl Octets {
                 Octets::Whole(octets.into_boxed_slice())
             }
             Part::Cut => Octets::Cut,
-            Part::Malformed(why) => Octets::Malformed(why.clone()),
+            Part::Malformed(why) => Octets::Malformed(*why),
         }
     }
 
@@ -58,7 +58,7 @@ impl Octets {
                 Err(why) => Part::Malformed(why),
             },
             Octets::Cut => Part::Cut,
-            Octets::Malformed(why) => Part::Malformed(why.clone()),
+            Octets::Malformed(why) => Part::Malformed(*why),
         }
     }
 
