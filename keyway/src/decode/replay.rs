@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::{JoinSet, LocalSet};
 use zeroize::Zeroizing;
 
@@ -62,6 +62,8 @@ pub fn run(arguments: &Replay) -> Result<bool, Failure> {
         let sent_all = tokio::select! {
             () = all => true,
             () = signals.end() => false,
+            // Nobody hears any more what comes of it.
+            () = telling.0.unheard.notified() => false,
         };
         Ok::<_, Failure>(sent_all)
     }))?;
@@ -175,6 +177,7 @@ struct Told {
     told: Cell<u64>,
     /// Why nothing can be said any more.
     failed: RefCell<Option<Failure>>,
+    unheard: Notify,
     not_opened: Cell<u64>,
 }
 
@@ -186,6 +189,7 @@ impl Telling {
             rows: arguments.rows,
             told: Cell::new(0),
             failed: RefCell::new(None),
+            unheard: Notify::new(),
             not_opened: Cell::new(0),
         }))
     }
@@ -205,6 +209,7 @@ impl Telling {
         };
         if let Err(why) = said {
             *told.failed.borrow_mut() = Some(why);
+            told.unheard.notify_one();
         }
     }
 

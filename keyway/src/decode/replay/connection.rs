@@ -151,7 +151,7 @@ pub async fn replay(
     server: &Server,
     telling: &Telling,
 ) {
-    let exchange = Exchange::new(conversation);
+    let exchange = Exchange::new(conversation, telling);
     let said = match timeout(server.timeout, server.open()).await {
         Ok(Ok(stream)) => {
             let (mut input, mut output) = split(stream);
@@ -160,25 +160,28 @@ pub async fn replay(
                 std::future::pending::<()>().await;
             };
             tokio::select! {
-                written = exchange.write(&mut output, clock, server.timeout, telling) => written,
+                written = exchange.write(&mut output, clock, server.timeout) => written,
                 () = reading => Ok(()),
             }
         }
         Ok(Err(why)) => Err(why),
         Err(_) => Err(io::Error::new(ErrorKind::TimedOut, "it takes too long to connect")),
     };
-    let Progress { now, closed, .. } = exchange.progress.into_inner();
+    let Progress { now, told, closed, .. } = exchange.progress.into_inner();
     if let Some(why) = said.err().or(closed.flatten()) {
         telling.connection(conversation.number, &plain(&why));
     }
-    for (request, now) in conversation.requests.iter().zip(now) {
-        telling.result(conversation.number, request, now);
+    for ((request, now), told) in conversation.requests.iter().zip(now).zip(told) {
+        if !told {
+            telling.result(conversation.number, request, now);
+        }
     }
 }
 
 /// What is under way on a connection.
 struct Exchange<'c> {
     conversation: &'c Conversation,
+    telling: &'c Telling,
     progress: RefCell<Progress>,
     changed: Notify,
 }
@@ -186,6 +189,8 @@ struct Exchange<'c> {
 struct Progress {
     now: Vec<Now>,
     sent: Vec<Option<Instant>>,
+    /// Of which it was told what came.
+    told: Vec<bool>,
     /// Requests that have been sent and not answered, by their ids.
     open: HashMap<u32, usize>,
     /// Which answers are there, in the order in which they came when captured.
@@ -197,19 +202,20 @@ struct Progress {
 }
 
 impl<'c> Exchange<'c> {
-    fn new(conversation: &'c Conversation) -> Exchange<'c> {
+    fn new(conversation: &'c Conversation, telling: &'c Telling) -> Exchange<'c> {
         let requests = &conversation.requests;
         let count = requests.len();
         let progress = Progress {
             now: vec![Now::default(); count],
             sent: vec![None; count],
+            told: vec![false; count],
             open: HashMap::new(),
             answered: vec![false; requests.iter().filter(|one| one.is_answered()).count()],
             in_order: 0,
             closed: None,
         };
         let progress = RefCell::new(progress);
-        Exchange { conversation, progress, changed: Notify::new() }
+        Exchange { conversation, telling, progress, changed: Notify::new() }
     }
 
     fn end(&self, why: Option<io::Error>) {
@@ -223,7 +229,6 @@ impl<'c> Exchange<'c> {
         output: &mut (impl AsyncWrite + Unpin),
         clock: &Clock,
         longest: Duration,
-        telling: &Telling,
     ) -> io::Result<()> {
         for (index, request) in self.conversation.requests.iter().enumerate() {
             clock.wait_until(request.start_ns).await;
@@ -234,7 +239,7 @@ impl<'c> Exchange<'c> {
                 return Ok(());
             }
             if let Speed::Times(_) = clock.speed {
-                telling.late(clock.due(request.start_ns).elapsed());
+                self.telling.late(clock.due(request.start_ns).elapsed());
             }
             self.note_sent(index, request);
             write(output, &request.octets, longest).await?;
@@ -314,35 +319,45 @@ impl<'c> Exchange<'c> {
         }
     }
 
+    /// Takes a message of an answer.
     fn answer(&self, octets: &[u8]) -> io::Result<()> {
         let wrong = || io::Error::other("the server sent what is no answer");
         let id = Message::peek_id(octets).ok_or_else(wrong)?;
         let mut progress = self.progress.borrow_mut();
         let Some(&index) = progress.open.get(&id) else { return Ok(()) };
-        let Progress { now, sent, open, answered, in_order, .. } = &mut *progress;
-        let Some(now) = now.get_mut(index) else { return Ok(()) };
         match Message::peek_tag(octets).ok_or_else(wrong)? {
-            tag::SEARCH_RESULT_ENTRY => now.entries += 1,
+            tag::SEARCH_RESULT_ENTRY => {
+                if let Some(now) = progress.now.get_mut(index) {
+                    now.entries += 1;
+                }
+            }
             tag::SEARCH_RESULT_REFERENCE | tag::INTERMEDIATE_RESPONSE => {}
             _ => {
                 let message = Message::decode(octets).map_err(io::Error::other)?;
-                now.code = result(&message.op).map(|result| result.code.code());
-                let since = sent.get(index).copied().flatten().map(|sent| sent.elapsed());
-                now.latency_ns = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
-                open.remove(&id);
-                let request = self.conversation.requests.get(index);
-                if let Some(ended) = request.and_then(|request| request.ended)
-                    && let Some(answered) = answered.get_mut(ended)
-                {
-                    *answered = true;
-                }
-                while answered.get(*in_order).is_some_and(|is_there| *is_there) {
-                    *in_order += 1;
-                }
-                self.changed.notify_one();
+                progress.open.remove(&id);
+                self.last_answer(&mut progress, index, &message.op);
             }
         }
         Ok(())
+    }
+
+    /// Tells what came of a request, and lets go what waits for it.
+    fn last_answer(&self, progress: &mut Progress, index: usize, op: &Op<'_>) {
+        let Progress { now, sent, told, answered, in_order, .. } = progress;
+        let (Some(now), Some(told)) = (now.get_mut(index), told.get_mut(index)) else { return };
+        let Some(request) = self.conversation.requests.get(index) else { return };
+        now.code = result(op).map(|result| result.code.code());
+        let since = sent.get(index).copied().flatten().map(|sent| sent.elapsed());
+        now.latency_ns = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        *told = true;
+        self.telling.result(self.conversation.number, request, *now);
+        if let Some(answered) = request.ended.and_then(|ended| answered.get_mut(ended)) {
+            *answered = true;
+        }
+        while answered.get(*in_order).is_some_and(|is_there| *is_there) {
+            *in_order += 1;
+        }
+        self.changed.notify_one();
     }
 }
 

@@ -177,7 +177,12 @@ impl fmt::Display for Difference<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Difference { connection, request, now } = self;
         let Request { id, kind, line, .. } = request;
-        write!(f, "c{connection}.{id} {kind} {line}: {}", name(request.code))?;
+        let gap = if line.is_empty() { "" } else { " " };
+        write!(f, "c{connection}.{id} {kind}{gap}{line}: ")?;
+        if request.is_silent() {
+            return f.write_str("not sent now");
+        }
+        f.write_str(&name(request.code))?;
         let is_search = *kind == "search";
         if is_search {
             write!(f, ", {} found", request.entries)?;
