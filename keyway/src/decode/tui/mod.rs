@@ -10,7 +10,7 @@ mod list;
 use crate::failure::{Failure, plain};
 use crate::limits::TUI_LOOK_EVERY;
 use crate::output;
-use crate::signals;
+use crate::signals::Signals;
 pub use book::Shared;
 use book::{Book, What};
 use detail::Detail;
@@ -20,6 +20,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// What is shown.
 enum Shows {
@@ -102,13 +103,29 @@ pub fn run(source: String, live: bool, book: &Shared, stopped: &AtomicBool) -> R
     shown.map_err(|why| Failure::new(format!("cannot use the terminal: {}", plain(&why))))
 }
 
-/// Has signals set `stopped`.
+/// Has signals set `stopped`, the second one too: the terminal is put in order first.
 ///
 /// # Errors
 /// If the system refuses.
 pub fn stop_at_signals(stopped: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let cannot = |why: io::Error| Failure::new(format!("cannot start: {}", plain(&why)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(cannot)?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::catch()?
+    };
     let stopped = stopped.clone();
-    signals::at_end(move || stopped.store(true, Ordering::Relaxed))
+    let watch = move || {
+        runtime.block_on(async {
+            loop {
+                signals.next().await;
+                stopped.store(true, Ordering::Relaxed);
+            }
+        });
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(cannot)?;
+    Ok(())
 }
 
 fn show(screen: Screen, book: &Shared, stopped: &AtomicBool) -> io::Result<()> {
