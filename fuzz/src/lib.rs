@@ -20,6 +20,7 @@ mod control;
 mod definitions;
 mod dn;
 mod filter;
+mod key_log;
 mod key_store;
 mod ldif;
 mod message;
@@ -28,11 +29,13 @@ mod packet;
 mod password;
 mod query;
 mod record;
+mod replay;
 mod ring;
 mod sasl;
 mod served;
 mod syntax;
 mod template;
+mod tree;
 
 pub use access_rule::access_rule;
 pub use agent::agent;
@@ -42,6 +45,7 @@ pub use control::control;
 pub use definitions::definitions;
 pub use dn::dn;
 pub use filter::filter;
+pub use key_log::key_log;
 pub use key_store::key_store;
 pub use ldif::ldif;
 pub use message::message;
@@ -50,10 +54,12 @@ pub use packet::packet;
 pub use password::password;
 pub use query::query;
 pub use record::record;
+pub use replay::passwords;
 pub use ring::ring;
 pub use sasl::sasl;
 pub use syntax::syntax;
 pub use template::template;
+pub use tree::tree;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -68,12 +74,14 @@ pub const TARGETS: &[Target] = &[
     ("definitions", definitions),
     ("dn", dn),
     ("filter", filter),
+    ("key_log", key_log),
     ("key_store", key_store),
     ("ldif", ldif),
     ("message", message),
     ("meter_page", meter_page),
     ("packet", packet),
     ("password", password),
+    ("passwords", passwords),
     ("query", query),
     ("record", record),
     ("ring", ring),
@@ -81,4 +89,5 @@ pub const TARGETS: &[Target] = &[
     ("segments", segments),
     ("syntax", syntax),
     ("template", template),
+    ("tree", tree),
 ];

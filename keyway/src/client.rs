@@ -55,20 +55,12 @@ pub fn daemon(
             advice: "start one (keyway cryptod --help), or correct the path".to_owned(),
         }));
     }
-    let are_held = own_keys::are_held(folder.path());
-    let data = crate::output::shell(&folder.path().to_string_lossy());
-    let source = match are_held {
-        true => format!("the keys of {data} are in its cryptod"),
-        false => format!("{file} names keys that the folder's cryptod is to hold"),
-    };
-    Ok((are_held || configuration.names_held_keys()).then(|| Daemon {
-        socket: socket_at(folder.path()),
-        holds_own: true,
-        source,
-        advice: format!(
-            "start it (keyway cryptod --data {data}), or both (keyway up --data {data})"
-        ),
-    }))
+    if own_keys::are_held(folder.path()) {
+        return Ok(Some(Daemon::of_folder(folder.path())));
+    }
+    let source = format!("{file} names keys that the folder's cryptod is to hold");
+    let names = configuration.names_held_keys();
+    Ok(names.then(|| Daemon { source, ..Daemon::of_folder(folder.path()) }))
 }
 
 /// Connects the engine to a daemon, for as long as what comes of it is kept. One that is about to be
@@ -108,6 +100,19 @@ fn is_absent(why: &io::Error) -> bool {
 }
 
 impl Daemon {
+    /// That of a data folder whose certificates' keys it holds.
+    pub fn of_folder(folder: &Path) -> Daemon {
+        let data = crate::output::shell(&folder.to_string_lossy());
+        Daemon {
+            socket: socket_at(folder),
+            holds_own: true,
+            source: format!("the keys of {data} are in its cryptod"),
+            advice: format!(
+                "start it (keyway cryptod --data {data}), or both (keyway up --data {data})"
+            ),
+        }
+    }
+
     fn failure(&self, why: &io::Error) -> Failure {
         let Daemon { source, advice, .. } = self;
         let socket = self.socket.display();

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
 
 /// Writes a line (or several) of text.
 ///
@@ -61,8 +62,22 @@ pub fn write(text: impl Display) -> io::Result<()> {
     out.flush()
 }
 
+/// Takes remarks.
+type Listener = Box<dyn Fn(String) + Send>;
+
+/// Where remarks go while something else has the terminal.
+static ASIDE: Mutex<Option<Listener>> = Mutex::new(None);
+
+/// Has remarks go elsewhere than to standard error, or there again.
+pub fn divert_notes(to: Option<Listener>) {
+    *ASIDE.lock().unwrap_or_else(PoisonError::into_inner) = to;
+}
+
 /// A remark on standard error that is not the reason for an end.
 pub fn note(text: impl Display) {
+    if let Some(to) = &*ASIDE.lock().unwrap_or_else(PoisonError::into_inner) {
+        return to(text.to_string());
+    }
     // With nowhere to say it there is nothing to be done.
     let _ = writeln!(io::stderr().lock(), "keyway: {text}");
 }

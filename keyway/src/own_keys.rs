@@ -78,6 +78,15 @@ pub fn are_held(data: &Path) -> bool {
     })
 }
 
+/// What the cryptod that listens there calls the key with this public half, if it holds it.
+///
+/// # Errors
+/// If it does not answer.
+pub fn held(cryptod: &Path, which: Which, public_key: &[u8]) -> Result<Option<String>, Failure> {
+    let held = Held::open(cryptod)?;
+    Ok(held.find(which, Some(public_key)).map(|key| key.name.clone()))
+}
+
 /// The keys of a data folder.
 pub struct OwnKeys<'a> {
     engine: &'a Engine,

@@ -15,7 +15,7 @@ const SYSTEM_AUTHORITIES: [&str; 2] =
 ///
 /// # Errors
 /// If there is none, or the file is not what it should be.
-pub fn authorities(ca: Option<&Path>, own: &Path) -> Result<RootCertStore, Failure> {
+pub fn authorities(ca: Option<&Path>, own: Option<&Path>) -> Result<RootCertStore, Failure> {
     let mut roots = RootCertStore::empty();
     if let Some(path) = ca {
         let pem = std::fs::read(path).map_err(|why| Failure::system("read", path, &why))?;
@@ -29,7 +29,7 @@ pub fn authorities(ca: Option<&Path>, own: &Path) -> Result<RootCertStore, Failu
         return Ok(roots);
     }
     let usual = SYSTEM_AUTHORITIES.iter().map(Path::new);
-    for path in usual.chain([own]) {
+    for path in usual.chain(own) {
         // One that is not there is not trusted.
         add(&mut roots, &std::fs::read(path).unwrap_or_default());
     }

@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod authority;
+pub mod capture;
 pub mod client;
+pub mod proxy;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

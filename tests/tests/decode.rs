@@ -1,141 +1,15 @@
 //! `keyway decode` on what tcpdump captures of other people's clients, beside tshark.
 
-use keyway_tests::{PYTHON, Server, available, finish, keyway, sample};
-use rustix::process::{Pid, Signal, kill_process};
+use keyway_tests::capture::{
+    Capture, can_capture, messages_of_ours, messages_of_tshark, port, without_a_packet,
+};
+use keyway_tests::proxy::Proxy;
+use keyway_tests::{PYTHON, available, finish, keyway, sample};
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::path::Path;
+use std::process::Command;
 
 const PEOPLE: &str = "ou=People,dc=example,dc=com";
-
-/// tcpdump on loopback, its output in a file and, as it comes, in `keyway decode -`.
-struct Capture {
-    tcpdump: Child,
-    tee: Child,
-    decode: Child,
-    /// Read as they come: who waits for a reader captures nothing.
-    lines: Receiver<Value>,
-    file: PathBuf,
-}
-
-impl Capture {
-    fn start(folder: &Path, port: &str) -> Capture {
-        let file = folder.join("traffic.pcap");
-        let mut tcpdump = Command::new("tcpdump")
-            .args(["-i", "lo", "-B", "65536", "-U", "-w", "-", "--immediate-mode", "-Z", "root"])
-            .args(["tcp", "port"])
-            .arg(port)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("tcpdump starts");
-        // Once it says so, nothing is missed.
-        let mut said = BufReader::new(tcpdump.stderr.take().expect("its messages")).lines();
-        assert!(said.any(|line| line.is_ok_and(|line| line.contains("listening on"))));
-        let output = tcpdump.stdout.take().expect("its output");
-        let mut tee = Command::new("tee")
-            .arg(&file)
-            .stdin(output)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("tee starts");
-        let mut decode = Command::new(keyway())
-            .args(["decode", "-", "--json", "--port", port])
-            .stdin(tee.stdout.take().expect("its output"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("keyway starts");
-        let output = BufReader::new(decode.stdout.take().expect("its output"));
-        let (send, lines) = channel();
-        std::thread::spawn(move || {
-            for line in output.lines() {
-                let line = serde_json::from_str(&line.expect("a line")).expect("JSON");
-                // Whoever has heard enough has gone.
-                let _ = send.send(line);
-            }
-        });
-        Capture { tcpdump, tee, decode, lines, file }
-    }
-
-    /// Ends once so many connections are closed: what was told, and the file.
-    fn end(mut self, connections: usize) -> (Vec<Value>, PathBuf) {
-        let mut all: Vec<Value> = Vec::new();
-        let closed = |all: &[Value]| all.iter().filter(|one| one["event"] == "closed").count();
-        while closed(&all) < connections {
-            all.push(self.lines.recv().unwrap_or_else(|_| panic!("no more than {all:#?}")));
-        }
-        let pid = Pid::from_raw(self.tcpdump.id() as i32).expect("a pid");
-        kill_process(pid, Signal::TERM).expect("a signal");
-        self.tcpdump.wait().expect("its end");
-        self.tee.wait().expect("its end");
-        all.extend(self.lines);
-        assert!(self.decode.wait().expect("its end").success());
-        (all, self.file)
-    }
-}
-
-fn port(server: &Server) -> &str {
-    server.address().rsplit(':').next().expect("a port")
-}
-
-/// How many messages of each protocolOp there are, by tag.
-type Messages = BTreeMap<u64, u64>;
-
-fn messages_of_ours(told: &[Value]) -> Messages {
-    const OPS: [(&str, u64, Option<u64>); 10] = [
-        ("bind", 0, Some(1)),
-        ("unbind", 2, None),
-        ("search", 3, Some(5)),
-        ("modify", 6, Some(7)),
-        ("add", 8, Some(9)),
-        ("delete", 10, Some(11)),
-        ("modrdn", 12, Some(13)),
-        ("compare", 14, Some(15)),
-        ("abandon", 16, None),
-        ("extended", 23, Some(24)),
-    ];
-    let mut messages = Messages::new();
-    let mut count = |tag, number| *messages.entry(tag).or_default() += number;
-    for operation in told.iter().filter(|one| one["event"] == "operation") {
-        let name = operation["op"].as_str().expect("a name");
-        let known = OPS.iter().find(|(op, ..)| *op == name).unwrap_or(&OPS[9]);
-        count(known.1, 1);
-        if let Some(response) = known.2.filter(|_| operation["end"] == "answered") {
-            count(response, 1);
-        }
-        for (field, tag) in [("entries", 4), ("references", 19), ("intermediate", 25)] {
-            if let Some(number) = operation[field].as_u64() {
-                count(tag, number);
-            }
-        }
-    }
-    messages
-}
-
-fn messages_of_tshark(file: &Path, port: &str) -> Messages {
-    let mut tshark = Command::new("tshark");
-    tshark.arg("-r").arg(file).args(["-d", &format!("tcp.port=={port},ldap")]);
-    tshark.args(["-Y", "ldap", "-T", "fields", "-e", "ldap.protocolOp"]);
-    let mut messages = Messages::new();
-    for tag in finish(&mut tshark, "").expect(0).out.split([',', '\n', '\t']) {
-        if let Ok(tag) = tag.trim().parse() {
-            *messages.entry(tag).or_default() += 1;
-        }
-    }
-    messages
-}
-
-fn can_capture() -> bool {
-    // Only who has the right can.
-    available(&["tcpdump", "tshark", "ldapsearch"])
-        && Command::new("tcpdump")
-            .args(["-i", "lo", "-d"])
-            .output()
-            .is_ok_and(|it| it.status.success())
-}
 
 #[test]
 fn ldap_utils_are_decoded_as_tshark_does() {
@@ -245,47 +119,6 @@ fn python_ldap_is_decoded_as_tshark_does() {
     assert_eq!((abandoned <= 3, answered >= 57), (true, true), "{abandoned} {answered}");
 }
 
-/// `keyway decode proxy --json`, and what it has told so far.
-struct Proxy {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-    url: String,
-}
-
-impl Proxy {
-    fn start(arguments: &[&str]) -> Proxy {
-        let mut command = Command::new(keyway());
-        command.args(["decode", "proxy", "--json", "--listen", "127.0.0.1:0"]).args(arguments);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("keyway starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("its output"));
-        let ready = next(&mut lines).expect("it is ready");
-        let url = ready["url"].as_str().expect("a URL").to_owned();
-        Proxy { child, lines, url }
-    }
-
-    /// Waits until so many connections are closed, and gives what was told by then.
-    fn until_closed(&mut self, connections: usize) -> Vec<Value> {
-        let mut all = Vec::new();
-        let closed = |all: &[Value]| all.iter().filter(|one| one["event"] == "closed").count();
-        while closed(&all) < connections {
-            all.push(next(&mut self.lines).expect("more"));
-        }
-        all
-    }
-
-    fn end(mut self) {
-        let pid = Pid::from_raw(self.child.id() as i32).expect("a pid");
-        kill_process(pid, Signal::INT).expect("a signal");
-        assert!(self.child.wait().expect("its end").success());
-    }
-}
-
-fn next(lines: &mut BufReader<ChildStdout>) -> Option<Value> {
-    let mut line = String::new();
-    lines.read_line(&mut line).expect("a line");
-    (!line.is_empty()).then(|| serde_json::from_str(&line).expect("JSON"))
-}
-
 /// Finds an operation by its name.
 fn find<'t>(told: &'t [Value], op: &str) -> &'t Value {
     told.iter().find(|one| one["op"] == op).unwrap_or_else(|| panic!("no {op} in {told:#?}"))
@@ -371,19 +204,6 @@ fn a_proxy_takes_part_in_tls_on_both_sides() {
     proxy.end();
 }
 
-/// The records of a little-endian pcap file: the header, and each packet with its own.
-fn records(file: &[u8]) -> (&[u8], Vec<&[u8]>) {
-    let (header, mut rest) = file.split_at(24);
-    let mut all = Vec::new();
-    while let Some(length) = rest.get(8..12) {
-        let length = u32::from_le_bytes(length.try_into().expect("four octets")) as usize;
-        let (record, others) = rest.split_at(16 + length);
-        all.push(record);
-        rest = others;
-    }
-    (header, all)
-}
-
 #[test]
 fn tls_is_read_with_a_key_log() {
     if !can_capture() {
@@ -426,12 +246,8 @@ fn tls_is_read_with_a_key_log() {
         assert_eq!(find(&told, "bind")["tls"], true);
         assert!(told.iter().any(|one| one["op"] == "unbind"), "{suite}");
         // A packet of the server's in the middle is lost.
-        let whole = std::fs::read(&file).expect("the file");
-        let (header, mut packets) = records(&whole);
-        let long: Vec<_> = (0..packets.len()).filter(|index| packets[*index].len() > 400).collect();
-        packets.remove(long[long.len() / 2]);
         let holed = folder.path().join("holed.pcap");
-        std::fs::write(&holed, [header, &packets.concat()].concat()).expect("the file");
+        without_a_packet(&file, &holed, |length| length > 400);
         let told = read(&holed);
         assert!(pages(&told) >= 17, "{suite}: {} pages: {told:#?}", pages(&told));
         assert!(told.iter().any(|one| one["event"] == "gap"), "{suite}");

@@ -30,6 +30,7 @@ pub const TEST: &[Peer] = &[
     peer("tpm2-tools", &["tpm2_unseal", "--version"]),
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
     peer("tcpdump", &["tcpdump", "--version"]),
+    peer("tmux", &["tmux", "-V"]),
     peer("tshark", &["tshark", "--version"]),
     peer("tmux", &["tmux", "-V"]),
 ];

@@ -3,9 +3,12 @@
 use super::proxy::Version;
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_decode::Query;
+use keyway_decode::replay::Speed;
+use keyway_load::duration;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Tell what LDAP clients and servers say to each other, from a capture of their packets
 ///
@@ -52,6 +55,7 @@ pub struct Decode {
 pub enum DecodeCommand {
     Proxy(Proxy),
     Report(Report),
+    Replay(Replay),
 }
 
 /// Stand between clients and a server: pass on what they say, and tell of it
@@ -74,7 +78,11 @@ Examples:
   keyway decode proxy --listen 0.0.0.0:636 --tls --certificate ds1.pem --key ds1.key --to ldaps://ds2:636
       in the place of a server whose certificate is at hand
   keyway decode proxy --to ldap://127.0.0.1:1389 --proxy-protocol v2 --json > operations.jsonl
-      the server is told whose connections they are")]
+      the server is told whose connections they are
+  keyway decode proxy --to ldap://ds1.example.com --report --every 10s
+      what was asked so far, summed up every ten seconds, at SIGUSR1 and at the end
+  keyway decode proxy --to ldap://ds1.example.com --tui
+      a list to look through, with a filter, the elements and the octets of each operation")]
 pub struct Proxy {
     /// Where clients connect to
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3389")]
@@ -108,6 +116,15 @@ pub struct Proxy {
     pub filter: Option<Query>,
     #[command(flatten)]
     pub form: Form,
+    /// Sum up in the manner of keyway decode report: at the end, and when SIGUSR1 comes
+    #[arg(long, conflicts_with_all = ["full", "words", "write", "tui"])]
+    pub report: bool,
+    /// Sum up every so often too
+    #[arg(long, value_name = "TIME", requires = "report", value_parser = time)]
+    pub every: Option<Duration>,
+    /// How many rows each table of the report has
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "report")]
+    pub rows: usize,
     /// Show passwords as they are
     #[arg(long)]
     pub show_secrets: bool,
@@ -174,6 +191,9 @@ pub struct Form {
     /// A capture (pcapng) of what was decoded, without TLS and without passwords; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub write: Option<PathBuf>,
+    /// A list on the terminal, to be looked through with keys; ? shows them
+    #[arg(long)]
+    pub tui: bool,
 }
 
 /// Other words for an operation.
@@ -201,7 +221,9 @@ Examples:
   keyway decode report monday.pcap tuesday.pcap --rows 50 -f '(client=10.0.0.7)'
       one client's, with longer tables
   timeout 60 tcpdump -i any -U -w - port 389 | keyway decode report - --json
-      a minute of now, as one line of JSON")]
+      a minute of now, as one line of JSON
+  tcpdump -i any -U -w - port 389 | keyway decode report - --every 10s
+      what there was so far, every ten seconds")]
 pub struct Report {
     /// The captures, in the order of time; - is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -215,12 +237,97 @@ pub struct Report {
     /// How many rows each table has
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rows: usize,
+    /// Say every so often what there was so far; SIGUSR1 asks for it at any time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub every: Option<Duration>,
     /// Take connections on this port to be LDAP, and no others (repeatable)
     #[arg(long = "port", value_name = "PORT")]
     pub ports: Vec<u16>,
     /// As one line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Send the requests of a capture to a server again, and compare what comes of them
+///
+/// Connections are those of the capture. Within one, requests keep their order, and each is sent once
+/// the answers have come that its client had when it sent it: what was in flight together is so again.
+/// At a speed, the times between requests are kept; with max each is sent as soon as it may be, on as
+/// many connections at a time as there were.
+///
+/// Result codes and numbers of entries are compared with those in the capture, and how long answers
+/// took is shown beside how long they did then. Changes are made again: send them to a copy.
+///
+/// Passwords in the capture are not sent unless one of --captured-passwords, --passwords and
+/// --bind-dn says whose; without that, requests that have one are left out. StartTLS and SASL binds other
+/// than PLAIN are always left out.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway decode replay traffic.pcap --to ldap://test:1389 --captured-passwords
+      as it was, with the pauses that clients made
+  keyway decode replay traffic.pcap --to ldaps://test --ca ca.pem --speed max -f '(op=search)' \\
+      --bind-dn cn=reader,dc=example,dc=com --password-file pw
+      searches, as fast as answers come, each connection bound as one reader
+  keyway decode replay monday.pcapng --to ldap://test:1389 --speed 10x --passwords names.tsv --json
+      ten times as fast, with the passwords of a file: a name, a tab, a password; a line of JSON for
+      each difference, and one for the whole
+
+The exit status is 0 if everything was answered as in the capture, else 1.")]
+pub struct Replay {
+    /// The captures, in the order of time; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// The server that they are sent to; never that of the capture by itself
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub to: Target,
+    /// How fast: 1x, 2x, 0.5x, ..., or max
+    #[arg(long, value_name = "SPEED", default_value = "1x")]
+    pub speed: Speed,
+    /// Only operations that this LDAP filter over their fields means; keyway decode --help lists them
+    #[arg(short, long, value_name = "FILTER", value_parser = Query::parse)]
+    pub filter: Option<Query>,
+    /// Secrets of TLS 1.2 and 1.3, as SSLKEYLOGFILE has clients write them down; pcapng may have them too
+    #[arg(long, value_name = "FILE")]
+    pub keylog: Option<PathBuf>,
+    /// Take connections on this port to be LDAP, and no others (repeatable)
+    #[arg(long = "port", value_name = "PORT")]
+    pub ports: Vec<u16>,
+    /// The certificate authority to trust, PEM [default: those of this system]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
+    /// Take any certificate: whoever is on the way can read and change everything
+    #[arg(long)]
+    pub insecure: bool,
+    /// Begin TLS on ldap:// with StartTLS
+    #[arg(long)]
+    pub start_tls: bool,
+    /// Send the passwords that are in the capture
+    #[arg(long, conflicts_with_all = ["passwords", "bind_dn"])]
+    pub captured_passwords: bool,
+    /// Send in simple binds the passwords of this file: on each line a name, a tab and a password
+    #[arg(long, value_name = "FILE", conflicts_with = "bind_dn")]
+    pub passwords: Option<PathBuf>,
+    /// Who binds on each connection, in the place of whoever did
+    #[arg(long, value_name = "DN", requires = "password_file")]
+    pub bind_dn: Option<String>,
+    /// The file with the password of --bind-dn; a line end at its end does not count
+    #[arg(long, value_name = "FILE", requires = "bind_dn")]
+    pub password_file: Option<PathBuf>,
+    /// How long an answer may take
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub timeout: Duration,
+    /// How many differences are told; all are counted
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub rows: u64,
+    /// Lines of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || "a time is 500ms, 10s, 5m, ...".to_owned();
+    duration(text).filter(|time| !time.is_zero()).ok_or_else(wrong)
 }
 
 fn help() -> String {

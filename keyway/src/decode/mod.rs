@@ -1,8 +1,11 @@
 //! `keyway decode`: what LDAP clients and servers say to each other.
 
 mod arguments;
+mod live;
 mod proxy;
 mod reading;
+mod replay;
+mod tui;
 
 use crate::failure::{Failure, plain};
 use crate::output;
@@ -10,11 +13,14 @@ use arguments::{DecodeCommand, Form, Words};
 use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
 use keyway_decode::view::{Full, Json, Line, Printer, View};
 use keyway_decode::{Decoder, Error, Keys, Options, Query, Report, Secrets};
+use live::Live;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
 use zeroize::Zeroizing;
 
 pub use arguments::Decode;
@@ -27,9 +33,13 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
     match &decode.command {
         Some(DecodeCommand::Proxy(arguments)) => return proxy::run(arguments),
         Some(DecodeCommand::Report(arguments)) => return report(arguments),
+        Some(DecodeCommand::Replay(arguments)) => return replay::run(arguments),
         None => {}
     }
     let form = &decode.form;
+    if form.tui {
+        return watch(decode);
+    }
     let options = options(form, decode.show_secrets);
     let decoder = Decoder::new(&decode.ports, options).with_keys(keys(decode.keylog.as_deref())?);
     if form.words == Some(Words::Scenario) {
@@ -37,20 +47,44 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
             return Err(Failure::usage("--as scenario makes files: name a folder, --into DIR"));
         };
         let printer = Printer::new(Scenario::default(), decode.filter.clone(), io::sink());
-        return reading::run(&decode.files, decoder, printer, move |scenario| {
+        return reading::run(&decode.files, decoder, printer, move |scenario, _| {
             write_files(&folder, &scenario.files())
         });
     }
     let printer = printer(form, decode.filter.clone())?;
-    reading::run(&decode.files, decoder, printer, |_| Ok(()))
+    reading::run(&decode.files, decoder, printer, |_, _| Ok(()))
+}
+
+/// Shows captures on the terminal while they are read, and afterwards.
+fn watch(decode: &Decode) -> Result<bool, Failure> {
+    tui::check()?;
+    let decoder = Decoder::new(&decode.ports, options(&decode.form, decode.show_secrets));
+    let mut decoder = decoder.with_keys(keys(decode.keylog.as_deref())?);
+    let (book, stopped) = (tui::Shared::default(), Arc::new(AtomicBool::new(false)));
+    tui::stop_at_signals(&stopped)?;
+    let mut printer = Printer::new(book.clone(), decode.filter.clone(), io::sink());
+    let (files, seen) = (decode.files.clone(), stopped.clone());
+    let source = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ");
+    thread::spawn(move || {
+        for file in &files {
+            if let Err(Some(why)) = reading::one(file, &mut decoder, &mut printer, &seen) {
+                output::note(why);
+            }
+        }
+        // A book takes everything.
+        let _ = decoder.finish(&mut printer).and_then(|_| printer.end());
+    });
+    let live = decode.files.iter().any(|file| file.as_os_str() == "-");
+    tui::run(source, live, &book, &stopped)?;
+    Ok(true)
 }
 
 fn report(arguments: &arguments::Report) -> Result<bool, Failure> {
-    let report = Report::new(arguments.rows, arguments.json);
+    let report = Live::start(Report::new(arguments.rows, arguments.json), arguments.every)?;
     let printer = Printer::new(report, arguments.filter.clone(), io::stdout());
     let decoder = Decoder::new(&arguments.ports, Options::default());
     let decoder = decoder.with_keys(keys(arguments.keylog.as_deref())?);
-    reading::run(&arguments.files, decoder, printer, |_| Ok(()))
+    reading::run(&arguments.files, decoder, printer, |_, _| Ok(()))
 }
 
 /// The secrets of a key log, if there is one.
@@ -70,7 +104,7 @@ fn keys(file: Option<&Path>) -> Result<Arc<Keys>, Failure> {
 
 fn options(form: &Form, show_secrets: bool) -> Options {
     let secrets = if show_secrets { Secrets::Shown } else { Secrets::Hidden };
-    Options { secrets, keep_answers: form.full || form.json || form.write.is_some() }
+    Options { secrets, keep_answers: form.full || form.json || form.tui || form.write.is_some() }
 }
 
 /// Operations in a form that was asked for, on their way to where they go.

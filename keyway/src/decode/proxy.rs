@@ -6,16 +6,21 @@ mod starttls;
 mod trust;
 
 use super::arguments::Proxy;
-use super::{failure, options, printer};
+use super::live::Live;
+use super::{Told, failure, options, printer, tui};
 use crate::failure::Failure;
 use crate::listeners;
 use crate::output;
 use crate::signals::Signals;
 use connection::{Shared, Upstream};
 pub use header::Version;
-use keyway_decode::Tap;
+use keyway_decode::view::{Printer, View};
+use keyway_decode::{Report, Tap};
 use serde_json::json;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,10 +34,12 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
     let upstream = Upstream::new(proxy, &engine)?;
     let listener = listeners::listen(proxy.listen, "--listen")?;
     let address = listeners::address(&listener)?;
-    let accept = trust::acceptor(proxy, &engine, address)?;
+    let mut keeps = Vec::new();
+    let accept = trust::acceptor(proxy, &engine, address, &mut keeps)?;
     let tap = Arc::new(Tap::default());
     let shared = Arc::new(Shared::new(proxy, upstream, accept, tap.clone()));
-    let mut printer = printer(&proxy.form, proxy.filter.clone())?;
+    let (book, stopped) = (tui::Shared::default(), Arc::new(AtomicBool::new(false)));
+    let mut printer = told(proxy, &book)?;
     let decoding = tap.clone();
     let decoder = thread::spawn(move || {
         decoding.decode(options, &mut printer)?;
@@ -44,14 +51,22 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
     let done = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         ready(proxy, &shared, address)?;
+        let screen = proxy.form.tui.then(|| {
+            let (source, stopped) = (source(proxy, &shared, address), stopped.clone());
+            thread::spawn(move || tui::run(source, true, &book, &stopped))
+        });
+        let is_left = || screen.as_ref().is_some_and(thread::JoinHandle::is_finished);
         let ended = tokio::select! {
             () = signals.end() => Ok(()),
+            () = until(is_left) => Ok(()),
             ended = connection::accept(listener, &shared) => ended,
             // Whoever read what is told has left, or it cannot be written.
             () = until(|| decoder.is_finished()) => Ok(()),
         };
+        stopped.store(true, Ordering::Relaxed);
+        let shown = screen.map_or(Ok(()), |screen| screen.join().unwrap_or(Ok(())));
         tokio::spawn(signals.end_at_next());
-        ended
+        ended.and(shown)
     });
     tap.end();
     let told = decoder.join().unwrap_or(Ok(()));
@@ -68,16 +83,40 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
     }
 }
 
+/// What writes, sums up or shows what is told.
+fn told(proxy: &Proxy, book: &tui::Shared) -> Result<Told, Failure> {
+    if proxy.form.tui {
+        tui::check()?;
+        let view: Box<dyn View + Send> = Box::new(book.clone());
+        return Ok(Printer::new(view, proxy.filter.clone(), Box::new(io::sink())));
+    }
+    if proxy.report {
+        let report = Live::start(Report::new(proxy.rows, proxy.form.json), proxy.every)?;
+        let view: Box<dyn View + Send> = Box::new(report);
+        return Ok(Printer::new(view, proxy.filter.clone(), Box::new(io::stdout())));
+    }
+    printer(&proxy.form, proxy.filter.clone())
+}
+
 async fn until(is_so: impl Fn() -> bool) {
     while !is_so() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
+/// From where to where.
+fn source(proxy: &Proxy, shared: &Shared, address: SocketAddr) -> String {
+    let scheme = if shared.is_tls() { "ldaps" } else { "ldap" };
+    format!("{scheme}://{} to {}", listeners::at_home(address), proxy.to)
+}
+
 /// Says where it listens: where there are lines of JSON as one of them, else on standard error.
-fn ready(proxy: &Proxy, shared: &Shared, address: std::net::SocketAddr) -> Result<(), Failure> {
+fn ready(proxy: &Proxy, shared: &Shared, address: SocketAddr) -> Result<(), Failure> {
     let scheme = if shared.is_tls() { "ldaps" } else { "ldap" };
     let url = format!("{scheme}://{}", listeners::at_home(address));
+    if proxy.form.tui {
+        return Ok(());
+    }
     if proxy.form.json {
         return output::json(&json!({ "event": "ready", "url": url, "to": proxy.to.to_string() }));
     }

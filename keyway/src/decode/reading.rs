@@ -17,12 +17,12 @@ use tokio::sync::oneshot;
 
 /// Decodes the files, one after another. A first signal ends that where the next packet would be read,
 /// and what is known by then is told; where none comes, or at a second one, the process ends. `end` has
-/// the view in the end.
+/// the view in the end, and hears whether a signal ended it.
 pub fn run<V: View + Send + 'static>(
     files: &[PathBuf],
     decoder: Decoder,
     printer: Printer<V, impl Write + Send + 'static>,
-    end: impl FnOnce(&V) -> Result<(), Failure> + Send + 'static,
+    end: impl FnOnce(V, bool) -> Result<(), Failure> + Send + 'static,
 ) -> Result<bool, Failure> {
     let stopped = Arc::new(AtomicBool::new(false));
     let files = files.to_vec();
@@ -54,7 +54,7 @@ fn decode<V: View>(
     files: &[PathBuf],
     mut decoder: Decoder,
     mut printer: Printer<V, impl Write>,
-    end: impl FnOnce(&V) -> Result<(), Failure>,
+    end: impl FnOnce(V, bool) -> Result<(), Failure>,
     stopped: &AtomicBool,
 ) -> Result<bool, Failure> {
     let mut done = Ok(true);
@@ -81,12 +81,12 @@ fn decode<V: View>(
         Ok(_) => {}
         Err(why) => return failure(why).map_or(Ok(true), Err),
     }
-    end(printer.view())?;
+    end(printer.into_view(), stopped.load(Ordering::Relaxed))?;
     done
 }
 
 /// Decodes one file: whether all of it is there. `None` if nobody reads what is told.
-fn one(
+pub fn one(
     file: &Path,
     decoder: &mut Decoder,
     sink: &mut impl Sink,

@@ -64,6 +64,6 @@ pub fn authorities(arguments: &Trust) -> Result<Option<Arc<RootCertStore>>, Fail
         return Ok(None);
     }
     let own = Path::new(DATA).join(name::CA_CERTIFICATE);
-    let roots = trust::authorities(arguments.ca.as_deref(), &own)?;
+    let roots = trust::authorities(arguments.ca.as_deref(), Some(&own))?;
     Ok(Some(Arc::new(roots)))
 }

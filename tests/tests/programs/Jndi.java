@@ -3,6 +3,7 @@
 //
 // Jndi.java LDAP-URL LDAPS-URL OTHER-LDAPS-URL READER PASSWORD ADMINISTRATOR PASSWORD
 // The third URL is the second by a name that the certificate is not for.
+// Jndi.java LDAP-URL ADMINISTRATOR PASSWORD does what can be looked at on its way: without TLS.
 
 import java.io.IOException;
 import java.util.ArrayList;
@@ -39,6 +40,15 @@ public class Jndi {
     static final String PEOPLE = "ou=People," + BASE;
 
     public static void main(String[] given) throws Exception {
+        if (given.length == 3) {
+            LdapContext open = bound(given[0], given[1], given[2], "ignore");
+            changes(open);
+            names(open);
+            schema(open);
+            open.close();
+            System.out.println("all well");
+            return;
+        }
         overStartTls(given[0], given[3], given[4]);
         LdapContext administrator = bound(given[1], given[5], given[6], "ignore");
         changes(administrator);

@@ -4,6 +4,7 @@
 //! users nor its PAM and name service change (`machine.sh`).
 
 mod apache;
+mod decoded;
 mod java;
 mod nslcd;
 mod postfix;

@@ -20,7 +20,7 @@ entry_negative_timeout = 0
 enum_cache_timeout = 0
 ";
 
-fn begin(site: &Site, change: impl Fn(String) -> String) {
+pub fn begin(site: &Site, change: impl Fn(String) -> String) {
     let lines = change(site.configuration("/etc/sssd/sssd.conf")) + IMPATIENT;
     site.write("/etc/sssd/sssd.conf", &lines);
     site.write("/etc/pam.d/keyway", SERVICE);

@@ -13,11 +13,13 @@ pub mod capture;
 pub mod decoder;
 mod error;
 pub mod framing;
+mod kept;
 pub mod limits;
 pub mod network;
 mod operation;
 mod pairing;
 pub mod query;
+pub mod replay;
 mod report;
 pub mod say;
 pub mod secrets;
@@ -25,11 +27,13 @@ mod session;
 mod tap;
 pub mod tcp;
 mod tls;
+pub mod tree;
 pub mod view;
 
 pub use capture::Capture;
 pub use decoder::{Counts, Decoder};
 pub use error::Error;
+pub use kept::Kept;
 pub use operation::{
     Answers, Connection, Direction, End, Event, Kind, Note, Operation, Part, Sink, extended_name,
 };

@@ -64,8 +64,14 @@ pub const ABANDONED_MAX: usize = 64;
 /// How many distinct values of a kind a report counts.
 pub const DISTINCT_MAX: usize = 1 << 16;
 
+/// How many jobs a scenario has at most, those that were rarest left out: as many as keyway load takes.
+pub const SCENARIO_JOBS_MAX: usize = 100;
+
 /// How many values a list of a scenario has at most.
 pub const SCENARIO_VALUES_MAX: usize = 10_000;
+
+/// How much memory the requests take that are to be sent again, in bytes; further ones are left out.
+pub const REPLAY_BYTES_MAX: usize = 1 << 30;
 
 /// How many bytes wait to be decoded in the proxy before some are left out.
 pub const QUEUE_BYTES_MAX: usize = 1 << 25;

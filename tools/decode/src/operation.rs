@@ -165,6 +165,8 @@ pub struct Operation<'a> {
     pub connection: &'a Connection,
     /// The message id.
     pub id: u32,
+    /// Which request of its connection it is, from 1; 0 without a request.
+    pub place: u64,
     /// What it does.
     pub kind: Kind,
     /// When the request was there, in nanoseconds since 1970.

@@ -38,6 +38,7 @@ pub struct Options {
 #[derive(Debug, Default)]
 struct Pending {
     id: u32,
+    place: u64,
     kind: u8,
     start_ns: Option<u64>,
     request: Vec<u8>,
@@ -64,6 +65,8 @@ pub(crate) enum Consequence {
 #[derive(Debug, Default)]
 pub(crate) struct Pairing {
     pending: Vec<Pending>,
+    /// How many requests there were.
+    requests: u64,
     abandoned: VecDeque<u32>,
     /// Buffers to be used again.
     spare: Vec<Pending>,
@@ -117,7 +120,9 @@ impl Pairing {
         let mut pending = self.spare.pop().unwrap_or_default();
         pending.request.clear();
         pending.request.extend_from_slice(raw.octets);
-        (pending.id, pending.kind, pending.start_ns) = (id, kind, Some(raw.time_ns));
+        self.requests += 1;
+        (pending.id, pending.place) = (id, self.requests);
+        (pending.kind, pending.start_ns) = (kind, Some(raw.time_ns));
         pending.request_bytes = raw.total;
         match kind {
             tag::UNBIND_REQUEST => {
@@ -246,6 +251,7 @@ impl Pairing {
         let operation = Operation {
             connection,
             id: pending.id,
+            place: pending.place,
             kind: Kind(pending.kind),
             start_ns: pending.start_ns,
             end_ns: response.map(|raw| raw.time_ns),

@@ -9,12 +9,12 @@ use crate::operation::{End, Event, Note, Operation};
 use crate::view::{Calendar, Line, View, plain};
 use keyway_codec::Op;
 use keyway_codec::message::{Authentication, ResultCode};
-use latencies::Latencies;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+pub(crate) use latencies::Latencies;
 pub use shape::shape;
 
 /// How many operations are shown as the slowest.
@@ -188,6 +188,12 @@ impl Report {
         all.into_iter().filter(|(_, number)| *number > 0).collect()
     }
 
+    /// What there was so far.
+    #[must_use]
+    pub fn said(&self) -> String {
+        if self.json { format!("{}\n", self.value()) } else { self.text() }
+    }
+
     fn text(&self) -> String {
         let mut text = String::new();
         let count: u64 = self.kinds.0.values().map(|tally| tally.count).sum();
@@ -276,8 +282,7 @@ impl View for Report {
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        let text = if self.json { format!("{}\n", self.value()) } else { self.text() };
-        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(self.said().as_bytes());
     }
 }
 

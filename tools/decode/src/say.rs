@@ -44,7 +44,11 @@ pub struct Packets {
 #[derive(Debug, Default)]
 pub struct Scenario {
     server: Option<SocketAddr>,
+    has_tls: bool,
+    has_start_tls: bool,
     jobs: scenario::Jobs,
+    /// Who asked what is no bind, and how often.
+    bound: BTreeMap<String, u64>,
     left_out: BTreeMap<&'static str, u64>,
 }
 

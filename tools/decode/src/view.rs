@@ -72,6 +72,11 @@ impl<V: View, W: Write> Printer<V, W> {
         &self.view
     }
 
+    /// What said it.
+    pub fn into_view(self) -> V {
+        self.view
+    }
+
     /// What it writes to.
     pub fn into_output(self) -> W {
         self.output

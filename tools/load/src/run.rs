@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::gather::{Crew, Gather};
+use crate::limits::RATE_MAX;
 use crate::outcome::{Outcome, Second};
 use crate::scenario::Scenario;
 use crate::tally::Fault;
@@ -11,7 +12,7 @@ use rustls::crypto::CryptoProvider;
 use rustls_pki_types::ServerName;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,6 +38,27 @@ impl Interrupt {
     #[must_use]
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The rate that somebody wants while a run is under way, instead of its phases'. Clones are of the same
+/// one.
+#[derive(Clone, Debug, Default)]
+pub struct Pace(Arc<AtomicU64>);
+
+impl Pace {
+    /// From now on, so many starts a second: a positive number, and [`RATE_MAX`] at most. What goes as
+    /// fast as it is answered has no rate to change.
+    pub fn set(&self, rate: f64) {
+        if rate > 0.0 && rate <= RATE_MAX {
+            self.0.store(rate.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// What was set last, if anything was.
+    #[must_use]
+    pub fn get(&self) -> Option<f64> {
+        Some(f64::from_bits(self.0.load(Ordering::Relaxed))).filter(|rate| *rate > 0.0)
     }
 }
 
@@ -71,7 +93,21 @@ pub fn run(
     interrupt: &Interrupt,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
-    crew(scenario, provider, |shared, crew, begins| {
+    run_at(scenario, provider, interrupt, &Pace::default(), said)
+}
+
+/// The same, with a rate that can be changed meanwhile.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_at(
+    scenario: &Scenario,
+    provider: &Arc<CryptoProvider>,
+    interrupt: &Interrupt,
+    pace: &Pace,
+    said: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, Error> {
+    crew(scenario, provider, pace, |shared, crew, begins| {
         let begun = begin(scenario, shared, &crew.receiver, begins, interrupt, said)?;
         let mut gather = Gather::new(scenario, crew.threads, begun.open, Vec::new());
         gather.all(crew, interrupt, said)?;
@@ -104,6 +140,7 @@ impl Crew for Local<'_> {
 pub(crate) fn crew<T>(
     scenario: &Scenario,
     provider: &Arc<CryptoProvider>,
+    pace: &Pace,
     work: impl FnOnce(&Shared, &mut Local<'_>, Vec<Sender<u64>>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let servers =
@@ -111,7 +148,7 @@ pub(crate) fn crew<T>(
     let has_tls = scenario.start_tls || scenario.urls.iter().any(|url| url.tls);
     let tls = has_tls.then(|| scenario.trust.config(provider)).transpose()?;
     let stop = AtomicBool::new(false);
-    let shared = Shared { servers, tls, origin: Instant::now(), stop };
+    let shared = Shared { servers, tls, origin: Instant::now(), stop, pace: pace.clone() };
     let threads = threads(scenario);
     let (sender, receiver) = channel();
     thread::scope(|scope| {

@@ -73,6 +73,8 @@ pub struct Start {
 #[derive(Debug, Clone)]
 pub struct Starts {
     phases: Vec<Phase>,
+    /// How long each was planned to be.
+    lengths_ns: Vec<u64>,
     arrivals: Arrivals,
     random: Rng,
     thread: u64,
@@ -81,6 +83,8 @@ pub struct Starts {
     phase: usize,
     began_ns: u64,
     before: u64,
+    /// How often the rate was changed.
+    levels: u64,
     /// Starts of this phase that are this thread's: how many were made, and the position of the next.
     made: u64,
     position: f64,
@@ -99,6 +103,7 @@ impl Starts {
         let random = Rng::with_seed(seed ^ (thread << 32));
         let mut starts = Starts {
             phases: phases.to_vec(),
+            lengths_ns: phases.iter().map(|phase| phase.length.as_nanos() as u64).collect(),
             arrivals,
             random,
             thread,
@@ -106,11 +111,37 @@ impl Starts {
             phase: 0,
             began_ns: 0,
             before: 0,
+            levels: 0,
             made: 0,
             position: 0.0,
         };
         starts.first();
         starts
+    }
+
+    /// From a moment on, in nanoseconds from the run's beginning, so many starts a second to the end of the
+    /// last phase. Phases that have none of their own stay so.
+    pub(crate) fn level(&mut self, at_ns: u64, rate: f64) {
+        let mut end_ns = 0;
+        let mut ends = self.lengths_ns.iter().map(|length| {
+            end_ns += length;
+            end_ns
+        });
+        let Some(phase) = ends.position(|end| at_ns < end) else { return };
+        // Threads hear of it at different moments; no number is given twice all the same.
+        self.levels += 1;
+        self.before = (self.levels << 40).next_multiple_of(self.threads);
+        (self.phase, self.began_ns) = (phase, at_ns);
+        for (index, (later, length)) in self.phases.iter_mut().zip(&self.lengths_ns).enumerate() {
+            if index >= phase && later.rate != Rate::AsAnswered {
+                later.rate = Rate::Line { from: rate, to: rate };
+                later.length = Duration::from_nanos(*length);
+            }
+        }
+        if let Some(now) = self.phases.get_mut(phase) {
+            now.length = Duration::from_nanos(end_ns - at_ns);
+        }
+        self.first();
     }
 
     fn first(&mut self) {
@@ -145,7 +176,11 @@ impl Iterator for Starts {
                 self.position += self.gap();
                 return Some(start);
             }
-            self.before += phase.starts().unwrap_or_default().ceil() as u64;
+            let starts = phase.starts().unwrap_or_default().ceil() as u64;
+            self.before += match self.levels {
+                0 => starts,
+                _ => starts.next_multiple_of(self.threads),
+            };
             self.began_ns += phase.length.as_nanos() as u64;
             self.phase += 1;
             self.first();
@@ -205,6 +240,42 @@ mod tests {
         let of = |thread| Starts::new(&phases, Arrivals::Random, 3, thread, 4).count();
         let count: usize = (0..4).map(of).sum();
         assert!((9_500..10_500).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn the_rate_can_be_changed_on_the_way() {
+        let phases = [phase(2, 1_000.0, 1_000.0), phase(2, 10.0, 10.0)];
+        for threads in [1, 3] {
+            let of = |thread| {
+                let mut starts = Starts::new(&phases, Arrivals::Even, 1, thread, threads);
+                let mut all: Vec<Start> =
+                    starts.by_ref().take_while(|start| start.at_ns < 1_000_000_000).collect();
+                starts.level(1_000_000_000, 100.0);
+                all.extend(starts.by_ref().take_while(|start| start.at_ns < 1_500_000_000));
+                starts.level(1_500_000_000, 200.0);
+                all.extend(starts);
+                all
+            };
+            let all: Vec<Start> = (0..threads).flat_map(of).collect();
+            let within = |from: f64, to: f64| {
+                let is_within = |start: &&Start| {
+                    let at = start.at_ns as f64 / 1e9;
+                    (from..to).contains(&at)
+                };
+                all.iter().filter(is_within).count().cast_signed()
+            };
+            for (from, to, expected) in
+                [(0.0, 1.0, 1_000), (1.0, 1.5, 50), (1.5, 2.0, 100), (2.0, 4.0, 400)]
+            {
+                let count = within(from, to);
+                assert!((count - expected).abs() <= 4, "{count} from {from} to {to}");
+            }
+            assert!(all.iter().all(|start| (start.phase == 1) == (start.at_ns >= 2_000_000_000)));
+            let mut numbers: Vec<u64> = all.iter().map(|start| start.index).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert_eq!(numbers.len(), all.len());
+        }
     }
 
     #[test]

@@ -212,6 +212,54 @@ struct StartTls {
     answered: Notify,
 }
 
+/// What is to be done when octets were passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    /// Nothing is passed on until StartTLS was answered.
+    Wait,
+    /// TLS begins.
+    Tls,
+}
+
+impl StartTls {
+    /// Looks at what a client sends. After a request for StartTLS it is silent until that is answered
+    /// (RFC 4511 § 4.14.1).
+    fn requested(&self, watch: &mut Watch, octets: &[u8]) -> Then {
+        let (used, seen) = watch.look(octets);
+        let asked = match seen {
+            // More than that is against the rules, and none of our business.
+            Some(Seen::Request(id)) if used == octets.len() => id,
+            _ => 0,
+        };
+        self.asked.store(asked, Ordering::Relaxed);
+        if asked > 0 { Then::Wait } else { Then::GoOn }
+    }
+
+    /// Looks at what a server sends.
+    fn answered(&self, watch: &mut Watch, octets: &[u8]) -> io::Result<Then> {
+        let mut rest = octets;
+        while !rest.is_empty() {
+            let (used, seen) = watch.look(rest);
+            rest = rest.get(used..).unwrap_or_default();
+            let Some(Seen::Answer(id, granted)) = seen else { continue };
+            if id != self.asked.load(Ordering::Relaxed) {
+                continue;
+            }
+            self.granted.store(granted, Ordering::Relaxed);
+            self.answered.notify_one();
+            if granted && !rest.is_empty() {
+                let what = "the server sent more than its answer before TLS began";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            if granted {
+                return Ok(Then::Tls);
+            }
+        }
+        Ok(Then::GoOn)
+    }
+}
+
 impl Pass<'_> {
     /// Passes both directions on until both have ended.
     async fn both(
@@ -219,28 +267,11 @@ impl Pass<'_> {
         (mut from_client, mut to_client): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
         (mut from_server, mut to_server): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     ) -> io::Result<()> {
-        let requests = self.one(&mut from_client, &mut to_server, Side::First);
-        let responses = self.one(&mut from_server, &mut to_client, Side::Second);
+        let start = StartTls::default();
+        let go_on = |_: &[u8]| Ok(Then::GoOn);
+        let requests = self.one(&mut from_client, &mut to_server, Side::First, &start, go_on);
+        let responses = self.one(&mut from_server, &mut to_client, Side::Second, &start, go_on);
         tokio::try_join!(requests, responses).map(|_| ())
-    }
-
-    async fn one(
-        &self,
-        from: &mut (impl AsyncRead + Unpin),
-        to: &mut (impl AsyncWrite + Unpin),
-        side: Side,
-    ) -> io::Result<()> {
-        let mut buffer = vec![0; PROXY_BUFFER_BYTES];
-        loop {
-            let count = from.read(&mut buffer).await?;
-            let octets = buffer.get(..count).unwrap_or_default();
-            if octets.is_empty() {
-                return to.shutdown().await;
-            }
-            self.tap.octets(self.number, now_ns(), side, octets);
-            to.write_all(octets).await?;
-            to.flush().await?;
-        }
     }
 
     /// The same until StartTLS was granted: whether it was, and the connection did not end.
@@ -248,51 +279,26 @@ impl Pass<'_> {
         let start = StartTls::default();
         let (mut from_client, mut to_client) = client.split();
         let (mut from_server, mut to_server) = server.split();
-        let requests = self.requests(&mut from_client, &mut to_server, &start);
-        let responses = self.responses(&mut from_server, &mut to_client, &start);
+        let (mut of_client, mut of_server) = (Watch::default(), Watch::default());
+        let asks = |octets: &[u8]| Ok(start.requested(&mut of_client, octets));
+        let requests = self.one(&mut from_client, &mut to_server, Side::First, &start, asks);
+        let answers = |octets: &[u8]| start.answered(&mut of_server, octets);
+        let responses = self.one(&mut from_server, &mut to_client, Side::Second, &start, answers);
         tokio::try_join!(requests, responses)?;
         Ok(start.granted.load(Ordering::Relaxed))
     }
 
-    /// After a request for StartTLS a client is silent until it is answered (RFC 4511 § 4.14.1).
-    async fn requests(
+    /// Passes one direction on, until it ends or TLS begins. `look` sees octets before they are sent, and
+    /// says what is to be done afterwards.
+    async fn one(
         &self,
         from: &mut (impl AsyncRead + Unpin),
         to: &mut (impl AsyncWrite + Unpin),
+        side: Side,
         start: &StartTls,
+        mut look: impl FnMut(&[u8]) -> io::Result<Then>,
     ) -> io::Result<()> {
-        let (mut buffer, mut watch) = (vec![0; PROXY_BUFFER_BYTES], Watch::default());
-        loop {
-            let count = from.read(&mut buffer).await?;
-            let octets = buffer.get(..count).unwrap_or_default();
-            if octets.is_empty() {
-                return to.shutdown().await;
-            }
-            let (used, seen) = watch.look(octets);
-            let asked = match seen {
-                // More than that is against the rules, and none of our business.
-                Some(Seen::Request(id)) if used == octets.len() => id,
-                _ => 0,
-            };
-            start.asked.store(asked, Ordering::Relaxed);
-            self.tap.octets(self.number, now_ns(), Side::First, octets);
-            to.write_all(octets).await?;
-            if asked > 0 {
-                start.answered.notified().await;
-                if start.granted.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    async fn responses(
-        &self,
-        from: &mut (impl AsyncRead + Unpin),
-        to: &mut (impl AsyncWrite + Unpin),
-        start: &StartTls,
-    ) -> io::Result<()> {
-        let (mut buffer, mut watch) = (vec![0; PROXY_BUFFER_BYTES], Watch::default());
+        let mut buffer = vec![0; PROXY_BUFFER_BYTES];
         loop {
             let count = from.read(&mut buffer).await?;
             let octets = buffer.get(..count).unwrap_or_default();
@@ -301,25 +307,15 @@ impl Pass<'_> {
                 start.answered.notify_one();
                 return to.shutdown().await;
             }
-            self.tap.octets(self.number, now_ns(), Side::Second, octets);
+            let then = look(octets)?;
+            self.tap.octets(self.number, now_ns(), side, octets);
             to.write_all(octets).await?;
-            let mut rest = octets;
-            while !rest.is_empty() {
-                let (used, seen) = watch.look(rest);
-                rest = rest.get(used..).unwrap_or_default();
-                let Some(Seen::Answer(id, granted)) = seen else { continue };
-                if id != start.asked.load(Ordering::Relaxed) {
-                    continue;
-                }
-                start.granted.store(granted, Ordering::Relaxed);
-                start.answered.notify_one();
-                if granted && rest.is_empty() {
-                    return Ok(());
-                }
-                if granted {
-                    let what = "the server sent more than its answer before TLS began";
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-                }
+            to.flush().await?;
+            if then == Then::Wait {
+                start.answered.notified().await;
+            }
+            if then == Then::Tls || then == Then::Wait && start.granted.load(Ordering::Relaxed) {
+                return Ok(());
             }
         }
     }

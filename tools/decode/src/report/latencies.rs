@@ -5,7 +5,7 @@ const PARTS: u64 = 16;
 const PART_BITS: u32 = 4;
 
 #[derive(Debug, Default)]
-pub(super) struct Latencies {
+pub(crate) struct Latencies {
     buckets: Vec<u32>,
     count: u64,
     total_ns: u64,
@@ -32,7 +32,7 @@ fn greatest(bucket: usize) -> u64 {
 }
 
 impl Latencies {
-    pub(super) fn add(&mut self, ns: u64) {
+    pub(crate) fn add(&mut self, ns: u64) {
         // More than a day is no latency.
         let ns = ns.min(1 << 47);
         let bucket = bucket(ns);
@@ -47,16 +47,16 @@ impl Latencies {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    pub(super) fn total_ns(&self) -> u64 {
+    pub(crate) fn total_ns(&self) -> u64 {
         self.total_ns
     }
 
-    pub(super) fn max_ns(&self) -> u64 {
+    pub(crate) fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
     /// So many percent were not longer; 0 without any.
-    pub(super) fn percentile_ns(&self, percent: u64) -> u64 {
+    pub(crate) fn percentile_ns(&self, percent: u64) -> u64 {
         let wanted = (self.count * percent).div_ceil(100).max(1);
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {

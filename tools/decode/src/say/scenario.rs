@@ -2,12 +2,14 @@
 //!
 //! Requests that differ in values only are one job, whose weight is how often there was one. A value
 //! that is always the same stays where it is; one that varies is a name in braces, whose values are in
-//! a file, a line each, or a range of numbers where they are all that.
+//! a file, a line each, or a range of numbers where they are all that. Result codes that there were are
+//! expected again. Who asked most binds on each connection, but for those of binds.
 
 use super::Scenario;
-use crate::limits::{DISTINCT_MAX, SCENARIO_VALUES_MAX};
+use crate::limits::{DISTINCT_MAX, SCENARIO_JOBS_MAX, SCENARIO_VALUES_MAX};
 use crate::operation::{Note, Operation};
 use crate::query::scope;
+use crate::secrets::Secrets;
 use crate::view::View;
 use keyway_codec::message::{Authentication, ChangeOperation};
 use keyway_codec::{Filter, Op};
@@ -23,6 +25,8 @@ pub(super) struct Job {
     /// Keys and texts of the step, with a mark at each value.
     texts: Vec<(&'static str, Text)>,
     count: u64,
+    /// How its requests were answered.
+    codes: BTreeSet<u32>,
     /// The values that stood at each mark, in the order of their first use.
     values: Vec<Values>,
 }
@@ -43,6 +47,9 @@ enum Text {
 /// Stands at a value; no text that came over LDAP has it unescaped.
 const MARK: char = '\u{1}';
 
+/// Stands at the second part of the value before it, after a tab: a password goes with its name.
+const SECOND_MARK: char = '\u{2}';
+
 /// A request taken apart.
 struct Parts {
     kind: &'static str,
@@ -53,8 +60,10 @@ struct Parts {
 impl View for Scenario {
     fn operation(&mut self, operation: &Operation<'_>, _: &mut Vec<u8>) {
         self.server.get_or_insert(operation.connection.server);
-        match operation.request.op().and_then(parts) {
-            Some(parts) => self.add(parts),
+        self.has_tls |= operation.connection.tls;
+        self.has_start_tls |= operation.name() == "starttls";
+        match operation.request.op().and_then(|request| parts(request, operation.secrets)) {
+            Some(parts) => self.add(parts, operation),
             None => *self.left_out.entry(operation.name()).or_default() += 1,
         }
     }
@@ -63,7 +72,12 @@ impl View for Scenario {
 }
 
 impl Scenario {
-    fn add(&mut self, parts: Parts) {
+    fn add(&mut self, parts: Parts, operation: &Operation<'_>) {
+        let bound = &operation.connection.bound;
+        let is_known = self.bound.contains_key(bound);
+        if parts.kind != "bind" && (is_known || self.bound.len() < DISTINCT_MAX) {
+            *self.bound.entry(bound.clone()).or_default() += 1;
+        }
         let key = format!("{} {:?}", parts.kind, parts.texts);
         if !self.jobs.contains_key(&key) && self.jobs.len() >= DISTINCT_MAX {
             *self.left_out.entry("further kinds of request").or_default() += 1;
@@ -74,9 +88,11 @@ impl Scenario {
             kind,
             texts,
             count: 0,
+            codes: BTreeSet::new(),
             values: values.iter().map(|_| Values::default()).collect(),
         });
         job.count += 1;
+        job.codes.extend(operation.code().map(|code| code.code()));
         job.values.iter_mut().zip(values).for_each(|(known, value)| known.add(value));
     }
 
@@ -87,21 +103,50 @@ impl Scenario {
         let (mut data, mut jobs) = (String::new(), String::new());
         let mut all: Vec<_> = self.jobs.values().collect();
         all.sort_by_key(|job| std::cmp::Reverse(job.count));
+        let rare = all.split_off(all.len().min(SCENARIO_JOBS_MAX));
+        let who = self.bound.iter().max_by_key(|(_, count)| **count).map(|(who, _)| who.as_str());
+        let who = who.filter(|who| !who.is_empty());
         for (index, job) in all.into_iter().enumerate() {
-            job.write(index + 1, &mut data, &mut jobs, &mut files);
+            job.write(index + 1, who.is_some(), &mut data, &mut jobs, &mut files);
         }
-        let url = self.server.map_or_else(String::new, |server| format!("ldap://{server}"));
-        let mut text = format!(
-            "# From a capture, by keyway decode. Check the target, and the passwords: they are not in it.\n\
-             name = \"captured\"\n\n[target]\nurls = [{}]\n",
-            quoted(&url)
-        );
+        let mut text =
+            "# From a capture, by keyway decode. Check the target and the passwords: where \
+                        they are hidden, those of binds are \"password\".\nname = \"captured\"\n\n"
+                .to_owned();
+        self.target(&mut text);
+        let rare: u64 = rare.iter().map(|job| job.count).sum();
+        if rare > 0 {
+            let _ = writeln!(text, "# left out: {rare} of kinds that are rarer than those below");
+        }
         for (what, count) in &self.left_out {
             let _ = writeln!(text, "# left out: {count} of {what}");
+        }
+        if let Some(who) = who {
+            let _ = write!(
+                text,
+                "\n# Put the password into that file, beside this one.\n[connections]\n\
+                 bind = {{ dn = {}, password_file = \"bind.password\" }}\n",
+                quoted(&braces(who))
+            );
         }
         let _ = write!(text, "\n[data]\n{data}{jobs}");
         files.insert(0, ("scenario.toml".to_owned(), text));
         files
+    }
+}
+
+impl Scenario {
+    /// `[target]`: the server that was captured.
+    fn target(&self, text: &mut String) {
+        let scheme = if self.has_tls && !self.has_start_tls { "ldaps" } else { "ldap" };
+        let url = self.server.map_or_else(String::new, |server| format!("{scheme}://{server}"));
+        let _ = writeln!(text, "[target]\nurls = [{}]", quoted(&url));
+        if self.has_start_tls {
+            text.push_str("start_tls = true\n");
+        }
+        if self.has_tls {
+            text.push_str("# ca = \"ca.pem\", if the system does not trust its certificate\n");
+        }
     }
 }
 
@@ -136,6 +181,7 @@ impl Job {
     fn write(
         &self,
         number: usize,
+        has_bind: bool,
         data: &mut String,
         jobs: &mut String,
         files: &mut Vec<(String, String)>,
@@ -144,10 +190,11 @@ impl Job {
         let mut fillings = Vec::new();
         for (index, values) in self.values.iter().enumerate() {
             let variable = format!("{name}_{}", index + 1);
+            let has_two = values.in_order.iter().any(|value| value.contains('\t'));
             if let [only] = values.in_order.as_slice()
-                && !only.contains(['{', '}'])
+                && !has_two
             {
-                fillings.push(only.clone());
+                fillings.push(braces(only));
             } else if let Some((before, low, high, after)) = values.range() {
                 let _ = writeln!(data, "{variable} = {{ range = [{low}, {high}] }}");
                 fillings.push(format!("{before}{{{variable}}}{after}"));
@@ -155,21 +202,24 @@ impl Job {
                 let file = format!("{variable}.txt");
                 let _ = writeln!(data, "{variable} = {{ file = {} }}", quoted(&file));
                 files.push((file, values.in_order.join("\n") + "\n"));
-                fillings.push(format!("{{{variable}}}"));
+                fillings.push(match has_two {
+                    true => format!("{{{variable}.1}}\t{{{variable}.2}}"),
+                    false => format!("{{{variable}}}"),
+                });
             }
         }
-        let mut fillings = fillings.into_iter();
+        let mut fillings = Filler(fillings.into_iter(), String::new());
         let mut body = Vec::new();
         for (key, text) in &self.texts {
             let text = match text {
-                Text::One(text) => quoted(&filled(text, &mut fillings)),
+                Text::One(text) => quoted(&fillings.filled(text)),
                 Text::Many(texts) => {
                     let all: Vec<_> = texts.iter().map(|text| quoted(text)).collect();
                     format!("[{}]", all.join(", "))
                 }
                 Text::Table(rows) => {
                     let row = |(name, value): &(String, String)| {
-                        format!("{} = {}", quoted(name), quoted(&filled(value, &mut fillings)))
+                        format!("{} = {}", quoted(name), quoted(&fillings.filled(value)))
                     };
                     let all: Vec<_> = rows.iter().map(row).collect();
                     format!("{{ {} }}", all.join(", "))
@@ -177,24 +227,47 @@ impl Job {
             };
             body.push(format!("{key} = {text}"));
         }
+        let usual: &[u32] = if self.kind == "compare" { &[5, 6] } else { &[0] };
+        if self.codes.iter().any(|code| !usual.contains(code)) {
+            let codes: BTreeSet<u32> = self.codes.iter().chain(usual).copied().collect();
+            let codes: Vec<String> = codes.iter().map(u32::to_string).collect();
+            body.push(format!("expect = {{ code = [{}] }}", codes.join(", ")));
+        }
         let (kind, count, body) = (self.kind, self.count, body.join(", "));
-        let _ = write!(
-            jobs,
-            "\n[[job]]\nname = \"{name}\"\nweight = {count}\nsteps = [{{ {kind} = {{ {body} }} }}]\n"
-        );
+        let _ = write!(jobs, "\n[[job]]\nname = \"{name}\"\nweight = {count}\n");
+        if kind == "bind" && has_bind {
+            // Who binds here is not who asks elsewhere.
+            jobs.push_str("connections = { bind = \"none\" }\n");
+        }
+        let _ = writeln!(jobs, "steps = [{{ {kind} = {{ {body} }} }}]");
     }
 }
 
-/// The text with what fills each mark.
-fn filled(text: &str, fillings: &mut impl Iterator<Item = String>) -> String {
-    let mut out = String::new();
-    for (index, part) in text.split(MARK).enumerate() {
-        if index > 0 {
-            out.push_str(&fillings.next().unwrap_or_default());
+/// A text that is no name of data.
+fn braces(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+/// Fills marks, one after another.
+struct Filler(std::vec::IntoIter<String>, String);
+
+impl Filler {
+    fn filled(&mut self, text: &str) -> String {
+        let mut out = String::new();
+        for c in text.chars() {
+            match c {
+                MARK => {
+                    let next = self.0.next().unwrap_or_default();
+                    let (first, second) = next.split_once('\t').unwrap_or((&next, ""));
+                    out.push_str(first);
+                    self.1 = second.to_owned();
+                }
+                SECOND_MARK => out.push_str(&self.1),
+                c => out.push(c),
+            }
         }
-        out.push_str(part);
+        out
     }
-    out
 }
 
 /// A text of TOML; what JSON escapes TOML does the same way.
@@ -213,7 +286,7 @@ fn marked(value: &[u8], values: &mut Vec<String>) -> Option<String> {
 }
 
 /// A request taken apart; `None` if a scenario has no step for it.
-fn parts(request: &Op<'_>) -> Option<Parts> {
+fn parts(request: &Op<'_>, secrets: Secrets) -> Option<Parts> {
     let mut values = Vec::new();
     let one = |key, text: &str, values: &mut Vec<String>| {
         Some((key, Text::One(marked(text.as_bytes(), values)?)))
@@ -236,9 +309,17 @@ fn parts(request: &Op<'_>) -> Option<Parts> {
             ("search", texts)
         }
         Op::BindRequest(bind) => {
-            let Authentication::Simple(_) = bind.authentication else { return None };
-            let password = ("password", Text::One("password".to_owned()));
-            ("bind", vec![one("dn", bind.name, &mut values)?, password])
+            let Authentication::Simple(password) = bind.authentication else { return None };
+            let password = std::str::from_utf8(password).ok()?;
+            if secrets == Secrets::Hidden || password.contains(char::is_control) {
+                let password = ("password", Text::One("password".to_owned()));
+                ("bind", vec![one("dn", bind.name, &mut values)?, password])
+            } else {
+                marked(bind.name.as_bytes(), &mut values)?;
+                values.iter_mut().for_each(|name| *name = format!("{name}\t{password}"));
+                let password = ("password", Text::One(SECOND_MARK.to_string()));
+                ("bind", vec![("dn", Text::One(MARK.to_string())), password])
+            }
         }
         Op::CompareRequest(compare) => {
             let dn = one("dn", compare.dn, &mut values)?;

@@ -41,6 +41,32 @@ impl View for Line {
     }
 }
 
+impl Line {
+    /// What the request is about: the part of the line after its result.
+    #[must_use]
+    pub fn subject(operation: &Operation<'_>) -> String {
+        let mut out = Vec::new();
+        subject(operation, &mut out);
+        String::from_utf8_lossy(&out).trim().to_owned()
+    }
+
+    /// How long something took, from nanoseconds.
+    #[must_use]
+    pub fn latency(ns: u64) -> String {
+        let mut out = Vec::new();
+        latency(ns, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// How it ended, and how much was found: the part before that.
+    #[must_use]
+    pub fn result(operation: &Operation<'_>) -> String {
+        let mut out = Vec::new();
+        result(operation, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
 /// Time, connection and message id.
 pub(super) fn begin(operation: &Operation<'_>, out: &mut Vec<u8>) {
     clock(operation.time_ns(), out);

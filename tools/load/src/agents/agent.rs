@@ -5,7 +5,7 @@ use super::{FORM, Message, clock_ns};
 use crate::error::Error;
 use crate::gather::Crew;
 use crate::limits::{AGENT_SILENCE_MAX, SCENARIO_BYTES_MAX};
-use crate::run::{Interrupt, crew, ready};
+use crate::run::{Interrupt, Pace, crew, ready};
 use crate::scenario::{Scenario, confined};
 use crate::trust::Identity;
 use crate::worker::Said;
@@ -85,7 +85,7 @@ fn work(
     scenario.share_out(agent, agents);
     noted(&format!("{}: agent {} of {agents}", scenario.name, agent + 1));
     let lost = |why: io::Error| Error::Server(format!("the hub is gone: {why}"));
-    crew(&scenario, provider, |shared, local, begins| {
+    crew(&scenario, provider, &Pace::default(), |shared, local, begins| {
         let begun = ready(&scenario, shared, &local.receiver, local.threads, interrupt)?;
         let (threads, (open, wanted)) = (local.threads, begun.open);
         let message = Message::Ready { threads, open, wanted, why_not: begun.why_not };

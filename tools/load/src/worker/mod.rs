@@ -11,6 +11,7 @@ mod poller;
 mod stream;
 
 use crate::limits::{BACKLOG_MAX, INTERRUPTED_DRAIN_MAX, TIMEOUT_LOOK_EVERY};
+use crate::run::Pace;
 use crate::scenario::Scenario;
 use crate::schedule::{Rate, Start, Starts};
 use crate::tally::{Fault, SecondTally};
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) origin: Instant,
     /// Somebody wants an end.
     pub(crate) stop: AtomicBool,
+    /// Somebody wants another rate.
+    pub(crate) pace: Pace,
 }
 
 /// What a thread says.
@@ -92,6 +95,8 @@ pub(crate) struct Worker<'s> {
     backlogged: usize,
     starts: Starts,
     next_start: Option<Start>,
+    /// The rate that somebody has asked for meanwhile.
+    pace: Option<f64>,
     timers: BinaryHeap<Reverse<(u64, Wake)>>,
     dirty: Vec<usize>,
     happened: Vec<Happened>,
@@ -142,6 +147,7 @@ impl<'s> Worker<'s> {
             backlogged: 0,
             starts,
             next_start: None,
+            pace: None,
             timers: BinaryHeap::new(),
             dirty: Vec::new(),
             happened: Vec::new(),
@@ -225,6 +231,7 @@ impl<'s> Worker<'s> {
                 drain_ns = drain_ns.min(INTERRUPTED_DRAIN_MAX.as_nanos() as u64);
             }
             self.end_second(now);
+            self.keep_pace(now);
             self.come_due(now);
             self.wake(now);
             self.look_for_timeouts(now);
@@ -241,6 +248,16 @@ impl<'s> Worker<'s> {
         }
         self.end();
         Ok(())
+    }
+
+    /// Goes on at another rate, if somebody wants that.
+    fn keep_pace(&mut self, now: u64) {
+        let pace = self.shared.pace.get();
+        if let Some(rate) = pace.filter(|_| pace != self.pace) {
+            self.pace = pace;
+            self.starts.level(now.saturating_sub(self.start_ns), rate);
+            self.next_start = self.starts.next();
+        }
     }
 
     /// The starts whose moment has come.

@@ -1,11 +1,9 @@
 //! However a stream is cut into segments, and in whatever order they come, it is the same.
 
-mod wire;
-
+use super::wire::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use wire::*;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("KEYWAY_NIGHTLY").is_some() { 5000 } else { 100 }))]

@@ -1,6 +1,5 @@
 //! Captures as other programs write them: frames, files, conversations. What was sent is the truth
 //! that a decoder is held against.
-#![allow(dead_code)]
 
 use keyway_codec::message::{
     AddRequest, Attribute, Authentication, BindRequest, BindResponse, Deref, LdapResult, Scope,
@@ -86,7 +85,6 @@ pub struct Segment {
 
 pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
-pub const RST: u8 = 4;
 
 impl Segment {
     fn tcp(&self) -> Vec<u8> {

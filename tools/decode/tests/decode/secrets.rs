@@ -1,7 +1,6 @@
 //! No password is in anything that is told, unless it was asked for.
 
-mod wire;
-
+use super::wire::*;
 use keyway_codec::Op;
 use keyway_codec::extended::{PASSWORD_MODIFY, PasswordModifyRequest, PasswordModifyResponse};
 use keyway_codec::message::*;
@@ -9,7 +8,6 @@ use keyway_codec::sasl::Plain;
 use keyway_decode::view::{Full, Json, Line, Printer, View};
 use keyway_decode::{Options, Secrets};
 use std::borrow::Cow;
-use wire::*;
 
 /// Each password begins with this.
 const SECRET: &str = "hunter2";

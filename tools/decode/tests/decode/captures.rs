@@ -1,9 +1,7 @@
 //! Captures of every kind and with every fault, against what was sent.
 
-mod wire;
-
+use super::wire::*;
 use keyway_decode::Options;
-use wire::*;
 
 #[test]
 fn every_link_layer_is_read() {

@@ -1,12 +1,10 @@
 //! Which operations a filter means.
 
-mod wire;
-
+use super::wire::*;
 use keyway_codec::message::{LdapResult, ResultCode};
 use keyway_codec::{Message, Op};
 use keyway_decode::view::{Line, Printer};
 use keyway_decode::{Options, Query};
-use wire::*;
 
 /// The ids of the operations that a filter means. A packet takes a millisecond.
 fn meant(filter: &str) -> Vec<u32> {

@@ -1,16 +1,14 @@
 //! Operations in other words, read back by those whose words they are.
 
-mod wire;
-
+use super::wire::*;
 use keyway_codec::Op;
 use keyway_codec::ldif::Reader;
 use keyway_codec::message::*;
 use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
 use keyway_decode::view::{Printer, View};
 use keyway_decode::{Options, Report, Secrets};
-use wire::*;
 
-fn conversation() -> Conversation {
+pub fn conversation() -> Conversation {
     let modify = ModifyRequest {
         dn: "uid=o'neil,dc=example,dc=com",
         changes: vec![

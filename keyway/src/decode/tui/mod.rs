@@ -1,0 +1,203 @@
+//! A list of operations on the terminal, in the manner of mitmproxy: filtered while a filter is typed,
+//! each to be looked at as a tree beside its octets, marked, sorted, copied in other words.
+
+mod book;
+mod detail;
+mod draw;
+mod keys;
+mod list;
+
+use crate::failure::{Failure, plain};
+use crate::limits::TUI_LOOK_EVERY;
+use crate::output;
+use crate::signals::Signals;
+pub use book::Shared;
+use book::{Book, What};
+use detail::Detail;
+use list::List;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// What is shown.
+enum Shows {
+    List,
+    Detail(Box<Detail>),
+}
+
+/// Over that, until a key comes.
+enum Popup {
+    Help,
+    Words { title: String, text: String },
+}
+
+/// What a line is typed in for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    Filter,
+    File,
+    Copy,
+}
+
+impl Asks {
+    fn label(self) -> &'static str {
+        match self {
+            Asks::Filter => "filter: ",
+            Asks::File => "write to: ",
+            Asks::Copy => "copy as: (l)dapsearch  l(d)if  (p)ython-ldap  (j)son  (t)ext ",
+        }
+    }
+}
+
+struct Prompt {
+    kind: Asks,
+    text: String,
+    /// What the filter was before.
+    before: String,
+}
+
+/// The state of the screen.
+struct Screen {
+    /// What is read.
+    source: String,
+    list: List,
+    shows: Shows,
+    popup: Option<Popup>,
+    prompt: Option<Prompt>,
+    filter: String,
+    /// What is wrong with what was typed in.
+    wrong: Option<String>,
+    /// What was done last.
+    said: Option<String>,
+    is_paused: bool,
+    is_over: bool,
+}
+
+/// Refuses where there is no terminal to be used.
+///
+/// # Errors
+/// If standard output is none.
+pub fn check() -> Result<(), Failure> {
+    match io::stdout().is_terminal() {
+        true => Ok(()),
+        false => {
+            Err(Failure::usage("--tui needs a terminal; without it there are lines, or --json"))
+        }
+    }
+}
+
+/// Shows what a book has until somebody ends it, or `stopped` is set; where it is `live`, the end of it first.
+/// The terminal is what it was before,
+/// whatever ends it; SIGINT and SIGTERM set `stopped`.
+///
+/// # Errors
+/// If the terminal cannot be used.
+pub fn run(source: String, live: bool, book: &Shared, stopped: &AtomicBool) -> Result<(), Failure> {
+    let remarks = book.clone();
+    output::divert_notes(Some(Box::new(move |text| remarks.lock().remark(text))));
+    let shown = show(Screen::new(source, live), book, stopped);
+    output::divert_notes(None);
+    shown.map_err(|why| Failure::new(format!("cannot use the terminal: {}", plain(&why))))
+}
+
+/// Has signals set `stopped`, the second one too: the terminal is put in order first.
+///
+/// # Errors
+/// If the system refuses.
+pub fn stop_at_signals(stopped: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let cannot = |why: io::Error| Failure::new(format!("cannot start: {}", plain(&why)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(cannot)?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::catch()?
+    };
+    let stopped = stopped.clone();
+    let watch = move || {
+        runtime.block_on(async {
+            loop {
+                signals.next().await;
+                stopped.store(true, Ordering::Relaxed);
+            }
+        });
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(cannot)?;
+    Ok(())
+}
+
+fn show(screen: Screen, book: &Shared, stopped: &AtomicBool) -> io::Result<()> {
+    let mut terminal = ratatui::try_init()?;
+    let shown = look(&mut terminal, screen, book, stopped);
+    // What could not be drawn is the error to be told.
+    shown.and(ratatui::try_restore())
+}
+
+fn look(
+    terminal: &mut DefaultTerminal,
+    mut screen: Screen,
+    book: &Shared,
+    stopped: &AtomicBool,
+) -> io::Result<()> {
+    let mut drawn = None;
+    while !screen.is_over && !stopped.load(Ordering::Relaxed) {
+        {
+            let book = book.lock();
+            let state = (book.next(), book.is_complete, book.remarks.len());
+            if drawn != Some(state) {
+                screen.catch_up(&book);
+                terminal.draw(|frame| draw::draw(frame, &mut screen, &book))?;
+                drawn = Some(state);
+            }
+        }
+        if event::poll(TUI_LOOK_EVERY)? {
+            let event = event::read()?;
+            if let Event::Key(key) = event
+                && key.kind == KeyEventKind::Press
+            {
+                screen.key(key, &mut book.lock());
+            }
+            drawn = None;
+        }
+    }
+    Ok(())
+}
+
+impl Screen {
+    fn new(source: String, live: bool) -> Screen {
+        Screen {
+            source,
+            list: List::new(live),
+            shows: Shows::List,
+            popup: None,
+            prompt: None,
+            filter: String::new(),
+            wrong: None,
+            said: None,
+            is_paused: false,
+            is_over: false,
+        }
+    }
+
+    fn catch_up(&mut self, book: &Book) {
+        if !self.is_paused {
+            self.list.catch_up(book);
+        }
+    }
+
+    /// Looks at the operation of the list that is selected.
+    fn open(&mut self, book: &Book) {
+        let selected = self.list.selected().and_then(|number| book.get(number));
+        let Some(item) = selected else { return };
+        let tab = match &self.shows {
+            Shows::Detail(detail) => detail.tab,
+            Shows::List => detail::Tab::Tree,
+        };
+        if let What::Operation(kept) = &item.what {
+            self.list.follows = false;
+            self.shows = Shows::Detail(Box::new(Detail::new(item.number, kept, tab)));
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Captures and conversations, decoded, and said again: `wire` makes them.
+
+mod any_order;
+mod captures;
+mod filters;
+mod kept;
+mod secrets;
+mod wire;
+mod words;
