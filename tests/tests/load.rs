@@ -1,5 +1,6 @@
 //! `keyway load` as its user sees it, against Keyway and against slapd.
 
+use keyway_tests::authority::Authority;
 use keyway_tests::{Finished, Server, available, finish, keyway};
 use serde_json::Value;
 use std::fs;
@@ -156,6 +157,57 @@ fn what_makes_no_sense_is_refused() {
     load(&format!("wait {url}")).expect(0);
     fs::write(format!("{folder}/wrong.toml"), "[target]\nulrs = []\n").unwrap();
     refused(&format!("run {folder}/wrong.toml"), 2, "wrong.toml, line 2: ");
+}
+
+/// Binds by SASL, and extended operations; monitors beside them.
+#[test]
+fn sasl_extended_operations_and_monitors_against_keyway() {
+    if !available(&["openssl", "ldapadd"]) {
+        return;
+    }
+    // Alone it has its authority's key in a file, with which OpenSSL can issue.
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::ldapd(&folder.path().join("data"), &["--sample", "5"]);
+    let entry = "dn: cn=robot,dc=example,dc=com\nobjectClass: applicationProcess\ncn: robot\n";
+    finish(&mut server.admin_tool("ldapadd"), entry).expect(0);
+    let files = Authority::new();
+    let (ca, ca_key) = (server.text("ca_certificate"), server.text("ca_key"));
+    let subject = "/DC=com/DC=example/CN=robot";
+    files.issue("robot", subject, "extendedKeyUsage=clientAuth", (ca, ca_key));
+    let own = ["pem", "key"].map(|kind| files.path(&format!("robot.{kind}")).display().to_string());
+    let [certificate, key] = &own;
+    let admin = server.administrator();
+    let password = server.text("administrator_password_file");
+    let text = format!(
+        "[target]\nurls = [\"{}\"]\nca = \"{ca}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n\
+         admin = {{ dn = \"{admin}\", password_file = \"{password}\" }}\n\
+         [connections]\ncount = 1\n[[phase]]\nfor = \"1100ms\"\nrate = 10\n\
+         [[job]]\nname = \"external\"\nconnections = {{ bind = {{ sasl = \"EXTERNAL\" }} }}\n\
+         steps = [{{ whoami = {{}} }}, {{ extended = {{ oid = \"1.2.3\", expect = {{ code = 2 }} }} }}]\n\
+         [[job]]\nname = \"plain\"\nsteps = [{{ bind = {{ sasl = \"PLAIN\", user = \"dn:{admin}\", \
+         password_file = \"{password}\" }} }}, {{ whoami = {{}} }}]\n\
+         [[job]]\nname = \"passmod\"\nweight = 0.2\nconnections = {{ bind = \"admin\" }}\nsteps = [{{ passmod = {{ \
+         user = \"cn=robot,dc=example,dc=com\", new_password = \"x\", expect = {{ code = [0, 19, 53] }} }} }}]\n\
+         [[monitor]]\nkind = \"entry\"\ndn = \"cn=Extended,cn=Operations,cn=monitor\"\n\
+         attributes = [\"monitorOpCompleted\"]\nname = \"extended\"\n\
+         [[monitor]]\nkind = \"entry\"\ndn = \"cn=nobody,cn=monitor\"\nattributes = [\"x\"]\n\
+         [[monitor]]\nkind = \"replication\"\nread = \"{}\"\ndn = \"cn=robot,dc=example,dc=com\"\n",
+        server.ldaps(),
+        server.ldaps(),
+    );
+    let file = folder.path().join("steps.toml");
+    fs::write(&file, text).unwrap();
+    let kept = folder.path().join("kept.json").display().to_string();
+    let result = result(&format!("run {} --output {kept}", file.display()), 0);
+    assert_eq!(result["errors"], 0, "{}", result["jobs"]);
+    let seen = &result["seconds"][0]["monitors"];
+    assert!(seen["extended"].as_f64() >= Some(0.0), "{result}");
+    assert!(seen["replication, ms"].as_f64() > Some(0.0), "{seen}");
+    assert!(seen["x"].is_null());
+    assert!(result["unseen"][0].as_str().unwrap().starts_with("x: "), "{}", result["unseen"]);
+    assert!(!result["scenario"].as_str().unwrap().contains("\"x\", expect"), "a password is kept");
+    let page = load(&format!("report {kept}")).expect(0).out;
+    assert!(page.contains("aria-label=\"replication, ms\""), "its picture");
 }
 
 /// slapd, killed when dropped.

@@ -78,10 +78,10 @@ fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
 /// A sample filled in.
 fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> {
     let sample = named(name)?;
-    if sample.needs_admin() && options.admin.is_none() {
+    if sample.needs_admin() && options.admin.is_none() && !options.external {
         return Err(Failure::usage(format!(
             "{name} does what not everybody may do; name an account with --bind-dn DN and \
-             --password-file FILE"
+             --password-file FILE, or with --external"
         )));
     }
     let options = beside_us(options)?;
@@ -103,6 +103,9 @@ fn beside_us(options: &Options) -> Result<Options, Failure> {
     let place = |path: &Path| absolute(path).map_err(|why| Failure::system("find", path, &why));
     let mut options = options.clone();
     options.ca = options.ca.as_deref().map(place).transpose()?;
+    if let Some((certificate, key)) = &mut options.own {
+        (*certificate, *key) = (place(certificate)?, place(key)?);
+    }
     if let Some((_, file)) = &mut options.admin {
         *file = place(file)?;
     }

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::host::Host;
 use crate::limits::SECONDS_KEPT_MAX;
+use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome, Second};
 use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
@@ -28,6 +29,7 @@ pub(crate) struct Gather<'g> {
     began: Instant,
     pub(crate) outcome: Outcome,
     host: Host,
+    monitors: Monitors,
     /// Somebody or something wants an end.
     is_over: bool,
     /// Seconds that not all threads have reported.
@@ -43,6 +45,7 @@ impl<'g> Gather<'g> {
         threads: usize,
         open: (usize, usize),
         agents: Vec<AgentUse>,
+        monitors: Monitors,
     ) -> Gather<'g> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let outcome = Outcome::new(scenario, threads, open, now, agents);
@@ -52,6 +55,7 @@ impl<'g> Gather<'g> {
             began: Instant::now(),
             outcome,
             host: Host::new(),
+            monitors,
             is_over: false,
             seconds,
             next,
@@ -92,6 +96,7 @@ impl<'g> Gather<'g> {
             self.settle(said);
         }
         self.outcome.elapsed = self.began.elapsed();
+        self.outcome.unseen = self.monitors.troubles();
         self.outcome.conclude(self.scenario);
         Ok(())
     }
@@ -122,6 +127,7 @@ impl<'g> Gather<'g> {
                 continue;
             }
             second.host = self.host.look();
+            second.monitors = self.monitors.look();
             said(Event::Second(&second));
             if self.outcome.seconds.len() < SECONDS_KEPT_MAX {
                 self.outcome.seconds.push(second);

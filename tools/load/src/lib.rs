@@ -15,6 +15,7 @@ mod find;
 mod gather;
 mod host;
 pub mod limits;
+mod monitor;
 mod outcome;
 pub mod report;
 mod request;

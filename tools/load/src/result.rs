@@ -65,6 +65,7 @@ pub fn value(scenario: &Scenario, outcome: &Outcome) -> Value {
             "clock_sure_ns": agent.clock_ns.1,
             "lost": agent.lost,
         })).collect::<Vec<_>>(),
+        "unseen": outcome.unseen,
         "thresholds": outcome.verdicts.iter().map(|(rule, kept)| json!({
             "rule": rule,
             "kept": kept,
@@ -122,6 +123,9 @@ fn second(second: &Second) -> Value {
         "lag_ms": ms(second.lag_ns),
         "core_share": second.cpu_share,
         "waiting": second.backlog,
+        "monitors": second.monitors.iter().map(|(name, value)| {
+            (name.to_string(), Value::from(*value))
+        }).collect::<serde_json::Map<_, _>>(),
         "host": second.host.map(|host| json!({
             "cpu_share": host.cpu_share,
             "memory_bytes": host.memory_bytes,
