@@ -1,7 +1,8 @@
 //! `keyway load` as its user sees it, against Keyway and against slapd.
 
 use keyway_tests::authority::Authority;
-use keyway_tests::{Finished, Server, available, finish, keyway};
+use keyway_tests::dirsrv::{self, Dirsrv};
+use keyway_tests::{Finished, Server, available, finish, keyway, nightly};
 use serde_json::Value;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -53,7 +54,9 @@ fn known(server: &Server) -> String {
 
 /// `keyway load` with these words.
 fn load(words: &str) -> Finished {
-    finish(Command::new(keyway()).arg("load").args(words.split_whitespace()), "")
+    // What is not to part words is a blank that does not break.
+    let words = words.split_ascii_whitespace().map(|word| word.replace('\u{a0}', " "));
+    finish(Command::new(keyway()).arg("load").args(words), "")
 }
 
 /// What a run came to, as JSON.
@@ -68,15 +71,14 @@ fn counts(result: &Value) -> [u64; 3] {
 }
 
 /// Each job type of SLAMD runs, and nothing in it goes wrong.
-#[test]
-fn every_scenario_runs_against_keyway() {
-    let (folder, server) = served();
+fn every_scenario_runs(known: &str, has_tls: bool) {
+    let folder = tempfile::tempdir().unwrap();
     let names = load("init").expect(0);
     fs::write(folder.path().join("names.txt"), "user.0\tx\nuser.1\ty\n").unwrap();
     let mut seen = 0;
     for line in names.out.lines() {
         let name = line.split_whitespace().next().unwrap();
-        let init = load(&format!("init {name} --users 0-49 {}", known(&server))).expect(0);
+        let init = load(&format!("init {name} --users 0-49 {known}")).expect(0);
         let text = init
             .out
             .replace("for = \"10s\"", "for = \"300ms\"\nrate = 100")
@@ -90,11 +92,17 @@ fn every_scenario_runs_against_keyway() {
             assert_eq!(result["good"], 100.0, "{result}");
         } else {
             assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
-            assert!(result["connections"]["tls_full"].as_u64() > Some(0));
+            assert_eq!(result["connections"]["tls_full"].as_u64() > Some(0), has_tls);
         }
         seen += 1;
     }
     assert!(seen >= 20, "{seen}");
+}
+
+#[test]
+fn every_scenario_runs_against_keyway() {
+    let (_folder, server) = served();
+    every_scenario_runs(&known(&server), true);
 }
 
 #[test]
@@ -248,20 +256,41 @@ fn slapd(folder: &Path) -> (Slapd, String) {
     (slapd, url)
 }
 
+/// The administrator of a peer, whose password is "secret".
+fn administrator(folder: &Path, dn: &str) -> String {
+    let password = folder.join("pw");
+    fs::write(&password, "secret\n").unwrap();
+    format!("--bind-dn {dn} --password-file {}", password.display())
+}
+
 #[test]
-fn every_kind_of_operation_runs_against_slapd() {
+fn every_scenario_runs_against_slapd() {
     if !available(&["/usr/sbin/slapd"]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let (_slapd, url) = slapd(folder.path());
-    let password = folder.path().join("pw");
-    fs::write(&password, "secret\n").unwrap();
-    let admin = "cn=admin,dc=example,dc=com";
-    let admin = format!("--bind-dn {admin} --password-file {}", password.display());
+    let admin = administrator(folder.path(), "cn=admin,dc=example,dc=com");
+    every_scenario_runs(&format!("{url} {admin}"), false);
+    // The short forms.
     let paced = "--users 0-49 --rate 100 --duration 300ms";
     for name in ["auth", "search", "bind", "modify", "add-delete", "mixed"] {
         let result = result(&format!("{name} {url} {admin} {paced}"), 0);
         assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
     }
+}
+
+/// It takes half a minute to load and to start; so it is a test of the night.
+#[test]
+fn every_scenario_runs_against_389_ds() {
+    if !nightly() || !available(&["/usr/sbin/ns-slapd"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ldif = folder.path().join("people.ldif");
+    fs::write(&ldif, people()).unwrap();
+    let server = Dirsrv::start(folder.path(), &ldif, "secret").unwrap();
+    // Its administrator's name has a blank, and words here have none.
+    let admin = administrator(folder.path(), &dirsrv::ADMIN.replace(' ', "\u{a0}"));
+    every_scenario_runs(&format!("ldap://{} {admin}", server.address), false);
 }

@@ -2,13 +2,14 @@
 
 use crate::error::Error;
 use crate::host::Host;
+use crate::latencies::{add, latencies};
 use crate::limits::SECONDS_KEPT_MAX;
 use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome, Second};
 use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
 use crate::schedule::Rate;
-use crate::tally::{SecondTally, add, latencies};
+use crate::tally::SecondTally;
 use crate::worker::Said;
 use std::collections::BTreeMap;
 use std::ops::Range;

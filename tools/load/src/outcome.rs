@@ -1,11 +1,12 @@
 //! What a run came to.
 
 use crate::host::HostUse;
+use crate::latencies::{Latencies, add, latencies};
 use crate::limits::{BUSY_SHARE, LAG_MAX};
 use crate::rule::Figure;
 use crate::scenario::{Scenario, Threshold};
 use crate::schedule::Rate;
-use crate::tally::{ConnectionTally, JobTally, Latencies, PhaseTally, SecondTally, add, latencies};
+use crate::tally::{ConnectionTally, JobTally, PhaseTally, SecondTally};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;

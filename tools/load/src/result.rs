@@ -1,10 +1,11 @@
 //! A result as one JSON value, with its histograms, and read again.
 
 use crate::error::Error;
+use crate::latencies::{Latencies, latencies};
 use crate::limits::RESULT_BYTES_MAX;
 use crate::outcome::{Outcome, Second};
 use crate::scenario::{Scenario, Step};
-use crate::tally::{Failed, JobTally, Latencies, PhaseTally, latencies};
+use crate::tally::{Failed, JobTally, PhaseTally};
 use crate::trust::read as read_file;
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! A result in words: a table for people, and a line a second while it runs.
 
+use crate::latencies::Latencies;
 use crate::outcome::{AgentUse, Outcome, Second};
 use crate::scenario::{Scenario, Step};
-use crate::tally::{JobTally, Latencies};
+use crate::tally::JobTally;
 use std::fmt::Write as _;
 
 /// A time given in nanoseconds, in three figures and a unit.
