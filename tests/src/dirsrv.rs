@@ -68,7 +68,9 @@ impl Dirsrv {
             }
         };
         if !status.success() {
-            return Err(format!("ns-slapd ldif2db failed; {}/log/errors", home.display()));
+            let log = fs::read_to_string(home.join("log/errors")).unwrap_or_default();
+            let last = log.lines().rev().take(3).collect::<Vec<_>>().join(" / ");
+            return Err(format!("ns-slapd ldif2db failed ({status}): {last}"));
         }
         let mut command = Command::new(PROGRAM);
         command.arg("-D").arg(&home).args(["-d", "0", "-i"]).arg(home.join("run/pid"));
