@@ -161,6 +161,7 @@ fn what_makes_no_sense_is_refused() {
     refused("search ldap://127.0.0.1:1", 1, "Connection refused");
     refused(&format!("search {} --duration 1s", server.ldaps()), 1, "--ca FILE");
     refused(&format!("search {url} --output /nowhere/a.json"), 1, "/nowhere/a.json");
+    refused(&format!("search {url} --duration 100ms --quiet --output /dev/full"), 1, "is not kept");
     refused("init serch", 2, "there are search");
     refused(&format!("report {folder}/people.ldif"), 1, "people.ldif");
     refused("wait ldap://127.0.0.1:1 --at-most 0s", 1, "Connection refused");

@@ -182,17 +182,31 @@ fn live(event: &Event<'_>) {
 }
 
 fn finish(scenario: &Scenario, outcome: &Outcome, arguments: &Output) -> Result<(), Failure> {
-    if arguments.output.is_some() || arguments.json {
-        let value = keyway_load::result::value(scenario, outcome);
-        if let Some(path) = &arguments.output {
-            let written = fs::write(path, format!("{value}\n"));
-            written.map_err(|why| Failure::system("write", path, &why))?;
-        }
-        if arguments.json {
-            return output::json(&value);
-        }
+    let needs_value = arguments.output.is_some() || arguments.json;
+    let value = needs_value.then(|| keyway_load::result::value(scenario, outcome));
+    // First what cannot be had again, should the file not be written.
+    match value.as_ref().filter(|_| arguments.json) {
+        Some(value) => output::json(value)?,
+        None => output::text(summary::table(scenario, outcome))?,
     }
-    output::text(summary::table(scenario, outcome))
+    match value.zip(arguments.output.as_ref()) {
+        Some((value, path)) => keep(path, &format!("{value}\n")),
+        None => Ok(()),
+    }
+}
+
+/// Writes a result. What is there in part is no result, and does not stay.
+fn keep(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|why| {
+        if path.is_file() {
+            let _ = fs::remove_file(path);
+        }
+        Failure::new(format!(
+            "the result is not kept: cannot write {}: {}",
+            path.display(),
+            plain(&why)
+        ))
+    })
 }
 
 /// The cryptography of TLS: the engine's.

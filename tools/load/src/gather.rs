@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant, SystemTime};
 
+/// A second that is shorter than this, in nanoseconds, has no share of a core.
+const SHORT_NS: u64 = 50_000_000;
+
 /// Threads that are at work.
 pub(crate) trait Crew {
     /// What one of them says next, if it says something before long.
@@ -154,7 +157,11 @@ impl<'g> Gather<'g> {
                     self.outcome.recorded.add(more);
                 }
             }
-            let share = tally.cpu_ns as f64 / tally.length_ns.max(1) as f64;
+            // The rest of the last second may be so short that its share says nothing.
+            let share = match tally.length_ns {
+                SHORT_NS.. => tally.cpu_ns as f64 / tally.length_ns as f64,
+                _ => 0.0,
+            };
             second.cpu_share = second.cpu_share.max(share);
             second.backlog += tally.backlog;
             add(&mut lag, &tally.lag);

@@ -73,7 +73,11 @@ impl Monitors {
                 Watched::Entry { url, .. } => vec![url],
                 Watched::Replication { write, read, .. } => vec![write, read],
             };
-            let servers = urls.into_iter().map(|url| server(url, scenario));
+            let of_monitor = |why| match why {
+                Error::Server(why) => Error::Server(format!("a monitor: {why}")),
+                other => other,
+            };
+            let servers = urls.into_iter().map(|url| server(url, scenario).map_err(of_monitor));
             let names: Vec<Arc<str>> =
                 monitor.names.iter().map(|name| name.as_str().into()).collect();
             monitors.names.extend(names.iter().cloned());
