@@ -11,7 +11,6 @@
 mod binds;
 mod constant_time;
 mod directory;
-mod dirsrv;
 mod echo;
 mod engine;
 mod gauge;

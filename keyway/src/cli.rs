@@ -78,7 +78,7 @@ pub enum Command {
     #[command(subcommand)]
     Data(Generate),
     #[command(subcommand)]
-    Load(Load),
+    Load(Box<Load>),
     Decode(Box<Decode>),
 }
 

@@ -127,7 +127,7 @@ fn secured(
     host: &str,
     mut stream: TcpStream,
 ) -> Result<Box<dyn Connection>, Failure> {
-    let roots = trust::authorities(ca, own_ca)?;
+    let roots = trust::authorities(ca, Some(own_ca))?;
     let provider = keyway_tls::provider(&keyway_drivers::engine());
     let config = keyway_tls::client_config(&provider, roots)
         .map_err(|why| Failure::new(format!("cannot use TLS: {why}")))?;

@@ -8,6 +8,7 @@
 pub mod authority;
 pub mod capture;
 pub mod client;
+pub mod dirsrv;
 pub mod proxy;
 
 use rustix::process::{Pid, Signal, kill_process};

@@ -156,10 +156,10 @@ pub fn done(line: &str) -> Option<f64> {
 }
 
 fn theirs(command: Command, seconds: usize) -> Result<Run, String> {
-    // A line has searches a second, milliseconds a search, errors, ..
+    // A line has searches a second, milliseconds and entries of one, errors a second, ..
     let done = |line: &str| -> Option<f64> {
         let words: Vec<&str> = line.split(',').collect();
-        let [rate, _, errors, ..] = words[..] else { return None };
+        let [rate, _, _, errors, ..] = words[..] else { return None };
         (errors.parse() == Ok(0.0)).then(|| rate.parse().ok())?
     };
     run(command, seconds, done)

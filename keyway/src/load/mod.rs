@@ -78,10 +78,10 @@ fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
 /// A sample filled in.
 fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> {
     let sample = named(name)?;
-    if sample.needs_admin() && options.admin.is_none() {
+    if sample.needs_admin() && options.admin.is_none() && !options.external {
         return Err(Failure::usage(format!(
             "{name} does what not everybody may do; name an account with --bind-dn DN and \
-             --password-file FILE"
+             --password-file FILE, or with --external"
         )));
     }
     let options = beside_us(options)?;
@@ -103,6 +103,9 @@ fn beside_us(options: &Options) -> Result<Options, Failure> {
     let place = |path: &Path| absolute(path).map_err(|why| Failure::system("find", path, &why));
     let mut options = options.clone();
     options.ca = options.ca.as_deref().map(place).transpose()?;
+    if let Some((certificate, key)) = &mut options.own {
+        (*certificate, *key) = (place(certificate)?, place(key)?);
+    }
     if let Some((_, file)) = &mut options.admin {
         *file = place(file)?;
     }
@@ -179,17 +182,31 @@ fn live(event: &Event<'_>) {
 }
 
 fn finish(scenario: &Scenario, outcome: &Outcome, arguments: &Output) -> Result<(), Failure> {
-    if arguments.output.is_some() || arguments.json {
-        let value = keyway_load::result::value(scenario, outcome);
-        if let Some(path) = &arguments.output {
-            let written = fs::write(path, format!("{value}\n"));
-            written.map_err(|why| Failure::system("write", path, &why))?;
-        }
-        if arguments.json {
-            return output::json(&value);
-        }
+    let needs_value = arguments.output.is_some() || arguments.json;
+    let value = needs_value.then(|| keyway_load::result::value(scenario, outcome));
+    // First what cannot be had again, should the file not be written.
+    match value.as_ref().filter(|_| arguments.json) {
+        Some(value) => output::json(value)?,
+        None => output::text(summary::table(scenario, outcome))?,
     }
-    output::text(summary::table(scenario, outcome))
+    match value.zip(arguments.output.as_ref()) {
+        Some((value, path)) => keep(path, &format!("{value}\n")),
+        None => Ok(()),
+    }
+}
+
+/// Writes a result. What is there in part is no result, and does not stay.
+fn keep(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|why| {
+        if path.is_file() {
+            let _ = fs::remove_file(path);
+        }
+        Failure::new(format!(
+            "the result is not kept: cannot write {}: {}",
+            path.display(),
+            plain(&why)
+        ))
+    })
 }
 
 /// The cryptography of TLS: the engine's.

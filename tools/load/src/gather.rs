@@ -2,16 +2,21 @@
 
 use crate::error::Error;
 use crate::host::Host;
+use crate::latencies::{add, latencies};
 use crate::limits::SECONDS_KEPT_MAX;
+use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome, Second};
 use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
 use crate::schedule::Rate;
-use crate::tally::{SecondTally, add, latencies};
+use crate::tally::SecondTally;
 use crate::worker::Said;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant, SystemTime};
+
+/// A second that is shorter than this, in nanoseconds, has no share of a core.
+const SHORT_NS: u64 = 50_000_000;
 
 /// Threads that are at work.
 pub(crate) trait Crew {
@@ -28,6 +33,7 @@ pub(crate) struct Gather<'g> {
     began: Instant,
     pub(crate) outcome: Outcome,
     host: Host,
+    monitors: Monitors,
     /// Somebody or something wants an end.
     is_over: bool,
     /// Seconds that not all threads have reported.
@@ -43,6 +49,7 @@ impl<'g> Gather<'g> {
         threads: usize,
         open: (usize, usize),
         agents: Vec<AgentUse>,
+        monitors: Monitors,
     ) -> Gather<'g> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let outcome = Outcome::new(scenario, threads, open, now, agents);
@@ -52,6 +59,7 @@ impl<'g> Gather<'g> {
             began: Instant::now(),
             outcome,
             host: Host::new(),
+            monitors,
             is_over: false,
             seconds,
             next,
@@ -92,6 +100,7 @@ impl<'g> Gather<'g> {
             self.settle(said);
         }
         self.outcome.elapsed = self.began.elapsed();
+        self.outcome.unseen = self.monitors.troubles();
         self.outcome.conclude(self.scenario);
         Ok(())
     }
@@ -122,6 +131,7 @@ impl<'g> Gather<'g> {
                 continue;
             }
             second.host = self.host.look();
+            second.monitors = self.monitors.look();
             said(Event::Second(&second));
             if self.outcome.seconds.len() < SECONDS_KEPT_MAX {
                 self.outcome.seconds.push(second);
@@ -147,7 +157,11 @@ impl<'g> Gather<'g> {
                     self.outcome.recorded.add(more);
                 }
             }
-            let share = tally.cpu_ns as f64 / tally.length_ns.max(1) as f64;
+            // The rest of the last second may be so short that its share says nothing.
+            let share = match tally.length_ns {
+                SHORT_NS.. => tally.cpu_ns as f64 / tally.length_ns as f64,
+                _ => 0.0,
+            };
             second.cpu_share = second.cpu_share.max(share);
             second.backlog += tally.backlog;
             add(&mut lag, &tally.lag);
