@@ -27,7 +27,9 @@ use crate::supervised::{self, Inherited, Supervised};
 use crate::timestamp::{Timestamp, time_since_boot};
 use crate::tls::Tls;
 use crate::unix_socket;
+use crate::watched;
 use keyway_drivers::{Verifier, software};
+use keyway_engine::Engine;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{Listener, Mode, Server};
 use serde_json::json;
@@ -36,7 +38,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
-use tokio::task::block_in_place;
+use tokio::task::{block_in_place, spawn_blocking};
+use tokio::time::MissedTickBehavior;
 
 /// People in a sample whose size nobody gave.
 const SAMPLE_PEOPLE: u32 = 1_000;
@@ -103,6 +106,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         arguments: serve,
         folder: &folder,
         instance: &instance,
+        engine: &engine,
         verifier: &verifier,
         logs: &logs,
         listen: &listen,
@@ -341,6 +345,7 @@ struct Serving<'a> {
     arguments: &'a Serve,
     folder: &'a Folder,
     instance: &'a Instance,
+    engine: &'a Engine,
     verifier: &'a Verifier,
     logs: &'a Logs,
     /// Where it listens.
@@ -357,7 +362,7 @@ impl Serving<'_> {
         let channel = channel.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
         let mut signals = Signals::catch_beside(hangup, channel)?;
         let server = self.start(sockets)?;
-        let Serving { arguments, folder, instance, verifier, logs, listen, .. } = self;
+        let Serving { arguments, folder, instance, engine, verifier, logs, listen, .. } = self;
         let Serving { certificates, configuration, supervision, .. } = self;
         banner.log(logs);
         let connections_max = configuration.network.limits.connections_max;
@@ -394,6 +399,13 @@ impl Serving<'_> {
             banner.say(arguments.json)?;
         }
         let mut look = tokio::time::interval(CERTIFICATES_LOOK_EVERY);
+        let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
+        look_around.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let size = watched::StoreSize::new();
+        let cryptod = watched::Cryptod::of(folder.path());
+        let shown = cryptod.clone();
+        server.show_beside(move || shown.entries());
+        let mut looking = tokio::spawn(async {});
         let failed = loop {
             tokio::select! {
                 asked = signals.next() => match asked {
@@ -405,6 +417,16 @@ impl Serving<'_> {
                     reply(block_in_place(|| reload.change(&modification)));
                 }
                 _ = look.tick() => block_in_place(|| reload.look_at_certificates()),
+                _ = look_around.tick() => {
+                    watched::show_engine(engine);
+                    size.show(&instance.store);
+                    let cryptod = cryptod.clone();
+                    // It waits for the daemon.
+                    looking = match looking.is_finished() {
+                        true => spawn_blocking(move || cryptod.look()),
+                        false => looking,
+                    };
+                }
                 why = failure_of(instance) => break Some(why),
             }
         };

@@ -61,6 +61,7 @@ mod top;
 mod trust;
 mod unix_socket;
 mod up;
+mod watched;
 
 use cli::{Admin, Command, Directory};
 use failure::Failure;

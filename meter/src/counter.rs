@@ -212,18 +212,25 @@ impl Page {
 impl Names {
     /// The index of that name, given to it if need be; 0, which is the overflow's, if it cannot be.
     pub fn index(&self, name: &str) -> usize {
+        self.indexes(name, 1)
+    }
+
+    /// The first of so many indexes of that name, one after the other.
+    pub fn indexes(&self, name: &str, count: usize) -> usize {
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = indexes.get(name) {
             return *index;
         }
-        let index = indexes.len();
-        let Some(slot) = self.slots.get(index).filter(|_| layout::is_name(name.as_bytes())) else {
+        // Nobody else writes it.
+        let first = self.in_use.load(Relaxed) as usize;
+        let Some(slots) = self.slots.get(first..first + count) else { return 0 };
+        if !layout::is_name(name.as_bytes()) {
             return 0;
-        };
-        layout::write_name(slot, name);
-        self.in_use.store(index as u64 + 1, Release);
-        indexes.insert(name.to_owned(), index);
-        index
+        }
+        slots.iter().for_each(|slot| layout::write_name(slot, name));
+        self.in_use.store((first + count) as u64, Release);
+        indexes.insert(name.to_owned(), first);
+        first
     }
 }
 

@@ -6,8 +6,8 @@ pub struct Event {
     /// The counter's or histogram's name. A part in braces stands for any one part (`{driver}`,
     /// `{algorithm}`).
     pub name: &'static str,
-    /// What one of it is; `ns`, nanoseconds, and `requests a batch` make it a histogram, `unix s`,
-    /// seconds since 1970, a gauge.
+    /// What one of it is. `ns`, nanoseconds, and what is counted a batch or a commit make it a
+    /// histogram; `unix s`, seconds since 1970, and what is so now a gauge.
     pub unit: &'static str,
     /// What it says, in one line.
     pub help: &'static str,
@@ -16,12 +16,12 @@ pub struct Event {
 impl Event {
     /// Whether a histogram keeps its values; otherwise a counter counts it.
     pub fn is_histogram(&self) -> bool {
-        matches!(self.unit, "ns" | "requests a batch")
+        self.unit == "ns" || self.unit.contains(" a ")
     }
 
     /// Whether it is set, and not counted.
     pub fn is_gauge(&self) -> bool {
-        self.unit == "unix s"
+        self.unit == "unix s" || self.unit.ends_with(" now")
     }
 
     /// Whether a counter, gauge or histogram of this name is of this event.
@@ -64,8 +64,15 @@ pub const EVENTS: &[Event] = &[
     event("ldap.bytes_in", "bytes", "of LDAP received, TLS not counted"),
     event("ldap.bytes_out", "bytes", "of LDAP sent, TLS not counted"),
     event("ldap.refused", "operations", "answered with a result code that reports a fault"),
+    event("ldap.busy", "operations", "answered with busy, because a limit was reached"),
+    event("ldap.time.{operation}", "ns", "from the arrival of a request to its answer"),
+    event("ldap.queue", "requests now", "read and not begun"),
     event("log.left_out", "lines", "of the access log that others stand for (access_one_in)"),
     event("log.lost", "lines", "of all logs that found no room or could not be written"),
+    event("tls.handshakes", "handshakes", "that succeeded"),
+    event("tls.resumed", "handshakes", "of those, the ones that went on with an earlier session"),
+    event("tls.failed", "handshakes", "that failed, or took too long"),
+    event("tls.handshake", "ns", "that a handshake took, waiting for the peer included"),
     event("tls.certificate.ends", "unix s", "when the first of the server's certificates ends"),
     event("search.time", "nanoseconds", "that searches took"),
     event(
@@ -79,10 +86,30 @@ pub const EVENTS: &[Event] = &[
         "that such searches looked at",
     ),
     event("search.unindexed.{attribute}.{index}.time", "nanoseconds", "that such searches took"),
+    event("search.filter.{scope}.{filter}.searches", "searches", "with a filter of this shape"),
+    event("search.filter.{scope}.{filter}.time", "nanoseconds", "that such searches took"),
+    event("search.filter.{scope}.{filter}.candidates", "entries", "that such searches looked at"),
+    event("search.filter.{scope}.{filter}.returned", "entries", "that such searches returned"),
+    event("search.filter.{scope}.{filter}.unindexed", "searches", "of them that no index helped"),
+    event("password.threads", "threads now", "for checking and hashing passwords"),
+    event("password.running", "passwords now", "being checked or hashed by these threads"),
+    event(
+        "password.waiting",
+        "passwords now",
+        "that wait for a thread, or for the brake on guessing",
+    ),
     event("store.commits", "commits", "transactions made durable"),
     event("store.changes", "changes", "entries added, changed, moved or deleted"),
     event("store.sync_errors", "errors", "commits that the disk refused to make durable"),
     event("store.sync", "ns", "that a commit took, its sync among it"),
+    event("store.group", "changes a commit", "entries that were changed together"),
+    event("store.waiting", "changes now", "accepted and not on the disk yet"),
+    event("store.entries", "entries now", "in the store"),
+    event("store.bytes", "bytes now", "that the store's file is long"),
+    event("store.used", "bytes now", "of it that entries and indexes take"),
+    event("store.bytes_max", "bytes now", "that it may grow to"),
+    event("store.readers", "readers now", "that hold an older state, or the present one"),
+    event("store.reader_lag", "commits now", "since the state that the oldest reader holds"),
     event("engine.{driver}.{algorithm}.operations", "operations", "requests run, failed ones too"),
     event("engine.{driver}.{algorithm}.bytes", "bytes", "that the requests worked on"),
     event("engine.{driver}.{algorithm}.errors", "operations", "requests that failed"),
@@ -105,10 +132,22 @@ pub const EVENTS: &[Event] = &[
     event("engine.{driver}.{algorithm}.queue", "ns", "from submission to start, of a sample"),
     event("engine.{driver}.{algorithm}.run", "ns", "from start to finish, of a sample"),
     event("engine.{driver}.{algorithm}.deliver", "ns", "from finish to hand-over, of a sample"),
+    event("engine.{driver}.backlog", "nanoseconds now", "of work that the driver has before it"),
+    event(
+        "engine.{driver}.{algorithm}.predicted",
+        "nanoseconds now",
+        "that a request of the usual size is expected to take",
+    ),
+    event(
+        "engine.{driver}.{algorithm}.last_failure",
+        "unix seconds now",
+        "when a request failed last",
+    ),
     event("cryptod.requests", "requests", "of clients answered by the daemon's engine"),
     event("cryptod.bytes", "bytes", "that clients' requests named"),
     event("cryptod.refused", "requests", "of clients that made no sense or broke a limit"),
     event("cryptod.busy", "requests", "of clients that had as much under way as they may"),
+    event("cryptod.throttled", "turns", "that ended because a client had had its share"),
     event("cryptod.batches", "batches", "of clients' requests handed to the engine"),
     event("cryptod.batch", "requests a batch", "that went to the engine together, of a sample"),
     event("cryptod.doorbells", "doorbells", "that clients rang to wake a pump"),

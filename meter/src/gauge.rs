@@ -1,8 +1,8 @@
-//! Numbers that go up and down.
+//! Numbers that go up and down: set by one thread at a time, or moved by any.
 
 use crate::counter::{Counter, counter_of};
 
-/// A named number that is set, by one thread at a time. Cheap to copy.
+/// A named number that goes up and down. Cheap to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gauge(Counter);
 
@@ -15,13 +15,19 @@ pub fn gauge(name: &str) -> Gauge {
 }
 
 impl Gauge {
-    /// Sets it.
+    /// Sets it; for one that a single thread sets, and nobody moves.
     pub fn set(self, value: u64) {
         // Its place is a counter's, whose shards are summed: the sum wraps.
         self.0.add(value.wrapping_sub(self.0.value()));
     }
 
-    /// What it was set to.
+    /// Moves it by so much, up or down. Any thread may, and it costs what a counter costs.
+    #[inline]
+    pub fn move_by(self, difference: i64) {
+        self.0.add(difference.cast_unsigned());
+    }
+
+    /// What it was set or moved to.
     pub fn value(self) -> u64 {
         self.0.value()
     }
@@ -41,6 +47,17 @@ mod tests {
         gauge.set(u64::MAX);
         assert_eq!(gauge.value(), u64::MAX);
         gauge.set(0);
+        assert_eq!(gauge.value(), 0);
+    }
+
+    #[test]
+    fn threads_move_it_together() {
+        let gauge = gauge("ldap.queue");
+        gauge.move_by(5);
+        let other = std::thread::spawn(move || gauge.move_by(-3));
+        assert!(other.join().is_ok());
+        assert_eq!(gauge.value(), 2);
+        gauge.move_by(-2);
         assert_eq!(gauge.value(), 0);
     }
 }

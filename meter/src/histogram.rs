@@ -1,11 +1,12 @@
 //! Histograms: how a value is distributed, known to an eighth.
 
-use crate::EVENTS;
 use crate::counter::page;
 use crate::layout::{Cells, EXTREMES_WORDS};
-use crate::limits::{HISTOGRAM_BUCKETS, HISTOGRAMS_MAX};
-use std::sync::atomic::AtomicU64;
+use crate::limits::{HISTOGRAM_BUCKETS, HISTOGRAM_STRIPES, HISTOGRAMS_MAX};
+use crate::{Distribution, EVENTS};
+use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// A named distribution of values. Cheap to copy; every method may be called by any thread.
 ///
@@ -24,18 +25,70 @@ pub struct Histogram {
 /// # Panics
 /// In debug builds, if the name is not covered by a histogram in [`EVENTS`].
 pub fn histogram(name: &str) -> Histogram {
+    assert_known(name);
+    Histogram { index: page().histogram_names.index(name) }
+}
+
+fn assert_known(name: &str) {
     debug_assert!(
         EVENTS.iter().filter(|event| event.is_histogram()).any(|event| event.covers(name)),
         "histogram {name} is not in keyway_meter::EVENTS: add it there"
     );
-    Histogram { index: page().histogram_names.index(name) }
+}
+
+/// A distribution for every request: it has several places in the page, so that threads rarely
+/// write to the same. Whoever reads the page sees one histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Striped {
+    first: usize,
+    stripes: usize,
+}
+
+/// The striped histogram of that name; as [`histogram`].
+///
+/// # Panics
+/// As [`histogram`].
+pub fn striped(name: &str) -> Striped {
+    assert_known(name);
+    match page().histogram_names.indexes(name, HISTOGRAM_STRIPES) {
+        // It shares the overflow's one place.
+        0 => Striped { first: 0, stripes: 1 },
+        first => Striped { first, stripes: HISTOGRAM_STRIPES },
+    }
+}
+
+thread_local! {
+    /// Which stripe this thread writes to; none before the first.
+    static STRIPE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// How many threads have a stripe.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+impl Striped {
+    /// Takes one value in. Never allocates nor waits.
+    #[inline]
+    pub fn record(self, value: u64) {
+        let stripe = STRIPE.get().unwrap_or_else(|| {
+            let next = THREADS.fetch_add(1, Relaxed);
+            STRIPE.set(Some(next));
+            next
+        });
+        Histogram { index: self.first + stripe % self.stripes }.record(value);
+    }
+
+    /// What was recorded so far, by all threads.
+    pub fn read(self) -> Distribution {
+        let stripes = self.first..self.first + self.stripes;
+        stripes.fold(Distribution::default(), |all, index| all.and(&Histogram { index }.read()))
+    }
 }
 
 /// The words before the buckets. The least value is stored as its complement, so that a page of
 /// zeros says that there is none yet.
-const SUM: usize = 0;
-const LEAST_COMPLEMENT: usize = 1;
-const GREATEST: usize = 2;
+pub(crate) const SUM: usize = 0;
+pub(crate) const LEAST_COMPLEMENT: usize = 1;
+pub(crate) const GREATEST: usize = 2;
 
 impl Histogram {
     /// Takes one value in. Never allocates nor waits.
@@ -75,7 +128,7 @@ const PER_OCTAVE: u64 = 8;
 
 /// The bucket of a value: its highest bit and the three below.
 #[inline]
-fn bucket(value: u64) -> usize {
+pub(crate) fn bucket(value: u64) -> usize {
     if value < PER_OCTAVE {
         return value as usize;
     }
@@ -85,7 +138,7 @@ fn bucket(value: u64) -> usize {
 }
 
 /// The least value of a bucket.
-fn least_of(bucket: usize) -> u64 {
+pub(crate) fn least_of(bucket: usize) -> u64 {
     let (octave, part) = (bucket as u64 / PER_OCTAVE, bucket as u64 % PER_OCTAVE);
     match octave {
         0 => part,
@@ -94,82 +147,8 @@ fn least_of(bucket: usize) -> u64 {
 }
 
 /// The greatest value of a bucket.
-fn greatest_of(bucket: usize) -> u64 {
+pub(crate) fn greatest_of(bucket: usize) -> u64 {
     if bucket + 1 < HISTOGRAM_BUCKETS { least_of(bucket + 1) - 1 } else { u64::MAX }
-}
-
-/// The values of a histogram up to one moment, or between two.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Distribution {
-    /// How many values.
-    pub count: u64,
-    /// Their sum; wraps at 2^64.
-    pub sum: u64,
-    /// The least of them; 0 if there are none.
-    pub min: u64,
-    /// The greatest of them; 0 if there are none.
-    pub max: u64,
-    /// Always HISTOGRAM_BUCKETS.
-    buckets: Vec<u64>,
-}
-
-impl Distribution {
-    /// Reads a histogram out of its words, in which nothing is believed.
-    pub(crate) fn read(word: impl Fn(usize) -> u64) -> Distribution {
-        // First the buckets: what is seen counted is in the other words by then.
-        let buckets = (0..HISTOGRAM_BUCKETS).map(|bucket| word(EXTREMES_WORDS + bucket)).collect();
-        Distribution::of(buckets, word(SUM), !word(LEAST_COMPLEMENT), word(GREATEST))
-    }
-
-    fn of(buckets: Vec<u64>, sum: u64, min: u64, max: u64) -> Distribution {
-        let count = buckets.iter().fold(0, |sum: u64, bucket| sum.saturating_add(*bucket));
-        let (sum, min, max) = if count == 0 { (0, 0, 0) } else { (sum, min.min(max), max) };
-        Distribution { count, sum, min, max, buckets }
-    }
-
-    /// Their mean; 0 if there are none. Values that were recorded during the look may be in the sum
-    /// and not in the count; it is between `min` and `max` in any case.
-    pub fn mean(&self) -> f64 {
-        match self.count {
-            0 => 0.0,
-            count => (self.sum as f64 / count as f64).clamp(self.min as f64, self.max as f64),
-        }
-    }
-
-    /// A value that `p` percent of them do not exceed: at most an eighth above the least such, and
-    /// between `min` and `max`. 0 if there are none.
-    pub fn percentile(&self, p: f64) -> u64 {
-        let rank = (p / 100.0 * self.count as f64).ceil() as u64;
-        let rank = rank.min(self.count).max(1);
-        let mut below: u64 = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
-            below = below.saturating_add(*count);
-            if below >= rank {
-                return greatest_of(bucket).clamp(self.min, self.max);
-            }
-        }
-        self.max
-    }
-
-    /// How many of them do not exceed `value`; of those that share its bucket, and so differ from it by an
-    /// eighth at most, all.
-    pub fn at_most(&self, value: u64) -> u64 {
-        self.buckets.iter().take(bucket(value) + 1).fold(0, |sum, count| sum.saturating_add(*count))
-    }
-
-    /// What came in since an earlier look at the same histogram. Its `min` and `max` are those of
-    /// the buckets, so known to an eighth, unless they are new ones.
-    pub fn since(&self, earlier: &Distribution) -> Distribution {
-        let pairs = self.buckets.iter().zip(&earlier.buckets);
-        let buckets: Vec<_> = pairs.map(|(now, before)| now.saturating_sub(*before)).collect();
-        let lowest = buckets.iter().position(|count| *count > 0).map_or(0, least_of);
-        let highest = buckets.iter().rposition(|count| *count > 0).map_or(0, greatest_of);
-        let new_min = earlier.count == 0 || self.min < earlier.min;
-        let new_max = earlier.count == 0 || self.max > earlier.max;
-        let min = if new_min { self.min } else { lowest.clamp(self.min, self.max) };
-        let max = if new_max { self.max } else { highest.clamp(self.min, self.max) };
-        Distribution::of(buckets, self.sum.wrapping_sub(earlier.sum), min, max)
-    }
 }
 
 #[cfg(test)]
@@ -188,5 +167,18 @@ mod tests {
         assert_eq!((least_of(0), greatest_of(HISTOGRAM_BUCKETS - 1)), (0, u64::MAX));
         // What the limit's documentation says.
         assert_eq!(least_of(HISTOGRAM_BUCKETS - 1), (1 << 41) - (1 << 37));
+    }
+    #[test]
+    fn stripes_are_one_histogram() {
+        let all = striped("ldap.time.test-stripes");
+        let threads: Vec<_> = (0..2 * HISTOGRAM_STRIPES as u64)
+            .map(|value| std::thread::spawn(move || all.record(value)))
+            .collect();
+        assert!(threads.into_iter().all(|thread| thread.join().is_ok()));
+        let read = all.read();
+        assert_eq!((read.count, read.min, read.max, read.sum), (16, 0, 15, 120));
+        let seen = crate::Snapshot::own().unwrap();
+        assert_eq!(seen.histogram("ldap.time.test-stripes"), Some(&read));
+        assert_eq!(striped("ldap.time.test-stripes"), all);
     }
 }

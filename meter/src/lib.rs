@@ -4,7 +4,8 @@
 //! A process has one page of both. It lives in a file ([`open`]) that other processes map
 //! read-only ([`Reader`]), or on the heap while nobody asked for a file. Every thread adds to a
 //! shard of its own, so that no counter is a cache line that two processors fight over; whoever
-//! reads sums the shards. Histograms have no shards: what goes into them is sampled.
+//! reads sums the shards. Histograms have no shards: what goes into them is sampled, or they have
+//! several places in the page ([`striped`]), which whoever reads adds up.
 //!
 //! ```
 //! let searches = keyway_meter::counter("ldap.search");
@@ -21,6 +22,7 @@
 #![deny(unsafe_code)]
 
 mod counter;
+mod distribution;
 mod error;
 mod events;
 mod gauge;
@@ -32,8 +34,9 @@ mod page;
 mod reader;
 
 pub use counter::{Counter, counter, open};
+pub use distribution::Distribution;
 pub use error::{Error, Fault};
 pub use events::{EVENTS, Event};
 pub use gauge::{Gauge, gauge};
-pub use histogram::{Distribution, Histogram, histogram};
+pub use histogram::{Histogram, Striped, histogram, striped};
 pub use reader::{Reader, Snapshot};

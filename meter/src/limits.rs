@@ -14,6 +14,9 @@ pub const HISTOGRAMS_MAX: usize = 512;
 /// last takes all from 2^41 - 2^37 on (36 minutes, if they are nanoseconds).
 pub const HISTOGRAM_BUCKETS: usize = 312;
 
+/// Places that a histogram of every request has in a page, among which the threads are shared out.
+pub const HISTOGRAM_STRIPES: usize = 8;
+
 /// Longest name of a counter or histogram, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 

@@ -119,6 +119,12 @@ impl Snapshot {
         find(&self.counters, name).copied()
     }
 
+    /// What the gauge of that name shows, if there is one; 0 where threads that move it were caught in
+    /// the middle.
+    pub fn gauge(&self, name: &str) -> Option<u64> {
+        self.value(name).map(|value| if value > u64::MAX / 2 { 0 } else { value })
+    }
+
     /// The values of the histogram of that name, if there is one.
     pub fn histogram(&self, name: &str) -> Option<&Distribution> {
         find(&self.histograms, name)
@@ -197,9 +203,21 @@ impl Snapshot {
             pid,
             started_unix_ms: word(at::STARTED_UNIX_MS),
             counters: (0..counters).map(counter).collect::<Result<_, _>>()?,
-            histograms: (0..histograms).map(histogram).collect::<Result<_, _>>()?,
+            histograms: added((0..histograms).map(histogram).collect::<Result<_, _>>()?),
         })
     }
+}
+
+/// One of each name: the places of a striped histogram stand side by side.
+fn added(all: Vec<(String, Distribution)>) -> Vec<(String, Distribution)> {
+    let mut one_each: Vec<(String, Distribution)> = Vec::with_capacity(all.len());
+    for (name, values) in all {
+        match one_each.last_mut() {
+            Some((last, sum)) if *last == name => *sum = sum.and(&values),
+            _ => one_each.push((name, values)),
+        }
+    }
+    one_each
 }
 
 fn find<'a, T>(named: &'a [(String, T)], name: &str) -> Option<&'a T> {

@@ -15,6 +15,8 @@ pub const FREEZE: Duration = Duration::from_secs(10);
 pub const BATCH_MAX: usize = 64;
 /// Most requests that a pump has taken and not answered: those of the slow class, mostly.
 pub const PUMP_DEPTH: usize = 8192;
+/// How many times the time of others a client gets; all get the same.
+pub const CLIENT_WEIGHT: u32 = 1;
 /// What a client of weight 1 may have done for each turn that others wait, in nanoseconds by
 /// [`cost`](crate::fair::cost).
 pub const QUANTUM_NS: u32 = 8_000;

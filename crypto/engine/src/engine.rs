@@ -21,7 +21,7 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    registry: Arc<Registry>,
+    pub(crate) registry: Arc<Registry>,
     /// Before the pool, which it hands tasks to: fields are dropped in this order.
     executor: OnceLock<ExecutorThread>,
     slow: Arc<SlowPool>,

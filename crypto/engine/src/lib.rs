@@ -162,6 +162,7 @@ mod stream;
 mod task;
 mod usage;
 mod waker;
+mod watch;
 mod wipe;
 pub mod workload;
 

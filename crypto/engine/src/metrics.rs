@@ -1,6 +1,7 @@
 //! What is counted and timed: for each driver and algorithm, and for each client.
 
 use crate::costs::Costs;
+use crate::watch::Shown;
 use crate::{Algorithm, Error};
 use keyway_meter::{Counter, Histogram, counter, histogram};
 use std::sync::{Arc, OnceLock};
@@ -35,6 +36,7 @@ pub(crate) struct Work {
     /// to be right; made with the first of them.
     recalls: OnceLock<[Counter; 2]>,
     pub costs: Costs,
+    pub shown: Shown,
     /// One for each stage, made when something is first recorded there.
     stages: [OnceLock<Histogram>; 3],
 }
@@ -51,6 +53,7 @@ impl Work {
             busy: counter("busy"),
             recalls: OnceLock::new(),
             costs: Costs::default(),
+            shown: Shown::default(),
             stages: [const { OnceLock::new() }; 3],
             driver: driver.to_owned(),
             label,

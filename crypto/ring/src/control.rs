@@ -11,7 +11,7 @@ use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The version of these messages and of the rings' bytes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes that are wiped when they are dropped, and not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -351,6 +351,12 @@ pub struct ClientStatus {
     pub doorbells: u64,
     /// Times that it was woken.
     pub wakeups: u64,
+    /// How many times the time of others it gets.
+    pub weight: u32,
+    /// Turns that ended because it had had its share.
+    pub throttled: u64,
+    /// Sessions with keys that the daemon holds.
+    pub keys: u32,
 }
 
 impl Answer {

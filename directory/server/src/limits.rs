@@ -41,6 +41,21 @@ pub const COUNT_MIN: usize = 512;
 /// counted together.
 pub const UNINDEXED_COUNTED_MAX: usize = 256;
 
+/// Shapes of filters that are counted apart; the rest are counted together. Each takes five counters.
+pub const SHAPES_MAX: usize = 128;
+
+/// Bytes of such a shape that are kept: it is a part of counters' names.
+pub const SHAPE_BYTES_MAX: usize = 92;
+
+/// Operations that are kept as the slowest of a minute, and minutes for which they are kept.
+pub const SLOWEST_MAX: usize = 32;
+
+/// See [`SLOWEST_MAX`].
+pub const SLOWEST_MINUTES: usize = 5;
+
+/// Operations under way that are shown, the oldest first.
+pub const RUNNING_SHOWN_MAX: usize = 256;
+
 /// Candidates that one step of a search looks at before it lets others run.
 pub const STEP_CANDIDATES_MAX: usize = 4_096;
 

@@ -6,7 +6,7 @@
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use keyway_meter::{Counter, Histogram};
+use keyway_meter::{Counter, Gauge, Histogram};
 
 use crate::disk::Reserve;
 use crate::limits::{GROUP_BYTES_MAX, GROUP_JOBS_MAX};
@@ -28,6 +28,13 @@ pub(crate) struct Committer<'s> {
     changes: Counter,
     sync_errors: Counter,
     sync: Histogram,
+    group: Histogram,
+    waiting: Gauge,
+}
+
+/// Jobs that were accepted and are not answered.
+pub(crate) fn waiting() -> Gauge {
+    keyway_meter::gauge("store.waiting")
 }
 
 /// A job of the present group.
@@ -46,6 +53,8 @@ impl<'s> Committer<'s> {
             changes: keyway_meter::counter("store.changes"),
             sync_errors: keyway_meter::counter("store.sync_errors"),
             sync: keyway_meter::histogram("store.sync"),
+            group: keyway_meter::histogram("store.group"),
+            waiting: waiting(),
         }
     }
 
@@ -64,13 +73,13 @@ impl<'s> Committer<'s> {
     /// Runs jobs from the front of `waiting` in one transaction, commits and answers them.
     fn run_group(&mut self, waiting: &mut Vec<Member>) {
         if let Some(why) = self.shared.failure() {
-            return answer(waiting.drain(..), &Err(Error::Failed { why }));
+            return self.answer(waiting.drain(..), &Err(Error::Failed { why }));
         }
         let mut write = match Write::begin(self.shared) {
             Ok(write) => write,
             Err(error) => {
                 self.shared.fail(&error);
-                return answer(waiting.drain(..), &Err(error));
+                return self.answer(waiting.drain(..), &Err(error));
             }
         };
         let mut ran = 0;
@@ -92,7 +101,7 @@ impl<'s> Committer<'s> {
                 let group = group.collect();
                 self.shrink(group);
             }
-            committed => answer(group, &committed),
+            committed => self.answer(group, &committed),
         }
     }
 
@@ -105,15 +114,23 @@ impl<'s> Committer<'s> {
             self.run_group(&mut before);
         }
         culprit.task.finish(Ok(()));
+        self.waiting.move_by(-1);
+    }
+
+    fn answer(&self, members: impl Iterator<Item = Member>, committed: &Result<(), Error>) {
+        for mut member in members {
+            member.task.finish(committed.clone());
+            self.waiting.move_by(-1);
+        }
     }
 
     /// The disk was too full for this group. Its deletions alone may use the reserve.
     fn shrink(&mut self, group: Vec<Member>) {
         let (mut shrinking, others): (Vec<_>, Vec<_>) =
             group.into_iter().partition(|member| member.shrinks);
-        answer(others.into_iter(), &Err(Error::DiskFull));
+        self.answer(others.into_iter(), &Err(Error::DiskFull));
         if !self.reserve.release() {
-            return answer(shrinking.into_iter(), &Err(Error::DiskFull));
+            return self.answer(shrinking.into_iter(), &Err(Error::DiskFull));
         }
         // The reserve is gone now, so this ends: a second failure takes the branch above.
         while !shrinking.is_empty() {
@@ -135,6 +152,7 @@ impl<'s> Committer<'s> {
             Ok(()) => {
                 self.commits.increment();
                 self.changes.add(changes);
+                self.group.record(changes);
                 self.reserve.renew();
             }
             Err(error) => {
@@ -164,10 +182,4 @@ fn gather(queue: &Receiver<Message>, waiting: &mut Vec<Member>) -> bool {
         }
     }
     true
-}
-
-fn answer(members: impl Iterator<Item = Member>, committed: &Result<(), Error>) {
-    for mut member in members {
-        member.task.finish(committed.clone());
-    }
 }

@@ -33,12 +33,22 @@ pub(crate) struct Tables {
     pub children: Table<'static>,
 }
 
+impl Tables {
+    pub(crate) fn all(self) -> [Table<'static>; 5] {
+        [self.meta, self.entry, self.tree, self.posting, self.children]
+    }
+}
+
 /// The table that says what the file is.
 pub(crate) const META: &str = "meta";
 
 /// Length of LMDB's lock file: a header of two cache lines and one for each reader. Where a
 /// system's mutexes are larger, LMDB makes the file longer within its last block.
-pub(crate) const LOCK_BYTES: u64 = (2 + READERS_MAX as u64) * 64;
+pub(crate) const LOCK_BYTES: u64 = 2 * 64 + READERS_BYTES;
+
+/// What each of its readers takes, and all of them at its end, in bytes.
+pub(crate) const READER_BYTES: usize = 64;
+pub(crate) const READERS_BYTES: u64 = READERS_MAX as u64 * READER_BYTES as u64;
 
 /// All tables.
 pub(crate) const TABLES: [&str; 5] = [META, "entry", "tree", "posting", "children"];

@@ -5,11 +5,13 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::committer::{Committer, Message};
+use keyway_meter::Gauge;
+
+use crate::committer::{Committer, Message, waiting};
 use crate::open;
 use crate::shared::Shared;
 use crate::task::Typed;
-use crate::{Error, OpenError, Options, Read, Write};
+use crate::{Error, OpenError, Options, Read, Size, Write, size};
 
 /// An open store. Cloning is cheap and all clones are one store; when the last is dropped, the
 /// accepted changes are committed and answered, and the files are closed.
@@ -22,6 +24,7 @@ struct Inner {
     shared: Arc<Shared>,
     queue: SyncSender<Message>,
     committer: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+    waiting: Gauge,
 }
 
 impl Store {
@@ -40,7 +43,7 @@ impl Store {
             })
             .map_err(|e| OpenError::system("starting the committer", e))?;
         let committer = Mutex::new(Some(committer));
-        Ok(Store { inner: Arc::new(Inner { shared, queue, committer }) })
+        Ok(Store { inner: Arc::new(Inner { shared, queue, committer, waiting: waiting() }) })
     }
 
     /// Opens the store in `dir` to look at it, also while another process has it open. Changes are
@@ -55,7 +58,8 @@ impl Store {
         let shared = Arc::new(open::open_to_read(dir, options)?);
         // Nobody takes what is put into it.
         let (queue, _) = sync_channel(1);
-        Ok(Store { inner: Arc::new(Inner { shared, queue, committer: Mutex::new(None) }) })
+        let (committer, waiting) = (Mutex::new(None), waiting());
+        Ok(Store { inner: Arc::new(Inner { shared, queue, committer, waiting }) })
     }
 
     /// Whether there is a store in `dir`, whatever state it is in. Changes nothing.
@@ -93,7 +97,10 @@ impl Store {
         self.refuse_if_failed()?;
         let task = Box::new(Typed::new(job, done));
         let (message, error) = match self.inner.queue.try_send(Message::Job(task)) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                self.inner.waiting.move_by(1);
+                return Ok(());
+            }
             Err(TrySendError::Full(message)) => (message, Error::Busy),
             Err(TrySendError::Disconnected(message)) => (message, Error::closed()),
         };
@@ -120,8 +127,18 @@ impl Store {
         let done = move |result| drop(answer.send(result));
         let task = Box::new(Typed::new(job, done));
         // A task that does not reach the queue is dropped, and that answers it.
-        let _ = self.inner.queue.send(Message::Job(task));
+        if self.inner.queue.send(Message::Job(task)).is_ok() {
+            self.inner.waiting.move_by(1);
+        }
         answered.recv().unwrap_or_else(|_| Err(Error::closed().into()))
+    }
+
+    /// How large it is, and who holds it up.
+    ///
+    /// # Errors
+    /// As [`Store::read`], and the system's.
+    pub fn size(&self) -> Result<Size, Error> {
+        size::of(&self.inner.shared)
     }
 
     /// Why the store takes no more changes, if it does not: it has to be opened again.

@@ -13,6 +13,7 @@ use crate::output;
 use crate::signals::{self, Signals};
 use crate::supervised::{self, Inherited};
 use crate::timestamp::time_since_boot;
+use crate::watched;
 pub use arguments::Cryptod;
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
@@ -115,9 +116,17 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         if let Some(supervised) = &supervised {
             supervised::ready(&supervised.channel);
         }
+        let look = async {
+            let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
+            loop {
+                look_around.tick().await;
+                watched::show_engine(&engine);
+            }
+        };
         let successor = tokio::select! {
             () = signals.end() => None,
             Ok(process) = handed_over => Some(process),
+            () = look => None,
         };
         tokio::spawn(signals.end_at_next());
         Ok::<_, Failure>(successor)

@@ -7,8 +7,10 @@ use std::fmt::Write;
 /// What it is sent as.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Upper bounds of a histogram's buckets: powers of four, from 256 of its unit to 2^34.
-const BOUNDS: std::ops::RangeInclusive<u32> = 4..=17;
+/// Upper bounds of a histogram's buckets: powers of four, of times from 256 ns to 17 s, of others from 1 to
+/// 65,536.
+const TIME_BOUNDS: std::ops::RangeInclusive<u32> = 4..=17;
+const COUNT_BOUNDS: std::ops::RangeInclusive<u32> = 0..=8;
 /// Counters whose difference is how many there are now.
 const NOW: [(&str, &str, &str, &str); 2] = [
     ("ldap_connections", "ldap.connection.opened", "ldap.connection.closed", "open now"),
@@ -37,9 +39,9 @@ pub fn render(pages: &[(&str, Option<Snapshot>)], now_unix_s: u64) -> String {
             }
         }
     }
-    EVENTS.iter().for_each(|event| match event.is_gauge() {
-        true => seconds_left(&mut out, event, &running, now_unix_s),
-        false => metric(&mut out, event, &running),
+    EVENTS.iter().for_each(|event| match event.unit {
+        "unix s" => seconds_left(&mut out, event, &running, now_unix_s),
+        _ => metric(&mut out, event, &running),
     });
     out
 }
@@ -66,14 +68,20 @@ fn metric(out: &mut String, event: &Event, pages: &[(&str, &Snapshot)]) {
     let mut all: BTreeMap<Vec<(&str, &str)>, u64> = BTreeMap::new();
     for (process, page) in pages {
         for (name, value) in page.counters.iter().filter(|(name, _)| event.covers(name)) {
-            *all.entry(labels(event, name, process)).or_default() += value;
+            let value = if event.is_gauge() { page.gauge(name).unwrap_or(0) } else { *value };
+            let sum = all.entry(labels(event, name, process)).or_default();
+            *sum = sum.saturating_add(value);
         }
     }
     if all.is_empty() {
         return;
     }
-    let name = named(event) + "_total";
-    head(out, &name, "counter", &format!("{} {}", event.unit, event.help));
+    let unit = event.unit.trim_end_matches(" now");
+    let (name, kind) = match event.is_gauge() {
+        true => (named(event), "gauge"),
+        false => (named(event) + "_total", "counter"),
+    };
+    head(out, &name, kind, &format!("{unit} {}", event.help));
     all.iter().for_each(|(labels, value)| line(out, &name, labels, value));
 }
 
@@ -81,11 +89,14 @@ fn histogram(out: &mut String, event: &Event, all: &[(Vec<(&str, &str)>, &Distri
     if all.is_empty() {
         return;
     }
-    let (unit, one) = if event.unit == "ns" { ("_seconds", 1e-9) } else { ("", 1.0) };
+    let (unit, one, bounds) = match event.unit {
+        "ns" => ("_seconds", 1e-9, TIME_BOUNDS),
+        _ => ("", 1.0, COUNT_BOUNDS),
+    };
     let name = named(event) + unit;
     head(out, &name, "histogram", event.help);
     for (labels, values) in all {
-        for exponent in BOUNDS {
+        for exponent in bounds.clone() {
             let bound = 4_u64.pow(exponent);
             let shown = format!("{}", bound as f64 * one);
             let labels = [labels.as_slice(), &[("le", shown.as_str())]].concat();
@@ -147,6 +158,9 @@ mod tests {
             ("client.a\"b\\.operations".to_owned(), 5),
             ("of.nobody".to_owned(), 1),
             ("tls.certificate.ends".to_owned(), 40),
+            ("store.waiting".to_owned(), 9),
+            ("ldap.queue".to_owned(), u64::MAX - 3),
+            ("search.filter.sub.(uid=?).searches".to_owned(), 2),
         ];
         let page =
             |counters| Snapshot { pid: 1, started_unix_ms: 1500, counters, histograms: vec![] };
@@ -162,6 +176,10 @@ mod tests {
             "# TYPE keyway_ldap_bind_total counter",
             "keyway_ldap_bind_total 3",
             "keyway_tls_certificate_ends_in_seconds -60",
+            "# TYPE keyway_store_waiting gauge",
+            "keyway_store_waiting 9",
+            "keyway_ldap_queue 0",
+            "keyway_search_filter_searches_total{scope=\"sub\",filter=\"(uid=?)\",process=\"directory\"} 2",
             "keyway_engine_bytes_total{driver=\"software\",algorithm=\"aes-128-gcm\",process=\"directory\"} 64",
             "keyway_engine_bytes_total{driver=\"software\",algorithm=\"aes-128-gcm\",process=\"cryptod\"} 6",
             "keyway_client_operations_total{client=\"a\\\"b\\\\\",process=\"directory\"} 5",

@@ -100,6 +100,8 @@ pub struct Usage {
     pub doorbells: AtomicU64,
     /// Times that it was woken.
     pub wakeups: AtomicU64,
+    /// Turns that ended because it had had its share.
+    pub throttled: AtomicU64,
 }
 
 /// Adds to a counter that one thread writes.

@@ -118,6 +118,10 @@ impl Work {
             client.credit.spend(cost);
             costs = costs.saturating_add(cost);
         }
+        if any && !client.credit.has_any() {
+            add(&client.usage.throttled, 1);
+            self.meters.throttled.increment();
+        }
         if any {
             pair.idle_since = None;
             self.since_look = self.since_look.saturating_add(costs);

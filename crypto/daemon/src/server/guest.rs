@@ -1,6 +1,7 @@
 //! A client, as the control thread knows it: its connection, and what was set up for it.
 
 use crate::keys::Caller;
+use crate::limits::CLIENT_WEIGHT;
 use crate::places::Places;
 use crate::pump::{ClientId, Usage};
 use keyway_ring::control::{self, ClientStatus};
@@ -41,6 +42,12 @@ pub struct Opened {
     pub steps: Vec<control::Step>,
 }
 
+impl Opened {
+    fn has_held_key(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.key, control::Key::Named { .. }))
+    }
+}
+
 impl Guest {
     pub fn new(socket: Socket, caller: Caller) -> Self {
         Guest {
@@ -60,7 +67,7 @@ impl Guest {
     }
 
     pub fn status(&self, number: ClientId) -> ClientStatus {
-        let Usage { requests, bytes, refused, doorbells, wakeups } = &*self.usage;
+        let Usage { requests, bytes, refused, doorbells, wakeups, throttled } = &*self.usage;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ClientStatus {
             number,
@@ -76,6 +83,9 @@ impl Guest {
             refused: read(refused),
             doorbells: read(doorbells),
             wakeups: read(wakeups),
+            weight: CLIENT_WEIGHT,
+            throttled: read(throttled),
+            keys: self.sessions.iter().filter(|(_, opened)| opened.has_held_key()).count() as u32,
         }
     }
 }

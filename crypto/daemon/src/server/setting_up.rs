@@ -2,7 +2,7 @@
 
 use super::guest::QueuePair;
 use super::state::{SendAway, Server};
-use crate::limits::{CLIENT_NAME_BYTES_MAX, STATUS_CLIENTS_MAX};
+use crate::limits::{CLIENT_NAME_BYTES_MAX, CLIENT_WEIGHT, STATUS_CLIENTS_MAX};
 use crate::pump::{ClientId, Command};
 use keyway_engine::Algorithm;
 use keyway_ring::control::{Answer, DaemonStatus, VERSION};
@@ -40,7 +40,10 @@ impl Server {
         (guest.name, guest.pump) = (Some(name), pump);
         let (owner, usage) = (guest.caller.uid, guest.usage.clone());
         self.connected.increment();
-        self.command(id, Command::Admit { client: id, owner, limits, weight: 1, usage });
+        self.command(
+            id,
+            Command::Admit { client: id, owner, limits, weight: CLIENT_WEIGHT, usage },
+        );
         Ok(())
     }
 

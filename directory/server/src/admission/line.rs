@@ -8,6 +8,7 @@
 use super::Attempt;
 use super::brake::Brake;
 use super::limits::*;
+use keyway_meter::{Gauge, gauge};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -22,6 +23,49 @@ pub struct Line<J> {
     /// Threads of the slow class that do nothing.
     pub idle_threads: usize,
     pub waiting_max: usize,
+    meters: Meters,
+}
+
+/// What can be seen of all lines of a process.
+struct Meters {
+    waiting: Gauge,
+    running: Gauge,
+    threads: Gauge,
+    /// What of these is ours.
+    ours: [i64; 3],
+}
+
+impl Meters {
+    fn new(threads: usize) -> Meters {
+        let mut meters = Meters {
+            waiting: gauge("password.waiting"),
+            running: gauge("password.running"),
+            threads: gauge("password.threads"),
+            ours: [0; 3],
+        };
+        meters.moved(0, 0, count(threads));
+        meters
+    }
+
+    fn moved(&mut self, waiting: i64, running: i64, threads: i64) {
+        let gauges = [self.waiting, self.running, self.threads];
+        let all = gauges.into_iter().zip([waiting, running, threads]).zip(&mut self.ours);
+        for ((gauge, by), ours) in all.filter(|((_, by), _)| *by != 0) {
+            gauge.move_by(by);
+            *ours += by;
+        }
+    }
+}
+
+impl Drop for Meters {
+    fn drop(&mut self) {
+        let [waiting, running, threads] = self.ours;
+        self.moved(-waiting, -running, -threads);
+    }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Somebody who waits.
@@ -50,6 +94,7 @@ impl<J> Line<J> {
             turns: 0,
             since_stranger: 0,
             last_place: 0,
+            meters: Meters::new(idle_threads),
             idle_threads,
             waiting_max,
         }
@@ -87,6 +132,7 @@ impl<J> Line<J> {
             not_before_ms,
             job,
         });
+        self.meters.moved(1, 0, 0);
         // New passwords have a limit of their own.
         let over = self.waiting.len() > self.waiting_max
             && self.waiting.len() - self.hashes() > self.waiting_max;
@@ -96,7 +142,7 @@ impl<J> Line<J> {
     /// Gives up a place, if it is still held.
     pub fn leave(&mut self, place: u64) -> Option<Waiting<J>> {
         let at = self.waiting.iter().position(|waiting| waiting.place == place)?;
-        Some(self.waiting.swap_remove(at))
+        Some(self.take(at))
     }
 
     /// Takes out who is next, if anybody may go on now.
@@ -110,7 +156,7 @@ impl<J> Line<J> {
             (None, true) => self.since_stranger.saturating_add(1),
             (None, false) => self.since_stranger,
         };
-        let next = self.waiting.swap_remove(stranger.or(owner)?);
+        let next = self.take(stranger.or(owner)?);
         self.turns += 1;
         let keys = next.attempt.map_or([0, 0], |attempt| [attempt.source, attempt.name]);
         for key in keys {
@@ -121,8 +167,22 @@ impl<J> Line<J> {
         if let (Some(attempt), true) = (&next.attempt, next.begins) {
             brake.begin(attempt, now_ms);
         }
-        self.idle_threads -= usize::from(next.needs_thread);
+        if next.needs_thread {
+            self.idle_threads -= 1;
+            self.meters.moved(0, 1, 0);
+        }
         Some(next)
+    }
+
+    /// A thread has nothing to do any more.
+    pub fn idle(&mut self) {
+        self.idle_threads += 1;
+        self.meters.moved(0, -1, 0);
+    }
+
+    fn take(&mut self, at: usize) -> Waiting<J> {
+        self.meters.moved(-1, 0, 0);
+        self.waiting.swap_remove(at)
     }
 
     /// Takes out somebody who has waited for too long.
@@ -131,7 +191,7 @@ impl<J> Line<J> {
             waiting.attempt.is_some() && now_ms.saturating_sub(waiting.since_ms) >= WAIT_MAX_MS
         };
         let at = self.waiting.iter().position(late)?;
-        Some(self.waiting.swap_remove(at))
+        Some(self.take(at))
     }
 
     /// Who of the owners, or of the strangers, is first among those who may go on.
@@ -170,7 +230,7 @@ impl<J> Line<J> {
             |waiting: &Waiting<J>| waiting.attempt.is_some_and(|attempt| attempt.source == source);
         let those = self.waiting.iter().enumerate().filter(|(_, waiting)| of_it(waiting));
         let (at, _) = those.max_by_key(|(_, waiting)| rank(&self.marks, waiting))?;
-        Some(self.waiting.swap_remove(at))
+        Some(self.take(at))
     }
 }
 

@@ -322,7 +322,7 @@ impl Drop for Place {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.0.lock().line.idle_threads += 1;
+        self.0.lock().line.idle();
         Inner::hand_out(&self.0);
     }
 }

@@ -187,7 +187,7 @@ fn turns(line: &mut Line<u32>, brake: &mut Brake, now_ms: u64) -> Vec<u32> {
     let mut turns = Vec::new();
     while let Some(next) = line.next(brake, now_ms) {
         turns.push(next.job);
-        line.idle_threads += 1;
+        line.idle();
     }
     turns
 }
@@ -272,7 +272,7 @@ fn flood(floods_at: fn(u32, u64) -> String, good: fn(u64) -> String) -> Vec<u64>
     }
     for now_ms in 0..20_000 {
         if let Some((who, attempt, _)) = working.take_if(|(_, _, end_ms)| *end_ms == now_ms) {
-            line.idle_threads += 1;
+            line.idle();
             if who == 200 {
                 world.brake.right(&attempt, now_ms);
                 waited_ms.extend(good_since_ms.take().map(|since_ms: u64| now_ms - since_ms));

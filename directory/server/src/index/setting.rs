@@ -61,7 +61,7 @@ impl IndexKind {
     }
 
     /// The kind of its keys.
-    pub(super) fn byte(self) -> u8 {
+    pub(crate) fn byte(self) -> u8 {
         match self {
             IndexKind::Equality => b'e',
             IndexKind::Presence => b'p',

@@ -46,6 +46,16 @@ impl Stopwatch {
         self.last = now;
     }
 
+    /// When it was started.
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// Nanoseconds from the start to the last lap.
+    pub fn total_ns(&self) -> Option<u64> {
+        self.last.duration_since(self.started).ok()?.as_nanos().try_into().ok()
+    }
+
     /// Microseconds from the start to the last lap.
     pub fn total_us(&self) -> Option<u64> {
         self.last.duration_since(self.started).ok()?.as_micros().try_into().ok()

@@ -12,6 +12,7 @@ use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UN
 use super::stream::{Stream, drain};
 use crate::log::{Access, Value};
 use crate::network::Mode;
+use crate::search::nanoseconds;
 use keyway_codec::certificate::subject_dn;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Algorithm;
@@ -48,13 +49,17 @@ pub(super) async fn serve(
     let (stream, upgrade) = match (mode, stream) {
         (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
         (Mode::Tls(tls), Stream::Plain(tcp)) => {
+            let began = Instant::now();
             let handshake = timeout(handshake_max, Stream::accept_tls(tcp, tls.current()));
             let result = tokio::select! {
                 result = handshake => result,
                 _ = &mut stop => return,
             };
-            match handshaken(result, &origin) {
-                Some(stream) => (stream, None),
+            match handshaken(result, &shared, &origin) {
+                Some(stream) => {
+                    note_handshake(&stream, &shared, &origin, began);
+                    (stream, None)
+                }
                 None => return,
             }
         }
@@ -69,15 +74,19 @@ pub(super) async fn serve(
         },
         Stream::Tls(_) => tls_channel(&shared, &stream),
     };
-    let conversation = Conversation::new(shared, channel, origin.clone());
+    let conversation = Conversation::new(shared.clone(), channel, origin.clone());
     let mut connection = Connection::new(stream, conversation, stop);
     loop {
         match (poll_fn(|context| connection.poll_turn(context)).await, &upgrade) {
             (Next::StartTls, Some(tls)) => {
+                let began = Instant::now();
                 let upgraded = connection.start_tls(tls.current());
                 let upgraded = timeout(handshake_max, upgraded).await;
-                match handshaken(upgraded, &origin) {
-                    Some(upgraded) => connection = upgraded,
+                match handshaken(upgraded, &shared, &origin) {
+                    Some(upgraded) => {
+                        note_handshake(&upgraded.stream, &shared, &origin, began);
+                        connection = upgraded;
+                    }
                     None => return,
                 }
             }
@@ -94,14 +103,29 @@ pub(super) async fn serve(
 }
 
 /// What a handshake came to; one that failed is written down.
-fn handshaken<T>(result: Result<io::Result<T>, Elapsed>, origin: &Origin) -> Option<T> {
+fn handshaken<T>(
+    result: Result<io::Result<T>, Elapsed>,
+    shared: &Shared,
+    origin: &Origin,
+) -> Option<T> {
     let why: &(dyn Display + Sync) = match &result {
         Ok(Ok(_)) => return result.ok()?.ok(),
         Ok(Err(why)) => why,
         Err(_) => &"it took too long",
     };
+    shared.meters.failed.increment();
     origin.connection(Access::Refused, "tls-handshake", &[("text", Value::Shown(why))]);
     None
+}
+
+fn note_handshake(stream: &Stream, shared: &Shared, origin: &Origin, began: Instant) {
+    let Some(tls) = stream.handshake() else { return };
+    let meters = &shared.meters;
+    meters.handshakes.increment();
+    meters.resumed.add(u64::from(tls.resumed));
+    meters.handshake.record(nanoseconds(began.elapsed()));
+    // It has one at most.
+    let _ = origin.seen.tls.set(tls);
 }
 
 fn tls_channel(shared: &Shared, stream: &Stream) -> Channel {

@@ -13,10 +13,11 @@ use super::claim::Bound;
 use super::extended;
 use super::journal::{Journal, Origin};
 use super::limits::{
-    REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX,
-    UNFINISHED_FREE_BYTES, WORK_BYTES,
+    QUEUED_COUNTED_MAX, REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK,
+    TURN_WORK_MAX, UNFINISHED_FREE_BYTES, WORK_BYTES,
 };
 use super::peer::PeerCredentials;
+use super::seen::Seen;
 use super::{Settings, Shared};
 use crate::access::{Over, Strength};
 use crate::controls::{RequestControls, ResponseControl};
@@ -30,6 +31,7 @@ use futures_util::stream::FuturesUnordered;
 use keyway_codec::DecodeError;
 use keyway_codec::ber::announced;
 use keyway_codec::message::{ExtendedResponse, LdapResult, Message, Op, ResultCode, tag};
+use keyway_meter::Gauge;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::net::IpAddr;
@@ -119,8 +121,45 @@ pub(super) struct Conversation {
     taken: u64,
     /// What it holds for unfinished requests.
     share: Share,
+    /// Requests that were read and not taken.
+    queued: Queued,
     /// Work left to do in this turn.
     work_left: usize,
+}
+
+/// How many requests of a connection were read and not taken, among all of them.
+struct Queued {
+    requests: u64,
+    all: Gauge,
+    seen: Arc<Seen>,
+}
+
+impl Queued {
+    fn are(&mut self, requests: u64) {
+        if requests != self.requests {
+            self.all.move_by(requests.cast_signed() - self.requests.cast_signed());
+            self.requests = requests;
+            self.seen.queued(requests);
+        }
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.are(0);
+    }
+}
+
+/// How many whole messages there are at the beginning of what was read, as far as anybody counts.
+fn messages(mut input: &[u8], bytes_max: usize) -> u64 {
+    let mut count = 0;
+    while count < QUEUED_COUNTED_MAX
+        && let Ok(Some(length)) = announced(input, bytes_max)
+        && let Some(rest) = input.get(length..)
+    {
+        (count, input) = (count + 1, rest);
+    }
+    count
 }
 
 /// Who waits. The number is never given twice: the message id of a request that was abandoned may
@@ -152,6 +191,7 @@ impl Conversation {
     pub fn new(shared: Arc<Shared>, channel: Channel, origin: Origin) -> Self {
         let settings = shared.settings();
         let share = Share::of(&shared.unfinished);
+        let queued = Queued { requests: 0, all: shared.meters.queue, seen: origin.seen.clone() };
         let mut conversation = Conversation {
             shared,
             settings,
@@ -175,6 +215,7 @@ impl Conversation {
             unread_bytes: 0,
             taken: 0,
             share,
+            queued,
             work_left: 0,
         };
         conversation.become_subject(Subject::anonymous());
@@ -206,6 +247,8 @@ impl Conversation {
         };
         self.journal.waits();
         let taken = input.len() - rest.len();
+        let waits = matches!(stop, Stop::Blocked | Stop::Turn);
+        self.queued.are(if waits { messages(rest, self.message_bytes_max()) } else { 0 });
         self.unread_bytes = self.unread_bytes.max(rest.len());
         if stop == Stop::Ended || self.hold(self.unread_bytes) {
             return (taken, stop);
@@ -492,14 +535,13 @@ impl Conversation {
         shared.meters.entries_sent.add(u64::from(search.sent().wrapping_sub(sent)));
         match step {
             Step::More => {
-                self.journal.lap(id, Stage::Store);
-                self.journal.wait(id);
+                self.journal.wait_at(id, search.progress());
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
                 self.searches.push_back((id, search));
             }
             Step::Done(result, mut controls) => {
                 controls.extend(search.deciding_rules());
-                self.journal.entries = Some(search.sent());
+                self.journal.progress = Some(search.progress());
                 self.journal.unindexed = search.lacking().map(str::to_owned);
                 self.answer(id, tag::SEARCH_REQUEST, result, &controls);
             }
@@ -622,8 +664,8 @@ impl Conversation {
     }
 
     pub(super) fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
-        self.shared.meters.answer(&op);
-        self.journal.answered(id, &op, &self.subject);
+        let time_ns = self.journal.answered(id, &op, &self.subject);
+        self.shared.meters.answer(&op, time_ns);
         self.outbox.answer(id, op, controls);
     }
 
@@ -661,7 +703,7 @@ impl Conversation {
     /// Ends the session with a notice; running searches end without a result.
     pub fn disconnect(&mut self, code: ResultCode, why: &str) {
         self.abandon_all();
-        self.shared.meters.refused.increment();
+        self.shared.meters.refuse(code);
         self.journal.disconnected(code, why);
         self.outbox.notice(code, why);
         self.ending = Some(Ending::Notice);

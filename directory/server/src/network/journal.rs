@@ -6,12 +6,14 @@
 
 use super::peer::Peer;
 use super::seen::Seen;
+use super::slow::{Operation, Searched, Slowest};
 use crate::Subject;
 use crate::limits::LOGGED_TEXT_BYTES_MAX;
 use crate::log::stages::{self, Laps, Stage, Stopwatch};
 use crate::log::{
     Access, Audit, Book, Capped, Change, Field, Log, Record, Severity, Value, hidden,
 };
+use crate::search::Progress;
 use keyway_codec::extended::{CANCEL, PASSWORD_MODIFY, PasswordModifyRequest, START_TLS, WHO_AM_I};
 use keyway_codec::message::{Authentication, LdapResult, Op, ResultCode, Scope};
 use std::fmt::Write;
@@ -27,11 +29,12 @@ pub(super) struct Origin {
     pub connection: u64,
     pub peer: Peer,
     pub seen: Arc<Seen>,
+    pub slowest: Arc<Slowest>,
 }
 
 /// What the log will say of a request.
 #[derive(Default)]
-struct Asked {
+pub(super) struct Asked {
     id: u32,
     watch: Option<Stopwatch>,
     /// Its stopwatch, if it goes on with others.
@@ -41,23 +44,25 @@ struct Asked {
     is_left_out: bool,
     dn: String,
     detail: String,
+    /// How far it is, if it is a search.
+    progress: Option<Progress>,
 }
 
 pub(super) struct Journal {
     pub(super) origin: Origin,
     /// The peer in words, once that was needed.
     from: String,
-    /// When the last bytes came in, and whether no request was taken since.
+    /// When the last bytes came in.
     received: Option<SystemTime>,
-    is_fresh: bool,
+    /// The time now, if it is known because something has just happened: they came in, or a request was
+    /// answered.
+    now: Option<SystemTime>,
     /// How many requests were taken, from a number on that differs between connections.
     number: u64,
     /// The request being taken, or the last one.
     current: Asked,
-    /// Those that are under way.
-    waiting: Vec<Asked>,
-    /// Entries that the search that is being answered has returned.
-    pub(super) entries: Option<u32>,
+    /// How far the search that is being answered has come.
+    pub(super) progress: Option<Progress>,
     /// Which index it lacked, if none helped.
     pub(super) unindexed: Option<String>,
     /// Why the bind that is being answered is refused, where its client is not told.
@@ -90,10 +95,9 @@ impl Journal {
             origin,
             from: String::new(),
             received: None,
-            is_fresh: false,
+            now: None,
             current: Asked::default(),
-            waiting: Vec::new(),
-            entries: None,
+            progress: None,
             unindexed: None,
             reason: None,
         }
@@ -101,33 +105,27 @@ impl Journal {
 
     /// Bytes have come in.
     pub fn received(&mut self) {
-        let is_wanted = self.origin.log.access() != Access::Off;
-        self.received = is_wanted.then(|| (self.origin.clock)());
-        self.is_fresh = true;
+        let now = (self.origin.clock)();
+        self.origin.seen.heard(now);
+        (self.received, self.now) = (Some(now), Some(now));
     }
 
     /// What was received and not taken waits.
     pub fn waits(&mut self) {
-        self.is_fresh = false;
+        self.now = None;
     }
 
     /// Notes what is asked.
     pub fn asked(&mut self, id: u32, op: &Op<'_>) {
         let access = self.origin.log.access();
-        if access == Access::Off {
-            return;
-        }
-        let taken = match self.received {
-            Some(received) if self.is_fresh => received,
-            _ => (self.origin.clock)(),
-        };
-        self.is_fresh = false;
+        let taken = self.now.take().unwrap_or_else(self.origin.clock);
         self.number += 1;
         let mut watch = Stopwatch::start(self.received.unwrap_or(taken));
         watch.lap(Stage::Queue, taken);
         let everything = access == Access::Everything;
         let asked = &mut self.current;
         (asked.id, asked.watch, asked.laps) = (id, Some(watch), None);
+        asked.progress = None;
         asked.is_left_out = everything && !self.origin.log.takes(self.number);
         asked.dn.clear();
         asked.detail.clear();
@@ -136,12 +134,22 @@ impl Journal {
 
     /// Since its last lap, a request that is done on the spot was in this stage.
     pub fn lap(&mut self, id: u32, stage: Stage) {
-        let asked = match self.current.id == id {
-            true => Some(&mut self.current),
-            false => self.waiting.iter_mut().find(|asked| asked.id == id),
-        };
-        if let Some(watch) = asked.and_then(|asked| asked.watch.as_mut()) {
-            watch.lap(stage, (self.origin.clock)());
+        let now = (self.origin.clock)();
+        let lap =
+            |asked: &mut Asked| asked.watch.iter_mut().for_each(|watch| watch.lap(stage, now));
+        match self.current.id == id {
+            true => lap(&mut self.current),
+            false => self.origin.seen.waiting().iter_mut().filter(|one| one.id == id).for_each(lap),
+        }
+    }
+
+    /// A search goes on later, and is so far now.
+    pub fn wait_at(&mut self, id: u32, progress: Progress) {
+        self.lap(id, Stage::Store);
+        self.wait(id);
+        let mut waiting = self.origin.seen.waiting();
+        if let Some(asked) = waiting.iter_mut().find(|asked| asked.id == id) {
+            asked.progress = Some(progress);
         }
     }
 
@@ -155,63 +163,89 @@ impl Journal {
     /// The request that is being taken will be answered later.
     pub fn wait(&mut self, id: u32) {
         if self.current.watch.is_some() && self.current.id == id {
-            self.waiting.push(std::mem::take(&mut self.current));
+            let asked = std::mem::take(&mut self.current);
+            self.origin.seen.waiting().push(asked);
         }
     }
 
     /// The request will not be answered.
     pub fn forget(&mut self, id: u32) {
-        self.waiting.retain(|asked| asked.id != id);
+        self.origin.seen.waiting().retain(|asked| asked.id != id);
     }
 
-    /// Writes down how a request ended.
-    pub fn answered(&mut self, id: u32, op: &Op<'_>, subject: &Subject) {
-        let (entries, reason) = (self.entries.take(), self.reason.take());
+    /// Writes down how a request ended; how long it took, in nanoseconds, if that is known.
+    pub fn answered(&mut self, id: u32, op: &Op<'_>, subject: &Subject) -> Option<u64> {
+        let (progress, reason) = (self.progress.take(), self.reason.take());
         let unindexed = self.unindexed.take().unwrap_or_default();
-        let position = self.waiting.iter().position(|asked| asked.id == id);
-        let waited = position.map(|position| self.waiting.swap_remove(position));
-        let access = self.origin.log.access();
-        let Some(result) = result_of(op) else { return };
+        let waited = match self.current.watch.is_some() && self.current.id == id {
+            true => None,
+            false => take(&mut self.origin.seen.waiting(), id),
+        };
+        let result = result_of(op)?;
+        let at = (self.origin.clock)();
+        self.now = Some(at);
         let asked = match &waited {
             Some(asked) => asked,
             None if self.current.id == id => &self.current,
-            // It could not be decoded, or was taken when nothing was written down.
+            // It could not be decoded.
             None => &Asked { id, operation: operation_of(op), ..Asked::default() },
         };
-        let is_fault = is_fault(result.code);
-        let is_written = match access {
-            Access::Off => false,
-            Access::Refused => is_fault,
-            Access::Everything => is_fault || !asked.is_left_out,
-        };
-        if access == Access::Everything && !is_written {
-            self.origin.log.left_out();
-        }
+        let watch = asked.watch_at(at);
+        let unindexed = &unindexed;
+        let answered = Answered { asked, result, subject, at, watch, progress, unindexed, reason };
+        self.note_if_slow(&answered);
+        let is_written = self.is_written(&answered);
         // The server, its disk or its data is at fault.
         let is_ours = result.code == ResultCode::Other;
-        if !is_written && !is_ours {
-            return;
-        }
-        if self.from.is_empty() {
+        if (is_written || is_ours) && self.from.is_empty() {
             self.from = self.origin.peer.to_string();
         }
-        let unindexed = &unindexed;
-        let answered = Answered { asked, result, subject, entries, unindexed, reason };
         if is_written {
             self.write(Book::Access, &answered);
         }
         if is_ours {
             self.write(Book::Error(Severity::Error), &answered);
         }
+        if waited.is_none() {
+            // Its id may be another's from now on.
+            (self.current.id, self.current.watch) = (0, None);
+        }
+        watch?.total_ns()
+    }
+
+    fn is_written(&self, answered: &Answered<'_>) -> bool {
+        let is_fault = is_fault(answered.result.code);
+        match self.origin.log.access() {
+            Access::Off => false,
+            Access::Refused => is_fault,
+            Access::Everything if is_fault || !answered.asked.is_left_out => true,
+            Access::Everything => {
+                self.origin.log.left_out();
+                false
+            }
+        }
+    }
+
+    /// Keeps it for a while if few of this minute took longer.
+    fn note_if_slow(&self, answered: &Answered<'_>) {
+        let Answered { asked, at, watch, .. } = answered;
+        let Origin { seen, slowest, .. } = &self.origin;
+        let total_us = watch.as_ref().and_then(Stopwatch::total_us);
+        if total_us.is_some_and(|total_us| slowest.wants(total_us, *at)) {
+            let who = answered.subject.dn().map(str::to_owned);
+            let mut operation = asked.seen(self.origin.connection, seen, who, *at);
+            operation.result = Some(answered.result.code.code());
+            operation.search = answered.progress.map(searched);
+            slowest.note(operation);
+        }
     }
 
     fn write(&self, book: Book, answered: &Answered<'_>) {
-        let Answered { asked, result, subject, entries, unindexed, reason } = answered;
-        let at = (self.origin.clock)();
-        let watch = asked.watch_at(at);
+        let Answered { asked, result, subject, at, watch, progress, unindexed, reason } = answered;
+        let entries = progress.map(|progress| progress.returned);
         let time_us = watch.as_ref().and_then(Stopwatch::total_us);
         let number = |number: Option<u64>| number.map_or(Value::None, Value::Number);
-        let stages_us = watch.map(|watch| watch.stages_us()).unwrap_or_default();
+        let stages_us = watch.as_ref().map(Stopwatch::stages_us).unwrap_or_default();
         let stage = |stage: Stage| {
             let us = stages_us.get(stage as usize).filter(|us| **us > 0).copied();
             (stages::FIELDS[stage as usize], number(us))
@@ -235,7 +269,8 @@ impl Journal {
             stage(Stage::Write),
             ("text", reason.map_or(Value::filled(&result.diagnostic), Value::Text)),
         ];
-        self.origin.log.put(&Record { at, book, event: asked.operation, fields: &fields });
+        let event = asked.operation;
+        self.origin.log.put(&Record { at: *at, book, event, fields: &fields });
     }
 
     /// What the audit log will say of a change when it is done, if it is to say anything.
@@ -291,12 +326,56 @@ struct Answered<'a> {
     asked: &'a Asked,
     result: &'a LdapResult<'a>,
     subject: &'a Subject,
-    entries: Option<u32>,
+    at: SystemTime,
+    watch: Option<Stopwatch>,
+    progress: Option<Progress>,
     unindexed: &'a str,
     reason: Option<&'static str>,
 }
 
+/// Takes out the request of an id.
+fn take(waiting: &mut Vec<Asked>, id: u32) -> Option<Asked> {
+    let position = waiting.iter().position(|asked| asked.id == id)?;
+    Some(waiting.swap_remove(position))
+}
+
+/// A search as others may see it.
+fn searched(progress: Progress) -> Searched {
+    let Progress { candidates, returned, shape } = progress;
+    let (filter, way) = (shape.text.clone(), shape.way());
+    Searched { scope: shape.scope, filter, candidates, returned, way }
+}
+
 impl Asked {
+    /// When it came in.
+    pub fn began(&self) -> Option<SystemTime> {
+        Some(self.watch?.started())
+    }
+
+    /// It, as others may see it.
+    pub fn seen(
+        &self,
+        connection: u64,
+        seen: &Seen,
+        who: Option<String>,
+        at: SystemTime,
+    ) -> Operation {
+        let watch = self.watch_at(at);
+        Operation {
+            at,
+            connection,
+            id: self.id,
+            from: seen.peer.to_string(),
+            who,
+            operation: self.operation,
+            dn: self.dn.clone(),
+            result: None,
+            total_us: watch.as_ref().and_then(Stopwatch::total_us).unwrap_or_default(),
+            stages_us: watch.as_ref().map(Stopwatch::stages_us).unwrap_or_default(),
+            search: self.progress.map(searched),
+        }
+    }
+
     /// Its stopwatch, when its answer is there.
     fn watch_at(&self, now: SystemTime) -> Option<Stopwatch> {
         let mut watch = match &self.laps {

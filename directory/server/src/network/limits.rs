@@ -89,3 +89,7 @@ pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) const SEND_BUFFER_BYTES: usize = 256 << 10;
 /// Connections that `cn=monitor` shows, each as an entry.
 pub(super) const MONITORED_CONNECTIONS_MAX: usize = 10_000;
+/// Requests of one connection that are counted as read and not begun; there may be more.
+pub(super) const QUEUED_COUNTED_MAX: u64 = 1_000;
+/// How long an operation must be under way to be shown as slow.
+pub(super) const RUNNING_SHOWN_MIN: Duration = Duration::from_millis(100);

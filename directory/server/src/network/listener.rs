@@ -78,7 +78,7 @@ fn admit(shared: &Arc<Shared>, registry: &Arc<Registry>, stream: Stream, peer: P
     let seen = shared.seen(peer);
     let connections_max = shared.settings().limits.connections_max;
     let Some((place, stop)) = registry.enter(connections_max, seen.clone()) else {
-        shared.meters.refused.increment();
+        shared.meters.refuse(ResultCode::Busy);
         let why = Value::Text("connections_max are open");
         shared.origin(0, seen).connection(Access::Refused, "refused-connection", &[("text", why)]);
         return turn_away(stream, mode);

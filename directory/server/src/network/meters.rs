@@ -1,26 +1,49 @@
 //! What the network counts.
 
 use super::journal::is_fault;
-use keyway_codec::message::Op;
-use keyway_meter::{Counter, counter};
+use keyway_codec::message::{LdapResult, Op, ResultCode};
+use keyway_meter::{Counter, Gauge, Histogram, Striped, counter, gauge, histogram, striped};
 
 pub(super) struct Meters {
     pub opened: Counter,
     pub closed: Counter,
     pub bytes_in: Counter,
     pub bytes_out: Counter,
-    pub refused: Counter,
+    refused: Counter,
     pub unbind: Counter,
     pub abandon: Counter,
     pub entries_sent: Counter,
-    bind: Counter,
-    search: Counter,
-    compare: Counter,
-    add: Counter,
-    delete: Counter,
-    modify: Counter,
-    modify_dn: Counter,
-    extended: Counter,
+    /// Requests read and not begun.
+    pub queue: Gauge,
+    pub handshakes: Counter,
+    pub resumed: Counter,
+    pub failed: Counter,
+    pub handshake: Histogram,
+    busy: Counter,
+    bind: Kind,
+    search: Kind,
+    compare: Kind,
+    add: Kind,
+    delete: Kind,
+    modify: Kind,
+    modify_dn: Kind,
+    extended: Kind,
+}
+
+/// A kind of operation.
+#[derive(Clone, Copy)]
+struct Kind {
+    count: Counter,
+    time: Striped,
+}
+
+impl Kind {
+    fn new(name: &str) -> Kind {
+        Kind {
+            count: counter(&format!("ldap.{name}")),
+            time: striped(&format!("ldap.time.{name}")),
+        }
+    }
 }
 
 impl Meters {
@@ -32,22 +55,29 @@ impl Meters {
             bytes_out: counter("ldap.bytes_out"),
             refused: counter("ldap.refused"),
             entries_sent: counter("ldap.entries_sent"),
-            bind: counter("ldap.bind"),
+            queue: gauge("ldap.queue"),
+            handshakes: counter("tls.handshakes"),
+            resumed: counter("tls.resumed"),
+            failed: counter("tls.failed"),
+            handshake: histogram("tls.handshake"),
+            busy: counter("ldap.busy"),
+            bind: Kind::new("bind"),
             unbind: counter("ldap.unbind"),
-            search: counter("ldap.search"),
-            compare: counter("ldap.compare"),
-            add: counter("ldap.add"),
-            delete: counter("ldap.delete"),
-            modify: counter("ldap.modify"),
-            modify_dn: counter("ldap.modify_dn"),
+            search: Kind::new("search"),
+            compare: Kind::new("compare"),
+            add: Kind::new("add"),
+            delete: Kind::new("delete"),
+            modify: Kind::new("modify"),
+            modify_dn: Kind::new("modify_dn"),
             abandon: counter("ldap.abandon"),
-            extended: counter("ldap.extended"),
+            extended: Kind::new("extended"),
         }
     }
 
-    /// Counts an answer: its operation, and whether its result code is one of fault.
-    pub fn answer(&self, op: &Op<'_>) {
-        let (operation, result) = match op {
+    /// Counts an answer: its operation, how long it took if that is known, in nanoseconds, and whether its
+    /// result code is one of fault.
+    pub fn answer(&self, op: &Op<'_>, time_ns: Option<u64>) {
+        let (kind, result) = match op {
             Op::BindResponse(response) => (self.bind, &response.result),
             Op::ExtendedResponse(response) => (self.extended, &response.result),
             Op::SearchResultDone(result) => (self.search, result),
@@ -58,9 +88,24 @@ impl Meters {
             Op::CompareResponse(result) => (self.compare, result),
             _ => return,
         };
-        operation.increment();
+        kind.count.increment();
+        if let Some(time_ns) = time_ns {
+            kind.time.record(time_ns);
+        }
+        self.result(result);
+    }
+
+    fn result(&self, result: &LdapResult<'_>) {
         if is_fault(result.code) {
-            self.refused.increment();
+            self.refuse(result.code);
+        }
+    }
+
+    /// Counts a refusal.
+    pub fn refuse(&self, code: ResultCode) {
+        self.refused.increment();
+        if code == ResultCode::Busy {
+            self.busy.increment();
         }
     }
 }

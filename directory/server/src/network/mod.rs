@@ -26,20 +26,23 @@ mod monitor;
 mod peer;
 mod registry;
 mod seen;
+mod slow;
 mod stream;
 mod tls;
 
 use crate::Directory;
-use crate::made::{MadeTree, Maker};
+use crate::made::{MadeEntry, MadeTree, Maker};
 pub use administrator::Administrator;
 use budget::Budget;
 use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
-use monitor::Monitor;
+pub use monitor::branch as monitor_branch;
+use monitor::{Beside, Monitor};
 pub(crate) use peer::Peer;
 use registry::Registry;
 use seen::Seen;
+use slow::Slowest;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 pub use tls::CurrentTls;
@@ -140,6 +143,7 @@ struct Shared {
     settings: RwLock<Arc<Settings>>,
     meters: Meters,
     unfinished: Arc<Budget>,
+    slowest: Arc<Slowest>,
 }
 
 impl Shared {
@@ -150,7 +154,8 @@ impl Shared {
 
     fn origin(&self, connection: u64, seen: Arc<Seen>) -> Origin {
         let (shared, peer) = (&self.directory.shared, seen.peer);
-        Origin { log: shared.log.clone(), clock: shared.clock, connection, peer, seen }
+        let slowest = self.slowest.clone();
+        Origin { log: shared.log.clone(), clock: shared.clock, connection, peer, seen, slowest }
     }
 
     /// What will be seen of a connection that is opened now.
@@ -165,6 +170,7 @@ pub struct Server {
     accepting: Vec<JoinHandle<()>>,
     registry: Arc<Registry>,
     shared: Arc<Shared>,
+    beside: Arc<Beside>,
 }
 
 impl Server {
@@ -186,16 +192,26 @@ impl Server {
         directory.shared.passwords.set_waiting_max(waiting_max);
         let settings = RwLock::new(Arc::new(settings));
         let unfinished = Arc::default();
-        let shared = Shared { directory, settings, meters: Meters::new(), unfinished };
+        let slowest = Arc::<Slowest>::default();
+        let shared = Shared {
+            directory,
+            settings,
+            meters: Meters::new(),
+            unfinished,
+            slowest: slowest.clone(),
+        };
         let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
         let urls = listeners.iter();
         let urls = urls.filter_map(|listener| monitor::url(&listener.socket, &listener.mode));
         let monitor = Monitor {
             directory: Arc::downgrade(&shared.directory.shared),
             registry: registry.clone(),
+            slowest,
             started: shared.directory.shared.now(),
             listeners: urls.collect(),
+            beside: Arc::default(),
         };
+        let beside = monitor.beside.clone();
         shared.directory.publish(MadeTree::Monitor, Maker::new(move || monitor.entries()));
         let sockets: Vec<_> = listeners
             .into_iter()
@@ -205,7 +221,13 @@ impl Server {
             tokio::spawn(listener::accept(shared.clone(), registry.clone(), socket, mode))
         };
         let accepting = sockets.into_iter().map(accept).collect();
-        Ok(Server { accepting, registry, shared })
+        Ok(Server { accepting, registry, shared, beside })
+    }
+
+    /// Shows these entries below `cn=monitor` too, each after the one above it. They are made by the thread of
+    /// a connection, which must not wait.
+    pub fn show_beside(&self, entries: impl Fn() -> Vec<MadeEntry> + Send + Sync + 'static) {
+        *self.beside.write().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(entries));
     }
 
     /// Takes other settings, for connections to come; those that are open keep theirs.

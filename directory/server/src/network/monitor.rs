@@ -3,32 +3,45 @@
 //! `keyway top` and `keyway metrics` know.
 
 use super::Mode;
-use super::limits::MONITORED_CONNECTIONS_MAX;
+use super::limits::{MONITORED_CONNECTIONS_MAX, RUNNING_SHOWN_MIN};
 use super::registry::Registry;
 use super::seen::Seen;
+use super::slow::{Operation, Slowest};
 use crate::directory::Shared;
+use crate::limits::RUNNING_SHOWN_MAX;
+use crate::log::stages::FIELDS;
 use crate::made::{MadeEntry, MadeTree};
 use crate::operational::generalized_time;
+use crate::search::all_shapes;
 use keyway_codec::dn::Ava;
 use keyway_meter::{Distribution, EVENTS, Snapshot};
 use std::fmt::Write;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
 /// What there is to look at.
 pub(super) struct Monitor {
     pub directory: Weak<Shared>,
     pub registry: Arc<Registry>,
+    pub slowest: Arc<Slowest>,
     pub started: SystemTime,
     /// URLs without a path.
     pub listeners: Vec<String>,
+    /// What the program has to show beside.
+    pub beside: Arc<Beside>,
 }
+
+/// Makes entries, each after the one above it; it must not wait.
+pub(super) type Beside = RwLock<Option<Box<dyn Fn() -> Vec<MadeEntry> + Send + Sync>>>;
 
 const CONNECTIONS: &str = "cn=Connections,cn=monitor";
 const COUNTERS: &str = "cn=Counters,cn=monitor";
 const DATABASES: &str = "cn=Databases,cn=monitor";
+const FILTERS: &str = "cn=Filters,cn=monitor";
 const LISTENERS: &str = "cn=Listeners,cn=monitor";
 const OPERATIONS: &str = "cn=Operations,cn=monitor";
+const RUNNING: &str = "cn=Running,cn=monitor";
+const SLOW: &str = "cn=Slow,cn=monitor";
 const STATISTICS: &str = "cn=Statistics,cn=monitor";
 const TIME: &str = "cn=Time,cn=monitor";
 
@@ -59,25 +72,53 @@ impl Monitor {
         let (now, page) = (directory.now(), Snapshot::own());
         let page = page.as_ref();
         let mut all = vec![top()];
-        self.connections(&mut all);
+        self.connections(&mut all, now);
         databases(&mut all, &directory);
+        filters(&mut all);
         listeners(&mut all, &self.listeners);
         operations(&mut all, page);
+        self.running(&mut all, now);
+        self.slow(&mut all, now);
         statistics(&mut all, page);
         self.time(&mut all, now);
         if let Some(page) = page {
-            counters(&mut all, page);
+            all.push(container(COUNTERS, "All that is counted, by the names of keyway top"));
+            counters(&mut all, COUNTERS, page);
         }
+        let beside = self.beside.read().unwrap_or_else(PoisonError::into_inner);
+        all.extend(beside.iter().flat_map(|beside| beside()));
         all
     }
 
-    fn connections(&self, all: &mut Vec<MadeEntry>) {
+    fn connections(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
         let (open, total) = self.registry.seen();
         all.push(container(CONNECTIONS, "Connections that are open"));
         all.push(number(CONNECTIONS, "Total", total, "accepted since the start"));
         all.push(number(CONNECTIONS, "Current", open.len() as u64, "open now"));
         let shown = open.iter().take(MONITORED_CONNECTIONS_MAX);
-        all.extend(shown.map(|(id, seen)| connection(*id, seen)));
+        all.extend(shown.map(|(id, seen)| connection(*id, seen, now)));
+    }
+
+    /// Operations that are under way for longer than most take.
+    fn running(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
+        all.push(container(RUNNING, "Operations under way for a tenth of a second or longer"));
+        let (open, _) = self.registry.seen();
+        let mut found = Vec::new();
+        for (id, seen) in &open {
+            let is_slow = |since: SystemTime| {
+                now.duration_since(since).is_ok_and(|since| since >= RUNNING_SHOWN_MIN)
+            };
+            for asked in seen.waiting().iter().filter(|asked| asked.began().is_some_and(is_slow)) {
+                found.push(asked.seen(*id, seen, seen.who().dn, now));
+            }
+        }
+        found.sort_by_key(|one| std::cmp::Reverse(one.total_us));
+        all.extend(found.iter().take(RUNNING_SHOWN_MAX).map(|one| operation(RUNNING, one)));
+    }
+
+    fn slow(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
+        all.push(container(SLOW, "The slowest operations of the last minutes"));
+        all.extend(self.slowest.all(now).iter().map(|one| operation(SLOW, one)));
     }
 
     fn time(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
@@ -132,8 +173,114 @@ fn number(parent: &str, name: &str, number: u64, description: &str) -> MadeEntry
     MadeEntry::new(below(parent, name), "monitorCounterObject", &attributes)
 }
 
-fn connection(id: u64, seen: &Seen) -> MadeEntry {
+/// Another process's page, and things that it tells of, as a branch of the tree: `cn=NAME,cn=monitor`, with
+/// the counters and these objects, each a name and what there is to say of it, below it.
+pub fn branch(
+    name: &str,
+    description: &str,
+    page: Option<&Snapshot>,
+    objects: &[(String, Vec<(&str, String)>)],
+) -> Vec<MadeEntry> {
+    let top = below(MadeTree::Monitor.dn(), name);
+    let mut all = vec![container(&top, description)];
+    if let Some(page) = page {
+        counters(&mut all, &top, page);
+    }
+    for (name, told) in objects {
+        let info = told.iter().map(|(what, value)| format!("{what}={value}")).collect();
+        let attributes = with_name(name, &[("monitoredInfo", info)]);
+        all.push(MadeEntry::new(below(&top, name), "monitoredObject", &attributes));
+    }
+    all
+}
+
+/// `NAME=VALUE`, for each that has one.
+fn facts(all: &[(&str, Option<String>)]) -> Vec<String> {
+    let fact = |(name, value): &(&str, Option<String>)| Some(format!("{name}={}", value.as_ref()?));
+    all.iter().filter_map(fact).collect()
+}
+
+/// Microseconds since 1970.
+fn micros(time: SystemTime) -> u128 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros()
+}
+
+fn some(value: impl ToString) -> Option<String> {
+    Some(value.to_string())
+}
+
+/// An operation that is slow, or was. Its name is its connection's number and its own.
+fn operation(parent: &str, one: &Operation) -> MadeEntry {
+    let micros = micros(one.at);
+    let name = match one.result {
+        Some(_) => format!("{}.{} {micros}", one.connection, one.id),
+        None => format!("{}.{}", one.connection, one.id),
+    };
+    let search = one.search.as_ref();
+    let mut info = facts(&[
+        ("at_us", some(micros)),
+        ("operation", some(one.operation)),
+        ("message", some(one.id)),
+        ("dn", Some(one.dn.clone()).filter(|dn| !dn.is_empty())),
+        ("result", one.result.map(|code| code.to_string())),
+        ("time_us", some(one.total_us)),
+        ("scope", search.map(|search| search.scope.to_owned())),
+        ("filter", search.map(|search| search.filter.clone())),
+        ("index", search.map(|search| search.way.clone())),
+        ("candidates", search.map(|search| search.candidates.to_string())),
+        ("returned", search.map(|search| search.returned.to_string())),
+    ]);
+    let stages = FIELDS.iter().zip(one.stages_us).filter(|(_, us)| *us > 0);
+    info.extend(stages.map(|(stage, us)| format!("{stage}={us}")));
+    let attributes = with_name(
+        &name,
+        &[
+            ("monitorConnectionNumber", vec![one.connection.to_string()]),
+            ("monitorConnectionPeerAddress", vec![one.from.clone()]),
+            ("monitorConnectionAuthzDN", one.who.iter().cloned().collect()),
+            ("monitorTimestamp", vec![generalized_time(one.at)]),
+            ("monitoredInfo", info),
+        ],
+    );
+    MadeEntry::new(below(parent, &name), "monitoredObject", &attributes)
+}
+
+/// What searches cost, by the shapes of their filters.
+fn filters(all: &mut Vec<MadeEntry>) {
+    all.push(container(FILTERS, "What searches cost, by scope and filter without its values"));
+    let mut shapes: Vec<_> = all_shapes().into_iter().map(|shape| (shape, shape.total())).collect();
+    shapes.sort_by_key(|(_, cost)| std::cmp::Reverse(cost.time_ns));
+    for (shape, cost) in shapes {
+        let name = format!("{} {}", shape.scope, shape.text);
+        let info = facts(&[
+            ("scope", some(shape.scope)),
+            ("filter", some(&shape.text)),
+            ("searches", some(cost.searches)),
+            ("time_ns", some(cost.time_ns)),
+            ("candidates", some(cost.candidates)),
+            ("returned", some(cost.returned)),
+            ("unindexed", some(cost.unindexed)),
+            ("index", Some(cost.way).filter(|way| !way.is_empty())),
+        ]);
+        let attributes = with_name(&name, &[("monitoredInfo", info)]);
+        all.push(MadeEntry::new(below(FILTERS, &name), "monitoredObject", &attributes));
+    }
+}
+
+fn connection(id: u64, seen: &Seen, now: SystemTime) -> MadeEntry {
     let (name, who) = (format!("Connection {id}"), seen.who());
+    let tls = seen.tls.get();
+    let mut info = vec![format!("over {}", who.strength)];
+    info.extend(facts(&[
+        ("tls", tls.map(|tls| tls.version.clone())),
+        ("suite", tls.map(|tls| tls.suite.clone())),
+        ("group", tls.and_then(|tls| tls.group.clone())),
+        ("resumed", tls.map(|tls| tls.resumed.to_string())),
+        ("idle_ms", some(seen.idle(now).as_millis())),
+        ("in_flight", some(seen.waiting().len())),
+        ("queued", some(seen.queue())),
+        ("since_us", some(micros(seen.since))),
+    ]));
     let attributes = with_name(
         &name,
         &[
@@ -143,7 +290,7 @@ fn connection(id: u64, seen: &Seen) -> MadeEntry {
             ("monitorConnectionAuthzDN", who.dn.into_iter().collect()),
             ("monitorConnectionOpsReceived", vec![seen.requests().to_string()]),
             ("monitorConnectionStartTime", vec![generalized_time(seen.since)]),
-            ("monitoredInfo", vec![format!("over {}", who.strength)]),
+            ("monitoredInfo", info),
         ],
     );
     MadeEntry::new(below(CONNECTIONS, &name), "monitorConnection", &attributes)
@@ -193,15 +340,16 @@ fn statistics(all: &mut Vec<MadeEntry>, page: Option<&Snapshot>) {
     }
 }
 
-/// Everything that is counted or recorded.
-fn counters(all: &mut Vec<MadeEntry>, page: &Snapshot) {
-    all.push(container(COUNTERS, "All that is counted, by the names of keyway top"));
+/// Everything that is counted or recorded in a page.
+fn counters(all: &mut Vec<MadeEntry>, parent: &str, page: &Snapshot) {
     let described = |name: &str| {
         let event = EVENTS.iter().find(|event| event.covers(name));
         event.map(|event| format!("{}: {}", event.unit, event.help)).unwrap_or_default()
     };
+    let is_gauge = |name: &str| EVENTS.iter().any(|event| event.is_gauge() && event.covers(name));
     for (name, value) in &page.counters {
-        all.push(number(COUNTERS, name, *value, &described(name)));
+        let value = if is_gauge(name) { page.gauge(name).unwrap_or_default() } else { *value };
+        all.push(number(parent, name, value, &described(name)));
     }
     for (name, values) in page.histograms.iter().filter(|(_, values)| values.count > 0) {
         let attributes = with_name(
@@ -209,10 +357,10 @@ fn counters(all: &mut Vec<MadeEntry>, page: &Snapshot) {
             &[
                 ("description", vec![described(name)]),
                 ("monitorCounter", vec![values.count.to_string()]),
-                ("monitoredInfo", vec![summary(values)]),
+                ("monitoredInfo", vec![summary(values), values.to_text()]),
             ],
         );
-        all.push(MadeEntry::new(below(COUNTERS, name), "monitorCounterObject", &attributes));
+        all.push(MadeEntry::new(below(parent, name), "monitorCounterObject", &attributes));
     }
 }
 

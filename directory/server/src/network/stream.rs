@@ -1,6 +1,7 @@
 //! A connection's bytes, with or without TLS.
 
 use super::limits::{LINGER_BYTES_MAX, LINGER_MAX};
+use super::seen::TlsSeen;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::{HandshakeKind, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use zeroize::Zeroizing;
 
@@ -41,6 +42,19 @@ impl Stream {
             Stream::Plain(_) | Stream::Unix(_) => false,
             Stream::Tls(tls) => tls.get_ref().1.wants_write(),
         }
+    }
+
+    /// What the TLS handshake came to, if there was one.
+    pub fn handshake(&self) -> Option<TlsSeen> {
+        let Stream::Tls(tls) = self else { return None };
+        let connection = tls.get_ref().1;
+        let name = |debug: &dyn std::fmt::Debug| format!("{debug:?}");
+        Some(TlsSeen {
+            version: connection.protocol_version().map(|it| name(&it))?.replace('_', "."),
+            suite: name(&connection.negotiated_cipher_suite()?.suite()),
+            group: connection.negotiated_key_exchange_group().map(|group| name(&group.name())),
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        })
     }
 
     /// The certificate that the peer proved to have, DER; the handshake has verified it.

@@ -2,6 +2,7 @@
 
 use super::{Lack, Lookup};
 use crate::failure::Result;
+use crate::index::IndexKind;
 use keyway_store::{EntryId, Key, Postings, View};
 use std::iter::{Copied, Peekable};
 
@@ -78,6 +79,25 @@ impl Source {
         Source { also, is_scope, lack, ..Source::walking(walked) }
     }
 
+    /// Where candidates come from, in words: `uid equality`, `cn substring, objectClass equality`,
+    /// `scope`, `range` for entries that were looked up before. No values.
+    pub fn describe(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        for union in [&self.walked].into_iter().chain(&self.also) {
+            // A union of a hundred lists is mostly of one index.
+            for key in union.lists.iter().take(DESCRIBED_LISTS_MAX) {
+                let word = index_of(key).unwrap_or_else(|| "scope".to_owned());
+                if !words.contains(&word) {
+                    words.push(word);
+                }
+            }
+            if union.lists.is_empty() && !union.ids.is_empty() {
+                words.push("range".to_owned());
+            }
+        }
+        if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+    }
+
     /// The candidates after an id, ascending, each once.
     ///
     /// # Errors
@@ -89,6 +109,19 @@ impl Source {
             also: also.collect::<Result<_>>()?,
         })
     }
+}
+
+/// Lists of a union that [`Source::describe`] looks at.
+const DESCRIBED_LISTS_MAX: usize = 8;
+
+/// The index that a list belongs to; `None` for the store's own lists.
+fn index_of(key: &Key) -> Option<String> {
+    let (kind, rest) = key.as_bytes().split_first()?;
+    let kind = IndexKind::ALL.into_iter().find(|one| one.byte() == *kind)?;
+    // The first part is the attribute's name, whose letters are never escaped.
+    let end = rest.iter().position(|byte| *byte <= 1).unwrap_or(rest.len());
+    let attribute = std::str::from_utf8(rest.get(..end)?).ok()?;
+    Some(format!("{attribute} {kind}"))
 }
 
 /// Iterator over candidates, ascending.

@@ -11,6 +11,7 @@
 mod find;
 mod page;
 mod select;
+mod shapes;
 mod start;
 mod unindexed;
 mod vertices;
@@ -18,7 +19,9 @@ mod write;
 
 pub use page::Cookies;
 pub use select::{Filtered, Selection};
-pub(crate) use unindexed::Unindexed;
+use shapes::Shape;
+pub(crate) use shapes::all as all_shapes;
+pub(crate) use unindexed::{Unindexed, nanoseconds};
 pub(crate) use write::encode_entry;
 
 use crate::access::{self, Rights, Subject, View};
@@ -41,9 +44,12 @@ use page::Position;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::SystemTime;
-use unindexed::{Lacking, nanoseconds};
+use std::time::{Duration, SystemTime};
+use unindexed::Lacking;
 use vertices::Vertices;
+
+/// Work from which on it is noted each time where a search's candidates come from.
+const NOTED_MIN: Duration = Duration::from_millis(2);
 
 /// A search under way. It is `Send` and holds no part of the request.
 pub struct Search {
@@ -69,6 +75,19 @@ pub struct Search {
     looked_at: u64,
     /// What it lacks, if no index helps.
     lacking: Option<Arc<Lacking>>,
+    /// What its filter is counted by, and how long its steps took.
+    shape: &'static Shape,
+    spent: Duration,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy)]
+pub(crate) struct Progress {
+    /// Candidates that it has looked at.
+    pub candidates: u64,
+    /// Entries that it has returned, earlier pages included.
+    pub returned: u32,
+    pub shape: &'static Shape,
 }
 
 /// What is searched.
@@ -176,6 +195,21 @@ impl Search {
         self.lacking.as_ref().map(|lacking| lacking.label.as_str())
     }
 
+    /// How far it is.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress { candidates: self.looked_at, returned: self.sent, shape: self.shape }
+    }
+
+    /// Where its candidates come from, if it takes long enough for somebody to want to know, or if nobody
+    /// has said so of the likes of it.
+    fn note_way(&self) {
+        if let Target::Tree(cursor) = &self.target
+            && (self.spent >= NOTED_MIN || self.shape.needs_way())
+        {
+            self.shape.set_way(cursor.source.describe());
+        }
+    }
+
     /// Goes on: appends encoded entries to `out` until some `budget_bytes` are used, or for some
     /// thousand candidates. At least one candidate is looked at. After [`Step::Done`] it is over.
     pub fn step(
@@ -185,14 +219,17 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Step {
-        let (clock, before) = (self.core.clock, self.looked_at);
+        let (clock, before, sent) = (self.core.clock, self.looked_at, self.sent);
         let started = clock();
         let advanced = self.advance(directory, message_id, out, budget_bytes);
         let time = clock().duration_since(started).unwrap_or_default();
         self.core.search_time.add(nanoseconds(time));
+        self.spent += time;
+        self.shape.cost(self.looked_at - before, self.sent.saturating_sub(sent), time);
         if let Some(lacking) = &self.lacking {
             lacking.cost(self.looked_at - before, time);
         }
+        self.note_way();
         match advanced {
             Ok(Pause::Turn) => Step::More,
             Ok(Pause::End) => self.done(LdapResult::success(), None),

@@ -2,7 +2,7 @@
 
 use super::page;
 use super::vertices::Vertices;
-use super::{Cursor, Made, Page, Search, Selection, Target, unindexed};
+use super::{Cursor, Made, Page, Search, Selection, Target, shapes, unindexed};
 use crate::access::{self, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -94,6 +94,8 @@ impl Directory {
             Target::Made { .. } | Target::Empty => None,
         };
         let lacking = lack.map(|lack| core.unindexed.count(lack));
+        let shape = shapes::shape_of(request.scope, &request.filter);
+        shape.begun(lacking.is_some());
         Ok(Search {
             core: core.clone(),
             subject: subject.clone(),
@@ -111,6 +113,8 @@ impl Directory {
             is_long: false,
             looked_at: 0,
             lacking,
+            shape,
+            spent: Duration::ZERO,
         })
     }
 }

@@ -1,0 +1,348 @@
+//! Filters by their shape: what they ask without the values, and what searches with such a filter cost.
+//!
+//! `(&(objectClass=person)(uid=ann))` and `(&(objectclass=device)(uid=bob))` have the shape
+//! `(&(objectclass=?)(uid=?))`. Shapes are a process's, as its counters are: a thread remembers those that it
+//! saw last, and so counts without a lock.
+
+use super::unindexed::nanoseconds;
+use crate::limits::{SHAPE_BYTES_MAX, SHAPES_MAX};
+use keyway_codec::Filter;
+use keyway_codec::message::Scope;
+use keyway_meter::{Counter, counter};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Searches of one scope with filters of one shape.
+pub(crate) struct Shape {
+    /// `base`, `one`, `sub` or `children`.
+    pub scope: &'static str,
+    /// The filter without its values.
+    pub text: String,
+    searches: Counter,
+    time_ns: Counter,
+    candidates: Counter,
+    returned: Counter,
+    unindexed: Counter,
+    /// Where such a search found its candidates, as far as somebody has looked.
+    way: Mutex<String>,
+    has_way: AtomicBool,
+}
+
+/// What such searches have come to.
+pub(crate) struct Cost {
+    pub searches: u64,
+    pub time_ns: u64,
+    pub candidates: u64,
+    pub returned: u64,
+    pub unindexed: u64,
+    pub way: String,
+}
+
+/// By the hash of scope and shape.
+static SHAPES: LazyLock<Mutex<HashMap<u64, &'static Shape>>> = LazyLock::new(Mutex::default);
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// Shapes that a thread remembers; a power of two.
+const REMEMBERED: usize = 64;
+
+thread_local! {
+    static LAST: RefCell<[Option<(u64, &'static Shape)>; REMEMBERED]> =
+        const { RefCell::new([None; REMEMBERED]) };
+}
+
+/// The shape of a search. Takes a lock only if the thread has not seen it lately.
+pub(crate) fn shape_of(scope: Scope, filter: &Filter<'_>) -> &'static Shape {
+    let hash = hash(filter) ^ scope as u64;
+    let place = hash as usize & (REMEMBERED - 1);
+    LAST.with_borrow_mut(|last| match last.get_mut(place) {
+        Some(Some((known, shape))) if *known == hash => shape,
+        Some(seen) => {
+            let shape = look_up(hash, scope, filter);
+            *seen = Some((hash, shape));
+            shape
+        }
+        None => look_up(hash, scope, filter),
+    })
+}
+
+/// All that there were searches of.
+pub(crate) fn all() -> Vec<&'static Shape> {
+    lock().values().copied().collect()
+}
+
+fn lock() -> MutexGuard<'static, HashMap<u64, &'static Shape>> {
+    SHAPES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cold]
+fn look_up(hash: u64, scope: Scope, filter: &Filter<'_>) -> &'static Shape {
+    let mut shapes = lock();
+    // What comes later is one shape, whatever it is.
+    let is_new = shapes.len() < SHAPES_MAX && !shapes.contains_key(&hash);
+    let key = if is_new || shapes.contains_key(&hash) { hash } else { 0 };
+    let new = || {
+        let text = if key == 0 { "other".to_owned() } else { text(filter, hash) };
+        // As many as the limit says, for the rest of the process, as their counters are.
+        &*Box::leak(Box::new(Shape::new(scope_name(scope), text)))
+    };
+    shapes.entry(key).or_insert_with(new)
+}
+
+fn scope_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Base => "base",
+        Scope::One => "one",
+        Scope::Subtree => "sub",
+        Scope::Subordinate => "children",
+    }
+}
+
+impl Shape {
+    fn new(scope: &'static str, text: String) -> Shape {
+        let of = |what: &str| counter(&format!("search.filter.{scope}.{text}.{what}"));
+        Shape {
+            scope,
+            searches: of("searches"),
+            time_ns: of("time"),
+            candidates: of("candidates"),
+            returned: of("returned"),
+            unindexed: of("unindexed"),
+            way: Mutex::default(),
+            has_way: AtomicBool::new(false),
+            text,
+        }
+    }
+
+    /// A search begins.
+    #[inline]
+    pub fn begun(&self, lacks_index: bool) {
+        self.searches.increment();
+        self.unindexed.add(u64::from(lacks_index));
+    }
+
+    /// A step of it has cost so much.
+    #[inline]
+    pub fn cost(&self, candidates: u64, returned: u32, time: Duration) {
+        self.candidates.add(candidates);
+        self.returned.add(returned.into());
+        self.time_ns.add(nanoseconds(time));
+    }
+
+    /// Whether nobody has said where such a search finds its candidates.
+    #[inline]
+    pub fn needs_way(&self) -> bool {
+        !self.has_way.load(Ordering::Relaxed)
+    }
+
+    /// Says it.
+    pub fn set_way(&self, way: String) {
+        *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
+        self.has_way.store(true, Ordering::Relaxed);
+    }
+
+    /// Where such a search found its candidates, when that was said last.
+    pub fn way(&self) -> String {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What they have come to so far.
+    pub fn total(&self) -> Cost {
+        Cost {
+            searches: self.searches.value(),
+            time_ns: self.time_ns.value(),
+            candidates: self.candidates.value(),
+            returned: self.returned.value(),
+            unindexed: self.unindexed.value(),
+            way: self.way(),
+        }
+    }
+}
+
+/// What differs between shapes, in any order of letters' cases.
+fn hash(filter: &Filter<'_>) -> u64 {
+    let mut hasher = HASHER.build_hasher();
+    hash_into(&mut hasher, filter);
+    hasher.finish()
+}
+
+fn hash_into(hasher: &mut impl Hasher, filter: &Filter<'_>) {
+    let mut item = |kind: u8, attribute: &str| {
+        hasher.write_u8(kind);
+        // A few letters at a time, so that the hasher has more than a byte to do.
+        for part in attribute.as_bytes().chunks(16) {
+            let mut lower = [0; 16];
+            for (to, from) in lower.iter_mut().zip(part) {
+                *to = from.to_ascii_lowercase();
+            }
+            hasher.write(&lower);
+        }
+    };
+    match filter {
+        Filter::And(terms) => hash_terms(hasher, 1, terms),
+        Filter::Or(terms) => hash_terms(hasher, 2, terms),
+        Filter::Not(term) => {
+            hasher.write_u8(3);
+            hash_into(hasher, term);
+        }
+        Filter::Equality { attribute, .. } => item(4, attribute),
+        Filter::Substrings { attribute, initial, any, last } => {
+            let pieces = u8::from(initial.is_some()) + 2 * u8::from(last.is_some());
+            item(16 + pieces + 4 * u8::from(!any.is_empty()), attribute);
+        }
+        Filter::GreaterOrEqual { attribute, .. } => item(5, attribute),
+        Filter::LessOrEqual { attribute, .. } => item(6, attribute),
+        Filter::Present(attribute) => item(7, attribute),
+        Filter::Approx { attribute, .. } => item(8, attribute),
+        Filter::Extensible { attribute, rule, .. } => {
+            item(9, attribute.as_deref().unwrap_or_default());
+            hasher.write(rule.as_deref().unwrap_or_default().as_bytes());
+        }
+    }
+}
+
+/// Terms of one shape that follow each other count as several, however many they are.
+fn hash_terms(hasher: &mut impl Hasher, kind: u8, terms: &[Filter<'_>]) {
+    hasher.write_u8(kind);
+    let (mut last, mut repeats) = (None, false);
+    for term in terms {
+        let this = hash(term);
+        if last != Some(this) {
+            hasher.write_u64(this);
+        } else if !repeats {
+            hasher.write_u8(10);
+        }
+        repeats = last == Some(this);
+        last = Some(this);
+    }
+    hasher.write_u8(11);
+}
+
+/// As it is shown, and as a part of a counter's name: printable, without dots, no longer than it may be.
+fn text(filter: &Filter<'_>, hash: u64) -> String {
+    let mut text = String::new();
+    write(&mut text, filter);
+    let plain =
+        |c: char| if c.is_ascii_graphic() && c != '.' { c.to_ascii_lowercase() } else { '_' };
+    let mut text: String = text.chars().map(plain).collect();
+    if text.len() > SHAPE_BYTES_MAX {
+        text.truncate(SHAPE_BYTES_MAX - 9);
+        text += &format!("~{:08x}", hash as u32);
+    }
+    text
+}
+
+fn write(text: &mut String, filter: &Filter<'_>) {
+    // Deeper and longer than anybody wants to read it.
+    if text.len() > 2 * SHAPE_BYTES_MAX {
+        return;
+    }
+    let mut item = |attribute: &str, rest: &str| *text += &format!("({attribute}{rest})");
+    match filter {
+        Filter::And(terms) => write_terms(text, '&', terms),
+        Filter::Or(terms) => write_terms(text, '|', terms),
+        Filter::Not(term) => {
+            *text += "(!";
+            write(text, term);
+            text.push(')');
+        }
+        Filter::Equality { attribute, .. } => item(attribute, "=?"),
+        Filter::GreaterOrEqual { attribute, .. } => item(attribute, ">=?"),
+        Filter::LessOrEqual { attribute, .. } => item(attribute, "<=?"),
+        Filter::Approx { attribute, .. } => item(attribute, "~=?"),
+        Filter::Present(attribute) => item(attribute, "=*"),
+        Filter::Substrings { attribute, initial, any, last } => {
+            let mark = |is_there: bool, mark| if is_there { mark } else { "" };
+            let (initial, last) = (mark(initial.is_some(), "?"), mark(last.is_some(), "?"));
+            item(attribute, &format!("={initial}*{}{last}", mark(!any.is_empty(), "?*")));
+        }
+        Filter::Extensible { attribute, rule, dn_attributes, .. } => {
+            let attribute = attribute.as_deref().unwrap_or_default();
+            let dn = if *dn_attributes { ":dn" } else { "" };
+            let rule = rule.as_deref().map(|rule| format!(":{rule}")).unwrap_or_default();
+            item(attribute, &format!("{dn}{rule}:=?"));
+        }
+    }
+}
+
+fn write_terms(text: &mut String, sign: char, terms: &[Filter<'_>]) {
+    text.push('(');
+    text.push(sign);
+    let mut last = String::new();
+    for term in terms {
+        let mut this = String::new();
+        write(&mut this, term);
+        if this != last {
+            *text += &this;
+        } else if !text.ends_with('+') {
+            text.push('+');
+        }
+        last = this;
+        if text.len() > 2 * SHAPE_BYTES_MAX {
+            return;
+        }
+    }
+    text.push(')');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(filter: &str) -> &'static Shape {
+        shape_of(Scope::Subtree, &Filter::parse(filter).unwrap())
+    }
+
+    #[test]
+    fn values_and_cases_make_no_difference_and_all_else_does() {
+        let same = ["(&(objectClass=person)(uid=ann))", "(&(OBJECTCLASS=device)(Uid=b))"];
+        assert!(std::ptr::eq(shape(same[0]), shape(same[1])));
+        assert_eq!(shape(same[0]).text, "(&(objectclass=?)(uid=?))");
+        let all = [
+            "(uid=a)",
+            "(uid=*)",
+            "(uid=a*)",
+            "(uid=*a)",
+            "(uid=*a*)",
+            "(uid=a*b)",
+            "(uid=a*b*c)",
+            "(uid>=a)",
+            "(uid<=a)",
+            "(uid~=a)",
+            "(!(uid=a))",
+            "(&(uid=a))",
+            "(|(uid=a))",
+            "(|(uid=a)(uid=b))",
+            "(uid:dn:caseExactMatch:=a)",
+            "(:caseExactMatch:=a)",
+            "(cn=a)",
+            "(&(uid=a)(cn=b))",
+            "(&(cn=b)(uid=a))",
+        ];
+        let texts: std::collections::HashSet<_> = all.iter().map(|it| &shape(it).text).collect();
+        assert_eq!(texts.len(), all.len(), "{texts:?}");
+        assert_eq!(shape("(uid=a*b*c)").text, "(uid=?*?*?)");
+        assert_eq!(shape("(userPassword=secret)").text, "(userpassword=?)");
+        assert_eq!(shape("(1.2.840.113556:=3)").text, "(1_2_840_113556:=?)");
+    }
+
+    #[test]
+    fn as_many_terms_of_one_shape_as_there_are() {
+        let many = |count: usize| format!("(|{})", "(uid=a)".repeat(count));
+        assert!(std::ptr::eq(shape(&many(2)), shape(&many(500))));
+        assert_eq!(shape(&many(3)).text, "(|(uid=?)+)");
+    }
+
+    #[test]
+    fn a_text_is_as_short_as_a_name_needs() {
+        let long: String = (0..200).map(|number| format!("(a{number}=x)")).collect();
+        let (one, other) = (shape(&format!("(&{long})")), shape(&format!("(&{long}(z=1))")));
+        assert_eq!(one.text.len(), SHAPE_BYTES_MAX);
+        assert_ne!(one.text, other.text);
+        let name = format!("search.filter.children.{}.candidates", one.text);
+        assert!(name.len() <= keyway_meter::limits::NAME_BYTES_MAX);
+    }
+}
