@@ -61,6 +61,7 @@ mod top;
 mod trust;
 mod unix_socket;
 mod up;
+mod web;
 mod watched;
 
 use cli::{Admin, Command, Directory};
@@ -110,6 +111,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Web(arguments) => web::run(&arguments).map(|()| true),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
         Command::Directory(Directory::Advise(arguments)) => {
             index::advise(&arguments).map(|()| true)

@@ -2,12 +2,12 @@
 
 import { ask } from "./ask.js";
 import { fill, h, Table, tiles } from "./build.js";
-import { count, moment, span } from "./show.js";
+import { count, moment, numbers, span } from "./show.js";
 
-function tls(row) {
-  if (!row.tls) return row.over ?? "–";
-  const { version, group, suite, resumed } = row.tls;
-  return h("span", { title: suite }, [version, group, resumed ? "resumed" : null].filter(Boolean).join(", "));
+function over(row) {
+  if (!row.tls) return "no TLS";
+  const words = [row.tls, row.group, row.resumed === "true" ? "resumed" : null].filter(Boolean).join(", ");
+  return h("span", { title: row.suite }, words);
 }
 
 export class Connections {
@@ -18,11 +18,11 @@ export class Connections {
     const n = (name, what) => ({ name, number: true, value: (row) => row[what] ?? -1, show: (row) => count(row[what]) });
     this.figures = h("div");
     this.table = new Table("Connections that are open", [
-      n("number", "id"),
-      { name: "from", value: (row) => row.from },
+      n("number", "connection"),
+      { name: "from", value: (row) => row.from ?? "" },
       { name: "who", value: (row) => row.who ?? "", show: (row) => row.who || "nobody", kind: "text" },
-      { name: "over", value: (row) => row.tls?.version ?? row.over ?? "", show: tls },
-      { name: "since", value: (row) => row.since_ms, show: (row) => moment(row.since_ms) },
+      { name: "over", value: (row) => row.tls ?? "", show: over },
+      { name: "since", value: (row) => row.since_us, show: (row) => moment(row.since_us / 1000) },
       { name: "idle", number: true, value: (row) => row.idle_ms ?? -1, show: (row) => (row.idle_ms === undefined ? "–" : span(row.idle_ms / 1000)) },
       n("requests", "requests"), n("in flight", "in_flight"), n("queued", "queued"),
     ], 6);
@@ -30,15 +30,16 @@ export class Connections {
   }
 
   async update(isMine) {
-    const { connections = [], total, why } = await ask(`connections?host=${this.host}`);
+    const about = await ask(`connections?host=${this.host}`);
     if (!isMine()) return;
-    const who = new Set(connections.map((row) => row.who ?? ""));
-    const secured = connections.filter((row) => row.tls).length;
+    const names = ["connection", "since_us", "idle_ms", "requests", "in_flight", "queued"];
+    const all = (about.connections ?? []).map((one) => numbers(one, names));
+    const who = new Set(all.map((row) => row.who ?? ""));
     fill(this.figures, tiles([
-      ["open", count(connections.length)], ["over TLS", count(secured)], ["identities", count(who.size)],
-      ["in flight", count(connections.reduce((sum, row) => sum + (row.in_flight ?? 0), 0))],
-      ["accepted since the start", count(total)],
+      ["open", count(all.length)], ["over TLS", count(all.filter((row) => row.tls).length)], ["identities", count(who.size)],
+      ["in flight", count(all.reduce((sum, row) => sum + (row.in_flight ?? 0), 0))],
+      ["accepted since the start", count(about.counters?.counts["ldap.connection.opened"]?.[0])],
     ]));
-    this.table.set(connections, why ?? "No connection is open.");
+    this.table.set(all, about.why ?? about.missing ?? "No connection is open.");
   }
 }

@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { h, Table } from "./build.js";
 import { rows } from "./filters.js";
-import { bytes, count, moment, number, percent, time } from "./show.js";
+import { bytes, count, moment, number, numbers, percent, time } from "./show.js";
 
 /** Rows of an engine's counters: one for each driver and algorithm. */
 function work(counters, seconds, process) {
@@ -46,18 +46,18 @@ export class Crypto {
       n("a second", "rate", number), n("bytes/s", "bytes_rate", bytes), n("since start", "operations"), n("bytes", "bytes", bytes),
     ], 2);
     this.guests = new Table("Processes that use cryptod", [
-      { name: "name", value: (row) => row.name, kind: "text" },
+      { name: "name", value: (row) => row.name ?? "", kind: "text" },
       n("pid", "pid", String), n("uid", "uid", String), n("sessions", "sessions"), n("rings", "queues"),
       n("memory", "region_bytes", bytes), n("requests", "requests"), n("bytes", "bytes", bytes),
       n("refused", "refused"), n("throttled", "throttled"), n("weight", "weight", String), n("keys", "keys"),
     ], 6);
     this.keys = new Table("Keys that cryptod holds", [
       { name: "name", value: (row) => row.name, show: (row) => h("code", {}, row.name), kind: "text" },
-      { name: "algorithm", value: (row) => row.algorithm },
+      { name: "algorithms", value: (row) => (row.algorithms ?? []).join(", "), kind: "text" },
       n("version", "version", String),
       { name: "state", value: (row) => row.state },
       { name: "made", value: (row) => row.made_ms ?? 0, show: (row) => moment(row.made_ms) },
-      { name: "uses", value: (row) => row.purposes ?? "", kind: "text" },
+      n("uses", "uses"),
     ], 0);
     this.keys.down = false;
     this.note = h("p", { class: "note" });
@@ -87,8 +87,9 @@ export class Crypto {
     this.clients.set(processes.flatMap(([process, counters, seconds]) => rows(counters.counts ?? {}, "client.", ["client"])
       .map((row) => ({ ...row, process, rate: (row.operations_last ?? 0) / seconds, bytes_rate: (row.bytes_last ?? 0) / seconds }))
       .filter((row) => row.operations > 0)), "No client is counted apart.");
-    const why = daemon?.why ?? "No cryptod is seen from here.";
-    this.guests.set(daemon?.clients ?? [], why);
+    const why = daemon?.why ?? (daemon ? about.missing ?? "None." : "No cryptod is seen from here.");
+    const names = ["pid", "uid", "sessions", "queues", "region_bytes", "requests", "bytes", "refused", "throttled", "weight", "keys"];
+    this.guests.set((daemon?.clients ?? []).map((client) => numbers(client, names)), why);
     this.keys.set(daemon?.keys ?? [], why);
   }
 }

@@ -57,7 +57,7 @@ export class Filters {
     const counts = about.counters?.counts ?? {};
     const seconds = about.counters?.seconds || 1;
     this.all = counts["search.time"]?.[0] || 1;
-    const ways = new Map((about.ways ?? []).map((way) => [`${way.scope} ${way.filter}`, way.way]));
+    const ways = new Map((about.ways ?? []).map((way) => [`${way.scope} ${way.filter}`, way.index ?? ""]));
     const shapes = rows(counts, "search.filter.", ["scope", "filter"]).map((row) => ({
       ...row, rate: row.searches_last / seconds, each: row.searches ? row.time / row.searches : 0,
       waste: row.returned ? row.candidates / row.returned : row.candidates, way: ways.get(`${row.scope} ${row.filter}`) ?? "",

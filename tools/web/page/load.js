@@ -66,7 +66,8 @@ export class Load {
     this.scenarios = about.scenarios;
     fill(this.scenario, about.scenarios.map(({ name }) => h("option", {}, name)));
     const box = (target, at) => h("label", { class: "check" },
-      h("input", { type: "checkbox", name: "target", value: String(at), checked: at === 0 }), target.name);
+      h("input", { type: "checkbox", name: "target", value: String(at), checked: at === 0 }), target.name,
+      target.why ? h("span", { class: "bad" }, target.why) : null);
     const legend = this.targets.firstChild;
     fill(this.targets, legend, about.targets.map(box));
     if (about.targets.length === 0) this.targets.append("none: name some with --target URL");
@@ -132,7 +133,7 @@ export class Load {
       const known = this.seconds[at].at(-1)?.number ?? -1;
       this.seconds[at].push(...lane.seconds.filter((second) => second.number > known));
     });
-    fill(this.lanes, run.lanes.map((lane, at) => this.lane(lane, at)));
+    run.lanes.forEach((lane, at) => this.lane(lane, at));
     this.draw(run);
   }
 
@@ -141,6 +142,8 @@ export class Load {
     this.seconds = Array.from({ length: LANES }, () => []);
     this.pace.value = run.rate ?? "";
     this.plots.forEach((plot) => plot.graph.end());
+    this.shown = run.lanes.map(() => ({ row: h("div", { class: "row" }), words: h("div"), said: "" }));
+    fill(this.lanes, this.shown.map(({ row, words }) => h("div", { class: "panel" }, row, words)));
     const lines = (figures) => run.lanes.flatMap((lane, at) => figures.map(([name, reading, dash]) => ({
       name: run.lanes.length > 1 ? `${lane.target} ${name}` : name, at, reading, dash, colour: run.lanes.length > 1 ? at + 1 : null,
     })));
@@ -186,9 +189,12 @@ export class Load {
         " client ", h("b", {}, percent(last.cpu_share, 1))) : null,
       connections?.why_not ? h("span", { class: "bad" }, connections.why_not) : null,
     ];
-    const words = lane.words && (lane.state === "failed" ? h("p", { class: "bad" }, lane.words)
+    const shown = this.shown[at];
+    fill(shown.row, parts);
+    if (shown.said === lane.words) return;
+    shown.said = lane.words;
+    fill(shown.words, lane.state === "failed" ? h("p", { class: "bad" }, lane.words)
       : h("details", {}, h("summary", {}, "the result"), h("pre", {}, lane.words)));
-    return h("div", { class: "panel" }, h("div", { class: "row" }, parts), words || null);
   }
 
   end() {

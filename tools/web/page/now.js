@@ -137,7 +137,7 @@ export class Now {
       name, rate: rate(counter)(last), ...(last.times[counter.replace("ldap.", "ldap.time.")] ?? {}),
     })).filter((row) => row.rate > 0), "No operation in the last second.");
     const seen = codes(this.past.points).map((name) => ({
-      name: name.slice("ldap.error.".length).replaceAll("_", " "), last: rate(name)(last),
+      name: name.slice("ldap.error.".length), last: rate(name)(last),
       all: this.past.points.reduce((sum, point) => sum + (point.counts[name] ?? 0), 0),
     }));
     this.faults.set(seen, "No operation was answered with a fault.");

@@ -65,3 +65,10 @@ export function clock(unixMs) {
 export function percent(part, whole) {
   return whole > 0 ? `${tenths.format((100 * part) / whole)} %` : "–";
 }
+
+/** Facts of `cn=monitor` are texts; these are the ones that are numbers. */
+export function numbers(facts, names) {
+  const read = {};
+  for (const name of names) if (facts[name] !== undefined) read[name] = Number(facts[name]);
+  return { ...facts, ...read };
+}

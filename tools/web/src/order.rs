@@ -67,8 +67,7 @@ impl Order {
     }
 
     /// A server's options with what was ordered in them.
-    pub(crate) fn fill(&self, options: &Options) -> Options {
-        let mut filled = options.clone();
+    pub(crate) fn fill(&self, mut filled: Options) -> Options {
         filled.rate = self.rate;
         filled.length = Duration::from_secs_f64(self.seconds);
         filled.connections = self.connections.or(filled.connections);

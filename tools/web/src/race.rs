@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The samples that a page may start; the others are files to begin with.
 const NAMES: [&str; 6] = ["search", "auth", "bind", "modify", "add-delete", "mixed"];
@@ -19,8 +20,8 @@ const NAMES: [&str; 6] = ["search", "auth", "bind", "modify", "add-delete", "mix
 pub struct Target {
     /// What it is called.
     pub name: String,
-    /// How it is reached, and as whom.
-    pub options: Options,
+    /// How it is reached now, and as whom; or why it cannot be.
+    pub options: Box<dyn Fn() -> Result<Options, String> + Send + Sync>,
 }
 
 /// What may be run, and what runs.
@@ -130,7 +131,10 @@ impl Races {
     }
 
     fn scenario(&self, order: &Order, target: &Target) -> Result<Scenario, String> {
-        let options = order.fill(&target.options);
+        let mut options = order.fill((target.options)()?);
+        // Entries that are added have names that no earlier run had.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        options.fresh = u64::try_from(since.as_millis()).unwrap_or_default().saturating_mul(1_000);
         let name = order.scenario.as_str();
         if let Some((_, file)) = self.files.iter().find(|(file, _)| file == name) {
             return from_file(file, &options);
@@ -182,8 +186,11 @@ impl Races {
             files.map(|(name, path)| json!({ "name": name, "about": path.display().to_string() })),
         );
         let target = |target: &Target| {
-            let options = &target.options;
-            json!({ "name": target.name, "base": options.base, "has_admin": options.admin.is_some() })
+            let (base, why) = match (target.options)() {
+                Ok(options) => (Some(options.base), None),
+                Err(why) => (None, Some(why)),
+            };
+            json!({ "name": target.name, "base": base, "why": why })
         };
         json!({
             "scenarios": scenarios,
