@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod authority;
+pub mod browser;
 pub mod client;
 
 use rustix::process::{Pid, Signal, kill_process};

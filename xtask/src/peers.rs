@@ -31,6 +31,9 @@ pub const TEST: &[Peer] = &[
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
     peer("tcpdump", &["tcpdump", "--version"]),
     peer("tshark", &["tshark", "--version"]),
+    peer("chromium", &["chromium", "--version"]),
+    peer("chromium-driver", &["chromedriver", "--version"]),
+    peer("fonts-dejavu-core", &["test", "-d", "/usr/share/fonts/truetype/dejavu"]),
 ];
 
 /// What the longer tests use beside that.
