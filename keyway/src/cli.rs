@@ -451,34 +451,63 @@ pub struct AdminPassword {
     pub json: bool,
 }
 
-/// Show what a running server is doing, a line a second
+/// Show what a running server is doing
 ///
-/// It reads the server's counters in place: looking costs the server nothing. Numbers are per
-/// second of the last interval; CONNS is how many connections are open. Below the line stands what
-/// the engine did meanwhile, if anything: by driver and algorithm, with percentiles of a sample of
-/// requests (run: from start to finish; queue: from submission to start), its errors with their
-/// counts, and its clients.
+/// On a terminal it is a page with views: o operations, s store, c crypto, n connections, f filters by
+/// cost, q slow operations, ? help. Otherwise, and with --lines, --json, --csv or --count, it is a line each
+/// interval. Without a URL it looks at the server of a data folder, whose counters it reads in place: looking
+/// costs the server nothing (connections and slow operations it asks for over LDAPS, as the administrator whose
+/// password is in the folder). With URLs it asks for cn=monitor, which Keyway shows to its administrator and
+/// to those whom an access rule lets; of slapd and 389 Directory Server it shows what they count.
+///
+/// Numbers are per second of the last interval, times in it from the arrival of a request to its answer. The
+/// lines of a data folder have below them what the engine did meanwhile, if anything: by driver and
+/// algorithm, with percentiles of a sample of requests (run: from start to finish; queue: from submission to
+/// start), its errors with their counts, and its clients.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   keyway top
-      a line a second until the server stops or Ctrl-C
-  keyway top --data /srv/directory --interval 10
+      the server on ./keyway-data, on this terminal; Q ends it
+  keyway top ldaps://a.example.com ldaps://b.example.com --bind-dn cn=admin,cn=keyway --password-file pw
+      two servers, a row each; Tab chooses the one that the other views show
+  keyway top --data /srv/directory --lines --interval 10
       a line every ten seconds
-  keyway top --cryptod
+  keyway top --cryptod --lines
       the daemon: its clients, what they ask for, how many requests go together, who rings and who
       is woken
   keyway top --json --count 60 > minute.jsonl
-      a minute as JSON, a line a second, for programs")]
+      a minute as JSON, a line a second, for programs; --csv is a table")]
 pub struct Top {
+    /// Servers to look at over LDAP: ldaps://HOST or ldap://HOST, with :PORT [default: that of --data]
+    #[arg(value_name = "URL", conflicts_with = "cryptod")]
+    pub urls: Vec<String>,
     #[command(flatten)]
     pub data: Data,
     /// Show the daemon that keyway cryptod has started (DIR/cryptod) instead of the directory
     #[arg(long)]
     pub cryptod: bool,
-    /// A line of JSON for each line
+    /// Who asks, where it is asked over LDAP
+    #[arg(long, value_name = "DN", requires = "password_file")]
+    pub bind_dn: Option<String>,
+    /// The file with the password of --bind-dn; a line end at its end does not count
+    #[arg(long, value_name = "FILE", requires = "bind_dn")]
+    pub password_file: Option<PathBuf>,
+    /// The certificate authority to trust, PEM [default: those of this system, and ca.pem in --data]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Begin TLS on ldap:// with StartTLS
     #[arg(long)]
+    pub start_tls: bool,
+    /// Lines, on a terminal too
+    #[arg(long)]
+    pub lines: bool,
+    /// A line of JSON for each line
+    #[arg(long, conflicts_with = "csv")]
     pub json: bool,
+    /// A table: names in the first line, then values with commas between them
+    #[arg(long, conflicts_with = "cryptod")]
+    pub csv: bool,
     /// Seconds from line to line
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub interval: f64,

@@ -361,6 +361,7 @@ impl Serving<'_> {
         let channel = self.supervision.as_ref().map(|it| it.channel.try_clone()).transpose();
         let channel = channel.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
         let mut signals = Signals::catch_beside(hangup, channel)?;
+        let ldaps = sockets.tls.as_ref().and_then(|socket| socket.local_addr().ok());
         let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, engine, verifier, logs, listen, .. } = self;
         let Serving { certificates, configuration, supervision, .. } = self;
@@ -379,6 +380,7 @@ impl Serving<'_> {
             verifier,
             logs,
             listen,
+            ldaps,
             server: &server,
             certificates,
             configuration,

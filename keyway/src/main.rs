@@ -32,6 +32,7 @@ mod import;
 mod index;
 mod instance;
 mod key;
+mod ldap;
 mod ldapd;
 mod limits;
 mod listeners;

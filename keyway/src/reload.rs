@@ -32,6 +32,8 @@ pub struct Reload<'a> {
     pub server: &'a Server,
     /// Where it listens.
     pub listen: &'a [SocketAddr],
+    /// Where it listens for LDAPS, if it does.
+    pub ldaps: Option<SocketAddr>,
     pub certificates: Certificates,
     /// What is in force.
     pub configuration: Configuration,
@@ -153,6 +155,7 @@ impl Reload<'_> {
         let running = Running {
             holder: self.holder,
             process: std::process::id(),
+            ldaps: self.ldaps,
             reads: self.reads,
             settings: self.configuration.settings.clone(),
             waiting: self.waiting.clone(),

@@ -5,6 +5,7 @@ use crate::configuration::Settings;
 use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// What a running server says.
@@ -14,6 +15,9 @@ pub struct Running {
     pub holder: u32,
     /// The process that serves.
     pub process: u32,
+    /// Where it listens for LDAPS.
+    #[serde(default)]
+    pub ldaps: Option<SocketAddr>,
     /// How often it has read its settings.
     pub reads: u64,
     /// The settings in force.

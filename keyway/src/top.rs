@@ -1,15 +1,27 @@
-//! `keyway top`: what a running server is doing, read out of its page of counters and histograms.
+//! `keyway top`: what a running server is doing, read out of its page of counters and histograms, or over
+//! LDAP.
 
+mod columns;
 mod daemon;
+mod lines;
+mod remote;
+mod screen;
+mod sheet;
+mod sight;
+mod source;
+mod views;
 
 use crate::cli::Top;
 use crate::cryptod;
-use crate::data::{self, State, look, name};
+use crate::data::{self, State, look, name, read_secret};
 use crate::failure::Failure;
+use crate::ldap::{Manner, Url};
 use crate::output;
 use crate::timestamp::Timestamp;
 use keyway_meter::{Distribution, Reader, Snapshot};
 use serde_json::{Map, Value, json};
+use sight::{Change, Lists, Sight};
+use source::Source;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
@@ -51,11 +63,59 @@ const MORE: [(&str, &str); 5] = [
     ("changes", "store.changes"),
 ];
 
+/// How long a server that is looked at over LDAP may take to let us in, and to answer.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
+
+/// Shows it on the terminal, or as lines.
+///
+/// # Errors
+/// If no server can be looked at.
+pub fn run(arguments: &Top) -> Result<(), Failure> {
+    let is_lines = arguments.json || arguments.csv || arguments.lines || arguments.count.is_some();
+    let interval = Duration::from_secs_f64(arguments.interval);
+    if !is_lines && screen::is_there() {
+        return screen::run(sources(arguments)?, interval, arguments.cryptod);
+    }
+    match arguments.urls.is_empty() {
+        true => run_here(arguments),
+        false => lines::run(sources(arguments)?, interval, arguments),
+    }
+}
+
+/// The servers that are asked for, by their names.
+fn sources(arguments: &Top) -> Result<Vec<(String, Source)>, Failure> {
+    let password = arguments.password_file.as_deref().map(read_secret).transpose()?;
+    let password = password.map(|password| source::first_line(&password));
+    let login = arguments.bind_dn.clone().zip(password);
+    let manner = Manner {
+        ca: arguments.ca.clone(),
+        own_ca: arguments.data.folder.join(name::CA_CERTIFICATE),
+        start_tls: arguments.start_tls,
+        connect_wait: CONNECT_WAIT,
+        answer_wait: ANSWER_WAIT,
+    };
+    if arguments.urls.is_empty() {
+        let folder = &arguments.data.folder;
+        let source = Source::folder(folder, manner, login);
+        return Ok(vec![(folder.display().to_string(), source)]);
+    }
+    let source = |text: &String| {
+        let url = Url::parse("keyway top", text)?;
+        if login.is_some() {
+            url.may_carry_password(arguments.start_tls)?;
+        }
+        let name = format!("{}:{}", url.host, url.port);
+        Ok((name, Source::server(url, manner.clone(), login.clone())))
+    };
+    arguments.urls.iter().map(source).collect()
+}
+
 /// Shows lines until the count is reached, the server stops, or somebody presses Ctrl-C.
 ///
 /// # Errors
 /// If no server runs on the data folder, or its page cannot be read.
-pub fn run(arguments: &Top) -> Result<(), Failure> {
+fn run_here(arguments: &Top) -> Result<(), Failure> {
     let mut reader = open(arguments)?;
     let mut lines = 0;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -153,11 +213,25 @@ async fn show(arguments: &Top, reader: &Reader, lines: &mut u64) -> Result<(), E
         let now = look_at(reader)?;
         let difference = Difference::between(&before, &now);
         if arguments.json {
-            let json = match &mut clients {
+            let mut json = match &mut clients {
                 Some(clients) => daemon::json(&difference, clients),
                 None => difference.json(),
             };
+            let sights = (before.sight(), now.sight());
+            if let Some(change) = Change::between(&sights.0, &sights.1) {
+                json["figures"] = lines::figures(&change);
+                json["operations"] = lines::operations(&change);
+            }
             output::write(json).map_err(End::Output)?;
+        } else if arguments.csv {
+            if *lines == 0 {
+                output::write(lines::csv_header()).map_err(End::Output)?;
+            }
+            let sights = (before.sight(), now.sight());
+            if let Some(change) = Change::between(&sights.0, &sights.1) {
+                let server = arguments.data.folder.display().to_string();
+                output::write(lines::csv_line(&server, &change)).map_err(End::Output)?;
+            }
         } else {
             if interrupted {
                 output::write("").map_err(End::Output)?;
@@ -210,6 +284,20 @@ async fn wait(reader: &Reader, interrupts: &mut Signal, until: Instant) -> Resul
 struct Look {
     at: Instant,
     page: Snapshot,
+}
+
+impl Look {
+    /// The same as it is seen by those who look at any server.
+    fn sight(&self) -> Sight {
+        Sight {
+            at: self.at,
+            uptime_s: None,
+            kind: String::new(),
+            directory: Some(self.page.clone()),
+            cryptod: None,
+            lists: Lists::default(),
+        }
+    }
 }
 
 fn look_at(reader: &Reader) -> Result<Look, End> {

@@ -133,14 +133,16 @@ impl Snapshot {
     /// What came in since an earlier look at the same page: the counters' differences, and the
     /// values recorded.
     pub fn since(&self, earlier: &Snapshot) -> Snapshot {
-        // Names are only ever added, so a name stays where it is.
+        // Names are only ever added, so a name stays where it is; but a look from afar may have left some
+        // out.
         fn pairs<'a, T>(
             now: &'a [(String, T)],
             before: &'a [(String, T)],
         ) -> impl Iterator<Item = (&'a String, &'a T, Option<&'a T>)> {
             now.iter().enumerate().map(|(index, (name, value))| {
-                let before = before.get(index).filter(|(other, _)| other == name);
-                (name, value, before.map(|(_, value)| value))
+                let there = before.get(index).filter(|(other, _)| other == name);
+                let before = there.map(|(_, value)| value).or_else(|| find(before, name));
+                (name, value, before)
             })
         }
         let counters = pairs(&self.counters, &earlier.counters)

@@ -5,7 +5,7 @@ mod arguments;
 mod files;
 mod filters;
 mod server;
-mod stop;
+pub mod stop;
 mod store;
 mod tags;
 

@@ -1,0 +1,176 @@
+//! The columns of a line, what they are called for programs, and which of them there is room for.
+
+use super::sight::Change;
+use super::{CLOSED, OPENED, OPERATIONS, time};
+
+/// How a number is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As it is, or with a letter for its thousands.
+    Count,
+    /// With one digit behind the point.
+    Tenths,
+    /// Nanoseconds.
+    Time,
+}
+
+/// A column.
+pub struct Column {
+    /// What people read.
+    pub title: &'static str,
+    /// What programs read.
+    pub name: &'static str,
+    pub width: usize,
+    /// The smaller, the sooner it is shown.
+    pub rank: u8,
+    pub form: Form,
+    value: fn(&Change<'_>) -> f64,
+}
+
+const fn column(
+    title: &'static str,
+    name: &'static str,
+    width: usize,
+    rank: u8,
+    form: Form,
+    value: fn(&Change<'_>) -> f64,
+) -> Column {
+    Column { title, name, width, rank, form, value }
+}
+
+/// All of them, in their order.
+pub const COLUMNS: [Column; 27] = [
+    column("total", "total", 7, 0, Form::Count, total),
+    column("bind", "bind", 6, 0, Form::Count, |change| change.rate("ldap.bind")),
+    column("search", "search", 7, 0, Form::Count, |change| change.rate("ldap.search")),
+    column("cmp", "compare", 5, 3, Form::Count, |change| change.rate("ldap.compare")),
+    column("add", "add", 5, 1, Form::Count, |change| change.rate("ldap.add")),
+    column("del", "delete", 5, 1, Form::Count, |change| change.rate("ldap.delete")),
+    column("mod", "modify", 5, 1, Form::Count, |change| change.rate("ldap.modify")),
+    column("mdn", "modify_dn", 4, 3, Form::Count, |change| change.rate("ldap.modify_dn")),
+    column("ext", "extended", 5, 3, Form::Count, |change| change.rate("ldap.extended")),
+    column("err", "errors", 5, 0, Form::Count, |change| change.rate("ldap.refused")),
+    column("p50", "p50_us", 6, 0, Form::Time, |change| percentile(change, 50.0)),
+    column("p99", "p99_us", 6, 0, Form::Time, |change| percentile(change, 99.0)),
+    column("max", "max_us", 6, 1, Form::Time, |change| change.all_times().max as f64),
+    column("conn", "connections", 6, 0, Form::Count, connections),
+    column("tls/s", "tls_handshakes", 6, 2, Form::Count, |change| change.rate("tls.handshakes")),
+    column("inq", "queue", 5, 1, Form::Count, |change| change.gauge("ldap.queue")),
+    column("txn/s", "commits", 6, 2, Form::Count, |change| change.rate("store.commits")),
+    column("grp", "changes_a_commit", 5, 2, Form::Tenths, changes_a_commit),
+    column("sync99", "sync_p99_us", 7, 2, Form::Time, |change| {
+        change.times("store.sync").percentile(99.0) as f64
+    }),
+    column("dirty", "changes_waiting", 6, 3, Form::Count, |change| change.gauge("store.waiting")),
+    column("eng/s", "engine_operations", 7, 2, Form::Count, engine),
+    column("hash", "hashes_running", 5, 3, Form::Count, |change| change.gauge("password.running")),
+    column("of", "hash_threads", 4, 3, Form::Count, |change| change.gauge("password.threads")),
+    column("hq", "hashes_waiting", 4, 3, Form::Count, |change| change.gauge("password.waiting")),
+    column("busy", "busy", 5, 2, Form::Count, |change| change.rate("ldap.busy")),
+    column("entr/s", "entries_sent", 7, 3, Form::Count, |change| change.rate("ldap.entries_sent")),
+    column("KB/s", "kilobytes_out", 6, 3, Form::Count, |change| {
+        change.rate("ldap.bytes_out") / 1024.0
+    }),
+];
+
+fn total(change: &Change<'_>) -> f64 {
+    OPERATIONS.iter().map(|(_, name)| change.rate(name)).sum()
+}
+
+fn percentile(change: &Change<'_>, percent: f64) -> f64 {
+    change.all_times().percentile(percent) as f64
+}
+
+fn connections(change: &Change<'_>) -> f64 {
+    change.total(OPENED).saturating_sub(change.total(CLOSED)) as f64
+}
+
+fn changes_a_commit(change: &Change<'_>) -> f64 {
+    change.count("store.changes") / change.count("store.commits").max(1.0)
+}
+
+fn engine(change: &Change<'_>) -> f64 {
+    let counters = change.directory.counters.iter().chain(&change.cryptod.counters);
+    let is_it = |name: &str| name.starts_with("engine.") && name.ends_with(".operations");
+    let sum: u64 = counters.filter(|(name, _)| is_it(name)).map(|(_, value)| *value).sum();
+    sum as f64 / change.seconds
+}
+
+impl Column {
+    /// What it shows, for people.
+    pub fn shown(&self, change: &Change<'_>) -> String {
+        shown(self.form, (self.value)(change))
+    }
+
+    /// The number for programs: times in microseconds, and no more digits than are known.
+    pub fn number(&self, change: &Change<'_>) -> f64 {
+        let value = (self.value)(change);
+        let value = if self.form == Form::Time { value / 1e3 } else { value };
+        (value * 10.0).round() / 10.0
+    }
+}
+
+/// A number in its form.
+pub fn shown(form: Form, value: f64) -> String {
+    match form {
+        Form::Count => count(value),
+        Form::Tenths => format!("{value:.1}"),
+        Form::Time if value == 0.0 => "-".to_owned(),
+        Form::Time => time(value as u64),
+    }
+}
+
+/// A number in five characters.
+pub fn count(value: f64) -> String {
+    for (from, by, letter) in
+        [(99_949.5e9, 1e12, 'T'), (99_949.5e6, 1e9, 'G'), (99_949.5e3, 1e6, 'M')]
+    {
+        if value >= from {
+            return format!("{:.0}{letter}", value / by);
+        }
+    }
+    if value >= 99_999.5 { format!("{:.0}k", value / 1e3) } else { format!("{value:.0}") }
+}
+
+/// Those that there is room for, so many characters, each with a gap before it.
+pub fn fitting(room: usize) -> Vec<&'static Column> {
+    let mut left = room;
+    let mut shown = [false; COLUMNS.len()];
+    for rank in 0..=3 {
+        for (column, shown) in COLUMNS.iter().zip(&mut shown) {
+            if column.rank == rank && column.width + 1 <= left {
+                left -= column.width + 1;
+                *shown = true;
+            }
+        }
+    }
+    COLUMNS.iter().zip(shown).filter(|(_, shown)| *shown).map(|(column, _)| column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_columns_as_there_is_room_for() {
+        for room in 0..300 {
+            let columns = fitting(room);
+            let width: usize = columns.iter().map(|column| column.width + 1).sum();
+            assert!(width <= room);
+        }
+        let eighty: Vec<_> = fitting(71).iter().map(|column| column.title).collect();
+        assert!(
+            ["total", "bind", "search", "err", "p50", "p99", "conn"]
+                .iter()
+                .all(|it| eighty.contains(it))
+        );
+        assert_eq!(fitting(200).len(), COLUMNS.len());
+    }
+
+    #[test]
+    fn numbers_are_five_characters() {
+        let shown = [0.0, 7.4, 99_999.0, 100_000.0, 99_949_400.0, 1e8, 3e11, 5e14].map(count);
+        assert_eq!(shown, ["0", "7", "99999", "100k", "99949k", "100M", "300G", "500T"]);
+        assert_eq!(super::shown(Form::Time, 0.0), "-");
+    }
+}

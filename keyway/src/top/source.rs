@@ -1,0 +1,195 @@
+//! Whom we look at: a server of this machine, or another over LDAP; each by a thread of its own.
+
+use super::remote::{Login, Remote};
+use super::sight::{Lists, Sight};
+use crate::cryptod;
+use crate::data::{name, read_secret};
+use crate::failure::Failure;
+use crate::ldap::{Manner, Url};
+use crate::running::Running;
+use keyway_meter::{Reader, Snapshot};
+use keyway_server::ADMINISTRATOR_DN;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use zeroize::Zeroizing;
+
+/// Looks that pass before a server of this machine that did not let us in is asked again.
+const LISTS_AGAIN: u32 = 60;
+
+/// A server, and how to look at it.
+pub enum Source {
+    /// Whatever runs on a data folder.
+    Folder(Folder),
+    /// One that is reached over LDAP.
+    Server(Server),
+}
+
+pub struct Folder {
+    path: PathBuf,
+    directory: Option<Reader>,
+    cryptod: Option<Reader>,
+    /// For the lists, which are in no page.
+    lists: Server,
+    /// Why there are none, and for how many looks that is believed.
+    refused: Option<(String, u32)>,
+}
+
+pub struct Server {
+    url: Option<Url>,
+    manner: Manner,
+    login: Login,
+    connection: Option<Remote>,
+}
+
+impl Source {
+    /// What runs on a data folder. Lists come from its own LDAPS port, as its administrator or as
+    /// somebody else.
+    pub fn folder(path: &Path, manner: Manner, login: Login) -> Source {
+        let manner = Manner { own_ca: path.join(name::CA_CERTIFICATE), ..manner };
+        Source::Folder(Folder {
+            path: path.to_owned(),
+            directory: None,
+            cryptod: None,
+            lists: Server { url: None, manner, login, connection: None },
+            refused: None,
+        })
+    }
+
+    /// A server by its address.
+    pub fn server(url: Url, manner: Manner, login: Login) -> Source {
+        Source::Server(Server { url: Some(url), manner, login, connection: None })
+    }
+
+    /// Looks at it.
+    ///
+    /// # Errors
+    /// Why nothing is seen.
+    pub fn look(&mut self, connections: bool) -> Result<Sight, Failure> {
+        match self {
+            Source::Folder(folder) => folder.look(connections),
+            Source::Server(server) => server.with(|remote| remote.look(connections)),
+        }
+    }
+
+    /// Looks again and again, and tells; ends when nobody listens.
+    pub fn watch(
+        mut self,
+        number: usize,
+        interval: Duration,
+        connections: &Arc<AtomicBool>,
+        tell: &Sender<(usize, Result<Sight, String>)>,
+    ) {
+        let mut next = Instant::now();
+        loop {
+            let sight = self.look(connections.load(Ordering::Relaxed));
+            if tell.send((number, sight.map_err(|why| why.to_string()))).is_err() {
+                return;
+            }
+            next = (next + interval).max(Instant::now());
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+impl Folder {
+    fn look(&mut self, connections: bool) -> Result<Sight, Failure> {
+        let directory = page(&mut self.directory, &self.path.join(name::METER));
+        let cryptod = page(&mut self.cryptod, &cryptod::meter_at(&self.path));
+        if directory.is_none() && cryptod.is_none() {
+            self.lists.connection = None;
+            let shown = self.path.display();
+            return Err(Failure::new(format!(
+                "no server runs on {shown}; start one with keyway up, or name its folder with --data DIR"
+            )));
+        }
+        let lists = match directory.is_some() {
+            true => self.lists(connections),
+            false => Lists::default(),
+        };
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let started = directory.as_ref().or(cryptod.as_ref()).map(|page| page.started_unix_ms);
+        let up = started.map(|started| (now_ms as u64).saturating_sub(started) / 1_000);
+        let kind = concat!("Keyway ", env!("CARGO_PKG_VERSION")).to_owned();
+        Ok(Sight { at: Instant::now(), uptime_s: up, kind, directory, cryptod, lists })
+    }
+
+    fn lists(&mut self, connections: bool) -> Lists {
+        if let Some((why, looks @ 1..)) = &mut self.refused {
+            *looks -= 1;
+            return Lists { missing: Some(why.clone()), ..Lists::default() };
+        }
+        match self.ask(connections) {
+            Ok(lists) => {
+                self.refused = None;
+                lists
+            }
+            Err(why) => {
+                let why = why.to_string();
+                self.refused = Some((why.clone(), LISTS_AGAIN));
+                Lists { missing: Some(why), ..Lists::default() }
+            }
+        }
+    }
+
+    fn ask(&mut self, connections: bool) -> Result<Lists, Failure> {
+        if self.lists.connection.is_none() {
+            let address = Running::look(&self.path).and_then(|running| running.ldaps);
+            let address = address.ok_or_else(|| {
+                Failure::new("lists are told over LDAPS, and it is off (listen_tls)")
+            })?;
+            let host = match address.ip() {
+                ip if ip.is_unspecified() => "localhost".to_owned(),
+                ip => ip.to_string(),
+            };
+            self.lists.url = Some(Url { host, port: address.port(), tls: true });
+            if self.lists.login.is_none() {
+                self.lists.login = Some(self.administrator()?);
+            }
+        }
+        self.lists.with(|remote| remote.lists(connections))
+    }
+
+    fn administrator(&self) -> Result<(String, Zeroizing<Vec<u8>>), Failure> {
+        let path = self.path.join(name::ADMIN_PASSWORD);
+        let password = read_secret(&path).map_err(|_| {
+            Failure::new(format!(
+                "{} is not there: say who asks with --bind-dn DN --password-file FILE",
+                path.display()
+            ))
+        })?;
+        Ok((ADMINISTRATOR_DN.to_owned(), first_line(&password)))
+    }
+}
+
+/// A password without the line's end.
+pub fn first_line(password: &str) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(password.trim_end_matches(['\n', '\r']).as_bytes().to_vec())
+}
+
+/// What a page shows, if somebody counts into it; opened again when it is another process's.
+fn page(reader: &mut Option<Reader>, path: &Path) -> Option<Snapshot> {
+    if reader.as_ref().is_none_or(|reader| !reader.alive()) {
+        *reader = Reader::open(path).ok().filter(Reader::alive);
+    }
+    reader.as_ref()?.snapshot().ok()
+}
+
+impl Server {
+    /// Asks over the connection that there is, or a new one. One that broke is not used again.
+    fn with<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Remote) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut remote = match (self.connection.take(), &self.url) {
+            (Some(remote), _) => remote,
+            (None, Some(url)) => Remote::connect(url, &self.manner, &self.login)?,
+            (None, None) => return Err(Failure::new("there is no address")),
+        };
+        let answer = ask(&mut remote)?;
+        self.connection = Some(remote);
+        Ok(answer)
+    }
+}
