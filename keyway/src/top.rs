@@ -11,6 +11,10 @@ mod sight;
 mod source;
 mod views;
 
+pub use remote::{Login, Remote};
+pub use sight::Sight;
+pub use source::{Source, first_line};
+
 use crate::cli::Top;
 use crate::cryptod;
 use crate::data::{self, State, look, name, read_secret};

@@ -20,6 +20,7 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 const READ_BYTES: usize = 64 << 10;
 
 const MONITOR: &str = "cn=monitor";
+const CONFIG: &str = "cn=config";
 
 /// Who asks: a name and its password.
 pub type Login = Option<(String, Zeroizing<Vec<u8>>)>;
@@ -63,7 +64,7 @@ impl Remote {
     pub fn look(&mut self, connections: bool) -> Result<Sight, Failure> {
         let filter =
             if connections { "(objectClass=*)" } else { "(!(objectClass=monitorConnection))" };
-        let entries = self.search(filter)?;
+        let entries = self.search(MONITOR, filter)?;
         if entries.is_empty() {
             return Err(Failure::new(
                 "it shows nothing of cn=monitor: bind as somebody who may see it (--bind-dn DN \
@@ -83,13 +84,22 @@ impl Remote {
             true => "(|(objectClass=monitoredObject)(objectClass=monitorConnection))",
             false => "(objectClass=monitoredObject)",
         };
-        Ok(lists(&self.search(filter)?))
+        Ok(lists(&self.search(MONITOR, filter)?))
     }
 
-    fn search(&mut self, filter: &str) -> Result<Vec<Entry>, Failure> {
+    /// Whether who asks is an administrator: whether he may see the server's configuration.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub fn is_administrator(&mut self) -> Result<bool, Failure> {
+        let found = self.search(CONFIG, "(objectClass=*)")?;
+        Ok(found.iter().any(|entry| entry.dn.eq_ignore_ascii_case(CONFIG)))
+    }
+
+    fn search(&mut self, base: &str, filter: &str) -> Result<Vec<Entry>, Failure> {
         let filter = Filter::parse(filter).map_err(Failure::new)?;
         self.send(Op::SearchRequest(SearchRequest {
-            base: MONITOR,
+            base,
             scope: Scope::Subtree,
             deref: Deref::Never,
             size_limit: 0,

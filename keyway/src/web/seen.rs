@@ -14,6 +14,7 @@ use keyway_web::{Detail, Source};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use time::{Date, Month};
 
 /// How long what a file says of indexes is believed.
 const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
@@ -66,7 +67,11 @@ impl Seen {
 impl Source for Seen {
     fn look(&mut self) -> Result<Snapshot, String> {
         let sight = self.eyes.counters().map_err(|why| why.to_string())?;
-        sight.directory.ok_or_else(|| "the directory does not run there".to_owned())
+        let page = sight.directory.ok_or("the directory does not run there")?;
+        Ok(match self.folder {
+            Some(_) => page,
+            None => Snapshot { started_unix_ms: unix_ms(page.started_unix_ms).unwrap_or(0), ..page },
+        })
     }
 
     fn detail(&mut self, what: Detail) -> Result<Value, String> {
@@ -109,6 +114,16 @@ impl Seen {
     }
 }
 
+/// Over LDAP a start is told as the digits of a time: `20261124165116`.
+fn unix_ms(digits: u64) -> Option<u64> {
+    let part = |unit: u64| u8::try_from(digits / unit % 100).ok();
+    let year = i32::try_from(digits / 10_000_000_000).ok()?;
+    let month = Month::try_from(part(100_000_000)?).ok()?;
+    let day = Date::from_calendar_date(year, month, part(1_000_000)?).ok()?;
+    let time = day.with_hms(part(10_000)?, part(100)?, part(1)?).ok()?;
+    u64::try_from(time.assume_utc().unix_timestamp()).ok()?.checked_mul(1_000)
+}
+
 fn shown(values: &Distribution) -> Value {
     json!({
         "count": values.count, "mean": values.mean() as u64, "p50": values.percentile(50.0),
@@ -121,4 +136,14 @@ fn key(key: &KeyInfo) -> Value {
         "name": key.name, "algorithms": key.policy.algorithms, "version": key.version,
         "state": key.state, "made_ms": key.created.saturating_mul(1_000), "uses": key.uses,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn starts_are_told_in_digits() {
+        assert_eq!(super::unix_ms(20_261_124_165_116), Some(1_795_539_076_000));
+        assert_eq!(super::unix_ms(0), None);
+        assert_eq!(super::unix_ms(u64::MAX), None);
+    }
 }
