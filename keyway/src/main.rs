@@ -62,8 +62,8 @@ mod top;
 mod trust;
 mod unix_socket;
 mod up;
-mod web;
 mod watched;
+mod web;
 
 use cli::{Admin, Command, Directory};
 use failure::Failure;

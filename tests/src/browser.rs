@@ -63,12 +63,13 @@ impl Browser {
         std::thread::spawn(move || lines.for_each(drop));
         let mut browser = Browser { driver, port: port.expect("its port"), session: String::new() };
         let options = json!({ "binary": "/usr/bin/chromium", "args": [
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-lcd-text",
             "--ignore-certificate-errors", "--window-size=1280,900",
         ] });
         let wanted = json!({ "browserName": "chrome", "goog:chromeOptions": options,
             "goog:loggingPrefs": { "browser": "ALL" } });
-        let made = browser.ask("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wanted } }));
+        let made =
+            browser.ask("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wanted } }));
         browser.session = made["sessionId"].as_str().expect("a session").to_owned();
         browser.size(1280, 800);
         browser
@@ -116,7 +117,10 @@ impl Browser {
             [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })]
         };
         let all: Vec<Value> = keys.chars().flat_map(both).collect();
-        self.tell("actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": all }] }));
+        self.tell(
+            "actions",
+            &json!({ "actions": [{ "type": "key", "id": "keys", "actions": all }] }),
+        );
     }
 
     /// Has the system look light or dark.
@@ -127,7 +131,8 @@ impl Browser {
 
     /// Makes the page so large.
     pub fn size(&self, width: u32, height: u32) {
-        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        let metrics =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.develop("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
@@ -140,7 +145,8 @@ impl Browser {
     /// # Panics
     /// If it cannot be written.
     pub fn picture(&self, path: &Path) {
-        let picture = self.ask("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
+        let picture =
+            self.ask("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
         let bytes = STANDARD.decode(picture.as_str().expect("a picture")).expect("Base64");
         std::fs::write(path, bytes).expect("written");
     }
@@ -159,7 +165,8 @@ impl Browser {
 
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("chromedriver listens");
+        let mut stream =
+            TcpStream::connect(("127.0.0.1", self.port)).expect("chromedriver listens");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n\

@@ -58,7 +58,8 @@ pub fn run(arguments: &Web) -> Result<(), Failure> {
     }
     let app = Arc::new(App { door, watched, races, page });
     let cannot = |why: std::io::Error| Failure::new(format!("cannot serve: {}", plain(&why)));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(cannot)?;
     let served = runtime.block_on(async {
         let mut signals = Signals::catch()?;
@@ -164,9 +165,11 @@ fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> +
     let folder = arguments.data.folder.clone();
     Ok(move |name: &str, password: &[u8]| {
         let url = url.clone().or_else(|| local(&folder));
-        let url = url.ok_or("The directory does not run, or not with TLS, so nobody can log in.")?;
+        let url =
+            url.ok_or("The directory does not run, or not with TLS, so nobody can log in.")?;
         let login = Some((name.to_owned(), Zeroizing::new(password.to_vec())));
-        let is_one = Remote::connect(&url, &manner, &login).and_then(|mut it| it.is_administrator());
+        let is_one =
+            Remote::connect(&url, &manner, &login).and_then(|mut it| it.is_administrator());
         match is_one {
             Ok(true) => Ok(()),
             Ok(false) => Err("That is no administrator's name.".to_owned()),

@@ -70,18 +70,23 @@ impl Source for Seen {
         let page = sight.directory.ok_or("the directory does not run there")?;
         Ok(match self.folder {
             Some(_) => page,
-            None => Snapshot { started_unix_ms: unix_ms(page.started_unix_ms).unwrap_or(0), ..page },
+            None => {
+                Snapshot { started_unix_ms: unix_ms(page.started_unix_ms).unwrap_or(0), ..page }
+            }
         })
     }
 
     fn detail(&mut self, what: Detail) -> Result<Value, String> {
         let sight = self.sight(what == Detail::Connections)?;
         let mut said = match what {
-            Detail::Slow => json!({ "operations": sight.lists.slow, "running": sight.lists.running }),
+            Detail::Slow => {
+                json!({ "operations": sight.lists.slow, "running": sight.lists.running })
+            }
             Detail::Connections => json!({ "connections": sight.lists.connections }),
             Detail::Filters => {
                 let lines = sight.directory.as_ref().map(|it| self.advice(it)).unwrap_or_default();
-                let line = |line: Line| json!({ "attribute": line.0, "index": line.1, "line": line.2 });
+                let line =
+                    |line: Line| json!({ "attribute": line.0, "index": line.1, "line": line.2 });
                 let lines: Vec<Value> = lines.into_iter().map(line).collect();
                 json!({ "ways": sight.lists.filters, "advice": lines })
             }

@@ -34,7 +34,7 @@ export class Load {
     this.targets = h("fieldset", {}, h("legend", {}, "servers (two are raced)"));
     this.about = h("span", { class: "note" });
     this.go = h("button", { type: "submit" }, "Start");
-    this.end = h("button", { type: "button", onclick: () => this.stop(), disabled: true }, "Stop");
+    this.halt = h("button", { type: "button", onclick: () => this.stop(), disabled: true }, "Stop");
     this.pace = h("input", { name: "pace", type: "number", min: "0.1", step: "any", "aria-label": "another rate" });
     this.change = h("button", { type: "button", onclick: () => this.repace(), disabled: true }, "Change rate");
     this.pace.addEventListener("keydown", (event) => {
@@ -48,7 +48,7 @@ export class Load {
       input("seconds", "seconds", "number", "60", { min: "1", required: true }),
       input("connections", "connections", "number", "8", { min: "1" }),
       input("in_flight", "in flight", "number", "1", { min: "1" }),
-      this.go, this.end,
+      this.go, this.halt,
       h("label", {}, "another rate", h("span", { class: "row" }, this.pace, this.change)));
     this.more = h("form", { class: "order", onsubmit: (event) => { event.preventDefault(); this.start(); } },
       FIELDS.map(([name, label, kind]) => input(name, label, kind, "", kind === "number" ? { min: "0" } : {})));
@@ -125,7 +125,7 @@ export class Load {
   show(about) {
     const { run } = about;
     this.go.disabled = Boolean(run?.going) || about.targets.length === 0;
-    this.end.disabled = !run?.going;
+    this.halt.disabled = !run?.going;
     this.change.disabled = !run?.going || run.rate === null;
     if (!run) return;
     if (run.number !== this.run) this.begin(run);
@@ -154,7 +154,7 @@ export class Load {
     this.plots = [
       plot("Answered a second", [["answered", (s) => s.done], ["due", (s) => s.due, [2, 3]]], { show: number }),
       plot("Response time", [["p50", (s) => s.p50_ns], ["p99", (s) => s.p99_ns, [6, 3]], ["max", (s) => s.max_ns, [1, 3]]], { show: time, log: true }),
-      plot("Errors a second, and starts that wait", [["errors", (s) => s.errors], ["waiting", (s) => s.backlog, [2, 3]]], { show: count }),
+      plot("Errors a second, and starts that wait", [["errors", (s) => s.errors], ["waiting", (s) => s.backlog, [2, 3]]], { show: number }),
       plot("The client: its busiest thread's share of a core", [["share", (s) => s.cpu_share]], { show: (v) => percent(v, 1) }),
     ];
     fill(this.graphs, this.plots.map((plot) => plot.graph.element));

@@ -85,7 +85,7 @@ export class Now {
         ["p50", "p99", "max"].map((what) => figure("ldap.time", what))],
       [new Graph("Faults a second", [name("refused"), name("busy"), name("TLS failed"), name("sync errors")], { show: number }),
         ["ldap.refused", "ldap.busy", "tls.failed", "store.sync_errors"].map(rate)],
-      [new Graph("Connections, and requests that wait", [name("open"), name("queue"), name("passwords")], { show: count }),
+      [new Graph("Connections, and requests that wait", [name("open"), name("queue"), name("passwords")], { show: number }),
         [gauge("ldap.connections"), gauge("ldap.queue"), gauge("password.waiting")]],
       [new Graph("TLS handshakes a second", [name("all"), name("resumed"), name("failed")], { show: number }),
         ["tls.handshakes", "tls.resumed", "tls.failed"].map(rate)],
@@ -130,7 +130,7 @@ export class Now {
       ["operations/s", number(total(last))], ["p50", time(all.p50)], ["p99", time(all.p99)], ["max", time(all.max)],
       ["faults/s", number(rate("ldap.refused")(last))], ["connections", count(last.now["ldap.connections"])],
       ["TLS/s", number(rate("tls.handshakes")(last))], ["queue", count(last.now["ldap.queue"])],
-      ["commits/s", number(rate("store.commits")(last))], ["changes/commit", group ? number(group.mean) : "–"],
+      ["commits/s", number(rate("store.commits")(last))], ["group", group ? number(group.mean) : "–"],
       ["sync p99", time(last.times["store.sync"]?.p99)], ["entries/s", number(rate("ldap.entries_sent")(last))],
     ]));
     this.table.set(OPERATIONS.map(([name, counter]) => ({

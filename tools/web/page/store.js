@@ -26,8 +26,8 @@ export class Store {
         figures.map((what) => (point) => point.times["store.sync"]?.[what] ?? null)],
       [new Graph("Commits: changes in one", named(...figures), { show: number }),
         figures.map((what) => (point) => point.times["store.group"]?.[what] ?? null)],
-      [new Graph("Changes that wait for a commit", named("changes"), { show: count }), [gauge("store.waiting")]],
-      [new Graph("Readers of older states", [{ name: "readers" }, { name: "commits behind" }], { show: count }),
+      [new Graph("Changes that wait for a commit", named("changes"), { show: number }), [gauge("store.waiting")]],
+      [new Graph("Readers of older states", [{ name: "readers" }, { name: "commits behind" }], { show: number }),
         [gauge("store.readers"), gauge("store.reader_lag")]],
     ];
     this.element = h("div", { class: "stack" }, this.figures,

@@ -121,7 +121,9 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_refused() {
-        for good in [json!({}), json!({ "targets": [1, 0] }), json!({ "rate": 0.5, "users": [0, 0] })] {
+        for good in
+            [json!({}), json!({ "targets": [1, 0] }), json!({ "rate": 0.5, "users": [0, 0] })]
+        {
             assert_eq!(order(good.clone()), Ok(()), "{good}");
         }
         for bad in [

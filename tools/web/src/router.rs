@@ -264,9 +264,9 @@ fn done(app: &App, done: Result<(), String>) -> Answer {
 
 /// A body of JSON.
 async fn read<T: DeserializeOwned>(body: Body) -> Result<T, Answer> {
-    let bytes = to_bytes(body, BODY_BYTES_MAX).await.map_err(|_| {
-        refused(StatusCode::PAYLOAD_TOO_LARGE, "a request has 16 KiB at most")
-    })?;
+    let bytes = to_bytes(body, BODY_BYTES_MAX)
+        .await
+        .map_err(|_| refused(StatusCode::PAYLOAD_TOO_LARGE, "a request has 16 KiB at most"))?;
     // It may have a password in it.
     let bytes = Zeroizing::new(bytes.to_vec());
     serde_json::from_slice(&bytes).map_err(|why| {

@@ -172,7 +172,9 @@ fn a_token_lets_one_browser_in_and_the_next_one_is_said() {
     let page = Page::with_token();
     let first = page.said.recv().unwrap();
     let path = first.strip_prefix(&format!("http://{}", page.address)).unwrap();
-    for wrong in ["/", "/?token=", "/?token=0", &path[..path.len() - 1], "/api/now", "/static/main.js"] {
+    for wrong in
+        ["/", "/?token=", "/?token=0", &path[..path.len() - 1], "/api/now", "/static/main.js"]
+    {
         let refused = page.get(wrong, &[]);
         assert_eq!(refused.status(), 401, "{wrong}");
         assert_eq!(refused.header("set-cookie"), None);
@@ -215,10 +217,15 @@ fn other_hosts_and_other_sites_are_refused() {
     }
     let named = format!("LocalHost:{port}");
     assert_eq!(page.get("/api/hosts", &[&both[..], &[("Host", &named)]].concat()).status(), 200);
-    let twice = format!("GET / HTTP/1.1\r\nHost: {0}\r\nHost: x\r\nConnection: close\r\n\r\n", page.address);
+    let twice = format!(
+        "GET / HTTP/1.1\r\nHost: {0}\r\nHost: x\r\nConnection: close\r\n\r\n",
+        page.address
+    );
     assert!([400, 421].contains(&page.send(&twice).status()));
 
-    for origin in ["http://evil.example", "null", "https://127.0.0.1", &format!("http://127.0.0.1:{port}0")] {
+    for origin in
+        ["http://evil.example", "null", "https://127.0.0.1", &format!("http://127.0.0.1:{port}0")]
+    {
         let asked = [both.as_slice(), &[("Origin", origin)]].concat();
         assert_eq!(page.ask("POST", "/api/load/stop", &asked, "{}").status(), 403, "{origin}");
         assert_eq!(page.get("/api/hosts", &asked).status(), 403, "{origin}");
@@ -236,7 +243,14 @@ fn answers_are_what_a_page_may_use_and_nobody_else() {
     let page = Page::with_token();
     let (cookie, key) = page.enter();
     let both = [("Cookie", cookie.as_str()), ("X-Keyway-Page", key.as_str())];
-    let paths = ["/", "/static/main.js", "/static/uplot.js", "/static/style.css", "/nothing", "/api/nothing"];
+    let paths = [
+        "/",
+        "/static/main.js",
+        "/static/uplot.js",
+        "/static/style.css",
+        "/nothing",
+        "/api/nothing",
+    ];
     for path in paths {
         let answer = page.get(path, &both);
         let policy = answer.header("content-security-policy").unwrap_or_default();
@@ -252,7 +266,9 @@ fn answers_are_what_a_page_may_use_and_nobody_else() {
     assert_eq!(page.get("/api/connections", &both).json()["why"], "not today");
     assert_eq!(page.get("/api/hosts", &both).json()["hosts"][0]["name"], "counting");
     assert_eq!(page.get("/api/now?host=1", &both).status(), 404);
-    for odd in ["/api/now?host=-1", "/api/now?after=x", "/api/now?after=99999999999999999999&host=0"] {
+    for odd in
+        ["/api/now?host=-1", "/api/now?after=x", "/api/now?after=99999999999999999999&host=0"]
+    {
         assert_eq!(page.get(odd, &both).json()["history"], "7", "{odd}");
     }
     // The page asks for nothing from elsewhere, and has no script in it.
@@ -315,7 +331,14 @@ fn hostile_requests_are_refused_and_hurt_nobody() {
     let long = "x".repeat(limits::BODY_BYTES_MAX + 1);
     assert_eq!(page.post("/api/load/start", &both, &long).status(), 413);
     let deep = "[".repeat(10_000);
-    for body in ["", "{", "[]", "{\"rate\":1}", &deep, "{\"scenario\":\"search\",\"targets\":[0],\"seconds\":1,\"urls\":[]}"] {
+    for body in [
+        "",
+        "{",
+        "[]",
+        "{\"rate\":1}",
+        &deep,
+        "{\"scenario\":\"search\",\"targets\":[0],\"seconds\":1,\"urls\":[]}",
+    ] {
         assert_eq!(page.post("/api/load/start", &both, body).status(), 400, "{body:.40}");
     }
     for body in [
@@ -328,15 +351,15 @@ fn hostile_requests_are_refused_and_hurt_nobody() {
         assert_eq!(page.post("/api/load/start", &both, &body.to_string()).status(), 409, "{body}");
     }
     assert_eq!(page.post("/api/load/rate", &both, "{\"rate\":5}").status(), 409);
-    let header = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", page.address, "y".repeat(64 << 10));
+    let header =
+        format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", page.address, "y".repeat(64 << 10));
     assert!(![200, 303].contains(&page.send(&header).status()));
     for noise in ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{5}hello\r\n\r\n"] {
         assert!(![200, 303].contains(&page.send(noise).status()));
     }
     // Who holds every place and says nothing keeps the others waiting no longer than a header may take.
-    let idle: Vec<TcpStream> = (0..limits::CONNECTIONS_MAX)
-        .map(|_| TcpStream::connect(page.address).unwrap())
-        .collect();
+    let idle: Vec<TcpStream> =
+        (0..limits::CONNECTIONS_MAX).map(|_| TcpStream::connect(page.address).unwrap()).collect();
     drop(idle);
     assert_eq!(page.get("/api/hosts", &both).status(), 200);
 }

@@ -5,7 +5,7 @@ use super::{FORM, Message, clock_ns};
 use crate::error::Error;
 use crate::gather::Crew;
 use crate::limits::{AGENT_SILENCE_MAX, SCENARIO_BYTES_MAX};
-use crate::run::{Pace, Interrupt, crew, ready};
+use crate::run::{Interrupt, Pace, crew, ready};
 use crate::scenario::{Scenario, confined};
 use crate::trust::Identity;
 use crate::worker::Said;
