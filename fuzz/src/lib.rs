@@ -25,6 +25,7 @@ mod ldif;
 mod message;
 mod meter_page;
 mod packet;
+mod page;
 mod password;
 mod query;
 mod record;
@@ -47,6 +48,7 @@ pub use ldif::ldif;
 pub use message::message;
 pub use meter_page::meter_page;
 pub use packet::packet;
+pub use page::page;
 pub use password::password;
 pub use query::query;
 pub use record::record;
@@ -73,6 +75,7 @@ pub const TARGETS: &[Target] = &[
     ("message", message),
     ("meter_page", meter_page),
     ("packet", packet),
+    ("page", page),
     ("password", password),
     ("query", query),
     ("record", record),

@@ -41,6 +41,10 @@ mod watched;
 pub use door::{Door, Entrance, Random};
 pub use order::Order;
 pub use race::{Races, Target};
+#[doc(hidden)]
+pub use race::scenario_of;
 pub use router::App;
+#[doc(hidden)]
+pub use router::field;
 pub use serve::serve;
 pub use watched::{Detail, Source, Watched};

@@ -147,8 +147,7 @@ impl Races {
                  for it (--load-bind-dn, --load-password-file)"
             ));
         }
-        let text = sample.text(&options);
-        Scenario::parse(&text, name, Path::new("")).map_err(|why| why.to_string())
+        parsed(sample, &options)
     }
 
     /// Asks for the end of the run.
@@ -215,6 +214,21 @@ impl Drop for Races {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+fn parsed(sample: &Sample, options: &Options) -> Result<Scenario, String> {
+    let text = sample.text(options);
+    Scenario::parse(&text, sample.name, Path::new("")).map_err(|why| why.to_string())
+}
+
+/// What an order in JSON comes to on a server with these options; for who looks for orders that get further
+/// than they should.
+#[doc(hidden)]
+#[must_use]
+pub fn scenario_of(order: &[u8], options: Options) -> Option<Scenario> {
+    let order: Order = serde_json::from_slice(order).ok()?;
+    order.check(2).ok()?;
+    parsed(Sample::named(&order.scenario)?, &order.fill(options)).ok()
 }
 
 /// A scenario of a file, for another server; its phases stay as they are, but for a rate that was ordered.

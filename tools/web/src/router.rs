@@ -176,8 +176,9 @@ async fn logout(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
     onward(&app.door.forget(&headers))
 }
 
-/// A field of a form.
-fn field(form: &str, name: &str) -> Option<Zeroizing<String>> {
+/// A field of a form, decoded.
+#[doc(hidden)]
+pub fn field(form: &str, name: &str) -> Option<Zeroizing<String>> {
     let mut pairs = form.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(found, _)| *found == name)?;
     let spaced = Zeroizing::new(value.replace('+', " "));
