@@ -11,10 +11,6 @@ mod sight;
 mod source;
 mod views;
 
-pub use remote::{Login, Remote};
-pub use sight::Sight;
-pub use source::{Source, first_line};
-
 use crate::cli::Top;
 use crate::cryptod;
 use crate::data::{self, State, look, name, read_secret};
@@ -23,9 +19,11 @@ use crate::ldap::{Manner, Url};
 use crate::output;
 use crate::timestamp::Timestamp;
 use keyway_meter::{Distribution, Reader, Snapshot};
+pub use remote::{Login, Remote};
 use serde_json::{Map, Value, json};
-use sight::{Change, Lists, Sight};
-use source::Source;
+pub use sight::Sight;
+use sight::{Change, Lists};
+pub use source::{Source, first_line};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
