@@ -64,7 +64,7 @@ impl Remote {
     pub fn look(&mut self, connections: bool) -> Result<Sight, Failure> {
         let filter =
             if connections { "(objectClass=*)" } else { "(!(objectClass=monitorConnection))" };
-        let entries = self.search(MONITOR, filter)?;
+        let entries = self.search(filter)?;
         if entries.is_empty() {
             return Err(Failure::new(
                 "it shows nothing of cn=monitor: bind as somebody who may see it (--bind-dn DN \
@@ -84,7 +84,7 @@ impl Remote {
             true => "(|(objectClass=monitoredObject)(objectClass=monitorConnection))",
             false => "(objectClass=monitoredObject)",
         };
-        Ok(lists(&self.search(MONITOR, filter)?))
+        Ok(lists(&self.search(filter)?))
     }
 
     /// Whether who asks is an administrator: whether he may see the server's configuration.
@@ -92,14 +92,32 @@ impl Remote {
     /// # Errors
     /// If the connection breaks.
     pub fn is_administrator(&mut self) -> Result<bool, Failure> {
-        let found = self.search(CONFIG, "(objectClass=*)")?;
-        Ok(found.iter().any(|entry| entry.dn.eq_ignore_ascii_case(CONFIG)))
+        self.send(Op::SearchRequest(SearchRequest {
+            base: CONFIG,
+            scope: Scope::Base,
+            deref: Deref::Never,
+            size_limit: 0,
+            time_limit_s: 0,
+            types_only: true,
+            filter: Filter::Present("objectClass".into()),
+            attributes: vec!["1.1"],
+        }))?;
+        let mut is_shown = false;
+        self.receive(&mut |op| match op {
+            Op::SearchResultEntry(_) => {
+                is_shown = true;
+                None
+            }
+            Op::SearchResultDone(_) => Some(Ok(())),
+            _ => None,
+        })?;
+        Ok(is_shown)
     }
 
-    fn search(&mut self, base: &str, filter: &str) -> Result<Vec<Entry>, Failure> {
+    fn search(&mut self, filter: &str) -> Result<Vec<Entry>, Failure> {
         let filter = Filter::parse(filter).map_err(Failure::new)?;
         self.send(Op::SearchRequest(SearchRequest {
-            base,
+            base: MONITOR,
             scope: Scope::Subtree,
             deref: Deref::Never,
             size_limit: 0,

@@ -40,9 +40,9 @@ mod watched;
 
 pub use door::{Door, Entrance, Random};
 pub use order::Order;
-pub use race::{Races, Target};
 #[doc(hidden)]
 pub use race::scenario_of;
+pub use race::{Races, Target};
 pub use router::App;
 #[doc(hidden)]
 pub use router::field;
