@@ -1,4 +1,4 @@
-//! Pages of counters and histograms.
+//! Pages of counters and histograms, and histograms as text.
 
 use keyway_meter::limits::{
     COUNTERS_MAX, HISTOGRAM_BUCKETS, HISTOGRAMS_MAX, NAME_BYTES_MAX, PAGE_BYTES, SHARDS,
@@ -22,8 +22,14 @@ const PIECES: [(usize, usize); 6] = [
 ];
 
 /// Reads these bytes as they are, and as the pieces of a page of full size that count; compares
-/// that page with one without the last piece, as if it had come in since.
+/// that page with one without the last piece, as if it had come in since. Reads them as a histogram's text
+/// too: what is accepted is the same after it was written and read again.
 pub fn meter_page(data: &[u8]) {
+    let text = std::str::from_utf8(data).ok();
+    if let Some(values) = text.and_then(Distribution::from_text) {
+        check_values(&values);
+        assert_eq!(Distribution::from_text(&values.to_text()), Some(values));
+    }
     let _ = Snapshot::from_bytes(data);
     let mut page = vec![0; PAGE_BYTES];
     let (mut rest, mut before) = (data, None);

@@ -34,6 +34,7 @@ pub const TEST: &[Peer] = &[
     peer("chromium", &["chromium", "--version"]),
     peer("chromium-driver", &["chromedriver", "--version"]),
     peer("fonts-dejavu-core", &["test", "-d", "/usr/share/fonts/truetype/dejavu"]),
+    peer("tmux", &["tmux", "-V"]),
 ];
 
 /// What the longer tests use beside that.

@@ -1,7 +1,8 @@
 //! The columns of a line, what they are called for programs, and which of them there is room for.
 
 use super::sight::Change;
-use super::{CLOSED, OPENED, OPERATIONS, time};
+use super::tally::time;
+use super::{CLOSED, OPENED, OPERATIONS};
 
 /// How a number is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -138,7 +139,7 @@ pub fn fitting(room: usize) -> Vec<&'static Column> {
     let mut shown = [false; COLUMNS.len()];
     for rank in 0..=3 {
         for (column, shown) in COLUMNS.iter().zip(&mut shown) {
-            if column.rank == rank && column.width + 1 <= left {
+            if column.rank == rank && column.width < left {
                 left -= column.width + 1;
                 *shown = true;
             }

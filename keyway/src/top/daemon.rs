@@ -1,6 +1,6 @@
 //! `keyway top --cryptod`: the daemon instead of the directory.
 
-use super::{Difference, cell, number, tenths};
+use super::tally::{Difference, cell, number, tenths};
 use crate::control::Control;
 use crate::cryptod;
 use crate::failure::Failure;

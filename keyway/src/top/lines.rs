@@ -1,7 +1,7 @@
 //! `keyway top` without a terminal, of servers that are looked at over LDAP: a line each interval.
 
 use super::columns::COLUMNS;
-use super::screen::{Host, watch, why_not};
+use super::host::{Host, hosts_header, name_width, of_host, watch, why_not};
 use super::sight::Change;
 use super::source::Source;
 use crate::cli::Top;
@@ -47,7 +47,7 @@ pub fn run(
         if hosts.iter().all(|host| host.now.is_none() && host.gone.is_some()) {
             return Err(why_not(&hosts));
         }
-        let names = host_lines::name_width(hosts.iter().map(|host| host.name.as_str()), WIDTH);
+        let names = name_width(hosts.iter().map(|host| host.name.as_str()), WIDTH);
         let Some(host) = hosts.get(number).filter(|host| host.gone.is_none()) else { continue };
         let Some(change) = host.change() else { continue };
         match (arguments.json, arguments.csv) {
@@ -55,9 +55,9 @@ pub fn run(
             (_, true) => output::text(csv_line(&host.name, &change))?,
             _ => {
                 if lines % HEADER_LINES == 0 {
-                    output::text(host_lines::hosts_header(names, WIDTH))?;
+                    output::text(hosts_header(names, WIDTH))?;
                 }
-                output::text(host_lines::of_host(host, names, WIDTH))?;
+                output::text(of_host(host, names, WIDTH))?;
             }
         }
         lines += 1;
@@ -116,71 +116,4 @@ pub fn operations(change: &Change<'_>) -> Value {
         (name.to_owned(), value)
     };
     times.map(one).collect::<Map<_, _>>().into()
-}
-
-/// The words of a line.
-pub mod host_lines {
-    use crate::top::columns::{COLUMNS, Column, fitting};
-    use crate::top::screen::Host;
-    use crate::top::sheet::cut;
-    use crate::top::sight::Change;
-
-    const TIME_WIDTH: usize = 8;
-
-    /// All columns, with marks between them, to be cut later.
-    pub fn line(change: &Change<'_>, time: &str) -> String {
-        let cells = COLUMNS.iter().map(|column| column.shown(change));
-        [time.to_owned()].into_iter().chain(cells).collect::<Vec<_>>().join("\t")
-    }
-
-    /// Those columns of such a line that there is room for.
-    pub fn cut_to(line: &str, room: usize) -> String {
-        let mut cells = line.split('\t');
-        let mut text = format!("{:<TIME_WIDTH$}", cells.next().unwrap_or_default());
-        let shown = fitting(room.saturating_sub(TIME_WIDTH));
-        for (column, cell) in COLUMNS.iter().zip(cells) {
-            if shown.iter().any(|one| one.name == column.name) {
-                text += &format!(" {cell:>width$}", width = column.width);
-            }
-        }
-        cut(&text, room)
-    }
-
-    pub fn header(room: usize) -> String {
-        let shown = fitting(room.saturating_sub(TIME_WIDTH));
-        titled(&format!("{:<TIME_WIDTH$}", "time"), &shown, room)
-    }
-
-    fn titled(first: &str, shown: &[&Column], room: usize) -> String {
-        let mut text = first.to_owned();
-        for column in shown {
-            text += &format!(" {:>width$}", column.title, width = column.width);
-        }
-        cut(&text, room)
-    }
-
-    /// How wide the names of servers are.
-    pub fn name_width<'a>(names: impl Iterator<Item = &'a str>, room: usize) -> usize {
-        names.map(|name| name.chars().count()).max().unwrap_or(0).clamp(6, room / 3)
-    }
-
-    pub fn hosts_header(names: usize, room: usize) -> String {
-        titled(&format!("{:<names$}", "server"), &fitting(room.saturating_sub(names)), room)
-    }
-
-    /// The last interval of a server.
-    pub fn of_host(host: &Host, names: usize, room: usize) -> String {
-        let name = cut(&host.name, names);
-        if let Some(why) = &host.gone {
-            return cut(&format!("{name:<names$} GONE: {why}"), room);
-        }
-        let Some(change) = host.change() else {
-            return cut(&format!("{name:<names$} (the first interval is not over)"), room);
-        };
-        let mut text = format!("{name:<names$}");
-        for column in fitting(room.saturating_sub(names)) {
-            text += &format!(" {:>width$}", column.shown(&change), width = column.width);
-        }
-        cut(&text, room)
-    }
 }

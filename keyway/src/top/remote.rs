@@ -284,8 +284,8 @@ fn page_below(entries: &[Entry], parent: &str) -> Option<Page> {
     let (mut counters, mut histograms) = (Vec::new(), Vec::new());
     for entry in entries.iter().filter(|entry| entry.is_below(parent)) {
         let Some(name) = entry.value("cn").map(str::to_owned) else { continue };
-        let info = entry.values.get("monitoredinfo").into_iter().flatten();
-        match info.filter_map(|text| Distribution::from_text(text)).next() {
+        let mut info = entry.values.get("monitoredinfo").into_iter().flatten();
+        match info.find_map(|text| Distribution::from_text(text)) {
             Some(values) => histograms.push((name, values)),
             None => counters.extend(entry.number("monitorcounter").map(|value| (name, value))),
         }

@@ -1,24 +1,21 @@
 //! `keyway top` on a terminal: views by key, drawn with the terminal's own colours.
 
-use super::lines::host_lines;
+use super::host::{self, Host, Seen, clock, watch, why_not};
 use super::sheet::{Order, Sheet, cut};
-use super::sight::{Change, Sight};
+use super::sight::Sight;
 use super::source::Source;
 use super::views;
 use crate::failure::{Failure, plain};
 use crate::generate::stop::Stop;
-use crate::timestamp::Timestamp;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
-use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// How long a key may go unnoticed, at most.
@@ -39,68 +36,34 @@ enum View {
 }
 
 const VIEWS: [(char, View, &str); 7] = [
-    ('o', View::Operations, "operations"),
+    ('o', View::Operations, "ops"),
     ('s', View::Store, "store"),
     ('c', View::Crypto, "crypto"),
-    ('n', View::Connections, "connections"),
+    ('n', View::Connections, "conns"),
     ('f', View::Filters, "filters"),
-    ('q', View::Slow, "slow now"),
+    ('q', View::Slow, "slow"),
     ('?', View::Help, "help"),
 ];
 
 const HELP: [&str; 17] = [
     "o  operations: a line each interval, the newest last, and each kind of operation",
     "s  store: its size, its readers, commits, changes a commit, what a sync takes",
-    "c  crypto: each driver and algorithm (expd: what a request is expected to take,",
-    "   q99: waiting for the driver, failed: how long ago), and cryptod's clients",
+    "c  crypto: each driver and algorithm (p50, p99: what requests took, of a sample,",
+    "   expd: what is expected, q99: waiting, failed: how long ago), cryptod's clients",
     "n  connections: who, from where, over which TLS, idle, requests under way (now)",
     "f  filters by cost: share of the search time, entries looked at (cand) and",
     "   returned (retd) a search, how many had no index (no ix)",
-    "q  slow operations, running and of the last five minutes, and their longest stage",
+    "q  slow operations, now and in the last five minutes, and their longest stage",
     "",
     "< >          sort by the column left or right     r  the other way round",
     "arrows, j k, PgUp, PgDn, Home, End   move         p or space  pause",
     "Tab          the next server, where there are several",
     "Q, Ctrl-C    quit                                 ?  this page, and back",
     "",
-    "p50, p99, max: from the arrival of a request to its answer, in the last interval;",
-    "inq: read and not begun; grp: changes a commit; dirty: accepted, not on the disk;",
-    "hash, of, hq: password threads that work, of so many, and passwords that wait",
+    "p50, p99, max: from a request's arrival to its answer, in the last interval",
+    "inq: read and not begun; grp: changes a commit; dirty: accepted, not on disk",
+    "hash, of, hq: password threads that work, of how many, passwords that wait",
 ];
-
-/// A server and what was seen of it.
-pub struct Host {
-    pub name: String,
-    before: Option<Sight>,
-    pub now: Option<Sight>,
-    /// Why nothing is seen of it now.
-    pub gone: Option<String>,
-    lines: VecDeque<String>,
-}
-
-impl Host {
-    pub fn new(name: String) -> Host {
-        Host { name, before: None, now: None, gone: None, lines: VecDeque::new() }
-    }
-
-    /// What happened in the last interval.
-    pub fn change(&self) -> Option<Change<'_>> {
-        Change::between(self.before.as_ref()?, self.now.as_ref()?)
-    }
-
-    pub fn seen(&mut self, sight: Result<Sight, String>) {
-        match sight {
-            Ok(sight) => {
-                if self.gone.take().is_some() {
-                    // What happened meanwhile is nobody's interval.
-                    (self.before, self.now) = (None, None);
-                }
-                self.before = self.now.replace(sight);
-            }
-            Err(why) => self.gone = Some(why),
-        }
-    }
-}
 
 struct Screen {
     hosts: Vec<Host>,
@@ -167,22 +130,6 @@ pub fn run(
     ended.map_err(cannot)
 }
 
-type Seen = Receiver<(usize, Result<Sight, String>)>;
-
-/// Has a thread look at each.
-pub fn watch(
-    sources: Vec<(String, Source)>,
-    interval: Duration,
-    connections: &Arc<AtomicBool>,
-) -> Seen {
-    let (tell, seen) = channel();
-    for (number, (_, source)) in sources.into_iter().enumerate() {
-        let (tell, connections) = (tell.clone(), connections.clone());
-        std::thread::spawn(move || source.watch(number, interval, &connections, &tell));
-    }
-    seen
-}
-
 impl Screen {
     /// Waits until something is said of each: if that is bad of all of them, it is a mistake.
     fn first_look(&mut self, seen: &Seen, stop: &Stop) -> Result<(), Failure> {
@@ -206,7 +153,7 @@ impl Screen {
         let Some(change) = host.change().filter(|_| host.gone.is_none()) else { return };
         // The widest; it is cut when it is drawn.
         let time = clock();
-        let line = host_lines::line(&change, &time);
+        let line = host::line(&change, &time);
         drop(change);
         host.lines.push_back(line);
         if host.lines.len() > LINES_MAX {
@@ -349,11 +296,11 @@ impl Screen {
         let lines_room = room.height.saturating_sub(table_rows).max(3).min(room.height);
         let width = usize::from(room.width);
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        put(frame, room.y, &host_lines::header(width), bold);
+        put(frame, room.y, &host::header(width), bold);
         let visible = usize::from(lines_room.saturating_sub(1));
         let first = host.lines.len().saturating_sub(visible);
         for (line, y) in host.lines.iter().skip(first).zip(room.y + 1..) {
-            put(frame, y, &host_lines::cut_to(line, width), Style::new());
+            put(frame, y, &host::cut_to(line, width), Style::new());
         }
         if host.lines.is_empty() {
             put(frame, room.y + 1, "(the first interval is not over)", Style::new());
@@ -368,11 +315,10 @@ impl Screen {
     fn draw_hosts(&mut self, frame: &mut Frame<'_>, room: Rect) {
         let width = usize::from(room.width);
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let name_width =
-            host_lines::name_width(self.hosts.iter().map(|host| host.name.as_str()), width);
-        put(frame, room.y, &host_lines::hosts_header(name_width, width), bold);
+        let name_width = host::name_width(self.hosts.iter().map(|host| host.name.as_str()), width);
+        put(frame, room.y, &host::hosts_header(name_width, width), bold);
         for (at, (host, y)) in self.hosts.iter().zip(room.y + 1..room.y + room.height).enumerate() {
-            let line = host_lines::of_host(host, name_width, width);
+            let line = host::of_host(host, name_width, width);
             let style = if at == self.host {
                 Style::new().add_modifier(Modifier::BOLD)
             } else {
@@ -445,26 +391,11 @@ impl Screen {
     }
 }
 
-/// Why none of them can be looked at.
-pub fn why_not(hosts: &[Host]) -> Failure {
-    let reasons = hosts.iter().filter_map(|host| {
-        let why = host.gone.as_ref()?;
-        Some(if hosts.len() > 1 { format!("{}: {why}", host.name) } else { why.clone() })
-    });
-    Failure::new(reasons.collect::<Vec<_>>().join("; "))
-}
-
 fn footer(view: View) -> String {
     let keys = VIEWS.iter().map(|(key, of, title)| {
         if *of == view { format!("[{key} {title}]") } else { format!(" {key} {title} ") }
     });
     format!("{} Q quit", keys.collect::<String>())
-}
-
-/// The time of day, UTC.
-fn clock() -> String {
-    let time = Timestamp::now().date_time();
-    format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())
 }
 
 /// A line of its own, to the right end.
@@ -479,4 +410,16 @@ fn put(frame: &mut Frame<'_>, y: u16, text: &str, style: Style) {
         Paragraph::new(Line::styled(text, style)),
         Rect { x: 0, y, width: area.width, height: 1 },
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_changes_fits_into_eighty_columns() {
+        assert!(HELP.iter().all(|line| line.chars().count() <= 80));
+        assert!(HELP.len() + 2 <= 24);
+        assert!(VIEWS.iter().all(|(_, view, _)| footer(*view).chars().count() <= 80));
+    }
 }

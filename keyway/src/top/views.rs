@@ -1,9 +1,10 @@
 //! What each view shows, as tables.
 
+use super::OPERATIONS;
 use super::columns::{Form, count, shown};
 use super::sheet::{Cell, Sheet, numbers, words};
 use super::sight::{Change, Facts};
-use super::{OPERATIONS, Tally, Work, time};
+use super::tally::{Tally, Work, time};
 use keyway_meter::Distribution;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -111,9 +112,10 @@ pub fn crypto(change: &Change<'_>, before: &[Facts]) -> [Sheet; 2] {
                     p99,
                     spent(predicted),
                     spent(queue.percentile(99.0)),
-                    number(work.busy as f64 / change.seconds),
                     ago(failed),
-                    Cell::words(format!("{driver} {algorithm} ({process})")),
+                    Cell::words(format!("{driver} {algorithm}")),
+                    number(work.busy as f64 / change.seconds),
+                    Cell::words(process),
                 ]);
             }
         }
@@ -141,9 +143,10 @@ pub fn crypto(change: &Change<'_>, before: &[Facts]) -> [Sheet; 2] {
             numbers("p99", 5),
             numbers("expd", 5),
             numbers("q99", 5),
-            numbers("busy", 4),
             numbers("failed", 6),
-            words("driver, algorithm", 24),
+            words("driver, algorithm", 27),
+            numbers("busy", 5),
+            words("process", 7),
         ],
         rows,
         notes,
@@ -202,22 +205,22 @@ pub fn connections(change: &Change<'_>, before: &[Facts]) -> Sheet {
         let before = one.get("connection").and_then(|it| known.get(it.as_str()));
         let rate = before.map_or(0.0, |before| (requests - before).max(0.0)) / change.seconds;
         let idle = amount(one, "idle_ms");
-        let version = fact(one, "tls");
-        let tls = match (version.as_str(), fact(one, "group")) {
-            ("", _) => "-".to_owned(),
-            (version, group) => format!("{} {group}", version.trim_start_matches("TLSv")),
+        let tls = match fact(one, "tls").trim_start_matches("TLSv") {
+            "" => "-".to_owned(),
+            version => version.to_owned(),
         };
         let who = fact(one, "who");
         vec![
             fact_number(one, "connection"),
             number(rate),
-            number(requests),
             fact_number(one, "in_flight"),
             fact_number(one, "queued"),
             Cell::number(length(idle / 1_000.0), idle),
             Cell::words(fact(one, "from")),
             Cell::words(tls),
             Cell::words(if who.is_empty() { "anonymous".to_owned() } else { who }),
+            number(requests),
+            Cell::words(fact(one, "group")),
         ]
     });
     Sheet {
@@ -225,13 +228,14 @@ pub fn connections(change: &Change<'_>, before: &[Facts]) -> Sheet {
         columns: vec![
             numbers("number", 7),
             numbers("op/s", 6),
-            numbers("ops", 7),
             numbers("now", 4),
             numbers("inq", 4),
             numbers("idle", 5),
             words("from", 21),
-            words("tls", 16),
-            words("who", 20),
+            words("tls", 3),
+            words("who", 30),
+            numbers("ops", 8),
+            words("group", 16),
         ],
         rows: rows.collect(),
         notes: missing(change),
@@ -255,7 +259,9 @@ pub fn filters(change: &Change<'_>) -> Sheet {
         }
         shapes
     };
-    let now = change.now.directory.as_ref().map(of).unwrap_or_default();
+    let was_asked = |_: &(String, String), [searches, ..]: &mut [f64; 5]| *searches > 0.0;
+    let mut now = change.now.directory.as_ref().map(of).unwrap_or_default();
+    now.retain(was_asked);
     let between = of(&change.directory);
     let all: f64 = now.values().map(|[_, time, ..]| time).sum();
     let index = |scope: &str, filter: &str| {
@@ -281,8 +287,8 @@ pub fn filters(change: &Change<'_>) -> Sheet {
                 Cell::number(tenths(each(candidates)), each(candidates)),
                 Cell::number(tenths(each(returned)), each(returned)),
                 percent(*lacking, *searches),
-                Cell::words(way),
                 Cell::words(format!("{scope} {filter}")),
+                Cell::words(way),
             ]
         });
     Sheet {
@@ -295,8 +301,8 @@ pub fn filters(change: &Change<'_>) -> Sheet {
             numbers("cand", 6),
             numbers("retd", 6),
             numbers("no ix", 5),
+            words("scope and filter", 60),
             words("index", 14),
-            words("scope and filter", 20),
         ],
         rows: rows.collect(),
         notes: Vec::new(),

@@ -118,7 +118,7 @@ impl Work {
             client.credit.spend(cost);
             costs = costs.saturating_add(cost);
         }
-        if any && !client.credit.has_any() {
+        if any && !client.credit.has_any() && pair.end.is_ready() {
             add(&client.usage.throttled, 1);
             self.meters.throttled.increment();
         }

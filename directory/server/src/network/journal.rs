@@ -182,7 +182,9 @@ impl Journal {
             false => take(&mut self.origin.seen.waiting(), id),
         };
         let result = result_of(op)?;
-        let at = (self.origin.clock)();
+        // A search has just looked.
+        let stepped = progress.and_then(|progress| progress.at);
+        let at = stepped.unwrap_or_else(self.origin.clock);
         self.now = Some(at);
         let asked = match &waited {
             Some(asked) => asked,
@@ -231,7 +233,9 @@ impl Journal {
         let Answered { asked, at, watch, .. } = answered;
         let Origin { seen, slowest, .. } = &self.origin;
         let total_us = watch.as_ref().and_then(Stopwatch::total_us);
-        if total_us.is_some_and(|total_us| slowest.wants(total_us, *at)) {
+        // Whoever looks on is not what there is to be seen.
+        let is_looker = answered.progress.is_some_and(|progress| progress.is_made);
+        if !is_looker && total_us.is_some_and(|total_us| slowest.wants(total_us, *at)) {
             let who = answered.subject.dn().map(str::to_owned);
             let mut operation = asked.seen(self.origin.connection, seen, who, *at);
             operation.result = Some(answered.result.code.code());
@@ -341,7 +345,7 @@ fn take(waiting: &mut Vec<Asked>, id: u32) -> Option<Asked> {
 
 /// A search as others may see it.
 fn searched(progress: Progress) -> Searched {
-    let Progress { candidates, returned, shape } = progress;
+    let Progress { candidates, returned, shape, .. } = progress;
     let (filter, way) = (shape.text.clone(), shape.way());
     Searched { scope: shape.scope, filter, candidates, returned, way }
 }

@@ -78,6 +78,8 @@ pub struct Search {
     /// What its filter is counted by, and how long its steps took.
     shape: &'static Shape,
     spent: Duration,
+    /// When the last step was over.
+    stepped: Option<SystemTime>,
 }
 
 /// How far a search is.
@@ -88,6 +90,10 @@ pub(crate) struct Progress {
     /// Entries that it has returned, earlier pages included.
     pub returned: u32,
     pub shape: &'static Shape,
+    /// It looks at entries that are made up.
+    pub is_made: bool,
+    /// When it came so far.
+    pub at: Option<SystemTime>,
 }
 
 /// What is searched.
@@ -197,7 +203,14 @@ impl Search {
 
     /// How far it is.
     pub(crate) fn progress(&self) -> Progress {
-        Progress { candidates: self.looked_at, returned: self.sent, shape: self.shape }
+        let (candidates, returned) = (self.looked_at, self.sent);
+        let is_made = self.is_made();
+        Progress { candidates, returned, shape: self.shape, is_made, at: self.stepped }
+    }
+
+    /// Whether it looks at entries that are made up, which says nothing of the data.
+    fn is_made(&self) -> bool {
+        matches!(self.target, Target::Made(_))
     }
 
     /// Where its candidates come from, if it takes long enough for somebody to want to know, or if nobody
@@ -222,10 +235,14 @@ impl Search {
         let (clock, before, sent) = (self.core.clock, self.looked_at, self.sent);
         let started = clock();
         let advanced = self.advance(directory, message_id, out, budget_bytes);
-        let time = clock().duration_since(started).unwrap_or_default();
+        let now = clock();
+        let time = now.duration_since(started).unwrap_or_default();
+        self.stepped = Some(now);
         self.core.search_time.add(nanoseconds(time));
         self.spent += time;
-        self.shape.cost(self.looked_at - before, self.sent.saturating_sub(sent), time);
+        if !self.is_made() {
+            self.shape.cost(self.looked_at - before, self.sent.saturating_sub(sent), time);
+        }
         if let Some(lacking) = &self.lacking {
             lacking.cost(self.looked_at - before, time);
         }

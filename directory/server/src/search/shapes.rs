@@ -11,7 +11,7 @@ use keyway_codec::message::Scope;
 use keyway_meter::{Counter, counter};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) struct Cost {
 
 /// By the hash of scope and shape.
 static SHAPES: LazyLock<Mutex<HashMap<u64, &'static Shape>>> = LazyLock::new(Mutex::default);
-static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0_u8));
 
 /// Shapes that a thread remembers; a power of two.
 const REMEMBERED: usize = 64;
@@ -56,8 +56,8 @@ thread_local! {
 
 /// The shape of a search. Takes a lock only if the thread has not seen it lately.
 pub(crate) fn shape_of(scope: Scope, filter: &Filter<'_>) -> &'static Shape {
-    let hash = hash(filter) ^ scope as u64;
-    let place = hash as usize & (REMEMBERED - 1);
+    let hash = hash(filter).wrapping_add(scope as u64);
+    let place = (hash ^ (hash >> 32)) as usize & (REMEMBERED - 1);
     LAST.with_borrow_mut(|last| match last.get_mut(place) {
         Some(Some((known, shape))) if *known == hash => shape,
         Some(seen) => {
@@ -162,63 +162,73 @@ impl Shape {
     }
 }
 
-/// What differs between shapes, in any order of letters' cases.
+/// What differs between shapes, whatever the letters' case. Who makes two shapes collide has them counted
+/// together, and the seed is not known to him.
 fn hash(filter: &Filter<'_>) -> u64 {
-    let mut hasher = HASHER.build_hasher();
-    hash_into(&mut hasher, filter);
-    hasher.finish()
+    let mut mixed = Mixed(*SEED);
+    mixed.filter(filter);
+    mixed.0
 }
 
-fn hash_into(hasher: &mut impl Hasher, filter: &Filter<'_>) {
-    let mut item = |kind: u8, attribute: &str| {
-        hasher.write_u8(kind);
-        // A few letters at a time, so that the hasher has more than a byte to do.
-        for part in attribute.as_bytes().chunks(16) {
-            let mut lower = [0; 16];
-            for (to, from) in lower.iter_mut().zip(part) {
-                *to = from.to_ascii_lowercase();
+/// A hash that takes a word in a multiplication: a search is counted by it.
+struct Mixed(u64);
+
+impl Mixed {
+    #[inline]
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    }
+
+    fn name(&mut self, kind: u64, name: &str) {
+        self.word(kind + ((name.len() as u64) << 8));
+        for part in name.as_bytes().chunks(8) {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+            // Small letters of large ones; what else it changes it changes everywhere.
+            self.word(u64::from_le_bytes(bytes) | 0x2020_2020_2020_2020);
+        }
+    }
+
+    fn filter(&mut self, filter: &Filter<'_>) {
+        match filter {
+            Filter::And(terms) => self.terms(1, terms),
+            Filter::Or(terms) => self.terms(2, terms),
+            Filter::Not(term) => {
+                self.word(3);
+                self.filter(term);
             }
-            hasher.write(&lower);
-        }
-    };
-    match filter {
-        Filter::And(terms) => hash_terms(hasher, 1, terms),
-        Filter::Or(terms) => hash_terms(hasher, 2, terms),
-        Filter::Not(term) => {
-            hasher.write_u8(3);
-            hash_into(hasher, term);
-        }
-        Filter::Equality { attribute, .. } => item(4, attribute),
-        Filter::Substrings { attribute, initial, any, last } => {
-            let pieces = u8::from(initial.is_some()) + 2 * u8::from(last.is_some());
-            item(16 + pieces + 4 * u8::from(!any.is_empty()), attribute);
-        }
-        Filter::GreaterOrEqual { attribute, .. } => item(5, attribute),
-        Filter::LessOrEqual { attribute, .. } => item(6, attribute),
-        Filter::Present(attribute) => item(7, attribute),
-        Filter::Approx { attribute, .. } => item(8, attribute),
-        Filter::Extensible { attribute, rule, .. } => {
-            item(9, attribute.as_deref().unwrap_or_default());
-            hasher.write(rule.as_deref().unwrap_or_default().as_bytes());
+            Filter::Equality { attribute, .. } => self.name(4, attribute),
+            Filter::GreaterOrEqual { attribute, .. } => self.name(5, attribute),
+            Filter::LessOrEqual { attribute, .. } => self.name(6, attribute),
+            Filter::Present(attribute) => self.name(7, attribute),
+            Filter::Approx { attribute, .. } => self.name(8, attribute),
+            Filter::Substrings { attribute, initial, any, last } => {
+                let pieces = u64::from(initial.is_some()) + 2 * u64::from(last.is_some());
+                self.name(16 + pieces + 4 * u64::from(!any.is_empty()), attribute);
+            }
+            Filter::Extensible { attribute, rule, dn_attributes, .. } => {
+                self.name(9 + u64::from(*dn_attributes), attribute.as_deref().unwrap_or_default());
+                self.name(11, rule.as_deref().unwrap_or_default());
+            }
         }
     }
-}
 
-/// Terms of one shape that follow each other count as several, however many they are.
-fn hash_terms(hasher: &mut impl Hasher, kind: u8, terms: &[Filter<'_>]) {
-    hasher.write_u8(kind);
-    let (mut last, mut repeats) = (None, false);
-    for term in terms {
-        let this = hash(term);
-        if last != Some(this) {
-            hasher.write_u64(this);
-        } else if !repeats {
-            hasher.write_u8(10);
+    /// Terms of one shape that follow each other count as several, however many they are.
+    fn terms(&mut self, kind: u64, terms: &[Filter<'_>]) {
+        self.word(kind);
+        let (mut last, mut repeats) = (None, false);
+        for term in terms {
+            let this = hash(term);
+            if last != Some(this) {
+                self.word(this);
+            } else if !repeats {
+                self.word(12);
+            }
+            repeats = last == Some(this);
+            last = Some(this);
         }
-        repeats = last == Some(this);
-        last = Some(this);
+        self.word(13);
     }
-    hasher.write_u8(11);
 }
 
 /// As it is shown, and as a part of a counter's name: printable, without dots, no longer than it may be.

@@ -95,7 +95,10 @@ impl Directory {
         };
         let lacking = lack.map(|lack| core.unindexed.count(lack));
         let shape = shapes::shape_of(request.scope, &request.filter);
-        shape.begun(lacking.is_some());
+        // What is made up when it is asked for says nothing of the data.
+        if !matches!(target, Target::Made(_)) {
+            shape.begun(lacking.is_some());
+        }
         Ok(Search {
             core: core.clone(),
             subject: subject.clone(),
@@ -115,6 +118,7 @@ impl Directory {
             lacking,
             shape,
             spent: Duration::ZERO,
+            stepped: None,
         })
     }
 }
