@@ -9,7 +9,6 @@ mod idle;
 mod import;
 mod tls;
 
-use crate::dirsrv::{self, Dirsrv};
 use crate::echo::{Echo, EchoClient};
 use crate::ldap::{
     Account, Driven, Load, PASSWORD, SLAPD_ADMIN, SUFFIX, Sizes, add, drive, keyway, ssha512,
@@ -20,6 +19,7 @@ use crate::slapd::{self, Slapd};
 use fastrand::Rng;
 use keyway_tests::Server;
 use keyway_tests::client::Client;
+use keyway_tests::dirsrv::{self, Dirsrv};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -280,7 +280,7 @@ impl Bench<'_> {
         }
         let account = Account { address: server.address, admin: dirsrv::ADMIN, password: PASSWORD };
         let tls = tls::Target { address: server.address, ca: &self.slapd_ca };
-        self.drive(measurement, &[server.process.id()], &account, &tls).map(Some)
+        self.drive(measurement, &[server.id()], &account, &tls).map(Some)
     }
 
     fn echo(&self, measurement: &Measurement, sizes: Sizes) -> Result<Driven, String> {

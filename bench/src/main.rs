@@ -11,7 +11,6 @@
 mod binds;
 mod constant_time;
 mod directory;
-mod dirsrv;
 mod echo;
 mod engine;
 mod gauge;
@@ -24,6 +23,7 @@ mod report;
 mod ring;
 mod skeleton;
 mod slapd;
+mod tools;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -54,6 +54,8 @@ enum Benchmark {
     Binds(binds::Arguments),
     /// Rings and cryptod: requests that are done in another process, beside those in this one
     Ring(ring::Arguments),
+    /// The tools: `keyway load` beside UnboundID's searchrate, `keyway data` beside OpenDJ's makeldif
+    Tools(tools::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
     #[command(hide = true)]
     EchoServer,
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Benchmark::Directory(arguments) => directory::run(&arguments),
         Benchmark::Binds(arguments) => binds::run(&arguments),
         Benchmark::Ring(arguments) => ring::run(&arguments),
+        Benchmark::Tools(arguments) => tools::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };
     match result {

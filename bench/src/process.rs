@@ -52,12 +52,24 @@ fn of_one(process: u32) -> Duration {
 }
 
 fn ticks(process: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat"));
-    let stat = stat.unwrap_or_default();
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // utime and stime of proc(5).
+    both(&stat, 14)
+}
+
+/// Processor time of all children that were waited for, in ticks of 10 ms.
+pub fn children_time() -> Duration {
+    // cutime and cstime of proc(5).
+    both(&fs::read_to_string("/proc/self/stat").unwrap_or_default(), 16)
+}
+
+/// Two times in ticks, of which the first is this field of proc(5), counted from 1.
+fn both(stat: &str, first: usize) -> Duration {
+    // The name is the second, and may have blanks in it.
     let after_name = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
     let field = |n: usize| after_name.split(' ').nth(n).and_then(|t| t.parse::<u64>().ok());
-    // utime and stime are fields 14 and 15 of proc(5), the 12th and 13th after the name.
-    Duration::from_millis(10 * (field(11).unwrap_or(0) + field(12).unwrap_or(0)))
+    let ticks = field(first - 3).unwrap_or(0) + field(first - 2).unwrap_or(0);
+    Duration::from_millis(10 * ticks)
 }
 
 impl Drop for Process {

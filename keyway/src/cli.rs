@@ -79,7 +79,7 @@ pub enum Command {
     #[command(subcommand)]
     Data(Generate),
     #[command(subcommand)]
-    Load(Load),
+    Load(Box<Load>),
     Decode(Box<Decode>),
     Web(Box<Web>),
 }

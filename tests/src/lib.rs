@@ -8,6 +8,7 @@
 pub mod authority;
 pub mod browser;
 pub mod client;
+pub mod dirsrv;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! `keyway load` as its user sees it, against Keyway and against slapd.
 
-use keyway_tests::{Finished, Server, available, finish, keyway};
+use keyway_tests::authority::Authority;
+use keyway_tests::dirsrv::{self, Dirsrv};
+use keyway_tests::{Finished, Server, available, finish, keyway, nightly};
 use serde_json::Value;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -52,7 +54,9 @@ fn known(server: &Server) -> String {
 
 /// `keyway load` with these words.
 fn load(words: &str) -> Finished {
-    finish(Command::new(keyway()).arg("load").args(words.split_whitespace()), "")
+    // What is not to part words is a blank that does not break.
+    let words = words.split_ascii_whitespace().map(|word| word.replace('\u{a0}', " "));
+    finish(Command::new(keyway()).arg("load").args(words), "")
 }
 
 /// What a run came to, as JSON.
@@ -67,15 +71,14 @@ fn counts(result: &Value) -> [u64; 3] {
 }
 
 /// Each job type of SLAMD runs, and nothing in it goes wrong.
-#[test]
-fn every_scenario_runs_against_keyway() {
-    let (folder, server) = served();
+fn every_scenario_runs(known: &str, has_tls: bool) {
+    let folder = tempfile::tempdir().unwrap();
     let names = load("init").expect(0);
     fs::write(folder.path().join("names.txt"), "user.0\tx\nuser.1\ty\n").unwrap();
     let mut seen = 0;
     for line in names.out.lines() {
         let name = line.split_whitespace().next().unwrap();
-        let init = load(&format!("init {name} --users 0-49 {}", known(&server))).expect(0);
+        let init = load(&format!("init {name} --users 0-49 {known}")).expect(0);
         let text = init
             .out
             .replace("for = \"10s\"", "for = \"300ms\"\nrate = 100")
@@ -89,11 +92,17 @@ fn every_scenario_runs_against_keyway() {
             assert_eq!(result["good"], 100.0, "{result}");
         } else {
             assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
-            assert!(result["connections"]["tls_full"].as_u64() > Some(0));
+            assert_eq!(result["connections"]["tls_full"].as_u64() > Some(0), has_tls);
         }
         seen += 1;
     }
     assert!(seen >= 20, "{seen}");
+}
+
+#[test]
+fn every_scenario_runs_against_keyway() {
+    let (_folder, server) = served();
+    every_scenario_runs(&known(&server), true);
 }
 
 #[test]
@@ -158,6 +167,57 @@ fn what_makes_no_sense_is_refused() {
     refused(&format!("run {folder}/wrong.toml"), 2, "wrong.toml, line 2: ");
 }
 
+/// Binds by SASL, and extended operations; monitors beside them.
+#[test]
+fn sasl_extended_operations_and_monitors_against_keyway() {
+    if !available(&["openssl", "ldapadd"]) {
+        return;
+    }
+    // Alone it has its authority's key in a file, with which OpenSSL can issue.
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::ldapd(&folder.path().join("data"), &["--sample", "5"]);
+    let entry = "dn: cn=robot,dc=example,dc=com\nobjectClass: applicationProcess\ncn: robot\n";
+    finish(&mut server.admin_tool("ldapadd"), entry).expect(0);
+    let files = Authority::new();
+    let (ca, ca_key) = (server.text("ca_certificate"), server.text("ca_key"));
+    let subject = "/DC=com/DC=example/CN=robot";
+    files.issue("robot", subject, "extendedKeyUsage=clientAuth", (ca, ca_key));
+    let own = ["pem", "key"].map(|kind| files.path(&format!("robot.{kind}")).display().to_string());
+    let [certificate, key] = &own;
+    let admin = server.administrator();
+    let password = server.text("administrator_password_file");
+    let text = format!(
+        "[target]\nurls = [\"{}\"]\nca = \"{ca}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n\
+         admin = {{ dn = \"{admin}\", password_file = \"{password}\" }}\n\
+         [connections]\ncount = 1\n[[phase]]\nfor = \"1100ms\"\nrate = 10\n\
+         [[job]]\nname = \"external\"\nconnections = {{ bind = {{ sasl = \"EXTERNAL\" }} }}\n\
+         steps = [{{ whoami = {{}} }}, {{ extended = {{ oid = \"1.2.3\", expect = {{ code = 2 }} }} }}]\n\
+         [[job]]\nname = \"plain\"\nsteps = [{{ bind = {{ sasl = \"PLAIN\", user = \"dn:{admin}\", \
+         password_file = \"{password}\" }} }}, {{ whoami = {{}} }}]\n\
+         [[job]]\nname = \"passmod\"\nweight = 0.2\nconnections = {{ bind = \"admin\" }}\nsteps = [{{ passmod = {{ \
+         user = \"cn=robot,dc=example,dc=com\", new_password = \"x\", expect = {{ code = [0, 19, 53] }} }} }}]\n\
+         [[monitor]]\nkind = \"entry\"\ndn = \"cn=Extended,cn=Operations,cn=monitor\"\n\
+         attributes = [\"monitorOpCompleted\"]\nname = \"extended\"\n\
+         [[monitor]]\nkind = \"entry\"\ndn = \"cn=nobody,cn=monitor\"\nattributes = [\"x\"]\n\
+         [[monitor]]\nkind = \"replication\"\nread = \"{}\"\ndn = \"cn=robot,dc=example,dc=com\"\n",
+        server.ldaps(),
+        server.ldaps(),
+    );
+    let file = folder.path().join("steps.toml");
+    fs::write(&file, text).unwrap();
+    let kept = folder.path().join("kept.json").display().to_string();
+    let result = result(&format!("run {} --output {kept}", file.display()), 0);
+    assert_eq!(result["errors"], 0, "{}", result["jobs"]);
+    let seen = &result["seconds"][0]["monitors"];
+    assert!(seen["extended"].as_f64() >= Some(0.0), "{result}");
+    assert!(seen["replication, ms"].as_f64() > Some(0.0), "{seen}");
+    assert!(seen["x"].is_null());
+    assert!(result["unseen"][0].as_str().unwrap().starts_with("x: "), "{}", result["unseen"]);
+    assert!(!result["scenario"].as_str().unwrap().contains("\"x\", expect"), "a password is kept");
+    let page = load(&format!("report {kept}")).expect(0).out;
+    assert!(page.contains("aria-label=\"replication, ms\""), "its picture");
+}
+
 /// slapd, killed when dropped.
 struct Slapd(Child);
 
@@ -196,20 +256,41 @@ fn slapd(folder: &Path) -> (Slapd, String) {
     (slapd, url)
 }
 
+/// The administrator of a peer, whose password is "secret".
+fn administrator(folder: &Path, dn: &str) -> String {
+    let password = folder.join("pw");
+    fs::write(&password, "secret\n").unwrap();
+    format!("--bind-dn {dn} --password-file {}", password.display())
+}
+
 #[test]
-fn every_kind_of_operation_runs_against_slapd() {
+fn every_scenario_runs_against_slapd() {
     if !available(&["/usr/sbin/slapd"]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let (_slapd, url) = slapd(folder.path());
-    let password = folder.path().join("pw");
-    fs::write(&password, "secret\n").unwrap();
-    let admin = "cn=admin,dc=example,dc=com";
-    let admin = format!("--bind-dn {admin} --password-file {}", password.display());
+    let admin = administrator(folder.path(), "cn=admin,dc=example,dc=com");
+    every_scenario_runs(&format!("{url} {admin}"), false);
+    // The short forms.
     let paced = "--users 0-49 --rate 100 --duration 300ms";
     for name in ["auth", "search", "bind", "modify", "add-delete", "mixed"] {
         let result = result(&format!("{name} {url} {admin} {paced}"), 0);
         assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
     }
+}
+
+/// It takes half a minute to load and to start; so it is a test of the night.
+#[test]
+fn every_scenario_runs_against_389_ds() {
+    if !nightly() || !available(&["/usr/sbin/ns-slapd"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ldif = folder.path().join("people.ldif");
+    fs::write(&ldif, people()).unwrap();
+    let server = Dirsrv::start(folder.path(), &ldif, "secret").unwrap();
+    // Its administrator's name has a blank, and words here have none.
+    let admin = administrator(folder.path(), &dirsrv::ADMIN.replace(' ', "\u{a0}"));
+    every_scenario_runs(&format!("ldap://{} {admin}", server.address), false);
 }

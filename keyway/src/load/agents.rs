@@ -33,7 +33,7 @@ pub fn serve(arguments: &Serve) -> Result<bool, Failure> {
         agents.push(called);
     }
     shown(scenario, &arguments.output, |scenario, said| {
-        Hub::run(scenario, &text, agents, &interrupt, said)
+        Hub::run(scenario, &text, agents, &provider(), &interrupt, said)
     })
 }
 

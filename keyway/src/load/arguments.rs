@@ -64,6 +64,15 @@ pub struct Target {
     /// Take any certificate
     #[arg(long)]
     pub insecure: bool,
+    /// Our certificate, PEM, with those that lead to its authority's; shown to servers that ask for one
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// The key of --cert, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Bind each connection as whom --cert or the socket (ldapi://) shows: SASL EXTERNAL
+    #[arg(long, conflicts_with = "bind_dn")]
+    pub external: bool,
     /// Begin TLS on ldap:// with StartTLS
     #[arg(long)]
     pub start_tls: bool,
@@ -118,6 +127,8 @@ impl Target {
         Options {
             urls: self.urls.clone(),
             ca: self.ca.clone(),
+            own: self.cert.clone().zip(self.key.clone()),
+            external: self.external,
             insecure: self.insecure,
             start_tls: self.start_tls,
             resume: self.resume,

@@ -91,10 +91,10 @@ pub fn users_beside_us(users: &Users) -> Result<Users, Failure> {
 /// A sample filled in.
 fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> {
     let sample = named(name)?;
-    if sample.needs_admin() && options.admin.is_none() {
+    if sample.needs_admin() && options.admin.is_none() && !options.external {
         return Err(Failure::usage(format!(
             "{name} does what not everybody may do; name an account with --bind-dn DN and \
-             --password-file FILE"
+             --password-file FILE, or with --external"
         )));
     }
     let options = beside_us(options)?;
@@ -116,6 +116,9 @@ fn beside_us(options: &Options) -> Result<Options, Failure> {
     let place = |path: &Path| absolute(path).map_err(|why| Failure::system("find", path, &why));
     let mut options = options.clone();
     options.ca = options.ca.as_deref().map(place).transpose()?;
+    if let Some((certificate, key)) = &mut options.own {
+        (*certificate, *key) = (place(certificate)?, place(key)?);
+    }
     if let Some((_, file)) = &mut options.admin {
         *file = place(file)?;
     }

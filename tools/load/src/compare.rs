@@ -1,8 +1,8 @@
 //! Two results beside one another, and whether their difference is more than noise.
 
+use crate::latencies::Latencies;
 use crate::result::histogram;
 use crate::summary::{grouped, time};
-use crate::tally::Latencies;
 use serde_json::Value;
 use std::fmt::Write as _;
 

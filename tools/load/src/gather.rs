@@ -2,12 +2,14 @@
 
 use crate::error::Error;
 use crate::host::Host;
+use crate::latencies::{add, latencies};
 use crate::limits::SECONDS_KEPT_MAX;
+use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome, Second};
 use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
 use crate::schedule::Rate;
-use crate::tally::{SecondTally, add, latencies};
+use crate::tally::SecondTally;
 use crate::worker::Said;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,6 +30,7 @@ pub(crate) struct Gather<'g> {
     began: Instant,
     pub(crate) outcome: Outcome,
     host: Host,
+    monitors: Monitors,
     /// Somebody or something wants an end.
     is_over: bool,
     /// Seconds that not all threads have reported.
@@ -43,6 +46,7 @@ impl<'g> Gather<'g> {
         threads: usize,
         open: (usize, usize),
         agents: Vec<AgentUse>,
+        monitors: Monitors,
     ) -> Gather<'g> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let outcome = Outcome::new(scenario, threads, open, now, agents);
@@ -52,6 +56,7 @@ impl<'g> Gather<'g> {
             began: Instant::now(),
             outcome,
             host: Host::new(),
+            monitors,
             is_over: false,
             seconds,
             next,
@@ -92,6 +97,7 @@ impl<'g> Gather<'g> {
             self.settle(said);
         }
         self.outcome.elapsed = self.began.elapsed();
+        self.outcome.unseen = self.monitors.troubles();
         self.outcome.conclude(self.scenario);
         Ok(())
     }
@@ -122,6 +128,7 @@ impl<'g> Gather<'g> {
                 continue;
             }
             second.host = self.host.look();
+            second.monitors = self.monitors.look();
             said(Event::Second(&second));
             if self.outcome.seconds.len() < SECONDS_KEPT_MAX {
                 self.outcome.seconds.push(second);

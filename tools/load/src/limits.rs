@@ -60,6 +60,16 @@ pub const LAG_MAX: Duration = Duration::from_millis(1);
 pub const PROBES_MAX: usize = 64;
 /// Kinds of failure of one job that are told apart, each with a histogram of 200 KiB.
 pub const FAULT_KINDS_MAX: usize = 64;
+/// Monitors of a scenario.
+pub const MONITORS_MAX: usize = 32;
+/// Attributes that one of them looks at.
+pub const MONITOR_ATTRIBUTES_MAX: usize = 16;
+/// How often a monitor looks.
+pub const MONITOR_EVERY: Duration = Duration::from_secs(1);
+/// How long a monitor waits for an answer.
+pub const MONITOR_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a change may take to be seen elsewhere.
+pub const REPLICATION_MAX: Duration = Duration::from_secs(30);
 /// Agents of one run.
 pub const AGENTS_MAX: usize = 256;
 /// A message between an agent and who has called it, in bytes.

@@ -1,12 +1,14 @@
 //! What a run came to.
 
 use crate::host::HostUse;
+use crate::latencies::{Latencies, add, latencies};
 use crate::limits::{BUSY_SHARE, LAG_MAX};
 use crate::rule::Figure;
 use crate::scenario::{Scenario, Threshold};
 use crate::schedule::Rate;
-use crate::tally::{ConnectionTally, JobTally, Latencies, PhaseTally, SecondTally, add, latencies};
+use crate::tally::{ConnectionTally, JobTally, PhaseTally, SecondTally};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a run came to.
@@ -42,6 +44,8 @@ pub struct Outcome {
     pub aborted_by: Option<String>,
     /// The machines that it ran on, if it was not this one alone.
     pub agents: Vec<AgentUse>,
+    /// What monitors could not see at some time, and why.
+    pub unseen: Vec<String>,
 }
 
 /// A machine that took part.
@@ -82,6 +86,8 @@ pub struct Second {
     pub backlog: usize,
     /// What this machine did, all of it.
     pub host: Option<HostUse>,
+    /// What monitors saw, by name; nothing where they saw nothing.
+    pub monitors: Vec<(Arc<str>, Option<f64>)>,
 }
 
 impl Second {
@@ -98,6 +104,7 @@ impl Second {
             cpu_share: 0.0,
             backlog: 0,
             host: None,
+            monitors: Vec::new(),
         }
     }
 
@@ -172,6 +179,7 @@ impl Outcome {
             was_interrupted: false,
             aborted_by: None,
             agents,
+            unseen: Vec::new(),
         }
     }
 

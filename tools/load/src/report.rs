@@ -68,6 +68,9 @@ fn notes(result: &Value, page: &mut String) {
             note(format!("{lost}; what it did not report is in no sum."));
         }
     }
+    for why in texts(&result["unseen"]) {
+        note(format!("A monitor did not see all: {why}"));
+    }
     for threshold in result["thresholds"].as_array().into_iter().flatten() {
         let kept = if threshold["kept"] == true { "Kept" } else { "Broken" };
         note(format!("{kept}: {}", threshold["rule"].as_str().unwrap_or_default()));
@@ -204,6 +207,7 @@ fn pictures(result: &Value, page: &mut String) {
         ("sent, MB/s", host("sent_bytes", 1e-6)),
     ];
     picture("its disks and network", "seconds", &moved, page);
+    monitors(result, page);
     let times = histogram(&result["response"]);
     let distribution = times.iter_recorded().map(|bucket| {
         // Nines to the right: 1 is 90 %, 2 is 99 %.
@@ -213,6 +217,23 @@ fn pictures(result: &Value, page: &mut String) {
     page.push_str("<h2>Distribution</h2>\n");
     let lines = [("response", distribution.collect())];
     picture("response time in ms", "nines: 1 is p90, 2 is p99, 3 is p99.9", &lines, page);
+}
+
+/// A picture of each monitor.
+fn monitors(result: &Value, page: &mut String) {
+    let seconds = || result["seconds"].as_array().into_iter().flatten();
+    let names = || seconds().flat_map(|second| second["monitors"].as_object());
+    let mut all: Vec<&String> = names().flat_map(|monitors| monitors.keys()).collect();
+    all.sort_unstable();
+    all.dedup();
+    for name in all {
+        let point = |second: &Value| {
+            let value = second["monitors"][name].as_f64()?;
+            Some((number(&second["second"]) + 1.0, value.max(0.0)))
+        };
+        let name = escaped(name);
+        picture(&name, "seconds", &[(&name, seconds().filter_map(point).collect())], page);
+    }
 }
 
 /// Lines on paper, both axes from 0.

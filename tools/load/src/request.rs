@@ -2,7 +2,7 @@
 
 use crate::text::{Drawn, Names, Piece};
 use keyway_codec::ber::{self, Reader, SEQUENCE, Writer};
-use keyway_codec::message::{Control, Message, Op};
+use keyway_codec::message::{Control, ExtendedRequest, Message, Op};
 use zeroize::{Zeroize, Zeroizing};
 
 /// A message without its id: what never changes as it goes out, and texts between.
@@ -24,6 +24,26 @@ enum Part {
 impl Request {
     /// Cuts an operation apart that was built of marked texts ([`Names::mark`]).
     pub(crate) fn new(op: Op<'_>, controls: Vec<Control<'_>>, names: &Names<'_>) -> Request {
+        Request::of(op, controls, names, None)
+    }
+
+    /// The same of an extended operation whose value is an element itself: its length varies with
+    /// what is in it.
+    pub(crate) fn with_element(
+        request: ExtendedRequest<'_>,
+        controls: Vec<Control<'_>>,
+        names: &Names<'_>,
+    ) -> Request {
+        const VALUE: u8 = ber::context(1);
+        Request::of(Op::ExtendedRequest(request), controls, names, Some(VALUE))
+    }
+
+    fn of(
+        op: Op<'_>,
+        controls: Vec<Control<'_>>,
+        names: &Names<'_>,
+        element: Option<u8>,
+    ) -> Request {
         let mut bytes = Zeroizing::new(Vec::new());
         Message { id: 0, op, controls }.encode(&mut bytes);
         let mut parts = Vec::new();
@@ -31,7 +51,7 @@ impl Request {
         if let Ok(mut body) = Reader::new(&bytes).nested(SEQUENCE)
             && body.natural(ber::INTEGER).is_ok()
         {
-            parts = cut(body, names);
+            parts = cut(body, names, element);
         }
         Request { parts }
     }
@@ -93,13 +113,16 @@ fn write(parts: &[Part], drawn: &mut Drawn<'_>, scratch: &mut Vec<u8>, writer: &
     }
 }
 
-/// Cuts elements apart, as deep as something varies in them.
-fn cut(mut elements: Reader<'_>, names: &Names<'_>) -> Vec<Part> {
+/// Cuts elements apart, as deep as something varies in them. `element` is one that is primitive and has
+/// an element in it all the same.
+fn cut(mut elements: Reader<'_>, names: &Names<'_>, element: Option<u8>) -> Vec<Part> {
     const CONSTRUCTED: u8 = 0x20;
     let mut parts: Vec<Part> = Vec::new();
     while let Ok((tag, contents)) = elements.element() {
-        let inner = if tag & CONSTRUCTED != 0 {
-            Some(cut(Reader::new(contents), names))
+        let is_constructed = tag & CONSTRUCTED != 0;
+        let inner = if is_constructed || element == Some(tag) {
+            let element = element.filter(|_| is_constructed);
+            Some(cut(Reader::new(contents), names, element))
                 .filter(|inner| inner.iter().any(|part| !matches!(part, Part::Fixed(_))))
                 .map(|inner| Part::Nested(tag, inner))
         } else {

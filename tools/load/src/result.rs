@@ -1,10 +1,11 @@
 //! A result as one JSON value, with its histograms, and read again.
 
 use crate::error::Error;
+use crate::latencies::{Latencies, latencies};
 use crate::limits::RESULT_BYTES_MAX;
 use crate::outcome::{Outcome, Second};
 use crate::scenario::{Scenario, Step};
-use crate::tally::{Failed, JobTally, Latencies, PhaseTally, latencies};
+use crate::tally::{Failed, JobTally, PhaseTally};
 use crate::trust::read as read_file;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -65,6 +66,7 @@ pub fn value(scenario: &Scenario, outcome: &Outcome) -> Value {
             "clock_sure_ns": agent.clock_ns.1,
             "lost": agent.lost,
         })).collect::<Vec<_>>(),
+        "unseen": outcome.unseen,
         "thresholds": outcome.verdicts.iter().map(|(rule, kept)| json!({
             "rule": rule,
             "kept": kept,
@@ -122,6 +124,9 @@ fn second(second: &Second) -> Value {
         "lag_ms": ms(second.lag_ns),
         "core_share": second.cpu_share,
         "waiting": second.backlog,
+        "monitors": second.monitors.iter().map(|(name, value)| {
+            (name.to_string(), Value::from(*value))
+        }).collect::<serde_json::Map<_, _>>(),
         "host": second.host.map(|host| json!({
             "cpu_share": host.cpu_share,
             "memory_bytes": host.memory_bytes,

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::gather::{Crew, Gather};
 use crate::limits::RATE_MAX;
+use crate::monitor::Monitors;
 use crate::outcome::{Outcome, Second};
 use crate::scenario::Scenario;
 use crate::tally::Fault;
@@ -107,11 +108,13 @@ pub fn run_at(
     pace: &Pace,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
-    crew(scenario, provider, pace, |shared, crew, begins| {
-        let begun = begin(scenario, shared, &crew.receiver, begins, interrupt, said)?;
-        let mut gather = Gather::new(scenario, crew.threads, begun.open, Vec::new());
-        gather.all(crew, interrupt, said)?;
-        Ok(gather.outcome)
+    Monitors::watching(scenario, provider, |monitors| {
+        crew(scenario, provider, pace, |shared, crew, begins| {
+            let begun = begin(scenario, shared, &crew.receiver, begins, interrupt, said)?;
+            let mut gather = Gather::new(scenario, crew.threads, begun.open, Vec::new(), monitors);
+            gather.all(crew, interrupt, said)?;
+            Ok(gather.outcome)
+        })
     })
 }
 
@@ -261,7 +264,7 @@ fn unreachable(scenario: &Scenario, reason: Option<(Fault, String)>) -> String {
 }
 
 /// The address of a server that answers there.
-fn server(url: &Url, scenario: &Scenario) -> Result<Server, Error> {
+pub(crate) fn server(url: &Url, scenario: &Scenario) -> Result<Server, Error> {
     let has_tls = url.tls || scenario.start_tls;
     let (host, port) = match &url.place {
         Place::Socket(path) => {

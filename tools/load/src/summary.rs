@@ -1,8 +1,9 @@
 //! A result in words: a table for people, and a line a second while it runs.
 
+use crate::latencies::Latencies;
 use crate::outcome::{AgentUse, Outcome, Second};
 use crate::scenario::{Scenario, Step};
-use crate::tally::{JobTally, Latencies};
+use crate::tally::JobTally;
 use std::fmt::Write as _;
 
 /// A time given in nanoseconds, in three figures and a unit.
@@ -33,7 +34,7 @@ pub const SECONDS_HEADING: &str =
 /// A line about a second.
 #[must_use]
 pub fn second(second: &Second) -> String {
-    format!(
+    let mut line = format!(
         "{:>5}s {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>8} {:>6.0}% {:>8}",
         second.number + 1,
         grouped(second.due as f64),
@@ -45,7 +46,23 @@ pub fn second(second: &Second) -> String {
         grouped(second.backlog as f64),
         100.0 * second.cpu_share,
         time(second.lag_ns as f64),
-    )
+    );
+    for (name, value) in &second.monitors {
+        let value = value.map_or("-".to_owned(), reading);
+        // Into memory it cannot fail.
+        let _ = write!(line, "  {name} {value}");
+    }
+    line
+}
+
+/// What a monitor saw, in three figures.
+fn reading(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 100.0 || value.fract() == 0.0 => return grouped(value),
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}")
 }
 
 /// The table.
@@ -107,6 +124,9 @@ pub fn table(scenario: &Scenario, outcome: &Outcome) -> String {
     connections(&mut text, outcome);
     client(&mut text, scenario, outcome);
     outcome.agents.iter().for_each(|used| agent(&mut text, used, outcome));
+    for why in &outcome.unseen {
+        let _ = writeln!(text, "UNSEEN      {why}");
+    }
     for (rule, kept) in &outcome.verdicts {
         let _ = writeln!(text, "threshold   {} {rule}", if *kept { "kept  " } else { "BROKEN" });
     }

@@ -23,6 +23,8 @@ const SYSTEM_AUTHORITIES: [&str; 3] =
 pub struct Trust {
     /// The authorities that may say who the server is; without it those of the system.
     pub ca: Option<PathBuf>,
+    /// The certificate that we show if we are asked for one, and its key.
+    pub own: Option<(PathBuf, PathBuf)>,
     /// Any certificate is taken.
     pub insecure: bool,
     /// Sessions are resumed where the server lets us.
@@ -38,11 +40,19 @@ impl Trust {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(no_tls)?;
-        let mut config = if self.insecure {
+        let builder = if self.insecure {
             let anybody = Arc::new(Anybody(provider.clone()));
-            builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(anybody)
         } else {
-            builder.with_root_certificates(self.authorities()?).with_no_client_auth()
+            builder.with_root_certificates(self.authorities()?)
+        };
+        let mut config = match &self.own {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let (chain, private) = own(certificate, key)?;
+                let config = builder.with_client_auth_cert(chain, private);
+                config.map_err(|why| not_fitting(certificate, key, &why))?
+            }
         };
         if !self.resume {
             config.resumption = Resumption::disabled();
@@ -91,13 +101,13 @@ impl Identity {
         let roots = Arc::new(authorities(&self.ca)?);
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build();
         let verifier = verifier.map_err(|why| Error::Content(self.ca.clone(), why.to_string()))?;
-        let (chain, key) = self.own()?;
+        let (chain, key) = own(&self.certificate, &self.key)?;
         let config = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(no_tls)?
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain, key);
-        Ok(Arc::new(config.map_err(|why| self.not_fitting(&why))?))
+        Ok(Arc::new(config.map_err(|why| not_fitting(&self.certificate, &self.key, &why))?))
     }
 
     /// For who calls.
@@ -105,34 +115,38 @@ impl Identity {
         &self,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Arc<ClientConfig>, Error> {
-        let (chain, key) = self.own()?;
+        let (chain, key) = own(&self.certificate, &self.key)?;
         let config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(no_tls)?
             .with_root_certificates(authorities(&self.ca)?)
             .with_client_auth_cert(chain, key);
-        Ok(Arc::new(config.map_err(|why| self.not_fitting(&why))?))
+        Ok(Arc::new(config.map_err(|why| not_fitting(&self.certificate, &self.key, &why))?))
     }
+}
 
-    fn not_fitting(&self, why: &rustls::Error) -> Error {
-        let key = self.key.display();
-        Error::Content(self.certificate.clone(), format!("with the key {key}: {why}"))
-    }
+fn not_fitting(certificate: &Path, key: &Path, why: &rustls::Error) -> Error {
+    let key = key.display();
+    Error::Content(certificate.to_owned(), format!("with the key {key}: {why}"))
+}
 
-    fn own(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
-        let pem = read(&self.certificate, CERTIFICATES_BYTES_MAX)?;
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem).flatten().collect();
-        if chain.is_empty() {
-            let why = "there is no certificate in it; it should be a PEM file";
-            return Err(Error::Content(self.certificate.clone(), why.into()));
-        }
-        let pem = zeroize::Zeroizing::new(read(&self.key, CERTIFICATES_BYTES_MAX)?);
-        let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| {
-            let why = "there is no private key in it; it should be a PEM file";
-            Error::Content(self.key.clone(), why.into())
-        })?;
-        Ok((chain, key))
+/// A certificate, with those that lead to an authority's, and its key.
+fn own(
+    certificate: &Path,
+    key: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+    let pem = read(certificate, CERTIFICATES_BYTES_MAX)?;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem).flatten().collect();
+    if chain.is_empty() {
+        let why = "there is no certificate in it; it should be a PEM file";
+        return Err(Error::Content(certificate.to_owned(), why.into()));
     }
+    let pem = zeroize::Zeroizing::new(read(key, CERTIFICATES_BYTES_MAX)?);
+    let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| {
+        let why = "there is no private key in it; it should be a PEM file";
+        Error::Content(key.to_owned(), why.into())
+    })?;
+    Ok((chain, private))
 }
 
 fn no_tls(why: rustls::Error) -> Error {

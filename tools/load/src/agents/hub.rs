@@ -7,6 +7,7 @@ use crate::gather::{Crew, Gather};
 use crate::limits::{
     AGENT_CLOCK_LOOKS, AGENT_HEAD_START, AGENT_PING_EVERY, AGENT_SILENCE_MAX, CONNECT_MAX,
 };
+use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome};
 use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
@@ -134,7 +135,8 @@ fn compare_clocks(link: &mut Link) -> io::Result<(i64, u64)> {
 }
 
 impl Hub {
-    /// Runs a scenario on agents, as [`crate::run()`] does on this machine. `text` is what it was read from.
+    /// Runs a scenario on agents, as [`crate::run()`] does on this machine, where monitors look.
+    /// `text` is what it was read from.
     ///
     /// # Errors
     /// If an agent cannot do it, or is gone before it begins. One that is lost later is in the outcome.
@@ -142,65 +144,79 @@ impl Hub {
         scenario: &Scenario,
         text: &str,
         agents: Vec<Called>,
+        provider: &Arc<CryptoProvider>,
         interrupt: &Interrupt,
         said: &mut dyn FnMut(Event<'_>),
     ) -> Result<Outcome, Error> {
-        let count = agents.len();
-        if scenario.find.is_some() {
-            return Err(Error::Usage("a search for the knee runs on one machine".into()));
-        }
-        if scenario.fewest_connections() < count {
-            let why = "each agent needs a connection of each kind: count is below their number";
-            return Err(Error::Usage(why.into()));
-        }
-        let mut crew = Agents { agents: Vec::new(), said: VecDeque::new(), pinged: Instant::now() };
-        let (mut threads, mut open, mut wanted, mut why_not) = (0, 0, 0, None);
-        let mut agents: Vec<Called> = agents;
-        for (number, called) in agents.iter_mut().enumerate() {
-            let (agent, agents) = (number as u64, count as u64);
-            let message = Message::Scenario { text: text.to_owned(), agent, agents };
-            called.link.send(&message).map_err(|why| gone(&called.name, &why))?;
-        }
-        let mut used = Vec::new();
-        for mut called in agents {
-            let mut theirs = called.link.receive(2 * CONNECT_MAX);
-            while matches!(theirs, Ok(Message::Pong(_))) {
-                theirs = called.link.receive(2 * CONNECT_MAX);
-            }
-            match theirs.map_err(|why| gone(&called.name, &why))? {
-                Message::Ready { threads: more, open: of, wanted: all, why_not: why } => {
-                    if !(1..=crate::limits::THREADS_MAX).contains(&more) {
-                        return Err(Error::Server(format!("{} has {more} threads", called.name)));
-                    }
-                    let range = threads..threads + more;
-                    (threads, open, wanted) = (threads + more, open + of, wanted + all);
-                    why_not = why_not.or(why.map(|why| format!("{}: {why}", called.name)));
-                    used.push(AgentUse {
-                        name: called.name.clone(),
-                        threads: range.clone(),
-                        clock_ns: called.clock_ns,
-                        lost: None,
-                    });
-                    crew.agents.push(Agent { called, threads: range, is_done: false });
-                }
-                Message::Failed(why) => {
-                    return Err(Error::Server(format!("{}: {why}", called.name)));
-                }
-                _ => return Err(Error::Server(format!("{} says nonsense", called.name))),
-            }
-        }
-        said(Event::Begun { threads, open, wanted, why_not });
-        let at = clock_ns() + AGENT_HEAD_START.as_nanos() as u64;
-        for agent in &mut crew.agents {
-            let theirs = at.wrapping_add_signed(agent.called.clock_ns.0);
-            let sent = agent.called.link.send(&Message::Begin(theirs));
-            sent.map_err(|why| gone(&agent.called.name, &why))?;
-        }
-        thread::sleep(AGENT_HEAD_START);
-        let mut gather = Gather::new(scenario, threads, (open, wanted), used);
-        gather.all(&mut Checked { crew, scenario }, interrupt, said)?;
-        Ok(gather.outcome)
+        Monitors::watching(scenario, provider, |monitors| {
+            on_agents(scenario, text, agents, monitors, interrupt, said)
+        })
     }
+}
+
+fn on_agents(
+    scenario: &Scenario,
+    text: &str,
+    agents: Vec<Called>,
+    monitors: Monitors,
+    interrupt: &Interrupt,
+    said: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, Error> {
+    let count = agents.len();
+    if scenario.find.is_some() {
+        return Err(Error::Usage("a search for the knee runs on one machine".into()));
+    }
+    if scenario.fewest_connections() < count {
+        let why = "each agent needs a connection of each kind: count is below their number";
+        return Err(Error::Usage(why.into()));
+    }
+    let mut crew = Agents { agents: Vec::new(), said: VecDeque::new(), pinged: Instant::now() };
+    let (mut threads, mut open, mut wanted, mut why_not) = (0, 0, 0, None);
+    let mut agents: Vec<Called> = agents;
+    for (number, called) in agents.iter_mut().enumerate() {
+        let (agent, agents) = (number as u64, count as u64);
+        let message = Message::Scenario { text: text.to_owned(), agent, agents };
+        called.link.send(&message).map_err(|why| gone(&called.name, &why))?;
+    }
+    let mut used = Vec::new();
+    for mut called in agents {
+        let mut theirs = called.link.receive(2 * CONNECT_MAX);
+        while matches!(theirs, Ok(Message::Pong(_))) {
+            theirs = called.link.receive(2 * CONNECT_MAX);
+        }
+        match theirs.map_err(|why| gone(&called.name, &why))? {
+            Message::Ready { threads: more, open: of, wanted: all, why_not: why } => {
+                if !(1..=crate::limits::THREADS_MAX).contains(&more) {
+                    return Err(Error::Server(format!("{} has {more} threads", called.name)));
+                }
+                let range = threads..threads + more;
+                (threads, open, wanted) = (threads + more, open + of, wanted + all);
+                why_not = why_not.or(why.map(|why| format!("{}: {why}", called.name)));
+                used.push(AgentUse {
+                    name: called.name.clone(),
+                    threads: range.clone(),
+                    clock_ns: called.clock_ns,
+                    lost: None,
+                });
+                crew.agents.push(Agent { called, threads: range, is_done: false });
+            }
+            Message::Failed(why) => {
+                return Err(Error::Server(format!("{}: {why}", called.name)));
+            }
+            _ => return Err(Error::Server(format!("{} says nonsense", called.name))),
+        }
+    }
+    said(Event::Begun { threads, open, wanted, why_not });
+    let at = clock_ns() + AGENT_HEAD_START.as_nanos() as u64;
+    for agent in &mut crew.agents {
+        let theirs = at.wrapping_add_signed(agent.called.clock_ns.0);
+        let sent = agent.called.link.send(&Message::Begin(theirs));
+        sent.map_err(|why| gone(&agent.called.name, &why))?;
+    }
+    thread::sleep(AGENT_HEAD_START);
+    let mut gather = Gather::new(scenario, threads, (open, wanted), used, monitors);
+    gather.all(&mut Checked { crew, scenario }, interrupt, said)?;
+    Ok(gather.outcome)
 }
 
 fn gone(name: &str, why: &io::Error) -> Error {

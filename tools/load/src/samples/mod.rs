@@ -25,6 +25,10 @@ pub struct Options {
     pub urls: Vec<String>,
     /// The authority that is trusted.
     pub ca: Option<PathBuf>,
+    /// Our own certificate, and its key.
+    pub own: Option<(PathBuf, PathBuf)>,
+    /// Who binds is whom that shows.
+    pub external: bool,
     /// Any certificate is.
     pub insecure: bool,
     /// TLS begins with StartTLS.
@@ -65,11 +69,19 @@ pub struct Options {
     pub threads: Option<u64>,
 }
 
+impl Options {
+    fn has_admin(&self) -> bool {
+        self.admin.is_some() || self.external
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
             urls: vec!["ldap://localhost:389".into()],
             ca: None,
+            own: None,
+            external: false,
             insecure: false,
             start_tls: false,
             resume: false,
@@ -160,6 +172,10 @@ impl Sample {
         if let Some(ca) = &options.ca {
             let _ = writeln!(text, "ca = {}", path(ca));
         }
+        if let Some((certificate, key)) = &options.own {
+            let (certificate, key) = (path(certificate), path(key));
+            let _ = writeln!(text, "certificate = {certificate}\nkey = {key}");
+        }
         for (flag, name) in [
             (options.insecure, "insecure"),
             (options.start_tls, "start_tls"),
@@ -174,6 +190,7 @@ impl Sample {
                 let (dn, file) = (quoted(dn), path(file));
                 let _ = writeln!(text, "admin = {{ dn = {dn}, password_file = {file} }}");
             }
+            None if options.external => text.push_str("admin = { sasl = \"EXTERNAL\" }\n"),
             None if self.needs_admin => {
                 let _ = writeln!(
                     text,
@@ -205,7 +222,7 @@ impl Sample {
             Some(1) => "\"per-operation\"".to_owned(),
             Some(after) => format!("{{ reconnect_after = {after} }}"),
         };
-        let is_admin = self.needs_admin || options.admin.is_some() && self.name != "bind";
+        let is_admin = self.needs_admin || options.has_admin() && self.name != "bind";
         let bind = if is_admin { "admin" } else { "none" };
         let _ = writeln!(
             text,

@@ -1,15 +1,13 @@
 //! `[connections]`, and what a job changes of it for itself.
 
+use super::account::Account;
 use super::job::Context;
-use super::section::{Section, whole};
-use super::target::Account;
+use super::section::{Section, Value, whole};
 use super::{Group, Lifetime};
 use crate::error::Error;
 use crate::limits::{CONNECTIONS_MAX, IN_FLIGHT_MAX};
 use crate::request::Request;
 use crate::text::Names;
-use keyway_codec::Op;
-use keyway_codec::message::{Authentication, BindRequest};
 
 /// Reads a table; what it does not say is as in `usual`.
 pub(crate) fn read(
@@ -34,23 +32,7 @@ pub(crate) fn read(
         group.lifetime = lifetime;
     }
     if let Some(value) = section.get("bind") {
-        let account = match value.get_ref().as_str() {
-            Some("none") => None,
-            Some("admin") => {
-                let missing =
-                    "bind = \"admin\" needs target.admin = { dn = ..., password_file = ... }";
-                let admin = context.target.admin.clone();
-                Some(admin.ok_or_else(|| section.error_at(value, missing))?)
-            }
-            Some(_) => {
-                let why = "bind should be \"none\", \"admin\" or { dn = ..., password = ... }";
-                return Err(section.error_at(value, why));
-            }
-            None => {
-                let account = Section::of(section.document(), value, "bind")?;
-                Some(super::target::account(account, context.folder)?)
-            }
-        };
+        let account = account(&section, value, context)?;
         let bind = account.map(|account| bind(&account, context)).transpose();
         group.bind = bind.map_err(|why| section.error_at(value, why))?;
     }
@@ -59,6 +41,31 @@ pub(crate) fn read(
     }
     section.finish()?;
     Ok(group)
+}
+
+/// `"none"`, `"admin"`, or an account.
+pub(super) fn account(
+    section: &Section<'_>,
+    value: &Value<'_>,
+    context: &Context<'_>,
+) -> Result<Option<Account>, Error> {
+    match value.get_ref().as_str() {
+        Some("none") => Ok(None),
+        Some("admin") => {
+            let missing = "bind = \"admin\" needs target.admin = { dn = ..., password_file = ... }";
+            let admin = context.target.admin.clone();
+            Ok(Some(admin.ok_or_else(|| section.error_at(value, missing))?))
+        }
+        Some(_) => {
+            let why = "bind should be \"none\", \"admin\", { dn = ..., password = ... } or \
+                       { sasl = ... }";
+            Err(section.error_at(value, why))
+        }
+        None => {
+            let account = Section::of(section.document(), value, "bind")?;
+            super::target::account(account, context.folder).map(Some)
+        }
+    }
 }
 
 /// `"kept"`, `"per-operation"`, `{ reconnect_after = 1000 }`
@@ -83,9 +90,6 @@ fn lifetime(section: &mut Section<'_>) -> Result<Option<Lifetime>, Error> {
 /// The request that a connection begins with.
 fn bind(account: &Account, context: &Context<'_>) -> Result<(Request, Vec<usize>), String> {
     let mut names = Names::new(context.sources);
-    let name = names.mark(&account.dn)?;
-    let password = zeroize::Zeroizing::new(names.mark(&account.password)?);
-    let authentication = Authentication::Simple(password.as_bytes());
-    let op = Op::BindRequest(BindRequest { version: 3, name: &name, authentication });
-    Ok((Request::new(op, Vec::new(), &names), names.sources_named()))
+    let request = account.request(Vec::new(), &mut names)?;
+    Ok((request, names.sources_named()))
 }

@@ -69,8 +69,7 @@ fn step<'t>(
     context: &Context<'_>,
 ) -> Result<Step, Error> {
     let mut section = Section::of(job.document(), value, "a step")?;
-    section
-        .keys(&["search", "bind", "compare", "add", "modify", "rename", "delete", "wait", "on"])?;
+    section.keys(&[&operation::KINDS[..], &["wait", "on"]].concat())?;
     if let Some(wait) = section.get("wait") {
         let time = match wait.get_ref().as_str() {
             Some(text) => duration(text),

@@ -3,9 +3,11 @@
 //! It is written as TOML (the guide, `docs/guide/load.md`, has every key), read into this checked
 //! form, and never changed afterwards.
 
+mod account;
 mod connections;
 mod data;
 mod job;
+pub(crate) mod monitors;
 mod operation;
 mod phases;
 pub(crate) mod section;
@@ -63,6 +65,7 @@ pub struct Scenario {
     pub(crate) sources: Vec<Source>,
     pub(crate) groups: Vec<Group>,
     pub(crate) jobs: Vec<Job>,
+    pub(crate) monitors: Vec<monitors::Monitor>,
 }
 
 /// A rule that must hold.
@@ -182,6 +185,7 @@ impl Scenario {
             "phase",
             "job",
             "threshold",
+            "monitor",
         ])?;
         let seed = root.whole("seed", 0..u64::MAX)?.unwrap_or(1);
         let name = root.text("name")?.unwrap_or("load").to_owned();
@@ -220,6 +224,7 @@ impl Scenario {
             return Err(root.error("no job has a weight above 0"));
         }
         let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+        let monitors = monitors::read(&mut root, &context)?;
         let (phases, find) = phases::read(&mut root, &names)?;
         let thresholds = phases::thresholds(&mut root, &names)?;
         root.finish()?;
@@ -247,6 +252,7 @@ impl Scenario {
             sources,
             groups,
             jobs,
+            monitors,
         })
     }
 
@@ -342,7 +348,8 @@ fn without_passwords(text: &str, table: &DeTable<'_>) -> String {
     }
     fn in_table(table: &DeTable<'_>, found: &mut Vec<std::ops::Range<usize>>) {
         for (key, value) in table {
-            if key.get_ref().eq_ignore_ascii_case("password")
+            let is_ours = ["password", "old_password", "new_password"];
+            if is_ours.iter().any(|ours| key.get_ref().eq_ignore_ascii_case(ours))
                 || keyway_codec::message::is_password(key.get_ref())
             {
                 found.push(value.span());
@@ -371,7 +378,8 @@ pub(crate) fn confined(text: &str) -> Result<(), Error> {
     let mut tables = vec![table.get_ref()];
     while let Some(table) = tables.pop() {
         for (key, value) in table {
-            let is_file = ["ca", "file", "password_file"].contains(&key.get_ref().as_ref());
+            let is_file = ["ca", "certificate", "key", "file", "password_file"]
+                .contains(&key.get_ref().as_ref());
             let path = value.get_ref().as_str().filter(|_| is_file).map(Path::new);
             let is_below = |path: &Path| {
                 path.components()

@@ -1,21 +1,27 @@
 //! One operation of a step: its request, and what is expected of the answer.
 
+use super::account::{self, Account};
 use super::job::Context;
 use super::section::{Section, Value, members, short, whole};
-use super::target::password;
 use super::{Operation, Take};
 use crate::error::Error;
 use crate::request::Request;
 use crate::text::Names;
+use keyway_codec::extended::{PASSWORD_MODIFY, PasswordModifyRequest, WHO_AM_I};
 use keyway_codec::limits::INTEGER_MAX;
 use keyway_codec::message::{
-    AddRequest, Attribute, Authentication, BindRequest, Change, ChangeOperation, CompareRequest,
-    Control, Deref, ModifyDnRequest, ModifyRequest, Scope, SearchRequest, tag,
+    AddRequest, Attribute, Change, ChangeOperation, CompareRequest, Control, Deref,
+    ExtendedRequest, ModifyDnRequest, ModifyRequest, Scope, SearchRequest, tag,
 };
 use keyway_codec::{Filter, Op};
 use std::borrow::Cow;
+use zeroize::Zeroizing;
 
-const KINDS: &str = "search, bind, compare, add, modify, rename, delete or wait";
+/// What a step may be, beside a wait.
+pub(crate) const KINDS: [&str; 10] = [
+    "search", "bind", "compare", "add", "modify", "rename", "delete", "whoami", "passmod",
+    "extended",
+];
 
 /// Reads the one of a step. `entry` is the name that the sequence's own entry has by then.
 pub(crate) fn read(
@@ -25,7 +31,7 @@ pub(crate) fn read(
     context: &Context<'_>,
 ) -> Result<Operation, Error> {
     let mut found = None;
-    for kind in ["search", "bind", "compare", "add", "modify", "rename", "delete"] {
+    for kind in KINDS {
         if let Some(body) = step.section(kind)?
             && found.replace((kind, body)).is_some()
         {
@@ -33,9 +39,11 @@ pub(crate) fn read(
         }
     }
     let Some((kind, mut body)) = found else {
-        return Err(step.error(format!("a step is one of {KINDS}: {{ search = {{ ... }} }}")));
+        let kinds = KINDS.join(", ");
+        let why = format!("a step is one of {kinds} and wait: {{ search = {{ ... }} }}");
+        return Err(step.error(why));
     };
-    body.keys(keys(kind))?;
+    body.keys(&[keys(kind), &["controls", "expect"]].concat())?;
     let controls = controls(&mut body)?;
     let mut reading = Reading { body: &mut body, names, entry, context };
     let (request, answer) = match kind {
@@ -45,7 +53,10 @@ pub(crate) fn read(
         "add" => (reading.add(controls)?, tag::ADD_RESPONSE),
         "modify" => (reading.modify(controls)?, tag::MODIFY_RESPONSE),
         "rename" => (reading.rename(controls)?, tag::MODIFY_DN_RESPONSE),
-        _ => (reading.delete(controls)?, tag::DELETE_RESPONSE),
+        "delete" => (reading.delete(controls)?, tag::DELETE_RESPONSE),
+        "whoami" => (reading.whoami(controls), tag::EXTENDED_RESPONSE),
+        "passmod" => (reading.passmod(controls)?, tag::EXTENDED_RESPONSE),
+        _ => (reading.extended(controls)?, tag::EXTENDED_RESPONSE),
     };
     let codes = if kind == "compare" { vec![5, 6] } else { vec![0] };
     let mut operation = Operation {
@@ -81,15 +92,16 @@ fn keys(kind: &str) -> &'static [&'static str] {
             "time_limit_s",
             "types_only",
             "take",
-            "controls",
-            "expect",
         ],
-        "bind" => &["dn", "password", "password_file", "controls", "expect"],
-        "compare" => &["dn", "attribute", "value", "controls", "expect"],
-        "add" => &["dn", "attributes", "controls", "expect"],
-        "modify" => &["dn", "delete", "add", "replace", "increment", "controls", "expect"],
-        "rename" => &["dn", "rdn", "delete_old", "superior", "controls", "expect"],
-        _ => &["dn", "controls", "expect"],
+        "bind" => &account::KEYS,
+        "compare" => &["dn", "attribute", "value"],
+        "add" => &["dn", "attributes"],
+        "modify" => &["dn", "delete", "add", "replace", "increment"],
+        "rename" => &["dn", "rdn", "delete_old", "superior"],
+        "delete" => &["dn"],
+        "whoami" => &[],
+        "passmod" => &["user", "old_password", "new_password"],
+        _ => &["oid", "value"],
     }
 }
 
@@ -158,13 +170,8 @@ impl<'t> Reading<'_, 't, '_> {
     }
 
     fn bind(&mut self, controls: Controls<'t>) -> Result<Request, Error> {
-        let dn = self.required("dn")?;
-        let name = self.marked(dn)?;
-        let password = password(self.body, self.context.folder)?;
-        let password = zeroize::Zeroizing::new(self.marked(&password)?);
-        let authentication = Authentication::Simple(password.as_bytes());
-        let bind = BindRequest { version: 3, name: &name, authentication };
-        Ok(self.request(Op::BindRequest(bind), controls))
+        let account = Account::read(self.body, self.context.folder)?;
+        account.request(controls, self.names).map_err(|why| self.body.error(why))
     }
 
     fn compare(&mut self, controls: Controls<'t>) -> Result<Request, Error> {
@@ -248,6 +255,35 @@ impl<'t> Reading<'_, 't, '_> {
         let dn = self.dn()?;
         let dn = self.marked(&dn)?;
         Ok(self.request(Op::DeleteRequest(&dn), controls))
+    }
+
+    fn whoami(&mut self, controls: Controls<'t>) -> Request {
+        self.request(Op::ExtendedRequest(ExtendedRequest { oid: WHO_AM_I, value: None }), controls)
+    }
+
+    fn passmod(&mut self, controls: Controls<'t>) -> Result<Request, Error> {
+        let mut marked = |key| {
+            let text = self.body.text(key)?.map(|text| self.names.mark(text)).transpose();
+            text.map(|text| text.map(Zeroizing::new)).map_err(|why| self.body.error(why))
+        };
+        let user = marked("user")?;
+        let (old, new) = (marked("old_password")?, marked("new_password")?);
+        let passmod = PasswordModifyRequest {
+            user: user.as_ref().map(|user| user.as_str()),
+            old: old.as_ref().map(|old| old.as_bytes()),
+            new: new.as_ref().map(|new| new.as_bytes()),
+        };
+        let mut value = Zeroizing::new(Vec::new());
+        passmod.encode(&mut value);
+        let request = ExtendedRequest { oid: PASSWORD_MODIFY, value: Some(&value) };
+        Ok(Request::with_element(request, controls, self.names))
+    }
+
+    fn extended(&mut self, controls: Controls<'t>) -> Result<Request, Error> {
+        let oid = self.required("oid")?;
+        let value = self.body.text("value")?.map(|value| self.marked(value)).transpose()?;
+        let value = value.as_ref().map(String::as_bytes);
+        Ok(self.request(Op::ExtendedRequest(ExtendedRequest { oid, value }), controls))
     }
 }
 

@@ -1,13 +1,12 @@
 //! `[target]`: which servers, how they are known, and the account of the administrator.
 
+use super::account::Account;
 use super::section::Section;
 use crate::error::Error;
-use crate::limits::PASSWORD_BYTES_MAX;
 use crate::target::Url;
-use crate::trust::{Trust, read as read_file};
+use crate::trust::Trust;
 use std::path::Path;
 use std::time::Duration;
-use zeroize::Zeroizing;
 
 /// `[target]`, checked.
 pub(crate) struct Target {
@@ -20,13 +19,6 @@ pub(crate) struct Target {
     pub(crate) admin: Option<Account>,
 }
 
-/// Who binds, and with what.
-#[derive(Clone)]
-pub(crate) struct Account {
-    pub(crate) dn: String,
-    pub(crate) password: Zeroizing<String>,
-}
-
 pub(crate) fn read(
     section: Option<Section<'_>>,
     root: &Section<'_>,
@@ -37,6 +29,8 @@ pub(crate) fn read(
     section.keys(&[
         "urls",
         "ca",
+        "certificate",
+        "key",
         "insecure",
         "resume",
         "start_tls",
@@ -52,7 +46,13 @@ pub(crate) fn read(
     if urls.is_empty() {
         return Err(section.error(missing));
     }
+    let own = match (section.text("certificate")?, section.text("key")?) {
+        (Some(certificate), Some(key)) => Some((folder.join(certificate), folder.join(key))),
+        (None, None) => None,
+        _ => return Err(section.error("certificate and key go together, each a PEM file")),
+    };
     let trust = Trust {
+        own,
         ca: section.text("ca")?.map(|file| folder.join(file)),
         insecure: section.flag("insecure")?.unwrap_or(false),
         resume: section.flag("resume")?.unwrap_or(false),
@@ -74,32 +74,9 @@ pub(crate) fn read(
     Ok(Target { urls, trust, start_tls, slow_tls, base, admin })
 }
 
-/// `{ dn = "...", password = "..." }` or with `password_file`.
+/// A table that says of an account and nothing else.
 pub(crate) fn account(mut section: Section<'_>, folder: &Path) -> Result<Account, Error> {
-    let dn = section.text("dn")?.ok_or_else(|| section.error("dn is missing"))?.to_owned();
-    let password = password(&mut section, folder)?;
+    let account = Account::read(&mut section, folder)?;
     section.finish()?;
-    Ok(Account { dn, password })
-}
-
-/// A password that is there, or in a file of which the last line end does not count.
-pub(crate) fn password(
-    section: &mut Section<'_>,
-    folder: &Path,
-) -> Result<Zeroizing<String>, Error> {
-    match (section.text("password")?, section.text("password_file")?) {
-        (Some(password), None) => Ok(Zeroizing::new(password.to_owned())),
-        (None, Some(file)) => {
-            let path = folder.join(file);
-            let bytes = Zeroizing::new(read_file(&path, PASSWORD_BYTES_MAX)?);
-            let text = std::str::from_utf8(&bytes)
-                .map_err(|_| Error::Content(path, "the password is not UTF-8".into()))?;
-            let text = text.strip_suffix('\n').unwrap_or(text);
-            // A brace in a file is a brace.
-            let text = text.strip_suffix('\r').unwrap_or(text).replace('{', "{{");
-            Ok(Zeroizing::new(text.replace('}', "}}")))
-        }
-        (None, None) => Err(section.error("password or password_file is missing")),
-        _ => Err(section.error("either password or password_file, not both")),
-    }
+    Ok(account)
 }

@@ -1,16 +1,12 @@
-//! One connection, from the first packet to the unbind: connect, StartTLS, TLS, bind, and then
-//! whatever its lanes send.
+//! One connection, from the first packet to the unbind. `opening` has its beginning; here is what its
+//! lanes send and what comes back.
 
 use super::Worker;
 use super::stream::{Got, Stream};
 use crate::limits::{MESSAGE_BYTES_MAX, RETRY_FIRST, RETRY_MAX};
 use crate::tally::Fault;
-use crate::text::Drawn;
-use fastrand::Rng;
-use keyway_codec::message::{ExtendedRequest, Message, ResultCode};
-use keyway_codec::{Op, ber, extended};
-use rustix::io::Errno;
-use std::io;
+use keyway_codec::message::Message;
+use keyway_codec::{Op, ber};
 use std::ops::Range;
 
 /// The message id of what a connection begins with; those of lanes stay below.
@@ -33,9 +29,9 @@ pub(super) struct Connection {
     /// The lanes whose operations go over it.
     pub(super) lanes: Range<usize>,
     pub(super) state: State,
-    stream: Option<Stream>,
+    pub(super) stream: Option<Stream>,
     /// Which socket this is, so that events of an earlier one are known.
-    generation: u32,
+    pub(super) generation: u32,
     /// The beginning of a message of which more is to come.
     partial: Vec<u8>,
     pub(super) out: Vec<u8>,
@@ -47,10 +43,10 @@ pub(super) struct Connection {
     /// Sequences that were done over it.
     pub(super) sequences: u64,
     pub(super) opening_ns: u64,
-    tls_ns: u64,
+    pub(super) tls_ns: u64,
     /// When it may be opened again, and the pause before that.
     pub(super) retry_ns: u64,
-    pause_ns: u64,
+    pub(super) pause_ns: u64,
 }
 
 impl Connection {
@@ -91,32 +87,6 @@ impl Connection {
 }
 
 impl Worker<'_> {
-    /// Begins to open a connection that is closed.
-    pub(super) fn open(&mut self, index: usize, now: u64) {
-        let connection = &mut self.connections[index];
-        connection.generation = connection.generation.wrapping_add(1);
-        connection.state = State::Connecting;
-        connection.opening_ns = now;
-        let token = u64::from(connection.generation) << 32 | index as u64;
-        let address = &self.shared.servers[connection.server].address;
-        let opened = Stream::open(address).and_then(|stream| {
-            self.poller.add(&stream.socket, token)?;
-            Ok(stream)
-        });
-        match opened {
-            Ok(stream) => connection.stream = Some(stream),
-            Err(why) => self.not_opened(index, &why, now),
-        }
-    }
-
-    fn not_opened(&mut self, index: usize, why: &io::Error, now: u64) {
-        let fault = match Errno::from_io_error(why) {
-            Some(Errno::ADDRNOTAVAIL) => Fault::NoPorts,
-            _ => Fault::Refused,
-        };
-        self.fail(index, fault, &why.to_string(), now);
-    }
-
     /// Something happened to a socket.
     pub(super) fn happened(&mut self, token: u64, has_ended: bool, now: u64) {
         let (generation, index) = ((token >> 32) as u32, token as u32 as usize);
@@ -129,105 +99,6 @@ impl Worker<'_> {
         }
         self.flush(index, now);
         self.receive(index, has_ended);
-    }
-
-    /// Whether the connection is there by now; goes on with what comes next then.
-    fn connected(&mut self, index: usize, now: u64) -> bool {
-        let Some(stream) = &self.connections[index].stream else { return false };
-        match stream.connected() {
-            Ok(false) => return false,
-            Ok(true) => {}
-            Err(why) => {
-                self.not_opened(index, &why, now);
-                return false;
-            }
-        }
-        if self.shared.servers[self.connections[index].server].tls {
-            return self.begin_tls(index, now);
-        }
-        if self.scenario.start_tls {
-            let request = ExtendedRequest { oid: extended::START_TLS, value: None };
-            let message = Message::new(SETUP_ID, Op::ExtendedRequest(request));
-            let connection = &mut self.connections[index];
-            message.encode(&mut connection.out);
-            connection.state = State::StartTls;
-            return true;
-        }
-        self.bind(index, now);
-        true
-    }
-
-    fn begin_tls(&mut self, index: usize, now: u64) -> bool {
-        let connection = &mut self.connections[index];
-        let server = &self.shared.servers[connection.server];
-        connection.state = State::Handshaking;
-        connection.tls_ns = now;
-        let begun = match (&mut connection.stream, &self.shared.tls, &server.name) {
-            (Some(stream), Some(config), Some(name)) => stream.begin_tls(config, name.clone()),
-            _ => Err(rustls::Error::General("no TLS for this URL".into())),
-        };
-        match begun {
-            Ok(()) => true,
-            Err(why) => {
-                self.fail(index, Fault::TlsFailed, &why.to_string(), now);
-                false
-            }
-        }
-    }
-
-    /// Sends the bind that connections of the group begin with, if they do.
-    fn bind(&mut self, index: usize, now: u64) {
-        let connection = &mut self.connections[index];
-        let scenario = self.scenario;
-        let bind = scenario.groups[connection.group].bind.as_ref();
-        let Some((request, sources)) = bind.filter(|_| !connection.is_second) else {
-            return self.ready(index, now);
-        };
-        let mut random = Rng::with_seed(self.random.u64(..));
-        self.bind_values.resize(scenario.sources.len(), 0);
-        for source in sources {
-            self.bind_values[*source] = scenario.sources[*source].draw(&mut random);
-        }
-        let mut drawn = Drawn {
-            sources: &scenario.sources,
-            indices: &self.bind_values,
-            taken: &[],
-            random: &mut random,
-        };
-        request.write(SETUP_ID, &mut drawn, &mut self.scratch, &mut connection.out);
-        connection.state = State::Binding;
-        self.dirty(index);
-    }
-
-    fn ready(&mut self, index: usize, now: u64) {
-        let connection = &mut self.connections[index];
-        connection.state = State::Ready;
-        connection.pause_ns = 0;
-        let took = now.saturating_sub(connection.opening_ns);
-        self.tally.connections.opening.saturating_record(took);
-        for lane in std::mem::take(&mut connection.waiting) {
-            self.send(lane, index, now);
-        }
-    }
-
-    /// The answer to what the connection begins with.
-    pub(super) fn setup_answer(&mut self, index: usize, code: u32, now: u64) {
-        let state = self.connections[index].state;
-        let words = || format!("the server answered {}", ResultCode::from_code(code));
-        match (state, code) {
-            (State::StartTls, 0) => {
-                self.begin_tls(index, now);
-                self.dirty(index);
-            }
-            (State::StartTls, _) => {
-                self.fail(index, Fault::TlsFailed, &format!("StartTLS: {}", words()), now);
-            }
-            (State::Binding, 0) => self.ready(index, now),
-            (State::Binding, _) => {
-                self.fail(index, Fault::BindRefused(code), &format!("bind: {}", words()), now);
-            }
-            _ => self.fail(index, Fault::Malformed, "an answer that nobody asked for", now),
-        }
     }
 
     /// Notes that there is something to be sent before the next wait.
@@ -304,26 +175,6 @@ impl Worker<'_> {
         // A large answer does not keep its room for ever.
         input.truncate(4 * crate::limits::READ_BYTES);
         (self.input, self.raw) = (input, raw);
-    }
-
-    /// Whether TLS has come about, and goes on with what comes next then.
-    fn shaken_hands(&mut self, index: usize, now: u64) {
-        if self.connections[index].state != State::Handshaking {
-            return;
-        }
-        self.dirty(index);
-        let connection = &self.connections[index];
-        let stream = connection.stream.as_ref().filter(|stream| !stream.is_handshaking());
-        let Some(stream) = stream else { return };
-        let took = now.saturating_sub(connection.tls_ns);
-        let tally = &mut self.tally.connections;
-        match stream.was_resumed() {
-            true => tally.tls_resumed += 1,
-            false => tally.tls_full += 1,
-        }
-        tally.tls.saturating_record(took);
-        tally.tls_slow += u64::from(u128::from(took) > self.scenario.slow_tls.as_nanos());
-        self.bind(index, now);
     }
 
     /// Handles the messages that are whole; returns how many bytes they had.

@@ -56,7 +56,10 @@ fn run(text: &str, end_second: impl Fn(&Interrupt) + Sync) -> Result<Outcome, Er
         }
         let parsed = Scenario::parse(text, "test", Path::new(""));
         let outcome = parsed.and_then(|parsed| {
-            Hub::run(&parsed, text, called, &Interrupt::default(), &mut |_| end_second(&ends[1]))
+            let provider = provider();
+            Hub::run(&parsed, text, called, &provider, &Interrupt::default(), &mut |_| {
+                end_second(&ends[1]);
+            })
         });
         ends.iter().for_each(Interrupt::end);
         outcome

@@ -5,6 +5,7 @@ mod faults;
 mod loops;
 mod scenarios;
 mod secure;
+mod steps;
 mod stub;
 
 use keyway_load::{Error, Event, Interrupt, Outcome, Scenario, run};

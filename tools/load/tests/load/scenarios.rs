@@ -30,7 +30,7 @@ fn what_is_wrong_is_named_with_its_line() {
     let mut wrong = Vec::new();
     for (from, to, line, words) in [
         ("urls", "ulrs", 2, "there is no key 'ulrs'; did you mean 'urls'?"),
-        ("urls", "zzz = 1\nurls", 2, "known are urls, ca, insecure"),
+        ("urls", "zzz = 1\nurls", 2, "known are urls, ca, certificate"),
         ("\"ldap://localhost\"", "\"http://localhost\"", 2, "another scheme"),
         ("range = [0, 9]", "range = [9, 0]", 4, "FIRST <= LAST"),
         ("range = [0, 9]", "range = [0, 9], file = \"x\"", 4, "exactly one of"),
@@ -56,6 +56,18 @@ fn what_is_wrong_is_named_with_its_line() {
         ),
         ("[[job]]\n", "[[job]]\nname = \"a b\"\n", 9, "one word"),
         ("[target]", "[[threshold]]\nthat = \"p98 < 5\"\n[target]", 1, "no time"),
+        (
+            "[{ search",
+            "[{ bind = { sasl = \"GSSAPI\" } }, { search",
+            9,
+            "\"PLAIN\" and \"EXTERNAL\"",
+        ),
+        ("[{ search", "[{ bind = { dn = \"a\", sasl = \"PLAIN\" } }, { search", 9, "dn or sasl"),
+        ("[{ search", "[{ passmod = { password = \"a\" } }, { search", 9, "'password'"),
+        ("urls", "certificate = \"a.pem\"\nurls", 1, "go together"),
+        ("[target]", "[[monitor]]\nkind = \"disk\"\n[target]", 2, "\"entry\" or"),
+        ("[target]", "[[monitor]]\nkind = \"entry\"\n[target]", 1, "attributes"),
+        ("[target]", "[[monitor]]\nkind = \"replication\"\ndn = \"a\"\n[target]", 1, "read ="),
         ("[target]", "arrivals = \"odd\"\n[target]", 1, "\"even\" or \"random\""),
         ("[target]", "[target", 1, ""),
     ] {

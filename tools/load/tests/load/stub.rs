@@ -3,7 +3,7 @@
 use keyway_codec::message::{
     Attribute, BindResponse, ExtendedResponse, LdapResult, Message, ResultCode, SearchResultEntry,
 };
-use keyway_codec::{Op, ber};
+use keyway_codec::{Op, ber, extended};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::borrow::Cow;
@@ -154,7 +154,9 @@ impl State {
                 if !std::mem::replace(&mut is_counted, true) {
                     self.connections.fetch_add(1, Ordering::Relaxed);
                 }
-                if let Op::ExtendedRequest(_) = message.op {
+                if let Op::ExtendedRequest(request) = &message.op
+                    && request.oid == extended::START_TLS
+                {
                     let op = Op::answer(message.op.tag(), LdapResult::success()).unwrap();
                     Message::new(message.id, op).encode(&mut out);
                     stream.write_all(&out).unwrap();

@@ -1,15 +1,16 @@
-//! 389 Directory Server (ns-slapd), made from the template of its own installer in a folder of the
-//! benchmark's, so that nothing is left on the machine.
+//! 389 Directory Server (ns-slapd), made from the template of its own installer in a folder of ours, so
+//! that nothing is left on the machine.
 
-use crate::ldap::{SUFFIX, free_address, wait_for};
-use crate::process::Process;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// What it serves.
+const SUFFIX: &str = "dc=example,dc=com";
 const PROGRAM: &str = "/usr/sbin/ns-slapd";
 const SHARED: &str = "/usr/share/dirsrv";
 /// It opens its database first.
@@ -25,10 +26,9 @@ const UID_INDEX: (&str, &str) =
 const ACI: &str = "aci: (targetattr!=\"userPassword\")(version 3.0; acl \"users read\"; \
                    allow (read,search,compare) userdn=\"ldap:///all\";)\n";
 
-/// A running ns-slapd.
+/// A running ns-slapd, ended when dropped.
 pub struct Dirsrv {
-    /// The process.
-    pub process: Process,
+    child: Child,
     /// Where it listens.
     pub address: SocketAddr,
 }
@@ -44,6 +44,9 @@ pub fn version() -> Option<String> {
 impl Dirsrv {
     /// Loads the LDIF into a fresh instance below `folder` and serves it. `password` is what it
     /// keeps of everybody's.
+    ///
+    /// # Errors
+    /// What does not work.
     pub fn start(folder: &Path, ldif: &Path, password: &str) -> Result<Dirsrv, String> {
         let home = folder.join("dirsrv");
         let address = free_address()?;
@@ -70,10 +73,37 @@ impl Dirsrv {
         let mut command = Command::new(PROGRAM);
         command.arg("-D").arg(&home).args(["-d", "0", "-i"]).arg(home.join("run/pid"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Process::start(&mut command)?;
-        wait_for(address, START_LIMIT)?;
-        Ok(Dirsrv { process, address })
+        let child = command.spawn().map_err(|why| format!("{PROGRAM}: {why}"))?;
+        let server = Dirsrv { child, address };
+        let begun = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            if begun.elapsed() > START_LIMIT {
+                return Err(format!("nobody answers at {address}; {}/log/errors", home.display()));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
     }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Dirsrv {
+    fn drop(&mut self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// An address that nobody listens at.
+fn free_address() -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|why| why.to_string())?;
+    listener.local_addr().map_err(|why| why.to_string())
 }
 
 /// Its folders, its schema and `dse.ldif`: what `dscreate` would make, with the access log off as

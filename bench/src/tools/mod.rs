@@ -1,0 +1,65 @@
+//! The tools beside a server, each beside its peer: `keyway load` and UnboundID's searchrate on the
+//! same server, `keyway data` and OpenDJ's makeldif on the same template.
+//!
+//! The peers come from Maven. They run by turns with ours; what is compared is the processor time of
+//! whole processes, theirs counted once Java is warm.
+
+mod data;
+mod load;
+mod maven;
+
+use crate::report::{Findings, Report};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What can be asked of this benchmark.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only these tools, with commas between them: load, data
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Rounds; each measures every side once
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds a measurement of load, after the warm-up
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// Write the claims to this file as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// Measures one tool.
+type Measure = fn(&Arguments) -> Result<Findings, String>;
+
+const TOOLS: [(&str, Measure); 2] = [("load", load::measure), ("data", data::measure)];
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    if let Some(unknown) = arguments.only.iter().find(|name| TOOLS.iter().all(|(n, _)| n != name)) {
+        let names: Vec<&str> = TOOLS.iter().map(|(name, _)| *name).collect();
+        return Err(format!("--only {unknown}: there are {}", names.join(", ")));
+    }
+    let begun = Instant::now();
+    let (mut all, mut missed) = (Findings::default(), Vec::new());
+    for (name, measure) in TOOLS {
+        if !arguments.only.is_empty() && !arguments.only.iter().any(|only| only == name) {
+            continue;
+        }
+        eprintln!("{:>4} s  {name}", begun.elapsed().as_secs());
+        match measure(arguments) {
+            Ok(found) => {
+                all.claims.extend(found.claims);
+                all.tables.extend(found.tables);
+            }
+            Err(why) => missed.push(format!("{name}: {why}")),
+        }
+    }
+    let settings = serde_json::json!({
+        "only": arguments.only, "rounds": arguments.rounds, "seconds": arguments.seconds,
+    });
+    let peers = vec![load::PEER.to_owned(), data::PEER.to_owned(), maven::java()];
+    let report = Report::new("tools", peers, settings, all.claims, all.tables);
+    report.finish(arguments.json.as_deref())?;
+    if missed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", missed.join("; "))) }
+}

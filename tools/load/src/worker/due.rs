@@ -1,0 +1,83 @@
+//! Starts that come due, and the lanes that they are given to.
+
+use super::{Pending, Worker, mix};
+use crate::limits::BACKLOG_MAX;
+use crate::schedule::Rate;
+use crate::tally::Fault;
+use fastrand::Rng;
+
+impl Worker<'_> {
+    /// Goes on at another rate, if somebody wants that.
+    pub(super) fn keep_pace(&mut self, now: u64) {
+        let pace = self.shared.pace.get();
+        if let Some(rate) = pace.filter(|_| pace != self.pace) {
+            self.pace = pace;
+            self.starts.level(now.saturating_sub(self.start_ns), rate);
+            self.next_start = self.starts.next();
+        }
+    }
+
+    /// The starts whose moment has come.
+    pub(super) fn come_due(&mut self, now: u64) {
+        while let Some(start) = self.next_start {
+            let at_ns = self.start_ns + start.at_ns;
+            if at_ns > now || at_ns >= self.end_ns {
+                if at_ns >= self.end_ns {
+                    self.next_start = None;
+                }
+                return;
+            }
+            self.tally.lag.saturating_record(now - at_ns);
+            let seed = mix(self.scenario.seed, start.index);
+            let job = self.scenario.pick_job(&mut Rng::with_seed(seed), None);
+            self.tally.job(self.scenario, start.phase, job).due += 1;
+            let pending = Pending { at_ns, phase: start.phase, job, seed: mix(seed, 1) };
+            if self.backlogged < BACKLOG_MAX {
+                self.backlog[self.scenario.jobs[job].group].push_back(pending);
+                self.backlogged += 1;
+            } else {
+                let tally = self.tally.job(self.scenario, start.phase, job);
+                tally.fail(0, Fault::Unstarted, now - at_ns);
+            }
+            self.next_start = self.starts.next();
+        }
+    }
+
+    /// Gives free lanes what waits; in a closed loop there is always something.
+    pub(super) fn assign(&mut self, now: u64) {
+        while self.phase_ends_ns.get(self.phase).is_some_and(|end| *end <= now) {
+            self.phase += 1;
+        }
+        let is_closed = now < self.end_ns
+            && self
+                .scenario
+                .phases
+                .get(self.phase)
+                .is_some_and(|phase| phase.rate == Rate::AsAnswered);
+        for group in 0..self.free.len() {
+            // Each lane once: what fails at once must not go round for ever.
+            for _ in 0..self.free[group].len() {
+                let pending = match self.backlog[group].pop_front() {
+                    Some(pending) => {
+                        self.backlogged -= 1;
+                        pending
+                    }
+                    None if is_closed && self.scenario.has_work(group) => self.closed(group, now),
+                    None => break,
+                };
+                let Some(lane) = self.free[group].pop_front() else { break };
+                self.begin(lane, pending, now);
+            }
+        }
+    }
+
+    /// The next sequence of a closed loop.
+    fn closed(&mut self, group: usize, now: u64) -> Pending {
+        self.closed += 1;
+        let stream = mix(self.scenario.seed, 1 << 40 | self.stripe);
+        let seed = mix(stream, self.closed);
+        let job = self.scenario.pick_job(&mut Rng::with_seed(seed), Some(group));
+        self.tally.job(self.scenario, self.phase, job).due += 1;
+        Pending { at_ns: now, phase: self.phase, job, seed: mix(seed, 1) }
+    }
+}
