@@ -387,6 +387,7 @@ fn pictures() {
     let place = wanted.map_or(scratch.path().to_owned(), |place| {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(place)
     });
+    std::fs::create_dir_all(&place).expect("a folder");
     let (folder, server) = sample(2_000);
     let data = folder.path().join("data");
     let mut page = Page::start(&data, &[]);
