@@ -26,6 +26,7 @@ mod ldif;
 mod message;
 mod meter_page;
 mod packet;
+mod page;
 mod password;
 mod query;
 mod record;
@@ -51,6 +52,7 @@ pub use ldif::ldif;
 pub use message::message;
 pub use meter_page::meter_page;
 pub use packet::packet;
+pub use page::page;
 pub use password::password;
 pub use query::query;
 pub use record::record;
@@ -80,6 +82,7 @@ pub const TARGETS: &[Target] = &[
     ("message", message),
     ("meter_page", meter_page),
     ("packet", packet),
+    ("page", page),
     ("password", password),
     ("passwords", passwords),
     ("query", query),

@@ -16,6 +16,7 @@ use crate::output::Voice;
 use crate::quic::Quic;
 use crate::supervised::Inherited;
 use crate::unix_socket;
+use crate::web::Web;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use keyway_codec::certificate::Name;
@@ -80,6 +81,7 @@ pub enum Command {
     #[command(subcommand)]
     Load(Box<Load>),
     Decode(Box<Decode>),
+    Web(Box<Web>),
 }
 
 impl Command {
@@ -95,6 +97,7 @@ impl Command {
             | Command::Admin(_)
             | Command::Key(_)
             | Command::Data(_)
+            | Command::Web(_)
             | Command::Quic(Quic::Serve(_)) => Some(false),
             Command::Top(_)
             | Command::Metrics(_)

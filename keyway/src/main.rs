@@ -63,6 +63,7 @@ mod trust;
 mod unix_socket;
 mod up;
 mod watched;
+mod web;
 
 use cli::{Admin, Command, Directory};
 use failure::Failure;
@@ -111,6 +112,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Web(arguments) => web::run(&arguments).map(|()| true),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
         Command::Directory(Directory::Advise(arguments)) => {
             index::advise(&arguments).map(|()| true)

@@ -60,6 +60,11 @@ impl Which {
     }
 }
 
+/// Whether a key of cryptod has a name that one of them has.
+pub fn is_named(which: Which, name: &str) -> bool {
+    which.has_name(name)
+}
+
 /// A private key, or where it is.
 pub enum PrivateKey {
     /// From this file.

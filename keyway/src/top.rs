@@ -18,7 +18,9 @@ use crate::cli::Top;
 use crate::data::{name, read_secret};
 use crate::failure::Failure;
 use crate::ldap::{Manner, Url};
-use source::Source;
+pub use remote::{Login, Remote};
+pub use sight::Sight;
+pub use source::{Source, first_line};
 use std::time::Duration;
 
 /// Columns and their counters. The first ones are operations, which the total is of.

@@ -64,6 +64,7 @@ pub const EVENTS: &[Event] = &[
     event("ldap.bytes_in", "bytes", "of LDAP received, TLS not counted"),
     event("ldap.bytes_out", "bytes", "of LDAP sent, TLS not counted"),
     event("ldap.refused", "operations", "answered with a result code that reports a fault"),
+    event("ldap.error.{code}", "operations", "answered with this result code"),
     event("ldap.busy", "operations", "answered with busy, because a limit was reached"),
     event("ldap.time.{operation}", "ns", "from the arrival of a request to its answer"),
     event("ldap.queue", "requests now", "read and not begun"),

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod authority;
+pub mod browser;
 pub mod capture;
 pub mod client;
 pub mod dirsrv;

@@ -32,6 +32,9 @@ pub const TEST: &[Peer] = &[
     peer("tcpdump", &["tcpdump", "--version"]),
     peer("tmux", &["tmux", "-V"]),
     peer("tshark", &["tshark", "--version"]),
+    peer("chromium", &["chromium", "--version"]),
+    peer("chromium-driver", &["chromedriver", "--version"]),
+    peer("fonts-dejavu-core", &["test", "-d", "/usr/share/fonts/truetype/dejavu"]),
     peer("tmux", &["tmux", "-V"]),
 ];
 

@@ -44,6 +44,15 @@ pub fn run(arguments: &Advise) -> Result<(), Failure> {
     say(&snapshot, &advice)
 }
 
+/// What searches lacked: an attribute, a kind of index, and the line for `[indexes]` that makes it.
+pub type Line = (String, String, String);
+
+/// The lines that would make the indexes which searches lacked.
+pub fn lines(snapshot: &Snapshot, indexes: &[IndexSetting]) -> Vec<Line> {
+    let lines = advice(snapshot, indexes).into_iter();
+    lines.filter_map(|one| Some((one.attribute, one.kind?.to_string(), one.line?))).collect()
+}
+
 /// An index that was lacking.
 struct Advice {
     attribute: String,

@@ -443,7 +443,8 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-fn users(text: &str) -> Result<Users, String> {
+/// Reads who the users are: a range, or a file.
+pub fn users(text: &str) -> Result<Users, String> {
     let range = text
         .split_once('-')
         .and_then(|(low, high)| Some((low.parse::<u64>().ok()?, high.parse::<u64>().ok()?)));

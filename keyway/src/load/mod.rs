@@ -7,7 +7,7 @@ mod agents;
 mod arguments;
 mod finding;
 
-pub use arguments::Load;
+pub use arguments::{Load, users};
 
 use crate::failure::{Failure, plain};
 use crate::output;
@@ -73,6 +73,19 @@ fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
         return output::text(text.trim_end()).map(|()| true);
     }
     under_load(scenario, &arguments.output)
+}
+
+/// Users' file where it is, wherever we go.
+///
+/// # Errors
+/// If the system does not say where we are.
+pub fn users_beside_us(users: &Users) -> Result<Users, Failure> {
+    Ok(match users {
+        Users::File(file) => {
+            Users::File(absolute(file).map_err(|why| Failure::system("find", file, &why))?)
+        }
+        range => range.clone(),
+    })
 }
 
 /// A sample filled in.

@@ -20,6 +20,7 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 const READ_BYTES: usize = 64 << 10;
 
 const MONITOR: &str = "cn=monitor";
+const CONFIG: &str = "cn=config";
 
 /// Who asks: a name and its password.
 pub type Login = Option<(String, Zeroizing<Vec<u8>>)>;
@@ -84,6 +85,33 @@ impl Remote {
             false => "(objectClass=monitoredObject)",
         };
         Ok(lists(&self.search(filter)?))
+    }
+
+    /// Whether who asks is an administrator: whether he may see the server's configuration.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub fn is_administrator(&mut self) -> Result<bool, Failure> {
+        self.send(Op::SearchRequest(SearchRequest {
+            base: CONFIG,
+            scope: Scope::Base,
+            deref: Deref::Never,
+            size_limit: 0,
+            time_limit_s: 0,
+            types_only: true,
+            filter: Filter::Present("objectClass".into()),
+            attributes: vec!["1.1"],
+        }))?;
+        let mut is_shown = false;
+        self.receive(&mut |op| match op {
+            Op::SearchResultEntry(_) => {
+                is_shown = true;
+                None
+            }
+            Op::SearchResultDone(_) => Some(Ok(())),
+            _ => None,
+        })?;
+        Ok(is_shown)
     }
 
     fn search(&mut self, filter: &str) -> Result<Vec<Entry>, Failure> {

@@ -74,6 +74,17 @@ impl Source {
         }
     }
 
+    /// Looks at its counters only, which costs a server of this machine nothing.
+    ///
+    /// # Errors
+    /// As [`Source::look`].
+    pub fn counters(&mut self) -> Result<Sight, Failure> {
+        match self {
+            Source::Folder(folder) => folder.pages(),
+            Source::Server(server) => server.with(|remote| remote.look(false)),
+        }
+    }
+
     /// Looks again and again, and tells; ends when nobody listens.
     pub fn watch(
         mut self,
@@ -96,6 +107,14 @@ impl Source {
 
 impl Folder {
     fn look(&mut self, connections: bool) -> Result<Sight, Failure> {
+        let mut sight = self.pages()?;
+        if sight.directory.is_some() {
+            sight.lists = self.lists(connections);
+        }
+        Ok(sight)
+    }
+
+    fn pages(&mut self) -> Result<Sight, Failure> {
         let directory = page(&mut self.directory, &self.path.join(name::METER));
         let cryptod = page(&mut self.cryptod, &cryptod::meter_at(&self.path));
         if directory.is_none() && cryptod.is_none() {
@@ -105,14 +124,11 @@ impl Folder {
                 "no server runs on {shown}; start one with keyway up, or name its folder with --data DIR"
             )));
         }
-        let lists = match directory.is_some() {
-            true => self.lists(connections),
-            false => Lists::default(),
-        };
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let started = directory.as_ref().or(cryptod.as_ref()).map(|page| page.started_unix_ms);
         let up = started.map(|started| (now_ms as u64).saturating_sub(started) / 1_000);
         let kind = concat!("Keyway ", env!("CARGO_PKG_VERSION")).to_owned();
+        let lists = Lists::default();
         Ok(Sight { at: Instant::now(), uptime_s: up, kind, directory, cryptod, lists })
     }
 

@@ -3,6 +3,7 @@
 use super::journal::is_fault;
 use keyway_codec::message::{LdapResult, Op, ResultCode};
 use keyway_meter::{Counter, Gauge, Histogram, Striped, counter, gauge, histogram, striped};
+use std::sync::OnceLock;
 
 pub(super) struct Meters {
     pub opened: Counter,
@@ -20,6 +21,8 @@ pub(super) struct Meters {
     pub failed: Counter,
     pub handshake: Histogram,
     busy: Counter,
+    /// By result code; a counter is made when its code is answered for the first time.
+    errors: Vec<(ResultCode, OnceLock<Counter>)>,
     bind: Kind,
     search: Kind,
     compare: Kind,
@@ -61,6 +64,7 @@ impl Meters {
             failed: counter("tls.failed"),
             handshake: histogram("tls.handshake"),
             busy: counter("ldap.busy"),
+            errors: ResultCode::ALL.iter().map(|code| (*code, OnceLock::new())).collect(),
             bind: Kind::new("bind"),
             unbind: counter("ldap.unbind"),
             search: Kind::new("search"),
@@ -106,6 +110,10 @@ impl Meters {
         self.refused.increment();
         if code == ResultCode::Busy {
             self.busy.increment();
+        }
+        if let Some((_, error)) = self.errors.iter().find(|(known, _)| *known == code) {
+            let new = || counter(&format!("ldap.error.{}", code.name()));
+            error.get_or_init(new).increment();
         }
     }
 }

@@ -1,0 +1,263 @@
+//! `keyway web`: the page of `keyway-web`, with servers to look at, a door and a socket.
+
+mod arguments;
+mod seen;
+mod tls;
+
+pub use arguments::Web;
+
+use crate::data::{name, read_secret};
+use crate::failure::{Failure, plain};
+use crate::ldap::{Manner, Url};
+use crate::listeners;
+use crate::output;
+use crate::running::Running;
+use crate::signals::Signals;
+use crate::top::{Login, Remote, first_line};
+use keyway_engine::Engine;
+use keyway_load::Options;
+use keyway_server::ADMINISTRATOR_DN;
+use keyway_web::limits::HOSTS_MAX;
+use keyway_web::{App, Door, Entrance, Races, Target, Watched};
+use seen::Seen;
+use serde_json::json;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf, absolute};
+use std::sync::Arc;
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// How long a server that is watched may take to be connected to, and to answer.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// See [`CONNECT_WAIT`].
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
+
+/// Shows the page until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from listening, or from watching.
+pub fn run(arguments: &Web) -> Result<(), Failure> {
+    let engine = keyway_drivers::engine();
+    let has_tls = arguments.tls || !arguments.listen.ip().is_loopback();
+    let tls = has_tls.then(|| tls::open(arguments, &engine)).transpose()?;
+    let entrance = match has_tls {
+        true => Entrance::Login(Arc::new(login(arguments)?)),
+        false => Entrance::Token(Box::new(say(arguments.json))),
+    };
+    let watched = watched(arguments)?;
+    let races = Races::new(targets(arguments)?, files(arguments)?, keyway_tls::provider(&engine));
+    let listener = listeners::listen(arguments.listen, "--listen")?;
+    let names = tls.as_ref().map(|tls| tls.names.clone()).unwrap_or_default();
+    let hosts = hosts(listeners::address(&listener)?, [arguments.names.clone(), names].concat());
+    let url = hosts.first().map(|host| format!("https://{host}/")).unwrap_or_default();
+    let page = number(&engine)?;
+    let random = move |bytes: &mut [u8]| engine.random(bytes).map_err(|why| why.to_string());
+    let door = Door::new(entrance, hosts, has_tls, Box::new(random)).map_err(Failure::new)?;
+    if has_tls {
+        say(arguments.json)(&url);
+    }
+    let app = Arc::new(App { door, watched, races, page });
+    let cannot = |why: std::io::Error| Failure::new(format!("cannot serve: {}", plain(&why)));
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(cannot)?;
+    let served = runtime.block_on(async {
+        let mut signals = Signals::catch()?;
+        listener.set_nonblocking(true).map_err(cannot)?;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
+        let end = async {
+            signals.end().await;
+            tokio::spawn(signals.end_at_next());
+        };
+        let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
+        keyway_web::serve(listener, acceptor, app, end).await.map_err(cannot)
+    });
+    // A server that does not answer keeps nobody from leaving.
+    runtime.shutdown_background();
+    served
+}
+
+/// Says where the page is. With nobody to read it there is nothing to be done.
+fn say(is_json: bool) -> impl Fn(&str) + Send + Sync {
+    move |url| {
+        let _ = match is_json {
+            true => output::write(json!({ "event": "ready", "url": url })),
+            false => output::write(url),
+        };
+    }
+}
+
+fn number(engine: &Engine) -> Result<u64, Failure> {
+    let mut bytes = [0; 8];
+    engine.random(&mut bytes).map_err(Failure::new)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// What the page may be called by: what it is printed as comes first.
+fn hosts(address: SocketAddr, mut names: Vec<String>) -> Vec<String> {
+    let home = listeners::at_home(address).ip();
+    let shown = |ip: IpAddr| if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
+    let is_local = home.is_loopback();
+    if !address.ip().is_unspecified() {
+        names.insert(0, shown(home));
+    }
+    if is_local {
+        names.extend([shown(home), "localhost".to_owned()]);
+    }
+    let port = address.port();
+    let mut hosts: Vec<String> = names.iter().map(|name| format!("{name}:{port}")).collect();
+    // The port that a browser does not say.
+    if port == 443 {
+        hosts.extend(names);
+    }
+    hosts
+}
+
+fn manner(arguments: &Web) -> Manner {
+    Manner {
+        ca: arguments.ca.clone(),
+        own_ca: arguments.data.folder.join(name::CA_CERTIFICATE),
+        start_tls: arguments.start_tls,
+        connect_wait: CONNECT_WAIT,
+        answer_wait: ANSWER_WAIT,
+    }
+}
+
+/// Who asks.
+fn who(arguments: &Web) -> Result<Login, Failure> {
+    let Some((dn, file)) = arguments.bind_dn.as_ref().zip(arguments.password_file.as_ref()) else {
+        return Ok(None);
+    };
+    Ok(Some((dn.clone(), first_line(&read_secret(file)?))))
+}
+
+fn watched(arguments: &Web) -> Result<Vec<Watched>, Failure> {
+    if arguments.urls.len() > HOSTS_MAX {
+        return Err(Failure::usage(format!("a page shows {HOSTS_MAX} servers at most")));
+    }
+    let manner = manner(arguments);
+    let login = who(arguments)?;
+    if arguments.urls.is_empty() {
+        let folder = &arguments.data.folder;
+        let seen = Seen::folder(folder, manner, login);
+        let name = folder.display().to_string();
+        return Ok(vec![Watched::new(name, Box::new(seen)).map_err(Failure::new)?]);
+    }
+    let watch = |text: &String| {
+        let url = Url::parse("URL", text)?;
+        if login.is_some() {
+            url.may_carry_password(arguments.start_tls)?;
+        }
+        let seen = Seen::server(url, manner.clone(), login.clone());
+        Watched::new(text.clone(), Box::new(seen)).map_err(Failure::new)
+    };
+    arguments.urls.iter().map(watch).collect()
+}
+
+/// Asks a directory whether somebody is an administrator of it: whether he may read its configuration.
+fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> + use<>, Failure> {
+    let manner = manner(arguments);
+    let named = arguments.login.as_ref().or(arguments.urls.first());
+    let url = named.map(|url| Url::parse("--login", url)).transpose()?;
+    if let Some(url) = &url {
+        url.may_carry_password(arguments.start_tls)?;
+    }
+    let folder = arguments.data.folder.clone();
+    Ok(move |name: &str, password: &[u8]| {
+        let url = url.clone().or_else(|| local(&folder));
+        let url =
+            url.ok_or("The directory does not run, or not with TLS, so nobody can log in.")?;
+        let login = Some((name.to_owned(), Zeroizing::new(password.to_vec())));
+        let is_one =
+            Remote::connect(&url, &manner, &login).and_then(|mut it| it.is_administrator());
+        match is_one {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("That is no administrator's name.".to_owned()),
+            Err(why) => Err(format!("No: {why}.")),
+        }
+    })
+}
+
+/// Where the server that runs on a folder is reached over TLS.
+fn local(folder: &Path) -> Option<Url> {
+    let address = Running::look(folder)?.ldaps?;
+    let host = match address.ip() {
+        ip if ip.is_unspecified() => "localhost".to_owned(),
+        ip => ip.to_string(),
+    };
+    Some(Url { host, port: address.port(), tls: true })
+}
+
+/// What may be put under load: what is shown, and what is named.
+fn targets(arguments: &Web) -> Result<Vec<Target>, Failure> {
+    let place = |path: &Path| absolute(path).map_err(|why| Failure::system("find", path, &why));
+    let folder = place(&arguments.data.folder)?;
+    let account = arguments.load_bind_dn.clone().zip(arguments.load_password_file.clone());
+    let account = account.map(|(dn, file)| Ok::<_, Failure>((dn, place(&file)?))).transpose()?;
+    let options = Options {
+        ca: arguments.ca.as_deref().map(place).transpose()?,
+        start_tls: arguments.start_tls,
+        base: arguments.base.clone(),
+        admin: account.clone(),
+        users: crate::load::users_beside_us(&arguments.users)?,
+        ..Options::default()
+    };
+    let mut targets = Vec::new();
+    if arguments.urls.is_empty() {
+        targets.push(own_target(folder, account, options.clone()));
+    }
+    for text in arguments.urls.iter().chain(&arguments.targets) {
+        keyway_load::Url::parse(text).map_err(Failure::usage)?;
+        let options = Options { urls: vec![text.clone()], ..options.clone() };
+        targets.push(Target { name: text.clone(), options: Box::new(move || Ok(options.clone())) });
+    }
+    Ok(targets)
+}
+
+/// The server on the data folder, as its administrator unless somebody else is named.
+fn own_target(folder: PathBuf, account: Option<(String, PathBuf)>, options: Options) -> Target {
+    let name = folder.display().to_string();
+    let options = move || {
+        let Url { host, port, .. } = local(&folder)
+            .ok_or_else(|| format!("no server with TLS runs on {}", folder.display()))?;
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let own = (ADMINISTRATOR_DN.to_owned(), folder.join(name::ADMIN_PASSWORD));
+        Ok(Options {
+            urls: vec![format!("ldaps://{host}:{port}")],
+            ca: options.ca.clone().or_else(|| Some(folder.join(name::CA_CERTIFICATE))),
+            admin: account.clone().or_else(|| Some(own).filter(|(_, file)| file.exists())),
+            ..options.clone()
+        })
+    };
+    Target { name, options: Box::new(options) }
+}
+
+/// Scenarios of files, by the files' names.
+fn files(arguments: &Web) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let named = |path: &PathBuf| {
+        // What makes no sense is better known now.
+        keyway_load::Scenario::read(path)?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let path = absolute(path).map_err(|why| Failure::system("find", path, &why))?;
+        Ok((name.unwrap_or_default(), path))
+    };
+    arguments.scenarios.iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_what_browsers_say() {
+        let of = |address: &str, names: &[&str]| {
+            hosts(address.parse().unwrap(), names.iter().map(|name| (*name).to_owned()).collect())
+        };
+        assert_eq!(of("127.0.0.1:8389", &[])[..2], ["127.0.0.1:8389", "127.0.0.1:8389"]);
+        assert!(of("127.0.0.1:8389", &[]).contains(&"localhost:8389".to_owned()));
+        assert_eq!(of("[::1]:1", &[])[0], "[::1]:1");
+        assert_eq!(of("10.0.0.5:1", &["a.example"]), ["10.0.0.5:1", "a.example:1"]);
+        assert_eq!(of("0.0.0.0:443", &["a.example"])[0], "a.example:443");
+        assert!(of("0.0.0.0:443", &["a.example"]).contains(&"a.example".to_owned()));
+    }
+}

@@ -1,0 +1,154 @@
+//! A server as the page sees it: through the eyes of `keyway top`.
+
+use crate::configuration::Configuration;
+use crate::control::Control;
+use crate::cryptod;
+use crate::index::{self, Line};
+use crate::ldap::{Manner, Url};
+use crate::schema::Given;
+use crate::top::{Login, Sight, Source as Eyes};
+use keyway_meter::{Distribution, Snapshot};
+use keyway_ring::control::KeyInfo;
+use keyway_server::IndexSetting;
+use keyway_web::{Detail, Source};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use time::{Date, Month};
+
+/// How long what a file says of indexes is believed.
+const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
+
+/// A server.
+pub struct Seen {
+    eyes: Eyes,
+    /// Its data folder, if it is of this machine.
+    folder: Option<PathBuf>,
+    indexes: Option<(Instant, Vec<IndexSetting>)>,
+}
+
+impl Seen {
+    /// What runs on a data folder.
+    pub fn folder(path: &Path, manner: Manner, login: Login) -> Seen {
+        let eyes = Eyes::folder(path, manner, login);
+        Seen { eyes, folder: Some(path.to_owned()), indexes: None }
+    }
+
+    /// What answers at a URL.
+    pub fn server(url: Url, manner: Manner, login: Login) -> Seen {
+        Seen { eyes: Eyes::server(url, manner, login), folder: None, indexes: None }
+    }
+
+    fn sight(&mut self, connections: bool) -> Result<Sight, String> {
+        self.eyes.look(connections).map_err(|why| why.to_string())
+    }
+
+    /// The lines that would make the indexes which searches lack.
+    fn advice(&mut self, directory: &Snapshot) -> Vec<Line> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        if self.indexes.as_ref().is_none_or(|(at, _)| at.elapsed() > SETTINGS_AGAIN) {
+            let configuration = Configuration::ahead(folder, &Given::none());
+            let indexes = configuration.map(|it| it.directory.indexes).unwrap_or_default();
+            self.indexes = Some((Instant::now(), indexes));
+        }
+        let indexes = self.indexes.as_ref().map(|(_, indexes)| indexes.as_slice());
+        index::lines(directory, indexes.unwrap_or_default())
+    }
+
+    /// The daemon's keys, if it tells us.
+    fn keys(&self) -> Result<Vec<Value>, String> {
+        let folder = self.folder.as_ref().ok_or("its keys are not told over LDAP")?;
+        let control = Control::connect(&cryptod::socket_at(folder), "keyway web");
+        let keys = control.and_then(|control| control.keys()).map_err(|why| why.to_string())?;
+        Ok(keys.iter().map(key).collect())
+    }
+}
+
+impl Source for Seen {
+    fn look(&mut self) -> Result<Snapshot, String> {
+        let sight = self.eyes.counters().map_err(|why| why.to_string())?;
+        let page = sight.directory.ok_or("the directory does not run there")?;
+        Ok(match self.folder {
+            Some(_) => page,
+            None => {
+                Snapshot { started_unix_ms: unix_ms(page.started_unix_ms).unwrap_or(0), ..page }
+            }
+        })
+    }
+
+    fn detail(&mut self, what: Detail) -> Result<Value, String> {
+        let sight = self.sight(what == Detail::Connections)?;
+        let mut said = match what {
+            Detail::Slow => {
+                json!({ "operations": sight.lists.slow, "running": sight.lists.running })
+            }
+            Detail::Connections => json!({ "connections": sight.lists.connections }),
+            Detail::Filters => {
+                let lines = sight.directory.as_ref().map(|it| self.advice(it)).unwrap_or_default();
+                let line =
+                    |line: Line| json!({ "attribute": line.0, "index": line.1, "line": line.2 });
+                let lines: Vec<Value> = lines.into_iter().map(line).collect();
+                json!({ "ways": sight.lists.filters, "advice": lines })
+            }
+            Detail::Crypto => json!({ "daemon": self.daemon(&sight) }),
+        };
+        if let (Some(why), Some(said)) = (&sight.lists.missing, said.as_object_mut()) {
+            said.insert("missing".into(), why.as_str().into());
+        }
+        Ok(said)
+    }
+}
+
+impl Seen {
+    fn daemon(&self, sight: &Sight) -> Value {
+        let Some(page) = &sight.cryptod else { return Value::Null };
+        let (mut counts, mut times) = (Map::new(), Map::new());
+        for (name, value) in &page.counters {
+            counts.insert(name.clone(), (*value).into());
+        }
+        for (name, values) in page.histograms.iter().filter(|(_, values)| values.count > 0) {
+            times.insert(name.clone(), json!({ "since_start": shown(values) }));
+        }
+        let (keys, why) = match self.keys() {
+            Ok(keys) => (keys, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        json!({
+            "counts": counts, "times": times, "clients": sight.lists.clients, "keys": keys, "why": why,
+        })
+    }
+}
+
+/// Over LDAP a start is told as the digits of a time: `20261124165116`.
+fn unix_ms(digits: u64) -> Option<u64> {
+    let part = |unit: u64| u8::try_from(digits / unit % 100).ok();
+    let year = i32::try_from(digits / 10_000_000_000).ok()?;
+    let month = Month::try_from(part(100_000_000)?).ok()?;
+    let day = Date::from_calendar_date(year, month, part(1_000_000)?).ok()?;
+    let time = day.with_hms(part(10_000)?, part(100)?, part(1)?).ok()?;
+    u64::try_from(time.assume_utc().unix_timestamp()).ok()?.checked_mul(1_000)
+}
+
+fn shown(values: &Distribution) -> Value {
+    json!({
+        "count": values.count, "mean": values.mean() as u64, "p50": values.percentile(50.0),
+        "p99": values.percentile(99.0), "max": values.max,
+    })
+}
+
+fn key(key: &KeyInfo) -> Value {
+    json!({
+        "name": key.name, "algorithms": key.policy.algorithms, "version": key.version,
+        "state": key.state, "made_ms": key.created.saturating_mul(1_000), "uses": key.uses,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn starts_are_told_in_digits() {
+        assert_eq!(super::unix_ms(20_261_124_165_116), Some(1_795_539_076_000));
+        assert_eq!(super::unix_ms(0), None);
+        assert_eq!(super::unix_ms(u64::MAX), None);
+    }
+}

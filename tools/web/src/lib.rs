@@ -1,0 +1,50 @@
+//! The one web page: what a server is doing, live, and load on it.
+//!
+//! [`serve`] answers browsers on a socket. Who may see something, the [`Door`] decides; what there is to
+//! see comes from a [`Source`] for each server, which is looked at once a second whether or not a browser
+//! looks, so that a page that is opened later has the last minutes too ([`Watched`]). Load is put on the
+//! servers that the program has named, and no others ([`Races`]).
+//!
+//! The page is plain HTML, CSS and modules of JavaScript (`page/`), with uPlot (`vendor/`, MIT) for its
+//! graphs, all embedded. It asks for JSON:
+//!
+//! | | |
+//! | --- | --- |
+//! | `GET /api/hosts` | what is watched: `hosts`, a list of `name`, `up`, `why` not, `started_unix_ms` |
+//! | `GET /api/now?host=N&after=M` | looks after number M: `points`, each with `number`, `unix_ms`, `seconds` since the one before, `counts` (what was counted in that time, without what is 0), `now` (gauges), `times` (`count`, `p50`, `p99`, `max`, in nanoseconds, of that time). `history` is another number when the page's process is another one |
+//! | `GET /api/slow?host=N` | `operations`, the slowest of the last minutes, with their stages |
+//! | `GET /api/filters?host=N` | `counters` of filters and of missing indexes, and `advice` |
+//! | `GET /api/connections?host=N` | `connections`, and `total` |
+//! | `GET /api/store?host=N` | `counters` of the store |
+//! | `GET /api/crypto?host=N` | `counters` of drivers, algorithms and clients; `daemon`, cryptod's clients and keys |
+//! | `GET /api/load` | what can be run, on what, and how the last run goes |
+//! | `POST /api/load/start`, `stop`, `rate` | an [`Order`], nothing, or `{"rate": N}`, `{"rate": N, "lane": 0}` |
+//!
+//! `counters` are `counts` (name: since the start, and in the last second), `now` and `times`
+//! (`since_start` and `interval`). Names are those of `keyway top`; with underscores for points they are those of
+//! `keyway metrics`.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod api;
+mod door;
+mod history;
+pub mod limits;
+mod order;
+mod page;
+mod race;
+mod router;
+mod serve;
+mod sessions;
+mod watched;
+
+pub use door::{Door, Entrance, Random};
+pub use order::Order;
+#[doc(hidden)]
+pub use race::scenario_of;
+pub use race::{Races, Target};
+pub use router::App;
+#[doc(hidden)]
+pub use router::field;
+pub use serve::serve;
+pub use watched::{Detail, Source, Watched};
