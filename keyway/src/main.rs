@@ -56,6 +56,7 @@ mod signing;
 mod source;
 mod supervised;
 mod target;
+mod terminal;
 mod timestamp;
 mod tls;
 mod top;

@@ -144,6 +144,28 @@ fn every_view_by_its_key_small_and_large() {
 }
 
 #[test]
+fn a_terminal_that_is_closed_ends_it() {
+    if !available(NEEDS) {
+        return;
+    }
+    let (_folder, server) = sample(20);
+    let pane = Pane::open(80, 24, &["--data", folder_of(&server)]);
+    pane.shows("since start");
+    let shell = pane.tmux(&["display-message", "-p", "-t", "top", "#{pane_pid}"]);
+    let shell = shell.trim();
+    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    let line = format!("/proc/{}/cmdline", children.split_whitespace().next().unwrap());
+    assert!(std::fs::read_to_string(&line).unwrap().contains("top"));
+    drop(pane);
+    let begun = Instant::now();
+    // What has ended and was not waited for has no command line.
+    while std::fs::read_to_string(&line).is_ok_and(|line| !line.is_empty()) {
+        assert!(begun.elapsed() < PATIENCE, "it runs on");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn it_sorts_pauses_follows_the_window_and_leaves_the_terminal_as_it_was() {
     if !available(NEEDS) {
         return;

@@ -7,8 +7,9 @@ use super::source::Source;
 use super::views;
 use crate::failure::{Failure, plain};
 use crate::generate::stop::Stop;
+use crate::terminal::Keys;
 use ratatui::Frame;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
@@ -114,12 +115,13 @@ pub fn run(
     screen.first_look(&seen, &stop)?;
     let cannot =
         |why: std::io::Error| Failure::new(format!("cannot use the terminal: {}", plain(&why)));
+    let keys = Keys::open().map_err(cannot)?;
     let mut terminal = ratatui::try_init().map_err(cannot)?;
     let ended = loop {
         if let Err(why) = terminal.draw(|frame| screen.draw(frame)) {
             break Err(why);
         }
-        match screen.turn(&seen, &stop) {
+        match screen.turn(&keys, &seen, &stop) {
             Ok(true) => {}
             Ok(false) => break Ok(()),
             Err(why) => break Err(why),
@@ -162,15 +164,15 @@ impl Screen {
     }
 
     /// Takes what there is to take; false if it is over.
-    fn turn(&mut self, seen: &Seen, stop: &Stop) -> std::io::Result<bool> {
+    fn turn(&mut self, keys: &Keys, seen: &Seen, stop: &Stop) -> std::io::Result<bool> {
         let mut is_new = false;
         while !is_new {
             if stop.is_asked() {
                 return Ok(false);
             }
-            if event::poll(LOOK)? {
+            if let Some(event) = keys.next(LOOK)? {
                 is_new = true;
-                match event::read()? {
+                match event {
                     Event::Key(key) if key.kind != KeyEventKind::Release && !self.key(key) => {
                         return Ok(false);
                     }

@@ -54,8 +54,12 @@ impl Server {
             ));
         }
         let tls = if target.tls || arguments.start_tls {
-            let trust =
-                Trust { ca: arguments.ca.clone(), insecure: arguments.insecure, resume: false };
+            let trust = Trust {
+                ca: arguments.ca.clone(),
+                insecure: arguments.insecure,
+                resume: false,
+                own: None,
+            };
             let config = trust.config(provider).map_err(Failure::new)?;
             let name = ServerName::try_from(target.host.clone());
             let name = name.map_err(|_| Failure::usage(format!("{} is no host", target.host)))?;

@@ -11,12 +11,13 @@ use crate::failure::{Failure, plain};
 use crate::limits::TUI_LOOK_EVERY;
 use crate::output;
 use crate::signals::Signals;
+use crate::terminal::Keys;
 pub use book::Shared;
 use book::{Book, What};
 use detail::Detail;
 use list::List;
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{Event, KeyEventKind};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,7 +142,7 @@ fn look(
     book: &Shared,
     stopped: &AtomicBool,
 ) -> io::Result<()> {
-    let mut drawn = None;
+    let (keys, mut drawn) = (Keys::open()?, None);
     while !screen.is_over && !stopped.load(Ordering::Relaxed) {
         {
             let book = book.lock();
@@ -152,8 +153,7 @@ fn look(
                 drawn = Some(state);
             }
         }
-        if event::poll(TUI_LOOK_EVERY)? {
-            let event = event::read()?;
+        if let Some(event) = keys.next(TUI_LOOK_EVERY)? {
             if let Event::Key(key) = event
                 && key.kind == KeyEventKind::Press
             {
