@@ -20,7 +20,13 @@ struct Page {
 
 impl Page {
     fn start(data: &Path, arguments: &[&str]) -> Page {
+        Page::start_in(Path::new("."), data, arguments)
+    }
+
+    /// The same in a folder, which the data folder may be named from.
+    fn start_in(folder: &Path, data: &Path, arguments: &[&str]) -> Page {
         let mut command = Command::new(keyway());
+        command.current_dir(folder);
         command
             .args(["web", "--json", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
@@ -389,8 +395,8 @@ fn pictures() {
     });
     std::fs::create_dir_all(&place).expect("a folder");
     let (folder, server) = sample(2_000);
-    let data = folder.path().join("data");
-    let mut page = Page::start(&data, &[]);
+    // No path of ours in the guide.
+    let mut page = Page::start_in(folder.path(), Path::new("data"), &[]);
     let browser = Browser::start();
     browser.open(&page.url());
     browser.script("location.hash = 'load'");

@@ -93,10 +93,10 @@ fn held(
 fn names(chain: &[CertificateDer<'_>]) -> Vec<String> {
     let own = chain.first().and_then(|der| Certificate::read(der).ok());
     let names = own.map(|certificate| certificate.names).unwrap_or_default();
-    let shown = names.iter().filter_map(|name| match name {
-        Name::Dns(host) => Some(host.clone()),
-        Name::Ip(address) if address.is_ipv6() => Some(format!("[{address}]")),
-        Name::Ip(address) => Some(address.to_string()),
+    let shown = names.iter().map(|name| match name {
+        Name::Dns(host) => host.clone(),
+        Name::Ip(address) if address.is_ipv6() => format!("[{address}]"),
+        Name::Ip(address) => address.to_string(),
     });
     shown.collect()
 }

@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { fill, h, Table, tiles } from "./build.js";
 import { Graph } from "./graph.js";
-import { count, number, time } from "./show.js";
+import { bytes, count, number, time } from "./show.js";
 
 export const OPERATIONS = [["bind", "ldap.bind"], ["search", "ldap.search"], ["compare", "ldap.compare"],
   ["add", "ldap.add"], ["delete", "ldap.delete"], ["modify", "ldap.modify"], ["moddn", "ldap.modify_dn"],
@@ -95,7 +95,7 @@ export class Now {
         ["p50", "p99", "max"].map((what) => figure("store.group", what))],
       [new Graph("Commits: how long one takes", [name("p50"), name("p99"), name("max")], { show: time, log: true }),
         ["p50", "p99", "max"].map((what) => figure("store.sync", what))],
-      [new Graph("Bytes a second, without TLS", [name("in"), name("out")], { show: number }),
+      [new Graph("Bytes a second, without TLS", [name("in"), name("out")], { show: bytes }),
         ["ldap.bytes_in", "ldap.bytes_out"].map(rate)],
     ];
     const shown = (column) => (row) => time(row[column]);

@@ -138,7 +138,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        drop(self.end.take().unwrap().send(()));
+        let _ = self.end.take().unwrap().send(());
         self.thread.take().unwrap().join().unwrap();
     }
 }
