@@ -5,6 +5,7 @@
 //! round. Who is asked for follows the 80/20 pattern. What is reported is the server process's processor time an operation, and for
 //! throughput operations a second, the client being on the same processors.
 
+mod groups;
 mod idle;
 mod import;
 mod tls;
@@ -159,6 +160,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let bench = Bench { arguments, servers: &servers, slapd_ca: identity.certificate };
     let mut findings = bench.measure()?;
     drop(servers);
+    if arguments.only.as_deref().is_none_or(|only| groups::NAME.contains(only)) {
+        findings.0.extend(groups::measure(folder.path(), arguments.rounds, arguments.seconds)?);
+    }
     if arguments.import > 0 {
         let claims = import::measure(folder.path(), arguments.import, &password)?;
         findings.0.extend(claims);

@@ -1,6 +1,6 @@
 //! Entries as they lie in the store, which a disk may have spoilt.
 
-use keyway_store::{EntryId, EntryRef};
+use keyway_store::{EntryId, EntryRef, Large, ValueChunk};
 
 const ID: EntryId = EntryId(1);
 
@@ -9,16 +9,31 @@ const ID: EntryId = EntryId(1);
 pub fn record(data: &[u8]) {
     accept(data);
     accept(&[checksum(data).as_slice(), data].concat());
+    accept_values(data);
+    accept_values(&[checksum(data).as_slice(), data].concat());
+}
+
+/// The same of a row of the table of values; the checksum is over the row's key, too.
+fn accept_values(bytes: &[u8]) {
+    let row = ID.0.to_be_bytes();
+    let Ok(found) = ValueChunk::decode(&row, bytes) else { return };
+    let values: Vec<_> = found.collect();
+    let again = ValueChunk::encode(&row, &values);
+    assert!(again.len() <= bytes.len(), "our form is the shortest");
+    let again = ValueChunk::decode(&row, &again).expect("what was written can be read");
+    assert!(again.eq(values));
 }
 
 fn accept(bytes: &[u8]) {
     let Ok(found) = EntryRef::decode(ID, bytes) else { return };
     let entry = found.to_entry();
-    let again = entry.encode(ID, found.parent()).expect("no larger than it was");
+    let large: Vec<Large<'_>> = found.large().collect();
+    let again = entry.encode(ID, found.parent(), &large).expect("no larger than it was");
     assert!(again.len() <= bytes.len(), "our form is the shortest");
     let again = EntryRef::decode(ID, &again).expect("what was written can be read");
     assert_eq!(again.parent(), found.parent());
     assert_eq!(again.to_entry(), entry);
+    assert!(again.large().eq(large));
     for (name, _) in &entry.attributes {
         let first = entry.attributes.iter().find(|(other, _)| other == name);
         let values: Vec<Vec<u8>> = found.values(name).map(<[u8]>::to_vec).collect();

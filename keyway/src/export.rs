@@ -79,14 +79,15 @@ fn salvage(arguments: &Export, folder: &Folder) -> Result<bool, Failure> {
     let is_file = target.finish()?;
     let seconds = progress.seconds();
     drop(progress);
-    let is_whole = salvaged.lost.is_empty() && salvaged.unnamed == Some(0);
+    let is_whole =
+        salvaged.lost.is_empty() && salvaged.lost_values == 0 && salvaged.unnamed == Some(0);
     let told = salvaged.lost.iter().take(LOST_TOLD_MAX);
     if arguments.json {
         let lost = told.map(|lost| json!({ "id": lost.id, "dn": lost.dn, "why": lost.why }));
         let line = json!({
             "event": "exported", "entries": salvaged.entries, "bytes": bytes.get(),
             "seconds": seconds, "whole": is_whole, "lost": salvaged.lost.len(),
-            "lost_without_trace": salvaged.unnamed, "lost_entries": lost.collect::<Vec<_>>(),
+            "lost_without_trace": salvaged.unnamed, "lost_values": salvaged.lost_values, "lost_entries": lost.collect::<Vec<_>>(),
             "damage": store.damage().iter().map(output::damage).collect::<Vec<_>>(),
         });
         if is_file { output::json(&line) } else { output::aside(&line) }?;
@@ -102,6 +103,10 @@ fn salvage(arguments: &Export, folder: &Folder) -> Result<bool, Failure> {
         Some(more) => format!(" and {} of which nothing is known", grouped(more)),
         None => ", and how many more there should be cannot be read".to_owned(),
     };
+    if salvaged.lost_values > 0 {
+        let values = grouped(salvaged.lost_values);
+        output::note(format_args!("lost: {values} values of entries that are exported"));
+    }
     let lost = grouped(salvaged.lost.len() as u64);
     let entries = grouped(salvaged.entries);
     if is_whole {

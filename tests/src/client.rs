@@ -4,8 +4,8 @@
 use keyway_codec::ber;
 use keyway_codec::filter::Filter;
 use keyway_codec::message::{
-    AddRequest, Attribute, Authentication, BindRequest, CompareRequest, Deref, Message, Op,
-    ResultCode, Scope, SearchRequest,
+    AddRequest, Attribute, Authentication, BindRequest, Change, ChangeOperation, CompareRequest,
+    Deref, Message, ModifyRequest, Op, ResultCode, Scope, SearchRequest,
 };
 use std::borrow::Cow;
 use std::io::{Read, Write};
@@ -172,6 +172,33 @@ impl<S: Read + Write> Client<S> {
         self.send(Op::AddRequest(AddRequest { dn, attributes }))?;
         self.receive(|op| match op {
             Op::AddResponse(result) => Some(result.code),
+            _ => None,
+        })
+    }
+
+    /// Adds a value of an attribute.
+    pub fn add_value(&mut self, dn: &str, attribute: &str, value: &str) -> Result<(), String> {
+        self.change(dn, ChangeOperation::Add, attribute, value)
+    }
+
+    /// Deletes a value of an attribute.
+    pub fn delete_value(&mut self, dn: &str, attribute: &str, value: &str) -> Result<(), String> {
+        self.change(dn, ChangeOperation::Delete, attribute, value)
+    }
+
+    fn change(
+        &mut self,
+        dn: &str,
+        operation: ChangeOperation,
+        attribute: &str,
+        value: &str,
+    ) -> Result<(), String> {
+        let values = vec![Cow::Borrowed(value.as_bytes())];
+        let attribute = Attribute { description: Cow::Borrowed(attribute), values };
+        let changes = vec![Change { operation, attribute }];
+        self.send(Op::ModifyRequest(ModifyRequest { dn, changes }))?;
+        self.receive(|op| match op {
+            Op::ModifyResponse(result) => Some(result.code),
             _ => None,
         })
     }

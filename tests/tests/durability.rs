@@ -11,6 +11,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PEOPLE: &str = "ou=People,dc=example,dc=com";
+/// So many members that they lie apart from the group's record.
+const GROUP: &str = "cn=everybody,ou=People,dc=example,dc=com";
+const MEMBERS: u32 = 2_000;
 const KILLS: u32 = 10;
 const WRITERS: u32 = 4;
 
@@ -19,7 +22,9 @@ fn every_acknowledged_add_survives_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let mut acknowledged = BTreeSet::new();
-    assert!(Server::start(&data, &["--sample", "5"]).stop().success());
+    let server = Server::start(&data, &["--sample", "5"]);
+    add_group(&mut connect(&server));
+    assert!(server.stop().success());
     for round in 0..KILLS {
         let mut server = Server::start(&data, &[]);
         check_all(&server, &acknowledged);
@@ -52,7 +57,7 @@ fn add_until_killed(server: &mut Server, round: u32, kill_after: u32) -> BTreeSe
             scope.spawn(move || {
                 for number in 0.. {
                     let uid = format!("r{round}w{writer}n{number}");
-                    if add(&mut client, &uid).is_err() {
+                    if add(&mut client, &uid).is_err() || join(&mut client, &uid).is_err() {
                         return; // the server is gone
                     }
                     acknowledged.lock().unwrap().insert(uid);
@@ -78,11 +83,28 @@ fn add(client: &mut Client, uid: &str) -> Result<(), String> {
     client.add(&format!("uid={uid},{PEOPLE}"), &attributes)
 }
 
+fn add_group(client: &mut Client) {
+    let members: Vec<String> = (0..MEMBERS).map(|n| format!("uid=m{n},{PEOPLE}")).collect();
+    let members: Vec<&str> = members.iter().map(String::as_str).collect();
+    let class: (&str, &[&str]) = ("objectClass", &["groupOfNames"]);
+    client.add(GROUP, &[class, ("cn", &["everybody"]), ("member", &members)]).unwrap();
+}
+
+/// Somebody becomes a member, and somebody else goes and comes back.
+fn join(client: &mut Client, uid: &str) -> Result<(), String> {
+    let member = format!("uid={uid},{PEOPLE}");
+    client.add_value(GROUP, "member", &member)?;
+    client.delete_value(GROUP, "member", &member.to_uppercase())?;
+    client.add_value(GROUP, "member", &member)
+}
+
 fn check_all(server: &Server, acknowledged: &BTreeSet<String>) {
     let mut client = connect(server);
     for uid in acknowledged {
         let found = client.search("dc=example,dc=com", "uid", uid).unwrap();
         assert_eq!(found, 1, "{uid} was acknowledged and is gone");
+        let found = client.search(GROUP, "member", &format!("uid={uid},{PEOPLE}")).unwrap();
+        assert_eq!(found, 1, "{uid} was made a member and is none");
     }
 }
 

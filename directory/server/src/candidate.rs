@@ -5,10 +5,12 @@ use crate::access::Memo;
 use crate::directory::Core;
 use crate::failure::Result;
 use crate::integrity::{Groups, MemberOf, Membership};
+use crate::large::holds;
 use crate::names::Name;
 use crate::operational::{Computed, SUBSCHEMA_DN};
 use crate::schema::Attributes;
-use keyway_store::{EntryId, EntryRef, Names, Values, View};
+use keyway_codec::syntax::MatchingRule;
+use keyway_store::{EntryId, EntryRef, Large, LargeAttributes, LargeValues, Names, Values, View};
 use std::cell::{OnceCell, RefCell};
 
 /// Where an entry's attributes are.
@@ -97,6 +99,48 @@ impl<'t, 'n> Candidate<'t, 'n> {
         match self.body {
             Body::Stored(entry) => BodyAttributes::Stored(entry.attributes()),
             Body::Made(attributes) => BodyAttributes::Made(attributes.iter()),
+        }
+    }
+
+    /// Those of its attributes whose values the store keeps apart.
+    pub fn large(&self) -> LargeAttributes<'t> {
+        match self.body {
+            Body::Stored(entry) => entry.large(),
+            Body::Made(_) => LargeAttributes::default(),
+        }
+    }
+
+    /// The descriptions of all its stored attributes.
+    pub(crate) fn descriptions(&self) -> impl Iterator<Item = &'t str> {
+        let large = self.large().map(|large| large.name);
+        self.attributes().map(|(name, _)| name).chain(large)
+    }
+
+    /// The values of one of its large attributes.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn large_values(&self, large: &Large<'_>) -> Result<Option<LargeValues<'t>>> {
+        match self.tree {
+            Some((view, _)) => Ok(Some(view.large_values(self.id, large)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a large attribute has a value of this normal form by a rule; `None` if that cannot be
+    /// looked up.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn large_holds(
+        &self,
+        large: &Large<'_>,
+        rule: MatchingRule,
+        normal: &[u8],
+    ) -> Result<Option<bool>> {
+        match self.tree {
+            Some((view, _)) => holds(&self.core.schema, view, self.id, large, (rule, normal)),
+            None => Ok(None),
         }
     }
 

@@ -115,7 +115,7 @@ impl Compare<'_> {
             return Ok(true);
         }
         let ItemScope::Type { family, computed, .. } = &item.scope else { return Ok(false) };
-        let there = entry.attributes().any(|(stored, _)| {
+        let there = entry.descriptions().any(|stored| {
             family.iter().any(|member| member == base(stored)) && has_options(stored, &item.options)
         });
         if there || !computed.is_empty() {

@@ -12,7 +12,7 @@ use crate::operational::Computed;
 use crate::schema::{Schema, base, fits, has_options};
 use keyway_codec::dn::Dn;
 use keyway_codec::syntax::{MatchingRule, sounds, sounds_like};
-use keyway_store::{EntryId, View};
+use keyway_store::{EntryId, Large, View};
 use memchr::memmem;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -156,6 +156,19 @@ impl<'a> Evaluator<'a> {
                 return Ok(found);
             }
         }
+        for large in entry.large() {
+            let name = base(large.name);
+            if !item.looks_at(self.schema, name) || !has_options(large.name, &item.options) {
+                continue;
+            }
+            found = found.or(match self.may(name, entry)? {
+                true => self.large(&item.test, &large, entry)?,
+                false => Truth::Undefined,
+            });
+            if found == Truth::True {
+                return Ok(found);
+            }
+        }
         if let ItemScope::Type { computed, .. } = &item.scope {
             for which in computed {
                 found = found.or(self.computed(*which, &item.test, entry)?);
@@ -264,6 +277,27 @@ impl<'a> Evaluator<'a> {
             }
         }
         found
+    }
+
+    /// Whether a value of a large attribute passes. One that is to be equal is looked up.
+    fn large(&self, test: &Test, large: &Large<'_>, entry: &Candidate<'_, '_>) -> Result<Truth> {
+        if matches!(test, Test::Present) {
+            return Ok(Truth::True);
+        }
+        if let Test::Equal { rule, normal, .. } = test
+            && let Some(holds) = entry.large_holds(large, *rule, normal)?
+        {
+            self.worked(1);
+            return Ok(if holds { Truth::True } else { Truth::False });
+        }
+        let mut found = Truth::False;
+        for value in entry.large_values(large)?.into_iter().flatten() {
+            found = found.or(self.value(test, value?.1));
+            if found == Truth::True {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     fn value(&self, test: &Test, value: &[u8]) -> Truth {

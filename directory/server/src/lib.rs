@@ -27,6 +27,7 @@ mod failure;
 mod filter;
 mod index;
 mod integrity;
+mod large;
 pub mod limits;
 mod locate;
 pub mod log;

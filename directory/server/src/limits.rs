@@ -12,6 +12,20 @@ pub const NAME_BYTES_MAX: usize = 16 << 10;
 /// Values that one attribute of an entry may have.
 pub const ATTRIBUTE_VALUES_MAX: usize = 1 << 20;
 
+/// Values of an attribute from which on they lie in the store's table of values and not in the entry's
+/// record, so that one of them is found and changed without the others; in this crate's tests few.
+pub const LARGE_VALUES_MIN: usize = if cfg!(test) { 12 } else { 512 };
+
+/// The same for all bytes of its values.
+pub const LARGE_BYTES_MIN: usize = 64 << 10;
+
+/// Values below which they go back into the record, if they have not more than
+/// [`LARGE_BYTES_KEPT_MIN`]: fewer, so that an attribute does not go to and fro.
+pub const LARGE_VALUES_KEPT_MIN: usize = if cfg!(test) { 6 } else { 256 };
+
+/// See [`LARGE_VALUES_KEPT_MIN`].
+pub const LARGE_BYTES_KEPT_MIN: usize = 32 << 10;
+
 /// Bytes of a normalised value up to which its parts are indexed; longer ones share one list.
 pub const SUBSTRING_INDEXED_BYTES_MAX: usize = 512;
 
@@ -62,6 +76,9 @@ pub const CLOCK_CANDIDATES: usize = 64;
 
 /// Attribute descriptions whose verdict a search step remembers; others are judged every time.
 pub const VERDICTS_MAX: usize = 256;
+
+/// Verdicts that there is room for from the start: an entry seldom has more attributes.
+pub const VERDICTS_FIRST: usize = 32;
 
 /// Changes of one operation that a line of the audit log names; the rest are counted.
 pub const AUDITED_CHANGES_MAX: usize = 64;

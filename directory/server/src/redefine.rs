@@ -8,6 +8,7 @@ use crate::access::Access;
 use crate::directory::{Core, Current, Shared, indexes};
 use crate::failure::{Failure, Result};
 use crate::index::{IndexKind, Kinds, turn};
+use crate::large::whole;
 use crate::locate::Standing;
 use crate::schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use crate::settings::Settings;
@@ -90,9 +91,9 @@ pub(crate) fn check_entries(view: View<'_>, old: &Schema, new: &Schema) -> Resul
     }
     let (mut first, mut count) = (None, 0_u64);
     for entry in view.entries(EntryId::ROOT)? {
-        let (_, entry) = entry?;
-        let whole = entry.to_entry();
-        let Some(why) = difference.contradiction(&whole.rdn, &whole.attributes) else { continue };
+        let (id, entry) = entry?;
+        let attributes = whole(view, id, &entry)?;
+        let Some(why) = difference.contradiction(entry.rdn(), &attributes) else { continue };
         count += 1;
         if first.is_none() {
             first = Some((view.dn_of(&entry, &mut Names::new())?, why));

@@ -179,6 +179,7 @@ fn person(write: &mut Write<'_>, n: u64) -> std::result::Result<EntryId, Error> 
     let attributes = attributes.into_iter().map(|(name, values)| {
         (name.to_owned(), values.into_iter().map(|v| v.as_bytes().to_vec()).collect())
     });
-    let entry = Entry { rdn: format!("uid={uid}"), attributes: attributes.collect() };
+    let attributes = attributes.collect();
+    let entry = Entry { rdn: format!("uid={uid}"), attributes, ..Entry::default() };
     write.insert(EntryId(2), entry.rdn.as_bytes(), &entry, &keys)
 }

@@ -6,8 +6,9 @@ use crate::key::Scope;
 use crate::lmdb::Table;
 use crate::posting::Chunk;
 use crate::read::{View, number};
+use crate::values::{Row as ValueRow, ValueChunk};
 use crate::write::META_NEXT_ID;
-use crate::{EntryId, Error, Key, KeyRange};
+use crate::{EntryId, Error, Key, KeyRange, ValueKey};
 
 /// What a check has found in good order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +24,9 @@ type Parents = HashMap<EntryId, EntryId>;
 
 /// Hears of a table and of how many of its rows have been read.
 type Progress<'p> = &'p mut dyn FnMut(&'static str, u64);
+
+/// What entries say of their large attributes: values and bytes, by entry and slot.
+type Numbers = HashMap<(EntryId, u32), (u64, u64)>;
 
 /// Key and value.
 type Row<'t> = (&'t [u8], &'t [u8]);
@@ -47,19 +51,26 @@ impl<'t> View<'t> {
         without: &[KeyRange],
         progress: Progress<'_>,
     ) -> Result<Checked, Error> {
-        let parents = self.check_entries(progress)?;
+        let (parents, large) = self.check_entries(progress)?;
+        self.check_values(large, progress)?;
         self.check_tree(&parents, progress)?;
         self.check_children(&parents, progress)?;
         let postings = self.check_postings(&parents, without, progress)?;
         Ok(Checked { entries: parents.len() as u64, postings })
     }
 
-    fn check_entries(self, progress: Progress<'_>) -> Result<Parents, Error> {
-        let mut parents = Parents::new();
+    fn check_entries(self, progress: Progress<'_>) -> Result<(Parents, Numbers), Error> {
+        let (mut parents, mut numbers) = (Parents::new(), Numbers::new());
         let mut last = EntryId::ROOT;
         for row in self.entries(EntryId::ROOT)? {
             let (id, entry) = row?;
             parents.insert(id, entry.parent());
+            for large in entry.large() {
+                let twice = numbers.insert((id, large.slot), (large.count, large.bytes));
+                if twice.is_some() || large.count == 0 || entry.values(large.name).len() > 0 {
+                    return damaged(format!("entry {id} has a large attribute wrongly"));
+                }
+            }
             tell(progress, "entry", parents.len() as u64);
             last = id;
         }
@@ -70,7 +81,49 @@ impl<'t> View<'t> {
         for &id in parents.keys() {
             depth(&parents, id)?;
         }
-        Ok(parents)
+        Ok((parents, numbers))
+    }
+
+    /// Compares the values of large attributes with what their entries say.
+    fn check_values(self, said: Numbers, progress: Progress<'_>) -> Result<(), Error> {
+        let (mut found, mut rows) = (Numbers::new(), 0);
+        let (mut owner, mut last) = (None, None);
+        for row in
+            self.tables.value.map(|table| self.rows(table)).transpose()?.into_iter().flatten()
+        {
+            let (bytes, values) = row?;
+            let Some(ValueRow { id, slot, from }) = ValueRow::parse(bytes) else {
+                return damaged("a row of values has a wrong length");
+            };
+            rows += 1;
+            tell(progress, "value", rows);
+            let chunk = ValueChunk::decode(bytes, values)
+                .map_err(|why| Error::damaged(format!("values of entry {id}: {why}")))?;
+            if owner.replace((id, slot)) != Some((id, slot)) {
+                last = None;
+                if from != ValueKey::LEAST {
+                    return damaged(format!("the first values of entry {id} are missing"));
+                }
+            }
+            let (count, bytes): &mut (u64, u64) = found.entry((id, slot)).or_default();
+            let mut misplaced = last.is_some_and(|last| last >= from);
+            for (key, value) in chunk {
+                misplaced |= key < from;
+                last = Some(key);
+                (*count, *bytes) = (*count + 1, *bytes + value.len() as u64);
+            }
+            if misplaced {
+                return damaged(format!("a value of entry {id} is in a wrong place"));
+            }
+        }
+        if found == said {
+            return Ok(());
+        }
+        let differs = |owner: &&(EntryId, u32)| found.get(*owner) != said.get(*owner);
+        match said.keys().chain(found.keys()).filter(differs).min() {
+            Some((id, _)) => damaged(format!("entry {id} has other values than it says")),
+            None => Ok(()),
+        }
     }
 
     fn check_tree(self, parents: &Parents, progress: Progress<'_>) -> Result<(), Error> {

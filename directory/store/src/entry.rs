@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::LargeEdit;
+
 /// The number of an entry, given by the store when it is inserted and never used again. By default
 /// that of the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -34,4 +36,7 @@ pub struct Entry {
     pub rdn: String,
     /// Attribute name (compared byte for byte by the store) and its values.
     pub attributes: Vec<(String, Vec<Vec<u8>>)>,
+    /// Attributes whose values lie in a table of their own, and how these change. One that the entry
+    /// has and that is not listed here goes with all its values.
+    pub large: Vec<LargeEdit>,
 }

@@ -13,7 +13,10 @@
 //! more is accepted ([`Store::failed`]): a sync that failed is never tried again, because the
 //! system has dropped what it could not write and would say that all is well.
 //!
-//! Entries carry checksums, and reading one that the disk has spoilt is an error. The tree and the
+//! Values of an attribute that has very many of them can lie in a table of their own ([`Large`]), so
+//! that one of them comes, goes and is found without the others; the caller says which and by what.
+//!
+//! Entries and such values carry checksums, and reading one that the disk has spoilt is an error. The tree and the
 //! posting lists carry none; [`View::check`] compares all of them with the entries. LMDB believes
 //! every page it reads, and one that is spoilt can kill the process: [`Store::open`] looks at the
 //! pages first (of a large store not at the leaves), [`inspect`] at all of them, and [`Salvage`]
@@ -30,6 +33,7 @@
 //!     let ann = Entry {
 //!         rdn: "uid=Ann".into(),
 //!         attributes: vec![("uid".into(), vec![b"Ann".to_vec()])],
+//!         ..Entry::default()
 //!     };
 //!     let key = Key::new(b'e', &[b"uid", b"ann"]);
 //!     write.insert(top, b"uid=ann", &ann, &[key])
@@ -51,6 +55,7 @@ mod entry;
 mod error;
 mod header;
 mod key;
+mod large;
 pub mod limits;
 mod lmdb;
 mod lock;
@@ -64,18 +69,21 @@ mod salvage;
 mod shared;
 mod store;
 mod task;
+mod values;
 mod write;
 
 pub use check::Checked;
 pub use entry::{Entry, EntryId};
 pub use error::{Error, OpenError};
 pub use key::{Key, KeyRange};
+pub use large::{Large, LargeEdit, ValueKey};
 pub use names::Names;
 pub use open::Options;
 pub use pages::Damage;
 pub use posting::Postings;
 pub use read::{Entries, Read, View};
-pub use record::{Attributes, EntryRef, RecordError, Values};
+pub use record::{Attributes, EntryRef, LargeAttributes, RecordError, Values};
 pub use salvage::{Salvage, inspect};
 pub use store::Store;
+pub use values::{LargeValues, ValueChunk};
 pub use write::Write;

@@ -45,6 +45,9 @@ pub const NAMES_ENTRIES_MAX: usize = 4096;
 /// Gaps in one chunk of a posting list; `posting.rs` says why so few.
 pub const CHUNK_BYTES_MAX: usize = 256;
 
+/// Values of a large attribute in one row, with their keys: four rows fit on a page of 4 KiB.
+pub const VALUES_BYTES_MAX: usize = 976;
+
 /// Keys that a bulk load puts aside before it sorts and writes them.
 pub const DEFERRED_BYTES_MAX: usize = 64 << 20;
 

@@ -31,6 +31,9 @@ pub(crate) struct Tables {
     pub posting: Table<'static>,
     /// Entry id → how many children it has; no row for none.
     pub children: Table<'static>,
+    /// Entry id, slot, key → values of a large attribute. A store that is only read, and was last
+    /// written by a program that did not know of them, has none.
+    pub value: Option<Table<'static>>,
 }
 
 /// The table that says what the file is.
@@ -41,7 +44,10 @@ pub(crate) const META: &str = "meta";
 pub(crate) const LOCK_BYTES: u64 = (2 + READERS_MAX as u64) * 64;
 
 /// All tables.
-pub(crate) const TABLES: [&str; 5] = [META, "entry", "tree", "posting", "children"];
+pub(crate) const TABLES: [&str; 6] = [META, "entry", "tree", "posting", "children", VALUE];
+
+/// The table of the values of large attributes, which came after the others.
+pub(crate) const VALUE: &str = "value";
 
 /// What an environment is opened for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,9 +102,9 @@ pub(crate) fn beside_locked_memory<R>(map: impl FnOnce() -> R) -> R {
 /// Opens the tables; creates those that are missing.
 pub(crate) fn open_tables(env: &Environment) -> Result<Tables, heed::Error> {
     let txn = env.write_txn()?;
-    let tables: CommitOrAbort<[Table<'static>; 5], ()> =
+    let tables: CommitOrAbort<[Table<'static>; 6], ()> =
         env.create_databases_and_commit(txn, |opener, txn| {
-            let [a, b, c, d, e] = TABLES;
+            let [a, b, c, d, e, f] = TABLES;
             let open = |name, txn: &mut _| opener.create_database::<Bytes, Bytes>(txn, Some(name));
             Ok::<_, heed::Error>(CommitOrAbort::Commit([
                 open(a, &mut *txn)?,
@@ -106,18 +112,19 @@ pub(crate) fn open_tables(env: &Environment) -> Result<Tables, heed::Error> {
                 open(c, &mut *txn)?,
                 open(d, &mut *txn)?,
                 open(e, &mut *txn)?,
+                open(f, &mut *txn)?,
             ]))
         })?;
-    let [meta, entry, tree, posting, children] = tables.unwrap_commit();
-    Ok(Tables { meta, entry, tree, posting, children })
+    let [meta, entry, tree, posting, children, value] = tables.unwrap_commit();
+    Ok(Tables { meta, entry, tree, posting, children, value: Some(value) })
 }
 
 /// Opens the tables of an environment that is only read; `None` if one is not there.
 pub(crate) fn find_tables(env: &Environment) -> Result<Option<Tables>, heed::Error> {
     let txn = env.read_txn()?;
-    let tables: CommitOrAbort<[Option<Table<'static>>; 5], ()> =
+    let tables: CommitOrAbort<[Option<Table<'static>>; 6], ()> =
         env.open_databases_and_commit(txn, |opener, txn| {
-            let [a, b, c, d, e] = TABLES;
+            let [a, b, c, d, e, f] = TABLES;
             let open = |name, txn: &_| opener.open_database::<Bytes, Bytes>(txn, Some(name));
             Ok::<_, heed::Error>(CommitOrAbort::Commit([
                 open(a, txn)?,
@@ -125,14 +132,15 @@ pub(crate) fn find_tables(env: &Environment) -> Result<Option<Tables>, heed::Err
                 open(c, txn)?,
                 open(d, txn)?,
                 open(e, txn)?,
+                open(f, txn)?,
             ]))
         })?;
-    let [Some(meta), Some(entry), Some(tree), Some(posting), Some(children)] =
+    let [Some(meta), Some(entry), Some(tree), Some(posting), Some(children), value] =
         tables.unwrap_commit()
     else {
         return Ok(None);
     };
-    Ok(Some(Tables { meta, entry, tree, posting, children }))
+    Ok(Some(Tables { meta, entry, tree, posting, children, value }))
 }
 
 /// What an error of LMDB means for the caller; `what` says what was attempted.

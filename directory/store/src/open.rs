@@ -16,8 +16,11 @@ use crate::shared::Shared;
 use crate::write::{META_FORMAT, META_INCARNATION};
 use crate::{OpenError, header};
 
-/// The format this program reads and writes.
-const FORMAT: u32 = 1;
+/// The format of a store without large attributes. It can have the table for their values.
+const FORMAT_FIRST: u32 = 1;
+
+/// The format of a store that has had one.
+pub(crate) const FORMAT_WITH_LARGE: u32 = 2;
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -142,11 +145,15 @@ fn holds_our_data(dir: &Path) -> Result<bool, OpenError> {
     if disk::has_mark(dir) {
         return Ok(true);
     }
-    let mut tables = lmdb::TABLES;
+    let mut tables = lmdb::TABLES.map(str::as_bytes).to_vec();
     tables.sort_unstable();
     let found = header::tables(&dir.join(DATA))
         .map_err(|e| OpenError::system("reading the store's data file", e))?;
-    Ok(found.is_some_and(|found| found == tables.map(str::as_bytes)))
+    let Some(found) = found else { return Ok(false) };
+    let is_whole = found == tables;
+    // The earlier version made no such table.
+    tables.retain(|name| *name != lmdb::VALUE.as_bytes());
+    Ok(is_whole || found == tables)
 }
 
 /// Whether there is a store of ours in `dir`, whatever state it is in. Changes nothing.
@@ -208,8 +215,8 @@ fn check_format(env: &Environment) -> Result<(), OpenError> {
     let txn = env.read_txn().map_err(opening)?;
     let found = meta.get(&txn, META_FORMAT).map_err(opening)?;
     match found.and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes) {
-        Some(FORMAT) => Ok(()),
-        Some(found) => Err(OpenError::OtherVersion { found, ours: FORMAT }),
+        Some(FORMAT_FIRST | FORMAT_WITH_LARGE) => Ok(()),
+        Some(found) => Err(OpenError::OtherVersion { found, ours: FORMAT_WITH_LARGE }),
         None => Err(OpenError::Damaged { what: "its format row is missing".into() }),
     }
 }
@@ -222,7 +229,7 @@ fn sign(env: &Environment, tables: &Tables) -> Result<(), heed::Error> {
     uuid[8] = uuid[8] & 0x3F | 0x80;
     let mut txn = env.write_txn()?;
     tables.meta.put(&mut txn, META_INCARNATION, &uuid)?;
-    tables.meta.put(&mut txn, META_FORMAT, &FORMAT.to_be_bytes())?;
+    tables.meta.put(&mut txn, META_FORMAT, &FORMAT_FIRST.to_be_bytes())?;
     txn.commit()?;
     env.force_sync()
 }

@@ -11,7 +11,8 @@ use crate::lmdb::{Tables, Txn};
 use crate::names::{Names, Stamp};
 use crate::posting::Postings;
 use crate::shared::Shared;
-use crate::{EntryId, EntryRef, Error, Key, KeyRange, lmdb, write};
+use crate::values::LargeValues;
+use crate::{EntryId, EntryRef, Error, Key, KeyRange, Large, ValueKey, lmdb, write};
 
 /// A read transaction: one committed state of the store, unchanged for as long as this lives.
 ///
@@ -82,6 +83,22 @@ impl<'t> View<'t> {
             return Ok(None);
         };
         decode(id, bytes).map(Some)
+    }
+
+    /// The value of a large attribute that has this key. The entry was read through this view.
+    pub fn large_value(
+        self,
+        id: EntryId,
+        large: &Large<'_>,
+        key: ValueKey,
+    ) -> Result<Option<&'t [u8]>, Error> {
+        self.shared.values()?.get(self.txn, id, large.slot, key)
+    }
+
+    /// All values of a large attribute of an entry that was read through this view, in the order of
+    /// their keys.
+    pub fn large_values(self, id: EntryId, large: &Large<'_>) -> Result<LargeValues<'t>, Error> {
+        self.shared.values()?.all(self.txn, id, large)
     }
 
     /// All entries with identifiers greater than `after`, ascending.

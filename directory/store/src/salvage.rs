@@ -4,14 +4,16 @@
 //! spoilt, by a look at every page that neither a sound page nor the list of free pages leads to;
 //! an entry is one whose checksum is right. An entry's name needs nothing but the entries above it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
 
 use crate::disk::{DATA, LOCK};
+use crate::lmdb::VALUE;
 use crate::lock::Lock;
 use crate::pages::{Damage, Depth, Found, Pages, Place, Row};
-use crate::{EntryId, EntryRef, Error, OpenError, header, limits};
+use crate::values::{self, Row as ValueRow, ValueChunk};
+use crate::{EntryId, EntryRef, Error, Large, OpenError, ValueKey, header, limits};
 
 /// The readable part of a store that nobody has open.
 ///
@@ -19,6 +21,8 @@ use crate::{EntryId, EntryRef, Error, OpenError, header, limits};
 pub struct Salvage {
     pages: Pages,
     entries: HashMap<EntryId, Saved>,
+    /// Where the values of large attributes are.
+    values: BTreeMap<ValueRow, Place>,
     named: HashMap<EntryId, Named>,
     spoilt: HashMap<EntryId, String>,
     damage: Vec<Damage>,
@@ -84,6 +88,7 @@ impl Salvage {
         let mut salvage = Salvage {
             pages: Pages::new(file, &meta, bytes),
             entries: HashMap::new(),
+            values: BTreeMap::new(),
             named: HashMap::new(),
             spoilt: HashMap::new(),
             damage,
@@ -98,13 +103,14 @@ impl Salvage {
 
     fn read_all(&mut self, meta: &header::Meta) {
         let mut damage = std::mem::take(&mut self.damage);
-        let (mut rows, mut names) = (Vec::new(), Vec::new());
+        let (mut rows, mut names, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for (name, root) in self.pages.open(meta, &mut |found| damage.push(found)) {
             if name == "entry" {
                 self.rows = Some(root.rows);
             }
             self.pages.walk(&name, &root, Depth::All, &mut |found| match found {
                 Found::Row(row) if name == "entry" => rows.extend(candidate(&row)),
+                Found::Row(row) if name == VALUE => values.extend(values_of(&row)),
                 Found::Row(row) if name == "tree" => {
                     let parent = row.key.get(..8).and_then(EntryId::from_bytes);
                     let component = row.key.get(8..).unwrap_or_default().to_vec();
@@ -123,12 +129,17 @@ impl Salvage {
         for (id, place) in rows {
             self.take(id, place, true);
         }
+        self.take_values(values);
         if !damage.is_empty() {
-            let mut stray = Vec::new();
-            self.pages.stray_rows(&mut |row| stray.extend(candidate(&row)));
+            let (mut stray, mut values) = (Vec::new(), Vec::new());
+            self.pages.stray_rows(&mut |row| {
+                stray.extend(candidate(&row));
+                values.extend(values_of(&row));
+            });
             for (id, place) in stray {
                 self.take(id, place, false);
             }
+            self.take_values(values);
         }
         self.damage = damage;
     }
@@ -152,6 +163,38 @@ impl Salvage {
         if is_row {
             self.spoilt.insert(id, why);
         }
+    }
+
+    /// Keeps rows of values whose checksums are right.
+    fn take_values(&mut self, found: Vec<(ValueRow, Place)>) {
+        for (row, place) in found {
+            if !self.values.contains_key(&row)
+                && let Ok(bytes) = self.pages.value(place)
+                && ValueChunk::decode(&row.to_bytes(), &bytes).is_ok()
+            {
+                self.values.insert(row, place);
+            }
+        }
+    }
+
+    /// The values of a large attribute that can be read; the entry says how many there should be.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn values(&self, id: EntryId, large: &Large<'_>) -> Result<Vec<Vec<u8>>, Error> {
+        let first = ValueRow { id, slot: large.slot, from: ValueKey::LEAST };
+        let rows = self.values.range(first..);
+        let rows = rows.take_while(|(row, _)| (row.id, row.slot) == (id, large.slot));
+        let mut values = BTreeMap::new();
+        for (row, place) in rows {
+            let bytes = self.pages.value(*place);
+            let bytes = bytes.map_err(|e| Error::system("reading values of an entry", e))?;
+            // It was read before. What is stray may be of another time than what is not.
+            for (key, value) in ValueChunk::decode(&row.to_bytes(), &bytes).unwrap_or_default() {
+                values.entry(key).or_insert_with(|| value.to_vec());
+            }
+        }
+        Ok(values.into_values().collect())
     }
 
     /// What is wrong with the file's pages.
@@ -231,4 +274,12 @@ fn candidate(row: &Row<'_>) -> Option<(EntryId, Place)> {
     let id = EntryId::from_bytes(row.key)?;
     let fits = row.place.bytes <= limits::RECORD_BYTES_MAX && id != EntryId::ROOT;
     fits.then_some((id, row.place))
+}
+
+/// What may be a row of the table of values.
+fn values_of(row: &Row<'_>) -> Option<(ValueRow, Place)> {
+    if row.key.len() != values::ROW_BYTES || row.place.bytes > limits::RECORD_BYTES_MAX {
+        return None;
+    }
+    Some((ValueRow::parse(row.key)?, row.place))
 }

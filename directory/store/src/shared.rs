@@ -7,6 +7,7 @@ use crate::disk;
 use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
+use crate::values::ValueTable;
 use crate::{Error, OpenError};
 
 /// Fields drop in order: the lock goes last.
@@ -80,6 +81,13 @@ impl Shared {
 
     pub(crate) fn lists(&self) -> Lists {
         Lists { table: self.tables.posting, map_bytes: self.map_bytes }
+    }
+
+    /// The values of large attributes.
+    pub(crate) fn values(&self) -> Result<ValueTable, Error> {
+        let missing = || Error::damaged("the table of values is missing");
+        let table = self.tables.value.ok_or_else(missing)?;
+        Ok(ValueTable { table, map_bytes: self.map_bytes })
     }
 
     pub(crate) fn get<'t>(

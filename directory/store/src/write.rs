@@ -10,9 +10,11 @@ use crate::limits::{
     COMPONENT_BYTES_MAX, COMPONENT_HEAD_BYTES, DEPTH_LEVELS_MAX, META_NAME_BYTES_MAX,
 };
 use crate::lmdb::Table;
+use crate::open::FORMAT_WITH_LARGE;
 use crate::read::{View, number};
+use crate::record::finish;
 use crate::shared::Shared;
-use crate::{Entry, EntryId, Error, Key, KeyRange};
+use crate::{Entry, EntryId, EntryRef, Error, Key, KeyRange, Large, LargeEdit};
 
 /// Rows of the table `meta` that are the store's own. Those of the caller begin with `u`.
 pub(crate) const META_FORMAT: &[u8] = b"format";
@@ -105,8 +107,10 @@ impl<'e> Write<'e> {
             return Err(Error::Exists);
         }
         let id = self.next_id()?;
-        let record = entry.encode(id, parent)?;
+        let mut record = entry.begin(parent)?;
         self.next_id = Some(EntryId(id.0 + 1));
+        let large = self.edit_large(id, &[], &entry.large)?;
+        finish(&mut record, id, &large);
         self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
         self.put(self.shared.tables.tree, &tree_row(parent, component), &id.to_bytes())?;
         self.count_children(parent, 1)?;
@@ -125,7 +129,8 @@ impl<'e> Write<'e> {
         Ok(id)
     }
 
-    /// Replaces the entry's relative name and attributes; its place in the tree stays.
+    /// Replaces the entry's relative name and attributes, and changes its large ones as it says; its
+    /// place in the tree stays.
     ///
     /// Errors: [`Error::NotFound`], [`Error::TooLarge`].
     pub fn update(
@@ -137,7 +142,16 @@ impl<'e> Write<'e> {
     ) -> Result<(), Error> {
         let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
         let (parent, renamed) = (old.parent(), old.rdn() != entry.rdn);
-        let record = entry.encode(id, parent)?;
+        let mut record = entry.begin(parent)?;
+        if !(old.large().is_empty() && entry.large.is_empty()) {
+            let names: Vec<String> = old.large().map(|large| large.name.to_owned()).collect();
+            let old = old.large().zip(&names).map(|(large, name)| Large { name, ..large });
+            let old: Vec<Large<'_>> = old.collect();
+            let large = self.edit_large(id, &old, &entry.large)?;
+            finish(&mut record, id, &large);
+        } else {
+            finish(&mut record, id, &[]);
+        }
         self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
         if renamed {
             self.names_changed()?;
@@ -187,7 +201,8 @@ impl<'e> Write<'e> {
     /// Errors: [`Error::NotFound`] if `id` is not there or not named `component`,
     /// [`Error::HasChildren`].
     pub fn delete(&mut self, id: EntryId, component: &[u8], keys: &[Key]) -> Result<(), Error> {
-        let parent = self.view().entry(id)?.ok_or(Error::NotFound)?.parent();
+        let entry = self.view().entry(id)?.ok_or(Error::NotFound)?;
+        let (parent, has_large) = (entry.parent(), !entry.large().is_empty());
         if self.view().child(parent, component)? != Some(id) {
             return Err(Error::NotFound);
         }
@@ -196,6 +211,9 @@ impl<'e> Write<'e> {
         }
         let path = self.path(parent)?;
         self.remove(self.shared.tables.entry, &id.to_bytes())?;
+        if has_large {
+            self.drop_large(id, None)?;
+        }
         self.remove(self.shared.tables.tree, &tree_row(parent, component))?;
         self.count_children(parent, -1)?;
         self.unpost(&Key::children(parent), id)?;
@@ -242,7 +260,8 @@ impl<'e> Write<'e> {
         if new_path.len() > old_path.len() {
             self.check_depth(&moved, new_path.len() - old_path.len())?;
         }
-        let record = entry.encode(id, new_parent)?;
+        let large: Vec<_> = self.view().entry(id)?.iter().flat_map(EntryRef::large).collect();
+        let record = entry.encode(id, new_parent, &large)?;
         self.remove(self.shared.tables.tree, &tree_row(old_parent, old_component))?;
         self.put(self.shared.tables.tree, &tree_row(new_parent, new_component), &id.to_bytes())?;
         self.names_changed()?;
@@ -263,6 +282,79 @@ impl<'e> Write<'e> {
             self.post_all(&Key::subtree(*ancestor), &moved)?;
         }
         Ok(())
+    }
+
+    /// Changes the large attributes of an entry; what is to stand in its record for them.
+    fn edit_large<'a>(
+        &mut self,
+        id: EntryId,
+        old: &[Large<'a>],
+        edits: &'a [LargeEdit],
+    ) -> Result<Vec<Large<'a>>, Error> {
+        let named = |name: &str| old.iter().find(|large| large.name == name).copied();
+        let gone = old.iter().filter(|large| edits.iter().all(|edit| edit.name != large.name));
+        for large in gone {
+            self.drop_large(id, Some(large.slot))?;
+        }
+        let mut large: Vec<Large<'a>> = Vec::with_capacity(edits.len());
+        for edit in edits {
+            let mut one = named(&edit.name).unwrap_or_else(|| {
+                let is_free = |slot: &u32| old.iter().chain(&large).all(|one| one.slot != *slot);
+                let slot = (0..=u32::MAX).find(is_free).unwrap_or_default();
+                Large { name: &edit.name, slot, count: 0, bytes: 0 }
+            });
+            self.edit_values(id, &mut one, edit)?;
+            match one.count {
+                0 => self.drop_large(id, Some(one.slot))?,
+                _ => large.push(one),
+            }
+        }
+        Ok(large)
+    }
+
+    fn edit_values(
+        &mut self,
+        id: EntryId,
+        large: &mut Large<'_>,
+        edit: &LargeEdit,
+    ) -> Result<(), Error> {
+        if edit.removed.is_empty() && edit.added.is_empty() {
+            return Ok(());
+        }
+        self.require_format_with_large()?;
+        self.puts += 1;
+        let table = self.shared.values()?;
+        let edited = table.edit(&mut self.txn, id, large.slot, edit);
+        let change = match edited {
+            Ok(change) => change,
+            Err(error) => return self.note(Err(error)),
+        };
+        self.bytes += change.put_bytes;
+        let by = |number: u64, by| {
+            let miscounted = || Error::damaged(format!("entry {id} counts too few values"));
+            number.checked_add_signed(by).ok_or_else(miscounted)
+        };
+        large.count = by(large.count, change.count)?;
+        large.bytes = by(large.bytes, change.bytes)?;
+        Ok(())
+    }
+
+    /// Removes the values of one large attribute, or of all of an entry.
+    fn drop_large(&mut self, id: EntryId, slot: Option<u32>) -> Result<(), Error> {
+        self.puts += 1;
+        let table = self.shared.values()?;
+        let result = table.drop(&mut self.txn, id, slot);
+        self.note(result)
+    }
+
+    /// From now on programs that know nothing of large attributes refuse the store.
+    fn require_format_with_large(&mut self) -> Result<(), Error> {
+        let format = FORMAT_WITH_LARGE.to_be_bytes();
+        let found = self.shared.get(self.shared.tables.meta, &self.txn, META_FORMAT)?;
+        match found == Some(format.as_slice()) {
+            true => Ok(()),
+            false => self.put(self.shared.tables.meta, META_FORMAT, &format),
+        }
     }
 
     /// Puts a row that `View::meta_get` finds under `name`; an empty value is a value.

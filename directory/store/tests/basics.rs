@@ -3,7 +3,11 @@
 use keyway_store::{Entry, EntryId, Error, Key, KeyRange, Names, Options, Store};
 
 fn entry(rdn: &str) -> Entry {
-    Entry { rdn: rdn.into(), attributes: vec![("cn".into(), vec![rdn.as_bytes().to_vec()])] }
+    Entry {
+        rdn: rdn.into(),
+        attributes: vec![("cn".into(), vec![rdn.as_bytes().to_vec()])],
+        ..Entry::default()
+    }
 }
 
 fn open(dir: &std::path::Path) -> Store {

@@ -193,7 +193,7 @@ fn a_job_that_hides_a_broken_transaction_is_not_committed() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { sync: false, map_bytes_max: 1 << 20, ..Options::default() };
     let store = Store::open(dir.path(), options).unwrap();
-    let large = Entry { rdn: "x".repeat(2 << 20), attributes: vec![] };
+    let large = Entry { rdn: "x".repeat(2 << 20), attributes: vec![], ..Entry::default() };
     let hidden = store.write_now(move |w| {
         add(w, "small")?;
         let _ = w.insert(EntryId::ROOT, b"large", &large, &[]);

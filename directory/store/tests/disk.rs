@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::channel;
 
-use keyway_store::{Entry, EntryId, Error, Key, OpenError, Options, Store, Write};
+use keyway_store::{
+    Entry, EntryId, Error, Key, LargeEdit, OpenError, Options, Store, ValueKey, Write,
+};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -32,7 +34,8 @@ fn key() -> Key {
 
 fn insert(write: &mut Write<'_>, n: u64, bytes: usize) -> Result<EntryId, Error> {
     let attributes = vec![("jpeg".to_owned(), vec![vec![7; bytes]])];
-    write.insert(EntryId::ROOT, &name(n), &Entry { rdn: format!("cn={n}"), attributes }, &[key()])
+    let entry = Entry { rdn: format!("cn={n}"), attributes, ..Entry::default() };
+    write.insert(EntryId::ROOT, &name(n), &entry, &[key()])
 }
 
 fn add(store: &Store, n: u64) -> Result<EntryId, Error> {
@@ -131,6 +134,39 @@ impl Drop for Mount {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.dir).status();
     }
+}
+
+/// Values `from` to `to` of a large attribute.
+fn values(from: u32, to: u32) -> Entry {
+    let value = |n: u32| n.to_be_bytes().repeat(12);
+    let added = (from..to).map(value).map(|value| (ValueKey::of(&value), value)).collect();
+    let large = LargeEdit { name: "member".to_owned(), added, ..LargeEdit::default() };
+    Entry { rdn: "cn=group".into(), large: vec![large], ..Entry::default() }
+}
+
+#[test]
+fn a_full_disk_leaves_a_large_attribute_as_it_was() {
+    const STEP: u32 = 500;
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mount) = Mount::new(&dir.path().join("small"), "8m") else { return };
+    let store = open(&mount.dir);
+    let id = store.write_now(|w| w.insert(EntryId::ROOT, b"g", &values(0, STEP), &[])).unwrap();
+    let mut count = STEP;
+    loop {
+        let more = values(count, count + STEP);
+        match store.write_now(move |w| w.update(id, &more, &[], &[])) {
+            Ok(()) => count += STEP,
+            Err(Error::DiskFull) => break,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert!(count > 10_000 && store.failed().is_none());
+    store.close().unwrap();
+    let store = open(&mount.dir);
+    let read = store.read().unwrap();
+    read.view().check().unwrap();
+    let entry = read.view().entry(id).unwrap().unwrap();
+    assert_eq!(entry.large().next().unwrap().count, count.into());
 }
 
 #[test]

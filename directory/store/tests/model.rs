@@ -52,7 +52,8 @@ fn key(n: usize) -> Key {
 
 fn entry(name: usize, text: u8) -> Entry {
     let values = (0..text % 4).map(|n| vec![text; n.into()]).collect();
-    Entry { rdn: format!("cn=N{name}"), attributes: vec![("cn".into(), values)] }
+    let attributes = vec![("cn".into(), values)];
+    Entry { rdn: format!("cn=N{name}"), attributes, ..Entry::default() }
 }
 
 impl Model {

@@ -31,6 +31,7 @@ fn filled(dir: &Path) {
                 let entry = Entry {
                     rdn: name.clone(),
                     attributes: vec![("x".into(), vec![n.to_be_bytes().repeat(100)])],
+                    ..Entry::default()
                 };
                 let key = Key::new(b'e', &[b"cn", &n.to_be_bytes()]);
                 w.insert(EntryId::ROOT, name.as_bytes(), &entry, &[key])?;
@@ -167,7 +168,7 @@ fn another_format_is_named() {
     at.into_iter().for_each(|at| data[at + 9] = 9);
     fs::write(&path, data).unwrap();
     let error = refused(dir.path());
-    assert!(matches!(error, OpenError::OtherVersion { found: 9, ours: 1 }), "{error}");
+    assert!(matches!(error, OpenError::OtherVersion { found: 9, ours: 2 }), "{error}");
 }
 
 #[test]

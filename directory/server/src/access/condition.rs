@@ -138,6 +138,13 @@ impl Compiled {
             if values.any(|(_, mut values)| values.any(is_wanted)) {
                 return Ok(true);
             }
+            for large in entry.large().filter(|large| link.means(large.name)) {
+                for value in entry.large_values(&large)?.into_iter().flatten() {
+                    if is_wanted(value?.1) {
+                        return Ok(true);
+                    }
+                }
+            }
         }
         Ok(false)
     }

@@ -3,8 +3,10 @@
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::index::{Indexes, State};
+use crate::large::{key, whole};
+use crate::schema::{Schema, base};
 use keyway_codec::message::ResultCode;
-use keyway_store::{Checked, EntryId, Names};
+use keyway_store::{Checked, EntryId, EntryRef, Names, View};
 
 impl Directory {
     /// Reads the whole store, compares its parts, and checks that every entry is found by the keys
@@ -29,7 +31,8 @@ impl Directory {
             if seen % 1024 == 1 {
                 progress("keys of entries", seen);
             }
-            let keys = indexes.keys(&core.schema, &entry.to_entry().attributes);
+            let keys = indexes.keys(&core.schema, &whole(view, id, &entry)?);
+            check_keys(&core.schema, view, id, &entry)?;
             for key in &keys {
                 if !view.contains(key, id)? {
                     return Err(wrong(format!("entry {id} is not listed under a key of its own")));
@@ -45,6 +48,21 @@ impl Directory {
         }
         Ok(checked)
     }
+}
+
+/// Checks that every value of a large attribute is where it is looked for.
+fn check_keys(schema: &Schema, view: View<'_>, id: EntryId, entry: &EntryRef<'_>) -> Result<()> {
+    for large in entry.large() {
+        let Some(attribute) = schema.attribute(base(large.name)) else { continue };
+        for value in view.large_values(id, &large)? {
+            let (held, value) = value?;
+            if held != key(schema, attribute, value) {
+                let text = format!("a value of {} of entry {id} has a wrong key", large.name);
+                return Err(wrong(text));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn wrong(why: String) -> Failure {

@@ -66,7 +66,10 @@ impl Directory {
         let view = read.view();
         let tops = core.export_tops(view, base)?;
         let mut export = Export { view, out, buffer: Vec::new(), entries: 0, progress };
-        export.write(|writer| writer.version())?;
+        export.write(|writer| {
+            writer.version();
+            Ok(())
+        })?;
         for top in tops {
             export.subtree(core, top)?;
         }
@@ -115,7 +118,7 @@ impl Export<'_> {
     fn subtree(&mut self, core: &Core, top: EntryId) -> Result<(), ExportError> {
         let Some(entry) = self.view.entry(top)? else { return Ok(()) };
         let dn = core.with_names(|names| self.view.dn_of(&entry, &mut names.borrow_mut()))?;
-        self.entry(&dn, &entry)?;
+        self.entry(top, &dn, &entry)?;
         let mut path = vec![Level { id: top, after: EntryId::ROOT, dn }];
         while let Some(level) = path.last_mut() {
             let key = Key::children(level.id);
@@ -126,7 +129,7 @@ impl Export<'_> {
             level.after = child;
             let Some(entry) = self.view.entry(child)? else { continue };
             let dn = format!("{},{}", entry.rdn(), level.dn);
-            self.entry(&dn, &entry)?;
+            self.entry(child, &dn, &entry)?;
             if self.view.child_count(child)? > 0 {
                 path.push(Level { id: child, after: EntryId::ROOT, dn });
             }
@@ -134,22 +137,32 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, dn: &str, entry: &EntryRef<'_>) -> Result<(), ExportError> {
+    fn entry(&mut self, id: EntryId, dn: &str, entry: &EntryRef<'_>) -> Result<(), ExportError> {
+        let view = self.view;
         self.write(|writer| {
             writer.dn(dn);
             for (name, values) in entry.attributes() {
                 values.for_each(|value| writer.value(name, value));
             }
+            for large in entry.large() {
+                for value in view.large_values(id, &large)? {
+                    writer.value(large.name, value?.1);
+                }
+            }
             writer.end();
+            Ok(())
         })?;
         self.entries += 1;
         (self.progress)(self.entries);
         Ok(())
     }
 
-    fn write(&mut self, text: impl FnOnce(&mut Writer<'_>)) -> Result<(), ExportError> {
+    fn write(
+        &mut self,
+        text: impl FnOnce(&mut Writer<'_>) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
         self.buffer.clear();
-        text(&mut Writer::new(&mut self.buffer));
+        text(&mut Writer::new(&mut self.buffer))?;
         Ok(self.out.write_all(&self.buffer)?)
     }
 }

@@ -3,7 +3,7 @@
 use super::ExportError;
 use crate::failure::Failure;
 use crate::names::{Name, SYSTEM_DN};
-use crate::schema::Schema;
+use crate::schema::{Attributes, Schema};
 use keyway_codec::ldif::Writer;
 use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, EntryRef, Salvage};
@@ -16,6 +16,8 @@ pub struct Salvaged {
     pub entries: u64,
     /// Entries that are known to have been there and could not be read.
     pub lost: Vec<Lost>,
+    /// Values that entries which were written should have beside those that they have.
+    pub lost_values: u64,
     /// How many more there should be, of which nothing is known: the server's own and those outside
     /// a base that was asked for may be among them. `None` if that number itself is lost.
     pub unnamed: Option<u64>,
@@ -75,10 +77,18 @@ pub fn salvage(
         }
         let record = store.record(id)?;
         let entry = EntryRef::decode(id, &record).map_err(|why| other(why.to_string()))?;
+        let (large, missing) = large(store, id, &entry)?;
+        if missing > 0 {
+            salvaged.lost_values += missing;
+            comment(&mut buffer, &format!("lost: {missing} values of the next entry"));
+        }
         let mut writer = Writer::new(&mut buffer);
         writer.dn(&name.dn);
         for (name, values) in entry.attributes() {
             values.for_each(|value| writer.value(name, value));
+        }
+        for (name, values) in &large {
+            values.iter().for_each(|value| writer.value(name, value));
         }
         writer.end();
         out.write_all(&buffer)?;
@@ -90,6 +100,21 @@ pub fn salvage(
     let known = read + store.lost().len() as u64;
     salvaged.unnamed = store.expected().map(|expected| expected.saturating_sub(known));
     Ok(salvaged)
+}
+
+/// What can be read of an entry's large attributes, and how many values of them cannot.
+fn large(
+    store: &Salvage,
+    id: EntryId,
+    entry: &EntryRef<'_>,
+) -> Result<(Attributes, u64), ExportError> {
+    let (mut attributes, mut missing) = (Attributes::new(), 0);
+    for large in entry.large() {
+        let values = store.values(id, &large)?;
+        missing += large.count.saturating_sub(values.len() as u64);
+        attributes.push((large.name.to_owned(), values));
+    }
+    Ok((attributes, missing))
 }
 
 fn other(why: String) -> ExportError {

@@ -12,6 +12,7 @@ use super::{IndexKind, Indexes, Kinds, State};
 use crate::access::RULE;
 use crate::directory::{Core, Current, Directory, Shared, indexes};
 use crate::failure::{Failure, Result};
+use crate::large::whole;
 use crate::limits::{INDEX_PIECE_ENTRIES_MAX, INDEX_PIECE_KEYS_MAX, INDEX_PIECE_ROWS_MAX};
 use crate::locate;
 use crate::log::{Severity, Value};
@@ -346,7 +347,7 @@ fn listings(
     let (mut next, mut count) = (Vec::new(), 0);
     for entry in view.entries(after)?.take(INDEX_PIECE_ENTRIES_MAX) {
         let (id, entry) = entry?;
-        let keys = indexes.keys(schema, &entry.to_entry().attributes);
+        let keys = indexes.keys(schema, &whole(view, id, &entry)?);
         count += keys.len();
         next.push((id, keys));
         if count >= INDEX_PIECE_KEYS_MAX {

@@ -41,6 +41,19 @@ pub struct Indexes {
     epoch: u64,
 }
 
+/// What values can have in common in the indexes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shared {
+    /// No key.
+    Nothing,
+    /// That the attribute is there.
+    Presence,
+    /// The key of values that are equal; that it is there may be another.
+    Equal,
+    /// Also those of parts of values, or of values that are not equal.
+    Parts,
+}
+
 #[derive(Clone, Copy, Default)]
 struct Index {
     equality: Option<MatchingRule>,
@@ -164,13 +177,30 @@ impl Indexes {
         old: &Attributes,
         new: &Attributes,
     ) -> (Vec<Key>, Vec<Key>) {
-        let gone = without(old, new);
-        let removed = self.keys(schema, &gone);
-        let added = self.keys(schema, &without(new, old));
+        let (gone, come) = Indexes::exchanged(old, new);
+        self.exchange(schema, &gone, &come, new)
+    }
+
+    /// The values that go and those that come when an entry's attributes change.
+    pub fn exchanged(old: &Attributes, new: &Attributes) -> (Attributes, Attributes) {
+        (without(old, new), without(new, old))
+    }
+
+    /// The keys that an entry loses and gets when values go and others come. Of those that it has
+    /// afterwards all are given that may have a key in common with one that goes.
+    pub fn exchange(
+        &self,
+        schema: &Schema,
+        gone: &Attributes,
+        come: &Attributes,
+        after: &Attributes,
+    ) -> (Vec<Key>, Vec<Key>) {
+        let removed = self.keys(schema, gone);
+        let added = self.keys(schema, come);
         let shares = |name: &str| {
             gone.iter().any(|(other, _)| self.share_a_key(base(name), base(other), name == other))
         };
-        let sharing: Attributes = new.iter().filter(|(name, _)| shares(name)).cloned().collect();
+        let sharing: Attributes = after.iter().filter(|(name, _)| shares(name)).cloned().collect();
         let kept = self.keys(schema, &sharing);
         let removed = removed.into_iter().filter(|key| kept.binary_search(key).is_err());
         (removed.collect(), added)
@@ -188,6 +218,30 @@ impl Indexes {
         targets(one)
             .filter(|target| targets(other).any(|shared| shared == *target))
             .any(|target| !same_description || self.indexes.get(target).is_some_and(has_more))
+    }
+
+    /// What values of an attribute that go can have in common with those of another that stay, both
+    /// given as they are stored.
+    pub fn shared(&self, schema: &Schema, gone: &str, stays: &str) -> Shared {
+        let targets = |name| self.targets.get(base(name)).into_iter().flatten();
+        let own = schema.attribute(base(stays)).and_then(AttributeType::equality);
+        let of = |index: &Index| {
+            let is_own = |rule: MatchingRule| own.is_some_and(|own| own.has_form_of(rule));
+            match index.equality {
+                _ if index.substrings.or(index.ordering).or(index.approximate).is_some() => {
+                    Shared::Parts
+                }
+                Some(rule) if gone != stays && is_own(rule) => Shared::Equal,
+                Some(_) if gone != stays => Shared::Parts,
+                _ if index.presence => Shared::Presence,
+                _ => Shared::Nothing,
+            }
+        };
+        targets(gone)
+            .filter(|target| targets(stays).any(|shared| shared == *target))
+            .filter_map(|target| self.indexes.get(target).map(of))
+            .max()
+            .unwrap_or(Shared::Nothing)
     }
 
     /// Whether values of both attributes go into one index.

@@ -193,27 +193,49 @@ impl Core {
         let (mut ids, mut waiting, mut seen) = (Vec::new(), vec![group], HashSet::from([group]));
         while let Some(group) = waiting.pop() {
             let Some(entry) = view.entry(group)? else { continue };
-            for (stored, values) in entry.attributes() {
-                let link = self.integrity.members.iter().find(|link| link.means(stored));
-                let Some(link) = link else { continue };
-                if ids.len() + values.len() > max {
-                    return Ok(None);
+            if ids.len() + self.count_of(&entry) > max {
+                return Ok(None);
+            }
+            let mut take = |link: &Link, value: &[u8]| -> Result<()> {
+                let before = ids.len();
+                match link.names_by_dn() {
+                    true => ids.extend(resolver.id(value)?),
+                    false => self.bearers(view, value, max, &mut ids)?,
                 }
+                for id in ids.get(before..).unwrap_or_default() {
+                    if nested && self.is_group(view, *id)? && seen.insert(*id) {
+                        waiting.push(*id);
+                    }
+                }
+                Ok(())
+            };
+            let link_of =
+                |stored: &str| self.integrity.members.iter().find(|link| link.means(stored));
+            for (stored, values) in entry.attributes() {
+                let Some(link) = link_of(stored) else { continue };
                 for value in values {
-                    let before = ids.len();
-                    match link.names_by_dn() {
-                        true => ids.extend(resolver.id(value)?),
-                        false => self.bearers(view, value, max, &mut ids)?,
-                    }
-                    for id in ids.get(before..).unwrap_or_default() {
-                        if nested && self.is_group(view, *id)? && seen.insert(*id) {
-                            waiting.push(*id);
-                        }
-                    }
+                    take(link, value)?;
                 }
             }
+            for large in entry.large() {
+                let Some(link) = link_of(large.name) else { continue };
+                for value in view.large_values(group, &large)? {
+                    take(link, value?.1)?;
+                }
+            }
+            if ids.len() > max {
+                return Ok(None);
+            }
         }
-        Ok((ids.len() <= max).then_some(ids))
+        Ok(Some(ids))
+    }
+
+    /// How many members an entry names.
+    fn count_of(&self, entry: &EntryRef<'_>) -> usize {
+        let small = entry.attributes().map(|(name, values)| (name, values.len()));
+        let large = entry.large().map(|large| (large.name, large.count as usize));
+        let members = small.chain(large).filter(|(name, _)| self.integrity.is_membership(name));
+        members.map(|(_, count)| count).sum()
     }
 
     /// How many members a group names itself.
@@ -221,9 +243,7 @@ impl Core {
     /// # Errors
     /// The store's.
     pub fn member_count(&self, view: View<'_>, group: EntryId) -> Result<usize> {
-        let Some(entry) = view.entry(group)? else { return Ok(0) };
-        let members = entry.attributes().filter(|(name, _)| self.integrity.is_membership(name));
-        Ok(members.map(|(_, values)| values.len()).sum())
+        Ok(view.entry(group)?.map_or(0, |entry| self.count_of(&entry)))
     }
 
     /// Whether everything that `memberOf` could say of a member can be found by an index.
@@ -234,7 +254,7 @@ impl Core {
 
     fn is_group(&self, view: View<'_>, id: EntryId) -> Result<bool> {
         let Some(entry) = view.entry(id)? else { return Ok(false) };
-        Ok(entry.attributes().any(|(name, _)| self.integrity.is_membership(name)))
+        Ok(self.count_of(&entry) > 0)
     }
 
     /// The entries with this uid.

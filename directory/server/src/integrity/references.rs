@@ -4,9 +4,9 @@ use super::{Link, normal_dn};
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::limits::REFERENCES_MAX;
-use crate::write::Stamp;
+use crate::write::{Draft, LargeDraft, Stamp};
 use keyway_codec::message::ResultCode;
-use keyway_store::{EntryId, KeyRange, View, Write};
+use keyway_store::{EntryId, KeyRange, ValueKey, View, Write};
 use std::collections::{BTreeMap, HashMap};
 
 /// An entry whose name goes.
@@ -130,8 +130,8 @@ impl Referrers {
         references: &[Reference],
     ) -> Result<()> {
         let Some(entry) = write.view().entry(id)? else { return Ok(()) };
-        let mut entry = entry.to_entry();
-        let old = entry.attributes.clone();
+        let (rdn, mut draft) = (entry.rdn().to_owned(), Draft::of(id, &entry));
+        let old = draft.attributes.clone();
         for (which, link) in core.integrity.references.iter().enumerate() {
             let leaving = references.iter().filter(|(by, _)| *by == which);
             let leaving = leaving.filter_map(|(_, who)| self.leaving.get(*who));
@@ -152,16 +152,53 @@ impl Referrers {
                 };
                 kept.insert(one.old.as_bytes(), new);
             }
-            let named = entry.attributes.iter_mut().filter(|(name, _)| link.means(name));
+            let named = draft.attributes.iter_mut().filter(|(name, _)| link.means(name));
             for (_, values) in named {
                 redirect(core, link, &leaving, &kept, values);
             }
+            for large in draft.large.iter_mut().filter(|large| link.means(&large.name)) {
+                redirect_large(core, write.view(), link, &leaving, &kept, large)?;
+            }
         }
-        entry.attributes.retain(|(_, values)| !values.is_empty());
-        stamp.mark(&mut entry.attributes);
-        let (removed, added) = core.indexes.difference(&core.schema, &old, &entry.attributes);
+        draft.attributes.retain(|(_, values)| !values.is_empty());
+        stamp.mark(&mut draft.attributes);
+        let view = write.view();
+        let (removed, added) = draft.difference(core, view, &old, &draft.attributes)?;
+        let entry = draft.finish(&core.schema, view, rdn)?;
         Ok(write.update(id, &entry, &removed, &added)?)
     }
+}
+
+/// The same as [`redirect`] for an attribute with many values, of which only those that name what
+/// leaves are looked up.
+fn redirect_large(
+    core: &Core,
+    view: View<'_>,
+    link: &Link,
+    leaving: &[&Leaving],
+    kept: &HashMap<&[u8], Option<&str>>,
+    large: &mut LargeDraft,
+) -> Result<()> {
+    let Some(attribute) = large.attribute(&core.schema) else { return Ok(()) };
+    if !attribute.equality().is_some_and(|own| own.has_form_of(link.rule)) {
+        let mut values = large.values(view)?;
+        redirect(core, link, leaving, kept, &mut values);
+        return large.replace(&core.schema, view, attribute, values);
+    }
+    for one in leaving {
+        if !large.take(view, ValueKey::of(&link.normal(&one.normal)))? {
+            continue;
+        }
+        let new = kept.get(one.old.as_bytes()).copied().flatten();
+        let new = new.zip(one.new.as_ref()).map(|(new, (_, normal))| (new, link.normal(normal)));
+        if let Some((new, normal)) = new {
+            let key = ValueKey::of(&normal);
+            if large.get(view, key)?.is_none() {
+                large.put(key, new.as_bytes().to_vec());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Puts new names into the place of old ones, or takes them away.

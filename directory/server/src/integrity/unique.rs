@@ -6,9 +6,11 @@ use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::names::{self, Name};
 use crate::schema::{Attributes, Schema, base};
+use crate::write::LargeDraft;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::MatchingRule;
 use keyway_store::{EntryId, Key, Names, View};
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 /// Attributes of which no two entries of a subtree have an equal value.
@@ -53,6 +55,8 @@ pub(crate) struct Proposed<'a> {
     pub was: Option<&'a Name>,
     /// What it will have.
     pub attributes: &'a Attributes,
+    /// Its attributes with many values, and how they change.
+    pub large: &'a [LargeDraft],
     /// Ranges of which it is still to get a number.
     pub numbers: &'a [usize],
     /// Who wants it: he is told whose a value is if he may read that entry.
@@ -99,8 +103,8 @@ impl Core {
                 .iter()
                 .filter(|(name, _)| is_given(name) && (!was_here || changes(name)));
             for (name, rule) in asked {
-                for value in self.values_of(proposed.attributes, name) {
-                    let normal = self.schema.normalize(*rule, value);
+                for value in self.values_of(view, proposed, name, was_here)? {
+                    let normal = self.schema.normalize(*rule, &value);
                     let key = normal.and_then(|normal| self.indexes.equality(name, &normal));
                     let Some(key) = key else { continue };
                     if let Some(other) = another(view, &key, &scope, proposed.id)? {
@@ -112,17 +116,29 @@ impl Core {
         Ok(())
     }
 
+    /// The values of an attribute; of many, where the entry was before, those that are new.
     fn values_of<'v>(
         &self,
-        attributes: &'v Attributes,
+        view: View<'_>,
+        proposed: &Proposed<'v>,
         name: &str,
-    ) -> impl Iterator<Item = &'v [u8]> {
+        was_here: bool,
+    ) -> Result<Vec<Cow<'v, [u8]>>> {
         let family: Vec<&str> = match self.schema.attribute(name) {
             Some(known) => self.schema.family(known).map(|member| member.name()).collect(),
             None => Vec::new(),
         };
-        let meant = attributes.iter().filter(move |(stored, _)| family.contains(&base(stored)));
-        meant.flat_map(|(_, values)| values).map(Vec::as_slice)
+        let is_meant = |stored: &str| family.contains(&base(stored));
+        let meant = proposed.attributes.iter().filter(|(stored, _)| is_meant(stored));
+        let values = meant.flat_map(|(_, values)| values);
+        let mut values: Vec<_> = values.map(|value| Cow::Borrowed(value.as_slice())).collect();
+        for large in proposed.large.iter().filter(|large| is_meant(&large.name)) {
+            match was_here {
+                true => values.extend(large.come().map(|value| Cow::Borrowed(value.as_slice()))),
+                false => values.extend(large.values(view)?.into_iter().map(Cow::Owned)),
+            }
+        }
+        Ok(values)
     }
 
     fn taken(

@@ -22,6 +22,8 @@ mod rules;
 mod tests;
 mod time;
 
+pub(crate) use quality::NAMES as OWNER_NAMES;
+
 pub(crate) use account::{Account, Age, Events, Lock, Status};
 pub(crate) use change::{PasswordChange, Upkeep, check_new, in_history};
 pub(crate) use pending::{Event, Pending};

@@ -35,13 +35,18 @@ pub fn complete_classes(schema: &Schema, attributes: &mut Attributes) -> Result<
 /// Checks that classes and attributes fit, and returns the structural class.
 ///
 /// What is checked: the structural classes are one chain; what is demanded is there and what is
-/// there is allowed; single-valued attributes have one value. Values are not looked at.
+/// there is allowed; single-valued attributes have one value. Values are not looked at: of `large`
+/// attributes, which have many, the descriptions are enough.
 ///
 /// # Errors
 /// `objectClassViolation`, or `constraintViolation` for too many values.
-pub fn check_entry<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<&'s ObjectClass> {
+pub fn check_entry<'s>(
+    schema: &'s Schema,
+    attributes: &Attributes,
+    large: &[&str],
+) -> Result<&'s ObjectClass> {
     let structural = structural(&classes(schema, attributes)?)?;
-    check_attributes(schema, attributes)?;
+    check_attributes(schema, attributes, large)?;
     Ok(structural)
 }
 
@@ -53,9 +58,10 @@ pub fn check_entry<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<&'
 pub fn check_loosely<'s>(
     schema: &'s Schema,
     attributes: &Attributes,
+    large: &[&str],
 ) -> Result<(&'s ObjectClass, bool)> {
     let classes = classes(schema, attributes)?;
-    check_attributes(schema, attributes)?;
+    check_attributes(schema, attributes, large)?;
     if let Ok(structural) = structural(&classes) {
         return Ok((structural, true));
     }
@@ -70,19 +76,21 @@ pub fn is_sound(schema: &Schema, attributes: &Attributes) -> bool {
 }
 
 /// Checks what classes demand and allow.
-fn check_attributes(schema: &Schema, attributes: &Attributes) -> Result<()> {
+fn check_attributes(schema: &Schema, attributes: &Attributes, large: &[&str]) -> Result<()> {
     let classes = classes(schema, attributes)?;
+    let counted = attributes.iter().map(|(name, values)| (name.as_str(), values.len()));
+    let counted = counted.chain(large.iter().map(|name| (*name, usize::MAX)));
     let violation = |text| Err(Failure::new(ResultCode::ObjectClassViolation, text));
     for class in &classes {
         for must in class.must().iter().filter_map(|position| schema.attributes.get(*position)) {
-            if !attributes.iter().any(|(name, _)| base(name) == must.name()) {
+            if !counted.clone().any(|(name, _)| base(name) == must.name()) {
                 let (class, must) = (class.name(), must.name());
                 return violation(format!("object class {class} demands attribute {must}"));
             }
         }
     }
     let all = classes.iter().any(|class| class.allows_all());
-    for (name, values) in attributes {
+    for (name, values) in counted {
         let Some(attribute) = schema.attribute(base(name)) else {
             let text = format!("attribute {name} is not known");
             return Err(Failure::new(ResultCode::UndefinedAttributeType, text));
@@ -93,7 +101,7 @@ fn check_attributes(schema: &Schema, attributes: &Attributes) -> Result<()> {
         if !allowed {
             return violation(format!("no object class of the entry allows attribute {name}"));
         }
-        if attribute.is_single_value() && values.len() > 1 {
+        if attribute.is_single_value() && values > 1 {
             let text = format!("attribute {name} may have one value only");
             return Err(Failure::new(ResultCode::ConstraintViolation, text));
         }

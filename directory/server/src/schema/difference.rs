@@ -143,9 +143,9 @@ impl<'s> Difference<'s> {
             return None;
         }
         // What was let in as it was stays so.
-        match check_entry(self.old, attributes) {
-            Ok(_) => check_entry(self.new, attributes).err(),
-            Err(_) => check_loosely(self.new, attributes).err(),
+        match check_entry(self.old, attributes, &[]) {
+            Ok(_) => check_entry(self.new, attributes, &[]).err(),
+            Err(_) => check_loosely(self.new, attributes, &[]).err(),
         }
         .map(|failure| failure.diagnostic)
     }

@@ -25,9 +25,9 @@ pub use sources::{Changes, SourceFile, Sources};
 use keyway_codec::definitions::nearest;
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::syntax::{Descriptors, MatchingRule, Syntax};
+use rustc_hash::FxBuildHasher;
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// A name this long is not in any schema.
 const NAME_BYTES_MAX: usize = 128;
@@ -240,29 +240,9 @@ fn keys(oid: &str, names: &[String]) -> Vec<Box<str>> {
     std::iter::once(oid).chain(names).map(|key| key.to_ascii_lowercase().into()).collect()
 }
 
-/// From names and OIDs in lower case to positions.
-type Index = HashMap<Box<str>, usize, BuildHasherDefault<Fnv>>;
-
-/// The hash FNV-1a. Names in an index are the schema's own, so nobody can choose them to collide.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Fnv(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+/// From names and OIDs in lower case, as octets, to positions. Names in an index are the schema's
+/// own, so nobody can choose them to collide.
+type Index = HashMap<Box<[u8]>, usize, FxBuildHasher>;
 
 /// From what every definition is found by to its place.
 fn index<'d>(
@@ -271,7 +251,7 @@ fn index<'d>(
     let mut index = Index::default();
     for (position, (oid, names)) in definitions.enumerate() {
         for key in keys(oid, names) {
-            if index.insert(key.clone(), position).is_some() {
+            if index.insert(key.as_bytes().into(), position).is_some() {
                 return Err(SchemaError::new(&key, "is defined twice"));
             }
         }
@@ -281,7 +261,8 @@ fn index<'d>(
 
 /// What to say of a name that is not known: the one that was meant, perhaps.
 fn unknown(what: &str, name: &str, index: &Index) -> String {
-    let near = nearest(name, index.keys().map(AsRef::as_ref));
+    let known = index.keys().filter_map(|key| std::str::from_utf8(key).ok());
+    let near = nearest(name, known);
     let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
     format!("{what} {name} is not known{near}")
 }
@@ -292,7 +273,7 @@ fn lookup(index: &Index, name: &str) -> Option<usize> {
     let folded = buffer.get_mut(..name.len())?;
     folded.copy_from_slice(name.as_bytes());
     folded.make_ascii_lowercase();
-    index.get(std::str::from_utf8(folded).ok()?).copied()
+    index.get(&*folded).copied()
 }
 
 #[cfg(test)]

@@ -299,7 +299,7 @@ fn entry(lines: &[(&str, &str)]) -> Attributes {
 fn entries_are_held_against_their_classes() {
     let schema = Schema::standard().unwrap();
     let check = |lines: &[(&str, &str)]| -> Result<String, Failure> {
-        check_entry(&schema, &entry(lines)).map(|class| class.name().to_owned())
+        check_entry(&schema, &entry(lines), &[]).map(|class| class.name().to_owned())
     };
     let person = [("objectClass", "person"), ("cn", "x"), ("sn", "x")];
     assert_eq!(check(&person).unwrap(), "person");

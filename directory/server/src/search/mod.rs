@@ -267,7 +267,6 @@ impl Search {
         out: &mut Vec<u8>,
     ) -> Result<Pause> {
         let evaluator = Evaluator::search(&core.schema, view);
-        let mut filtered = Filtered::new(&core.schema, &self.selection, view);
         let begun = made.passed;
         while let Some(MadeEntry { dn, attributes }) = made.entries.front() {
             if made.passed > begun && out.len() >= end {
@@ -282,6 +281,7 @@ impl Search {
                 {
                     return Ok(pause);
                 }
+                let mut filtered = Filtered::new(&core.schema, &self.selection, view);
                 let mut writer = EntryWriter::begin(out, message_id, dn);
                 match encode_entry(&mut writer, &candidate, &mut filtered) {
                     Ok(()) => writer.finish(&[]),

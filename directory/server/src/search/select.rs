@@ -3,7 +3,7 @@
 use crate::access::{Rights, View};
 use crate::candidate::Candidate;
 use crate::failure::Result;
-use crate::limits::VERDICTS_MAX;
+use crate::limits::{VERDICTS_FIRST, VERDICTS_MAX};
 use crate::operational::Computed;
 use crate::schema::{Schema, base, has_options};
 
@@ -28,8 +28,8 @@ struct Named {
 
 /// What becomes of one stored description.
 #[derive(Clone, Debug)]
-struct Verdict {
-    stored: Box<str>,
+struct Verdict<'a> {
+    stored: &'a str,
     selected: bool,
     /// Whether it may be read, where that is the same for all entries.
     may: Option<bool>,
@@ -89,7 +89,7 @@ pub struct Filtered<'a> {
     schema: &'a Schema,
     selection: &'a Selection,
     view: &'a View,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<Verdict<'a>>,
     computed: Vec<Computed>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Filtered<'a> {
     pub fn new(schema: &'a Schema, selection: &'a Selection, view: &'a View) -> Self {
         let computed = Computed::ALL.into_iter();
         let computed = computed.filter(|one| selection.selects(schema, one.name())).collect();
-        Filtered { schema, selection, view, verdicts: Vec::new(), computed }
+        Filtered { schema, selection, view, verdicts: Vec::with_capacity(VERDICTS_FIRST), computed }
     }
 
     /// Whether the attribute stored under this description, at this position of its entry, is
@@ -112,12 +112,12 @@ impl<'a> Filtered<'a> {
     pub fn returns(
         &mut self,
         position: usize,
-        stored: &str,
+        stored: &'a str,
         entry: &Candidate<'_, '_>,
     ) -> Result<bool> {
         let known = match self.verdicts.get(position) {
-            Some(verdict) if *verdict.stored == *stored => Some(verdict),
-            _ => self.verdicts.iter().find(|verdict| *verdict.stored == *stored),
+            Some(verdict) if verdict.stored == stored => Some(verdict),
+            _ => self.verdicts.iter().find(|verdict| verdict.stored == stored),
         };
         let (selected, may) = match known {
             Some(verdict) => (verdict.selected, verdict.may),
@@ -128,7 +128,7 @@ impl<'a> Filtered<'a> {
                     false => None,
                 };
                 if self.verdicts.len() < VERDICTS_MAX {
-                    self.verdicts.push(Verdict { stored: stored.into(), selected, may });
+                    self.verdicts.push(Verdict { stored, selected, may });
                 }
                 (selected, may)
             }

@@ -41,10 +41,10 @@ impl Sink for Vec<Attribute<'static>> {
 ///
 /// # Errors
 /// The store's, for what has to be worked out.
-pub(crate) fn encode_entry(
+pub(crate) fn encode_entry<'a>(
     sink: &mut impl Sink,
-    candidate: &Candidate<'_, '_>,
-    filtered: &mut Filtered<'_>,
+    candidate: &Candidate<'a, '_>,
+    filtered: &mut Filtered<'a>,
 ) -> Result<()> {
     let types_only = filtered.types_only();
     for (position, (name, values)) in candidate.attributes().enumerate() {
@@ -56,6 +56,9 @@ pub(crate) fn encode_entry(
             values.for_each(|value| sink.value(value));
         }
     }
+    if !candidate.large().is_empty() {
+        encode_large(sink, candidate, filtered)?;
+    }
     for which in filtered.computed(candidate) {
         let which = which?;
         let values = candidate.computed(which)?;
@@ -65,6 +68,28 @@ pub(crate) fn encode_entry(
         sink.attribute(which.name());
         if !types_only {
             values.iter().for_each(|value| sink.value(value));
+        }
+    }
+    Ok(())
+}
+
+/// The same for the attributes whose values lie apart; they are handed over as they are read.
+fn encode_large<'a>(
+    sink: &mut impl Sink,
+    candidate: &Candidate<'a, '_>,
+    filtered: &mut Filtered<'a>,
+) -> Result<()> {
+    let first = candidate.attributes().count();
+    for (position, large) in (first..).zip(candidate.large()) {
+        if !filtered.returns(position, large.name, candidate)? {
+            continue;
+        }
+        sink.attribute(large.name);
+        if filtered.types_only() {
+            continue;
+        }
+        for value in candidate.large_values(&large)?.into_iter().flatten() {
+            sink.value(value?.1);
         }
     }
     Ok(())

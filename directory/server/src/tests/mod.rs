@@ -9,6 +9,7 @@ mod groups;
 mod hostile;
 mod import;
 mod integrity;
+mod large;
 mod model;
 mod open;
 mod ordering;

@@ -1,7 +1,6 @@
 //! Add (RFC 4511 § 4.7).
 
-use super::edit;
-use super::{Request, Stamp, WriteDone, asserted, check_rdn};
+use super::{Draft, Request, Stamp, WriteDone, asserted, check_rdn, edit};
 use crate::access::{RULE, Rights, Rule, Subject, View, holds_rules, settle};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -9,6 +8,7 @@ use crate::directory::{Core, USER_PASSWORD};
 use crate::evaluate::Evaluator;
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
+use crate::large;
 use crate::names::Name;
 use crate::operational::{
     CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
@@ -31,6 +31,8 @@ pub(crate) struct Add {
     /// How many of its values are not of their syntax.
     pub(crate) malformed: u64,
     pub(super) keys: Vec<Key>,
+    /// Attributes with so many values that they go into a table of their own.
+    large: large::Keys,
     /// Ranges of which it is to get a number.
     numbers: Vec<usize>,
 }
@@ -78,8 +80,8 @@ impl Add {
         complete_classes(&core.schema, &mut attributes)?;
         let numbers = core.wanted_numbers(&mut attributes);
         let (structural, is_sound) = match source {
-            Source::Client => (check_entry(&core.schema, &attributes)?, true),
-            Source::Export => check_loosely(&core.schema, &attributes)?,
+            Source::Client => (check_entry(&core.schema, &attributes, &[])?, true),
+            Source::Export => check_loosely(&core.schema, &attributes, &[])?,
         };
         let structural = structural.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
@@ -89,21 +91,27 @@ impl Add {
             edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
         }
         let keys = core.indexes.keys(&core.schema, &attributes);
-        Ok(Add { request, attributes, is_sound, malformed, keys, numbers })
+        let large = large::keys(&core.schema, &attributes);
+        Ok(Add { request, attributes, is_sound, malformed, keys, large, numbers })
     }
 
     /// Whether the entry that is there already has all its values, those that a server notes aside.
     pub fn is_there(&self, core: &Core, view: Tree<'_>) -> Result<bool> {
-        let (_, entry) = self.request.find(core, view)?;
-        let held = entry.to_entry().attributes;
-        let schema = &core.schema;
-        Ok(self.attributes.iter().all(|(name, values)| {
-            let Some(description) = schema.describe(name) else { return false };
+        let (id, entry) = self.request.find(core, view)?;
+        let (held, schema) = (Draft::of(id, &entry), &core.schema);
+        for (name, values) in &self.attributes {
+            let Some(description) = schema.describe(name) else { return Ok(false) };
             let attribute = description.attribute;
-            let held = edit::values(&held, name).map_or(&[][..], Vec::as_slice);
-            attribute.is_operational()
-                || values.iter().all(|value| edit::is_among(schema, attribute, held, value))
-        }))
+            if attribute.is_operational() {
+                continue;
+            }
+            for value in values {
+                if !held.has_value(schema, view, (name, attribute), value)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Who asks for it.
@@ -140,17 +148,19 @@ impl Add {
             asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)?;
         }
         let (id, attributes, numbers) = (None, &self.attributes, self.numbers.as_slice());
-        let proposed = Proposed { id, name, was: None, attributes, numbers, rights: &rights };
+        let proposed =
+            Proposed { id, name, was: None, attributes, large: &[], numbers, rights: &rights };
         core.check_unique(view, &proposed, |_| true)?;
         let mut rules = self.rules(core, &rights, view, parent)?;
-        let mut entry = Entry { rdn: rdn_text(name, below), attributes: self.attributes.clone() };
-        let id = if self.numbers.is_empty() {
-            write.insert(parent, component, &entry, &self.keys)?
-        } else {
-            core.give_numbers(write, &self.numbers, &mut entry.attributes)?;
-            let keys = core.indexes.keys(&core.schema, &entry.attributes);
-            write.insert(parent, component, &entry, &keys)?
-        };
+        let mut attributes = self.attributes.clone();
+        let mut keys = Cow::Borrowed(&self.keys);
+        if !self.numbers.is_empty() {
+            core.give_numbers(write, &self.numbers, &mut attributes)?;
+            keys = Cow::Owned(core.indexes.keys(&core.schema, &attributes));
+        }
+        let large = large::take(&mut attributes, &self.large);
+        let entry = Entry { rdn: rdn_text(name, below), attributes, large };
+        let id = write.insert(parent, component, &entry, &keys)?;
         if let Some(rules) = &mut rules {
             settle(rules, id);
         }

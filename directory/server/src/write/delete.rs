@@ -7,6 +7,7 @@ use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::integrity::Leaving;
+use crate::large::whole;
 use crate::schema::Attributes;
 use keyway_codec::message::ResultCode;
 use keyway_store::{Names, Write};
@@ -52,7 +53,7 @@ impl Delete {
             let text = "the entry has entries below it; delete those first";
             return Err(Failure::new(ResultCode::NotAllowedOnNonLeaf, text));
         }
-        let attributes = entry.to_entry().attributes;
+        let attributes = whole(write.view(), id, &entry)?;
         let rules = match holds_rules(&attributes) {
             true => {
                 let nothing = Attributes::new();

@@ -2,6 +2,7 @@
 //! (RFC 4511 §§ 4.6, 4.7; RFC 4525).
 
 use crate::failure::{Failure, Result};
+use crate::large::normal;
 use crate::limits::ATTRIBUTE_VALUES_MAX;
 use crate::schema::{AttributeType, Attributes, Description, OBJECT_CLASS, Schema, base};
 use keyway_codec::message::ResultCode;
@@ -90,18 +91,12 @@ fn check_values<V: AsRef<[u8]>>(
     Ok(())
 }
 
-/// The form in which equal values of the attribute are equal bytes; without a rule the value.
-fn normal<'v>(schema: &Schema, attribute: &AttributeType, value: &'v [u8]) -> Cow<'v, [u8]> {
-    let normal = attribute.equality().and_then(|rule| schema.normalize(rule, value));
-    normal.map_or(Cow::Borrowed(value), Cow::Owned)
-}
-
-fn exists(name: &str) -> Failure {
+pub(super) fn exists(name: &str) -> Failure {
     let text = format!("attribute {name} has this value already, or it is given twice");
     Failure::new(ResultCode::AttributeOrValueExists, text)
 }
 
-fn missing(name: &str, what: &str) -> Failure {
+pub(super) fn missing(name: &str, what: &str) -> Failure {
     Failure::new(ResultCode::NoSuchAttribute, format!("the entry has no {what}{name}"))
 }
 
@@ -174,6 +169,15 @@ pub fn push(
     insert(schema, attributes, description, added, false)
 }
 
+/// Refuses more values than an attribute may have.
+pub(super) fn limit(name: &str, values: usize) -> Result<()> {
+    if values <= ATTRIBUTE_VALUES_MAX {
+        return Ok(());
+    }
+    let text = format!("attribute {name} would have more than {ATTRIBUTE_VALUES_MAX} values");
+    Err(Failure::new(ResultCode::AdminLimitExceeded, text))
+}
+
 fn insert(
     schema: &Schema,
     attributes: &mut Attributes,
@@ -183,10 +187,7 @@ fn insert(
 ) -> Result<()> {
     let (attribute, name) = (description.attribute, description.canonical());
     let held = values(attributes, &name).map_or(&[][..], Vec::as_slice);
-    if held.len() + added.len() > ATTRIBUTE_VALUES_MAX {
-        let text = format!("attribute {name} would have more than {ATTRIBUTE_VALUES_MAX} values");
-        return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
-    }
+    limit(&name, held.len() + added.len())?;
     let looked_at = if look_at_held { held } else { &[] };
     let mut seen: HashSet<Cow<'_, [u8]>> =
         looked_at.iter().map(|value| normal(schema, attribute, value)).collect();

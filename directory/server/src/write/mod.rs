@@ -5,6 +5,7 @@
 
 mod add;
 mod delete;
+mod draft;
 pub(crate) mod edit;
 mod modify;
 mod read_entry;
@@ -12,10 +13,12 @@ mod redefine;
 mod rename;
 mod secret;
 mod upgrade;
+mod values;
 mod vet;
 
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
+pub(crate) use draft::Draft;
 pub(crate) use edit::{describe, keep_once};
 pub(crate) use modify::Modify;
 pub(crate) use rename::Rename;
@@ -45,6 +48,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
 pub(crate) use upgrade::Upgrades;
+pub(crate) use values::LargeDraft;
 use vet::Old;
 pub(crate) use vet::Vetting;
 

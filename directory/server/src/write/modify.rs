@@ -1,7 +1,8 @@
 //! Modify (RFC 4511 § 4.6, RFC 4525).
 
+use super::draft::large_names;
 use super::edit::{self, describe};
-use super::{MODIFIERS_NAME, MODIFY_TIMESTAMP, Request, WriteDone, rdn_of};
+use super::{Draft, MODIFIERS_NAME, MODIFY_TIMESTAMP, Request, WriteDone, rdn_of};
 use crate::access::{RULE, Rights, Rule, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -17,7 +18,7 @@ use crate::schema::{
 };
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
-use keyway_store::{Entry, EntryId, EntryRef, Names, View, Write};
+use keyway_store::{EntryId, EntryRef, Names, View, Write};
 use std::cell::RefCell;
 
 /// A modify that is ready to be done.
@@ -156,30 +157,31 @@ impl Modify {
         let (id, entry) = self.check_rights(core, write.view())?;
         request.assert_entry(core, write, id, entry)?;
         let rdn = rdn_of(&entry)?;
-        let Entry { rdn: rdn_text, attributes: mut new } = entry.to_entry();
-        let old = self.touched(core, &new, &[]);
-        let was_sound = is_sound(&core.schema, &new);
+        let mut new = Draft::of(id, &entry);
+        let old = self.touched(core, &new.attributes, &[]);
+        let was_sound = is_sound(&core.schema, &new.attributes);
         for edit in &self.edits {
             edit.apply(core, write.view(), id, &old, &mut new)?;
         }
-        let numbers = self.check(core, &rdn, was_sound, &mut new)?;
+        let numbers = self.check(core, write.view(), &rdn, was_sound, &mut new)?;
         self.check_unique(core, write.view(), id, &new, &numbers)?;
-        let rules = self.rules(core, write.view(), id, &new)?;
-        request.stamp.mark(&mut new);
+        let rules = self.rules(core, write.view(), id, &new.attributes)?;
+        request.stamp.mark(&mut new.attributes);
         if self.changes_account() {
             let edited: Vec<&str> = self.edits.iter().map(|edit| base(&edit.name)).collect();
             let Request { context, subject, now, .. } = request;
             let (view, edited) = (write.view(), &edited);
             let upkeep = Upkeep { core, view, context, subject, id, edited, now: *now };
-            upkeep.carry_out(&entry, &mut new)?;
+            upkeep.carry_out(&entry, &mut new.attributes)?;
         }
+        let rdn = entry.rdn().to_owned();
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
-        core.give_numbers(write, &numbers, &mut new)?;
+        core.give_numbers(write, &numbers, &mut new.attributes)?;
         let numbered: Vec<&str> = core.numbered(&numbers).collect();
-        let touched = self.touched(core, &new, &numbered);
-        let (removed, added) = core.indexes.difference(&core.schema, &old, &touched);
-        let entry = Entry { rdn: rdn_text, attributes: new };
+        let touched = self.touched(core, &new.attributes, &numbered);
+        let (removed, added) = new.difference(core, write.view(), &old, &touched)?;
+        let entry = new.finish(&core.schema, write.view(), rdn)?;
         write.update(id, &entry, &removed, &added)?;
         response_controls.extend(request.post_read(core, write, id)?);
         Ok(WriteDone { response_controls, rules })
@@ -217,15 +219,15 @@ impl Modify {
         core: &Core,
         view: View<'_>,
         id: EntryId,
-        attributes: &Attributes,
+        draft: &Draft,
         numbers: &[usize],
     ) -> Result<()> {
         if !core.has_unique() {
             return Ok(());
         }
         let (name, rights) = (&self.request.name, self.request.rights(core));
-        let was = Some(name);
-        let proposed = Proposed { id: Some(id), name, was, attributes, numbers, rights: &rights };
+        let (id, was, Draft { attributes, large }) = (Some(id), Some(name), draft);
+        let proposed = Proposed { id, name, was, attributes, large, numbers, rights: &rights };
         let is_edited =
             |name: &str| self.edits.iter().any(|edit| core.is_kind_of(base(&edit.name), name));
         core.check_unique(view, &proposed, is_edited)
@@ -235,15 +237,18 @@ impl Modify {
     fn check(
         &self,
         core: &Core,
+        view: View<'_>,
         rdn: &Rdn,
         was_sound: bool,
-        attributes: &mut Attributes,
+        draft: &mut Draft,
     ) -> Result<Vec<usize>> {
         let schema = &core.schema;
         for ava in &rdn.avas {
             let Some(attribute) = schema.attribute(&ava.attribute) else { continue };
             let edited = self.edits.iter().any(|edit| edit.name == attribute.name());
-            if edited && !edit::has_value(schema, attributes, attribute, &ava.value) {
+            let is_there =
+                || draft.has_value(schema, view, (attribute.name(), attribute), &ava.value);
+            if edited && !is_there()? {
                 let text = format!(
                     "a value of attribute {} is in the entry's RDN; rename the entry instead",
                     attribute.name()
@@ -251,14 +256,16 @@ impl Modify {
                 return Err(Failure::new(ResultCode::NotAllowedOnRdn, text));
             }
         }
+        let Draft { attributes, large } = draft;
+        let large: Vec<&str> = large_names(large).collect();
         if self.edits.iter().any(|edit| edit.name == OBJECT_CLASS) {
             complete_classes(schema, attributes)?;
         }
         let numbers = core.wanted_numbers(attributes);
         // What was let in with structural classes of its own kind can still be changed.
         let (structural, is_sound) = match was_sound {
-            true => (check_entry(schema, attributes)?, true),
-            false => check_loosely(schema, attributes)?,
+            true => (check_entry(schema, attributes, &large)?, true),
+            false => check_loosely(schema, attributes, &large)?,
         };
         if !was_sound || !is_sound {
             let name = structural.name().to_owned();
@@ -297,23 +304,16 @@ impl Edit {
         view: View<'_>,
         id: EntryId,
         old: &Attributes,
-        attributes: &mut Attributes,
+        draft: &mut Draft,
     ) -> Result<()> {
         let schema = &core.schema;
         let description = describe(schema, &self.name)?;
-        match self.operation {
-            ChangeOperation::Add if self.is_new(core, view, id, old, attributes)? => {
-                edit::push(schema, attributes, &description, self.values.clone())
-            }
-            ChangeOperation::Add => {
-                edit::add(schema, attributes, &description, self.values.clone())
-            }
-            ChangeOperation::Delete => edit::delete(schema, attributes, &description, &self.values),
-            ChangeOperation::Replace => {
-                edit::replace(schema, attributes, &description, self.values.clone())
-            }
-            ChangeOperation::Increment => edit::increment(attributes, &description, &self.values),
+        let is_add = self.operation == ChangeOperation::Add;
+        if is_add && self.is_new(core, view, id, old, &draft.attributes)? {
+            let attributes = &mut draft.attributes;
+            return edit::push(schema, attributes, &description, self.values.clone());
         }
+        draft.change(schema, view, self.operation, &description, &self.values)
     }
 
     /// Whether an index says that none of the values is there, so that thousands of others need

@@ -1,7 +1,7 @@
 //! Modify DN (RFC 4511 § 4.9).
 
 use super::add::may_add;
-use super::{Request, WriteDone, check_rdn, component, edit, rdn_of, unwilling};
+use super::{Draft, Request, WriteDone, check_rdn, component, edit, rdn_of, unwilling};
 use crate::access::{Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -9,9 +9,9 @@ use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::integrity::{Leaving, Proposed, Referrers};
 use crate::names::{self, Name, NamePart, NamingContext, Place};
-use crate::schema::{Attributes, check_entry, check_loosely, is_sound};
+use crate::schema::is_sound;
 use keyway_codec::dn::Rdn;
-use keyway_codec::message::{ModifyDnRequest, ResultCode};
+use keyway_codec::message::{ChangeOperation, ModifyDnRequest, ResultCode};
 use keyway_store::{Entry, EntryId, EntryRef, Key, Names, View, Write};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -83,8 +83,7 @@ impl Rename {
             let text = "an entry of the new name is there already";
             return Err(Failure::new(ResultCode::EntryAlreadyExists, text));
         }
-        let (new, removed, added) = self.renamed(core, &entry)?;
-        self.check_unique(core, write.view(), id, &new.attributes)?;
+        let (new, removed, added) = self.renamed(core, write.view(), id, &entry)?;
         let referrers = self.referrers(core, write.view(), id, new_parent, candidate.dn()?)?;
         let mut response_controls: Vec<_> =
             request.pre_read(core, write, id)?.into_iter().collect();
@@ -127,21 +126,17 @@ impl Rename {
     }
 
     /// Values that are unique must be so at the new place as well, those of the entries below too.
-    fn check_unique(
-        &self,
-        core: &Core,
-        view: View<'_>,
-        id: EntryId,
-        attributes: &Attributes,
-    ) -> Result<()> {
+    fn check_unique(&self, core: &Core, view: View<'_>, id: EntryId, draft: &Draft) -> Result<()> {
         if !core.has_unique() {
             return Ok(());
         }
         let rights = self.request.rights(core);
         let name = &self.new_name;
         let was = Some(&self.request.name);
+        let Draft { attributes, large } = draft;
+        let numbers = &[];
         let proposed =
-            Proposed { id: Some(id), name, was, attributes, numbers: &[], rights: &rights };
+            Proposed { id: Some(id), name, was, attributes, large, numbers, rights: &rights };
         let is_new = |name: &str| {
             let mut avas = self.new_rdn.avas.iter();
             avas.any(|ava| core.is_kind_of(&ava.attribute, name))
@@ -150,40 +145,46 @@ impl Rename {
         for below in view.postings(&Key::subtree(id), EntryId::ROOT)? {
             let below = below?;
             let Some(entry) = view.entry(below)?.filter(|_| below != id) else { continue };
-            let attributes = &entry.to_entry().attributes;
-            let proposed = Proposed { id: Some(below), attributes, ..proposed };
+            let Draft { attributes, large } = &Draft::of(below, &entry);
+            let proposed = Proposed { id: Some(below), attributes, large, ..proposed };
             core.check_unique(view, &proposed, |_| false)?;
         }
         Ok(())
     }
 
     /// The entry with its new RDN, and the keys that it loses and gets.
-    fn renamed(&self, core: &Core, entry: &EntryRef<'_>) -> Result<(Entry, Vec<Key>, Vec<Key>)> {
-        let mut attributes = entry.to_entry().attributes;
-        let old = attributes.clone();
+    fn renamed(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        id: EntryId,
+        entry: &EntryRef<'_>,
+    ) -> Result<(Entry, Vec<Key>, Vec<Key>)> {
+        let (schema, mut draft) = (&core.schema, Draft::of(id, entry));
+        let old = draft.attributes.clone();
         if self.delete_old_rdn {
-            self.remove_old(core, &rdn_of(entry)?, &mut attributes)?;
+            self.remove_old(core, view, &rdn_of(entry)?, &mut draft)?;
         }
         for ava in &self.new_rdn.avas {
-            let description = edit::describe(&core.schema, &ava.attribute)?;
-            if !edit::has_value(&core.schema, &attributes, description.attribute, &ava.value) {
-                edit::check_syntax(&core.schema, description.attribute, &[&ava.value])?;
-                edit::add(&core.schema, &mut attributes, &description, vec![ava.value.clone()])?;
+            let description = edit::describe(schema, &ava.attribute)?;
+            let (attribute, value) = (description.attribute, &ava.value);
+            if !draft.has_value(schema, view, (attribute.name(), attribute), value)? {
+                edit::check_syntax(schema, attribute, &[value])?;
+                let value = std::slice::from_ref(value);
+                draft.change(schema, view, ChangeOperation::Add, &description, value)?;
             }
         }
-        match is_sound(&core.schema, &old) {
-            true => check_entry(&core.schema, &attributes).map(drop)?,
-            false => check_loosely(&core.schema, &attributes).map(drop)?,
-        }
-        self.request.stamp.mark(&mut attributes);
-        let (removed, added) = core.indexes.difference(&core.schema, &old, &attributes);
+        draft.check(schema, is_sound(schema, &old))?;
+        self.request.stamp.mark(&mut draft.attributes);
+        self.check_unique(core, view, id, &draft)?;
+        let (removed, added) = draft.difference(core, view, &old, &draft.attributes)?;
         let rdn = self.new_name.parts.first().map(|part| part.text.clone()).unwrap_or_default();
-        Ok((Entry { rdn, attributes }, removed, added))
+        Ok((draft.finish(schema, view, rdn)?, removed, added))
     }
 
     /// Removes the values of the old RDN that are not in the new one, in the same spelling: a new
     /// spelling is to be stored too.
-    fn remove_old(&self, core: &Core, old: &Rdn, attributes: &mut Attributes) -> Result<()> {
+    fn remove_old(&self, core: &Core, view: View<'_>, old: &Rdn, draft: &mut Draft) -> Result<()> {
         let schema = &core.schema;
         let mut kept = Vec::new();
         for ava in &self.new_rdn.avas {
@@ -193,9 +194,10 @@ impl Rename {
             let description = edit::describe(schema, &ava.attribute)?;
             let attribute = description.attribute;
             if !kept.contains(&(description.canonical(), &ava.value))
-                && edit::has_value(schema, attributes, attribute, &ava.value)
+                && draft.has_value(schema, view, (attribute.name(), attribute), &ava.value)?
             {
-                edit::delete(schema, attributes, &description, std::slice::from_ref(&ava.value))?;
+                let value = std::slice::from_ref(&ava.value);
+                draft.change(schema, view, ChangeOperation::Delete, &description, value)?;
             }
         }
         Ok(())
