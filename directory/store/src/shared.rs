@@ -1,5 +1,6 @@
 //! What all handles of an open store share.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -20,6 +21,9 @@ pub(crate) struct Shared {
     /// Commits do not sync; the folder carries the mark of a bulk load.
     loading: bool,
     failed: Mutex<Option<String>>,
+    /// LMDB's lock file, once its table of readers was looked at. It stays open for as long as the
+    /// environment is: whoever closes a file loses all of the process's POSIX locks on it, LMDB's too.
+    pub reader_table: Mutex<Option<File>>,
     /// None where it is only read.
     _lock: Option<Lock>,
 }
@@ -34,8 +38,18 @@ impl Shared {
         lock: Option<Lock>,
     ) -> Shared {
         let dir = env.path().to_owned();
-        let failed = Mutex::new(None);
-        Shared { env, tables, map_bytes, incarnation, dir, loading, failed, _lock: lock }
+        let (failed, reader_table) = (Mutex::new(None), Mutex::new(None));
+        Shared {
+            env,
+            tables,
+            map_bytes,
+            incarnation,
+            dir,
+            loading,
+            failed,
+            reader_table,
+            _lock: lock,
+        }
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -1,7 +1,9 @@
 //! How large a store is, and which readers hold it up.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek, SeekFrom};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::PoisonError;
 
 use crate::disk::LMDB_LOCK;
 use crate::shared::Shared;
@@ -54,12 +56,14 @@ pub(crate) fn of(shared: &Shared) -> Result<Size, Error> {
 /// for each reader, which begin with its transaction's number (all ones for none) and its process (0 for
 /// none).
 fn readers(shared: &Shared) -> io::Result<Vec<u64>> {
-    let mut file = File::open(shared.dir().join(LMDB_LOCK))?;
+    let mut held = shared.reader_table.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = match &mut *held {
+        Some(file) => file,
+        none => none.insert(File::open(shared.dir().join(LMDB_LOCK))?),
+    };
     let header_bytes = file.metadata()?.len().saturating_sub(lmdb::READERS_BYTES);
-    file.seek(SeekFrom::Start(header_bytes))?;
-    let mut bytes = Vec::new();
-    let slots = u64::from(shared.env.info().number_of_readers);
-    file.take(slots * lmdb::READER_BYTES as u64).read_to_end(&mut bytes)?;
+    let mut bytes = vec![0; shared.env.info().number_of_readers as usize * lmdb::READER_BYTES];
+    file.read_exact_at(&mut bytes, header_bytes)?;
     Ok(bytes.as_chunks().0.iter().filter_map(reader).collect())
 }
 

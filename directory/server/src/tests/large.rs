@@ -49,11 +49,14 @@ fn edit() -> impl Strategy<Value = Edit> {
 
 /// What a server has to say of a change, which it makes only then.
 fn expected(model: &mut Model, edits: &[Edit]) -> ResultCode {
+    // What is no request is refused before anything is looked at (RFC 4511 § 4.6).
+    if edits.iter().any(|edit| edit.operation == ChangeOperation::Add && edit.values.is_empty()) {
+        return ResultCode::ProtocolError;
+    }
     let before = model.clone();
     for Edit { operation, attribute, values, .. } in edits {
         let held = model.entry(attribute).or_default();
         let code = match operation {
-            ChangeOperation::Add if values.is_empty() => ResultCode::ProtocolError,
             ChangeOperation::Add if !held.is_disjoint(values) => ResultCode::AttributeOrValueExists,
             ChangeOperation::Delete if held.is_empty() || !values.is_subset(held) => {
                 ResultCode::NoSuchAttribute
