@@ -20,8 +20,15 @@ fn options() -> Options {
     Options { map_bytes_max: 1 << 30, ..Options::default() }
 }
 
+/// Opens a store that nobody has open. For a moment a child of another test may hold its lock still: from
+/// when it is forked until it has become `mount`.
 fn open(dir: &Path) -> Store {
-    Store::open(dir, options()).unwrap()
+    loop {
+        match Store::open(dir, options()) {
+            Err(OpenError::Locked { .. }) => std::thread::yield_now(),
+            other => return other.unwrap(),
+        }
+    }
 }
 
 fn name(n: u64) -> Vec<u8> {
