@@ -116,7 +116,7 @@ fn documents(staged: &Path, program: &Path, version: &str, date: &str) -> Result
     write(&doc.join("changelog"), &changes, 0o644)?;
     let help = output(Command::new(program).arg("help"))?;
     let page = staged.join("usr/share/man/man1/keyway.1");
-    write(&page, &manual(&help, version), 0o644)?;
+    write(&page, manual(&help, version), 0o644)?;
     sh(Command::new("gzip").args(["-9n"]).args([doc.join("changelog"), page]))
 }
 
@@ -198,14 +198,15 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
         }
         return Ok(());
     }
-    write(to, &read(from)?, mode)
+    // The guide has pictures, which are no text.
+    write(to, fs::read(from).map_err(|why| said(from, &why))?, mode)
 }
 
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|why| said(path, &why))
 }
 
-fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
+fn write(path: &Path, text: impl AsRef<[u8]>, mode: u32) -> Result<(), String> {
     make_folder(path)?;
     fs::write(path, text).map_err(|why| said(path, &why))?;
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|why| said(path, &why))
