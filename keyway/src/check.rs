@@ -6,7 +6,8 @@
 
 use crate::cli::Check;
 use crate::failure::{Failure, describe};
-use crate::instance::what_to_do;
+use crate::history::Done;
+use crate::instance::{Instance, what_to_do};
 use crate::offline::{self, Inspected, Offline};
 use crate::output::{self, grouped};
 use rustix::process::Signal;
@@ -26,7 +27,7 @@ const AT: &str = "at ";
 /// If there is none, or it is in use.
 pub fn run(arguments: &Check) -> Result<bool, Failure> {
     if arguments.in_this_process {
-        return work(arguments);
+        return recorded(arguments, work);
     }
     let cannot = |why| Failure::new(format!("cannot start a process that checks: {why}"));
     let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
@@ -48,16 +49,34 @@ pub fn run(arguments: &Check) -> Result<bool, Failure> {
     let status = child.wait().map_err(cannot)?;
     match killed(status) {
         None => Ok(status.success()),
-        Some(signal) => {
+        Some(signal) => recorded(arguments, |arguments, done| {
             let data = &arguments.data.folder.display();
             let why = format!(
                 "the store is damaged, or the disk cannot be read: reading it killed the process \
                  that checks ({signal}), {at}; `keyway directory export --continue FILE --data \
                  {data}` writes all that can be read"
             );
-            refuse(arguments, &why, &Inspected::default())
-        }
+            refuse(arguments, done, &why, &Inspected::default())
+        }),
     }
+}
+
+/// Does the work, or says what it came to, and writes that down.
+fn recorded(
+    arguments: &Check,
+    work: impl FnOnce(&Check, &mut Done) -> Result<bool, Failure>,
+) -> Result<bool, Failure> {
+    let began = Instant::now();
+    let mut done = Done::new("check", None);
+    let checked = work(arguments, &mut done);
+    done.seconds = began.elapsed().as_secs_f64();
+    let done = match &checked {
+        _ if !done.verdict.is_empty() => done,
+        Ok(_) => done.with("sound", None),
+        Err(why) => done.with("failed", Some(&why.to_string())),
+    };
+    done.record(&arguments.data.folder);
+    checked
 }
 
 /// The signal that has ended a process because of what it read.
@@ -70,17 +89,32 @@ fn killed(status: ExitStatus) -> Option<String> {
 }
 
 /// Checks, in this process.
-fn work(arguments: &Check) -> Result<bool, Failure> {
+fn work(arguments: &Check, done: &mut Done) -> Result<bool, Failure> {
+    if let Some(instance) = offline::beside_server(&arguments.data.folder)? {
+        let advice = "stop the server and check again: then every page is looked at, too";
+        done.served = true;
+        return compare(arguments, done, instance, advice);
+    }
     let folder = offline::folder(&arguments.data.folder)?;
     let inspected = offline::inspect(&folder)?;
     if inspected.places > 0 {
         let places = grouped(inspected.places);
         let why = format!("the store is damaged at {places} places; {}", what_to_do(&folder));
-        return refuse(arguments, &why, &inspected);
+        return refuse(arguments, done, &why, &inspected);
     }
     let advice = what_to_do(&folder);
     // The folder stays locked with what is left of it.
     let Offline { instance, folder: _folder, .. } = offline::open_in(folder)?;
+    compare(arguments, done, instance, &advice)
+}
+
+/// Compares the parts of a store with each other.
+fn compare(
+    arguments: &Check,
+    done: &mut Done,
+    instance: Instance,
+    advice: &str,
+) -> Result<bool, Failure> {
     let started = Instant::now();
     let tell = &mut |table: &'static str, rows: u64| {
         // Who does not listen any more has gone away.
@@ -90,11 +124,12 @@ fn work(arguments: &Check) -> Result<bool, Failure> {
         Ok(checked) => checked,
         Err(why) => {
             let why = format!("{}; {advice}", describe(&why));
-            return refuse(arguments, &why, &Inspected::default());
+            return refuse(arguments, done, &why, &Inspected::default());
         }
     };
     let seconds = started.elapsed().as_secs_f64();
     instance.close()?;
+    done.entries = Some(checked.entries);
     if arguments.json {
         output::json(&json!({
             "event": "checked",
@@ -102,10 +137,13 @@ fn work(arguments: &Check) -> Result<bool, Failure> {
             "entries": checked.entries,
             "postings": checked.postings,
             "seconds": seconds,
+            "pages": !done.served,
         }))?;
     } else {
+        let pages =
+            if done.served { "; a server runs, so that pages were not looked at" } else { "" };
         output::text(format_args!(
-            "{} entries and {} index postings fit together",
+            "{} entries and {} index postings fit together{pages}",
             grouped(checked.entries),
             grouped(checked.postings)
         ))?;
@@ -114,7 +152,13 @@ fn work(arguments: &Check) -> Result<bool, Failure> {
 }
 
 /// Says what is wrong.
-fn refuse(arguments: &Check, why: &str, inspected: &Inspected) -> Result<bool, Failure> {
+fn refuse(
+    arguments: &Check,
+    done: &mut Done,
+    why: &str,
+    inspected: &Inspected,
+) -> Result<bool, Failure> {
+    *done = std::mem::take(done).with("damaged", Some(why));
     if arguments.json {
         let damage: Vec<_> = inspected.first.iter().map(output::damage).collect();
         output::json(&json!({

@@ -12,6 +12,7 @@ use crate::key::Key;
 use crate::listeners::{self, Listen};
 use crate::load::Load;
 use crate::logs::Log;
+use crate::metrics::Collector;
 use crate::output::Voice;
 use crate::quic::Quic;
 use crate::supervised::Inherited;
@@ -301,12 +302,13 @@ impl Serve {
 /// Move entries in and out of a directory, check it, and ask about its indexes
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A running server has its data folder to itself: to import, export or check stop it first, or use
-ldapadd and ldapsearch against it. The others work beside it too.")]
+A running server alone writes to its data folder: to import stop it first, or use ldapadd against it. The
+others work beside it too: export and check then read one state of the store, whatever is written meanwhile.")]
 pub enum Directory {
     Import(Import),
     Export(Export),
     Check(Check),
+    History(History),
     Indexes(index::Indexes),
     Reindex(index::Reindex),
     Explain(index::Explain),
@@ -365,6 +367,12 @@ pub struct Import {
 ///
 /// Passwords are exported as they are stored (hashed), and so are the attributes that the server
 /// keeps (entryUUID, createTimestamp): what is imported again is equal entry for entry.
+///
+/// It works while a server runs, too, and does not disturb it: what is exported is the directory at one
+/// moment, the one at which the export begins. For as long as it takes, the store cannot use again what changes
+/// have freed, and may grow by what they write (keyway_store_reader_lag says how far). A running server lets
+/// go of an export that was killed within a second. What was exported is written down (keyway directory
+/// history).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -375,7 +383,7 @@ Examples:
   keyway directory export --base ou=People,dc=example,dc=com people.ldif
       one subtree
   keyway directory export --continue rest.ldif
-      of a damaged store, everything that can be read; what cannot is listed")]
+      of a damaged store that nobody serves, everything that can be read; what cannot is listed")]
 pub struct Export {
     /// The file, or '-' for standard output
     #[arg(value_name = "FILE", default_value = "-")]
@@ -399,6 +407,9 @@ pub struct Export {
 /// Looks at every page of the data file first. If those are sound, it compares entries (by their
 /// checksums), the tree and the indexes with each other, in a process of its own that a damaged
 /// page may kill. It says what is wrong and where, and changes nothing.
+///
+/// While a server runs it compares entries, tree and indexes of one moment, as an export does, and leaves out
+/// the look at the pages, which change meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -413,6 +424,30 @@ pub struct Check {
     /// Do the work, and tell the process that has started this one how far it is
     #[arg(long, hide = true)]
     pub in_this_process: bool,
+}
+
+/// Show when the directory was last imported, exported and checked
+///
+/// The commands write it down in DIR/history.jsonl, a line of JSON each, the last thousand. A warning is said
+/// if everything was last exported more than seven days ago or never, if the last export failed, and if the
+/// last check is older than thirty days or found damage. The web page has it as Backups, and cn=monitor
+/// below cn=Backups.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway directory history
+      the last twenty
+  keyway directory history --lines 1000 --json
+      all that is known, as one line of JSON")]
+pub struct History {
+    #[command(flatten)]
+    pub data: Data,
+    /// How many of the last are shown
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub lines: usize,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Do what only the owner of the data folder may
@@ -516,12 +551,13 @@ pub struct Top {
     pub count: Option<u64>,
 }
 
-/// Show the counters of what runs on a data folder to Prometheus
+/// Show the counters of what runs on a data folder to Prometheus, or push them by OTLP
 ///
 /// Reads the same pages as keyway top, of the directory and of the cryptod in its folder, and costs
-/// what it reads nothing. Names are those of keyway top with underscores. Without --listen it prints
-/// them once; with it, it answers GET /metrics until it is told to stop, also while nothing runs
-/// there (keyway_up is 0 then).
+/// what it reads nothing. Names are those of keyway top with underscores. Without --listen and --otlp it
+/// prints them once. With --listen it answers GET /metrics, with --otlp it pushes the same metrics to an
+/// OpenTelemetry collector (OTLP over HTTP, protobuf), until it is told to stop and also while nothing
+/// runs there (keyway_up is 0 then). A server can push by itself too: [metrics] of keyway.toml.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -530,13 +566,25 @@ Examples:
   keyway metrics --listen
       answer http://127.0.0.1:9464/metrics
   keyway metrics --data /srv/directory --listen 10.0.0.5:9464
-      let other machines ask too: in the clear, and whoever reaches the port may read")]
+      let other machines ask too: in the clear, and whoever reaches the port may read
+  keyway metrics --otlp http://127.0.0.1:4318/v1/metrics --interval 15
+      push them to a collector every 15 seconds; one that is away is tried again")]
 pub struct Metrics {
     #[command(flatten)]
     pub data: Data,
     /// Answer GET /metrics at this address; 127.0.0.1:9464 if none is given
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
     pub listen: Option<std::net::SocketAddr>,
+    /// Push them to this collector: http://HOST:PORT/PATH or https://; without a path to /v1/metrics
+    #[arg(long, value_name = "URL", value_parser = Collector::parse, conflicts_with = "listen")]
+    pub otlp: Option<Collector>,
+    /// Seconds from one push to the next
+    #[arg(long, value_name = "SECONDS", default_value = "60", requires = "otlp",
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub interval: u64,
+    /// The certificate authority of a collector at https://, PEM [default: those of this system]
+    #[arg(long, value_name = "FILE", requires = "otlp")]
+    pub ca: Option<PathBuf>,
 }
 
 const INTERVAL_S_MIN: f64 = 0.01;

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
+use crate::metrics::{self, Collector};
 use crate::schema::{self, Given};
 use crate::tls::{self, ServerKey};
 use crate::unix_socket;
@@ -63,6 +64,8 @@ pub struct Configuration {
     pub remember: Remember,
     /// What is written down.
     pub log: log::Settings,
+    /// Whether metrics are pushed, and where to.
+    pub metrics: Option<metrics::Settings>,
     /// Address space for the store.
     pub store_bytes_max: usize,
     /// All settings, one by one.
@@ -277,6 +280,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
     let Raw { listen, listen_tls, listen_unix, unix, naming_contexts, .. } = raw;
     let Raw { cryptod, tls, password, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
+    let Raw { metrics, .. } = raw;
     let address =
         |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
@@ -320,6 +324,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         },
         remember: remember(&password)?,
         log: log_settings(&log)?,
+        metrics: metrics_settings(&metrics)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
         settings: Settings::new(),
         unknown: Vec::new(),
@@ -508,6 +513,17 @@ fn log_settings(raw: &raw::Log) -> Result<log::Settings, Wrong> {
     })
 }
 
+/// A path that does not begin with / begins at the data folder, which whoever pushes knows.
+fn metrics_settings(raw: &raw::Metrics) -> Result<Option<metrics::Settings>, Wrong> {
+    let every = seconds(&raw.interval_s)?;
+    if raw.otlp.get_ref().is_empty() {
+        return Ok(None);
+    }
+    let collector = Collector::parse(raw.otlp.get_ref()).map_err(|why| wrong(&raw.otlp, why))?;
+    let ca = Some(PathBuf::from(&raw.ca)).filter(|path| !path.as_os_str().is_empty());
+    Ok(Some(metrics::Settings { collector, every, ca }))
+}
+
 /// The meaning of a word.
 fn choice<T: Copy>(at: &Spanned<String>, choices: &[(&str, T)]) -> Result<T, Wrong> {
     let found = choices.iter().find(|(word, _)| word == at.get_ref());
@@ -648,6 +664,11 @@ mod tests {
             ("[log]\nfile_bytes_max = 1", "line 2: file_bytes_max: it must be 4096 or more"),
             ("[log]\naccess_one_in = 0", "line 2: access_one_in: it must be from 1 (all of them)"),
             ("[log]\nfiles_kept = 1001", "line 2: files_kept: it must be 1000 or less"),
+            (
+                "[metrics]\notlp = \"collector:4317\"",
+                "line 2: otlp: \"collector:4317\" is no URL of",
+            ),
+            ("[metrics]\ninterval_s = 0", "line 2: interval_s: it must be from 1 to"),
             ("[schema]\nsets = [\"shoes\"]", "line 2: sets: \"shoes\" is none of 389, automount, "),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),
             ("[indexes]\nuid = []", "line 2: uid: name a kind"),

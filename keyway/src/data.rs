@@ -31,6 +31,8 @@ pub mod name {
     pub const LOCK: &str = "lock";
     /// The configuration.
     pub const CONFIGURATION: &str = "keyway.toml";
+    /// What was imported, exported and checked.
+    pub const HISTORY: &str = "history.jsonl";
     /// What a server that runs says of itself.
     pub const RUNNING: &str = "running.json";
     /// The page of counters.
@@ -253,7 +255,7 @@ impl Folder {
     /// # Errors
     /// If the system refuses; then what was there before is still there.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        self.put(name, bytes, PUBLIC_MODE)
+        put(&self.path, name, bytes, PUBLIC_MODE)
     }
 
     /// The same for a secret (0600).
@@ -261,27 +263,7 @@ impl Folder {
     /// # Errors
     /// As [`Folder::write`].
     pub fn write_secret(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        self.put(name, bytes, SECRET_MODE)
-    }
-
-    fn put(&self, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure> {
-        let (path, draft) = (self.file(name), self.file(&format!("{name}.new")));
-        let written = (|| {
-            remove_if_there(&draft)?;
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(SECRET_MODE).open(&draft)?;
-            file.write_all(bytes)?;
-            // Whatever the umask is.
-            file.set_permissions(fs::Permissions::from_mode(mode))?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)?;
-            File::open(path.parent().unwrap_or(&self.path))?.sync_all()
-        })();
-        written.map_err(|why| {
-            // What could not be written is not worth a second complaint.
-            let _ = fs::remove_file(&draft);
-            Failure::system("write", &path, &why)
-        })
+        put(&self.path, name, bytes, SECRET_MODE)
     }
 
     /// Makes a folder in it, if it is not there.
@@ -344,6 +326,40 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let mut text = Zeroizing::new(String::with_capacity(capacity));
     read_open(file, path, &mut text)?;
     Ok(text)
+}
+
+/// [`Folder::write_secret`] for a data folder that another process may use; whoever may write the same has to
+/// have [`lock_edits`].
+///
+/// # Errors
+/// As there.
+pub fn write_secret(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    put(folder, name, bytes, SECRET_MODE)
+}
+
+fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+    let (path, draft) = (folder.join(name), folder.join(format!("{name}.new")));
+    let written = (|| {
+        remove_if_there(&draft)?;
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(SECRET_MODE).open(&draft)?;
+        file.write_all(bytes)?;
+        // Root may be at work in the folder of somebody else, who is to read it.
+        let owner = fs::metadata(folder)?;
+        if file.metadata()?.uid() != owner.uid() {
+            std::os::unix::fs::fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        }
+        // Whatever the umask is.
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        fs::rename(&draft, &path)?;
+        File::open(path.parent().unwrap_or(folder))?.sync_all()
+    })();
+    written.map_err(|why| {
+        // What could not be written is not worth a second complaint.
+        let _ = fs::remove_file(&draft);
+        Failure::system("write", &path, &why)
+    })
 }
 
 /// Makes the folder and those above it, or takes over an empty one. A cut of power takes none of

@@ -3,7 +3,8 @@
 use crate::cli::Export;
 use crate::data::{Folder, name};
 use crate::failure::{Failure, describe};
-use crate::instance::{self, what_to_do};
+use crate::history::Done;
+use crate::instance::{self, Instance, what_to_do};
 use crate::offline::{self, Offline};
 use crate::output::{self, grouped};
 use crate::progress::Progress;
@@ -13,6 +14,7 @@ use keyway_store::Salvage;
 use serde_json::json;
 use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
+use std::time::Instant;
 
 /// Bytes that are gathered before the system is called.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -20,20 +22,53 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Entries that are told one by one; the rest are counted. The LDIF names all.
 const LOST_TOLD_MAX: usize = 1_000;
 
-/// Writes the entries of a directory as LDIF. Returns whether none is lost.
+/// Writes the entries of a directory as LDIF, and writes down that it did. Returns whether none is lost.
 ///
 /// # Errors
-/// If there is none, it is in use or damaged, or the output cannot be written.
+/// If there is none, it is damaged, somebody else than a server uses it, or the output cannot be written.
 pub fn run(arguments: &Export) -> Result<bool, Failure> {
-    let folder = offline::folder(&arguments.data.folder)?;
-    if arguments.go_on {
-        return salvage(arguments, &folder);
+    let began = Instant::now();
+    let mut done = Done::new("export", Some(&arguments.file));
+    done.base.clone_from(&arguments.base);
+    let exported = match arguments.go_on {
+        true => salvage(arguments, &mut done),
+        false => export(arguments, &mut done),
+    };
+    done.seconds = began.elapsed().as_secs_f64();
+    let done = match (&exported, &arguments.base) {
+        (Ok(true), None) => done.with("whole", None),
+        (Ok(true), Some(_)) => done.with("subtree", None),
+        (Ok(false), _) => done.with("in part", None),
+        (Err(why), _) if done.entries.is_some() => done.with("in part", Some(&why.to_string())),
+        (Err(why), _) => done.with("failed", Some(&why.to_string())),
+    };
+    done.record(&arguments.data.folder);
+    exported
+}
+
+/// A directory to be read.
+struct Opened {
+    instance: Instance,
+    /// Locked, if no server has it.
+    _folder: Option<Folder>,
+}
+
+fn open(arguments: &Export) -> Result<Opened, Failure> {
+    if let Some(instance) = offline::beside_server(&arguments.data.folder)? {
+        return Ok(Opened { instance, _folder: None });
     }
+    let folder = offline::folder(&arguments.data.folder)?;
     if let Some(damage) = offline::inspect(&folder)?.first.first() {
         let advice = what_to_do(&folder);
         return Err(Failure::new(format!("the store is damaged: {damage}; {advice}")));
     }
-    let Offline { instance, folder: _folder, .. } = offline::open_in(folder)?;
+    let Offline { instance, folder, .. } = offline::open_in(folder)?;
+    Ok(Opened { instance, _folder: Some(folder) })
+}
+
+fn export(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
+    let Opened { instance, _folder } = open(arguments)?;
+    done.served = _folder.is_none();
     let target = Target::open(&arguments.file)?;
     let progress = Progress::entries("exporting", instance.entry_count()?);
     let bytes = Cell::new(0);
@@ -49,6 +84,7 @@ pub fn run(arguments: &Export) -> Result<bool, Failure> {
     let seconds = progress.seconds();
     drop(progress);
     instance.close()?;
+    (done.entries, done.bytes) = (Some(entries), Some(bytes.get()));
     if arguments.json {
         let line = json!({
             "event": "exported", "entries": entries, "bytes": bytes.get(), "seconds": seconds,
@@ -61,7 +97,8 @@ pub fn run(arguments: &Export) -> Result<bool, Failure> {
 }
 
 /// The same for a store that is damaged: what can be read.
-fn salvage(arguments: &Export, folder: &Folder) -> Result<bool, Failure> {
+fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
+    let folder = &offline::folder(&arguments.data.folder)?;
     let store = Salvage::open(&folder.file(name::STORE))
         .map_err(|why| instance::cannot_open(folder, &why))?;
     let target = Target::open(&arguments.file)?;
@@ -79,6 +116,7 @@ fn salvage(arguments: &Export, folder: &Folder) -> Result<bool, Failure> {
     let is_file = target.finish()?;
     let seconds = progress.seconds();
     drop(progress);
+    (done.entries, done.bytes) = (Some(salvaged.entries), Some(bytes.get()));
     let is_whole =
         salvaged.lost.is_empty() && salvaged.lost_values == 0 && salvaged.unnamed == Some(0);
     let told = salvaged.lost.iter().take(LOST_TOLD_MAX);

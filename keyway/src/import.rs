@@ -5,6 +5,7 @@ use crate::client;
 use crate::configuration::Configuration;
 use crate::data::Folder;
 use crate::failure::Failure;
+use crate::history::Done;
 use crate::instance::Instance;
 use crate::output::{self, grouped};
 use crate::populate::{self, Manner, Populated};
@@ -12,6 +13,8 @@ use crate::schema::{self, Given};
 use crate::source::Source;
 use crate::timestamp::Timestamp;
 use serde_json::json;
+use std::path::Path;
+use std::time::Instant;
 
 const ADVICE: &str = "correct it and go on with --resume, or leave out what is wrong with --resume \
                       --continue";
@@ -30,6 +33,20 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
 /// # Errors
 /// As [`run`].
 pub fn from(source: Source, arguments: &Import) -> Result<bool, Failure> {
+    let began = Instant::now();
+    let mut done = Done::new("import", Some(Path::new(&source.path)));
+    let imported = import(source, arguments, &mut done);
+    done.seconds = began.elapsed().as_secs_f64();
+    let done = match &imported {
+        Ok(true) => done.with("whole", None),
+        Ok(false) => done.with("in part", None),
+        Err(why) => done.with("failed", Some(&why.to_string())),
+    };
+    done.record(&arguments.data.folder);
+    imported
+}
+
+fn import(source: Source, arguments: &Import, noted: &mut Done) -> Result<bool, Failure> {
     let given = Given::read(&arguments.schema, &arguments.data.folder)?;
     let folder = Folder::open(&arguments.data.folder, Timestamp::now())?;
     let configuration = Configuration::load_with(&folder, &given)?;
@@ -54,6 +71,7 @@ pub fn from(source: Source, arguments: &Import) -> Result<bool, Failure> {
     )?;
     instance.close()?;
     let Populated { report, bytes, seconds, forecast_s } = populated;
+    (noted.entries, noted.bytes) = (Some(report.records), Some(bytes));
     if arguments.json {
         output::json(&json!({
             "event": "imported",

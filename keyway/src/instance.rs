@@ -8,6 +8,7 @@ use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
 use keyway_server::{Directory, OpenError, Unfinished};
 use keyway_store::{EntryId, Key, Options, Store};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The naming context of the server's own entries.
@@ -50,6 +51,26 @@ impl Instance {
         locked_memory: bool,
     ) -> Result<Instance, Failure> {
         Instance::open_by(Directory::open_to_serve, folder, configuration, engine, locked_memory)
+    }
+
+    /// The same to read it only, beside the server that has it open. The data file is not looked at: the
+    /// server has done that.
+    ///
+    /// # Errors
+    /// As [`Instance::open`], and if the configuration wants what the server has not made yet.
+    pub fn open_to_read(
+        folder: &Path,
+        configuration: &Configuration,
+        engine: &Engine,
+    ) -> Result<Instance, Failure> {
+        let path = folder.join(name::STORE);
+        let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
+        let map_bytes_max = configuration.store_bytes_max;
+        let options = Options { map_bytes_max, ..Options::default() };
+        let store = Store::open_to_read(&path, &options).map_err(|why| bad(&why))?;
+        let opened =
+            Directory::open_to_read(store.clone(), &configuration.directory, engine.clone());
+        Ok(Instance { directory: Arc::new(opened.map_err(|why| bad(&why))?), store })
     }
 
     fn open_by(

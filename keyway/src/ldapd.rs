@@ -11,10 +11,12 @@ use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
 use crate::failure::{Failure, is_disk_full, plain};
 use crate::harden;
+use crate::history;
 use crate::instance::Instance;
 use crate::limits::{self, CERTIFICATES_LOOK_EVERY};
 use crate::listeners::Sockets;
 use crate::log::Logs;
+use crate::metrics::Pusher;
 use crate::notify;
 use crate::output;
 use crate::populate::{self, Manner, Populated};
@@ -377,12 +379,14 @@ impl Serving<'_> {
             arguments,
             folder,
             instance,
+            engine,
             verifier,
             logs,
             listen,
             ldaps,
             server: &server,
             certificates,
+            pusher: Pusher::default(),
             configuration,
             waiting: Vec::new(),
             tree,
@@ -390,6 +394,7 @@ impl Serving<'_> {
             reads: 0,
         };
         reload.publish(None);
+        reload.push_metrics();
         instance.directory.build_indexes();
         reload.take_asked();
         match &supervision {
@@ -405,8 +410,9 @@ impl Serving<'_> {
         look_around.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let size = watched::StoreSize::new();
         let cryptod = watched::Cryptod::of(folder.path());
-        let shown = cryptod.clone();
-        server.show_beside(move || shown.entries());
+        let backups = history::Monitor::of(folder.path());
+        let shown = (cryptod.clone(), backups.clone());
+        server.show_beside(move || [shown.0.entries(), shown.1.entries()].concat());
         let mut looking = tokio::spawn(async {});
         let failed = loop {
             tokio::select! {
@@ -422,6 +428,7 @@ impl Serving<'_> {
                 _ = look_around.tick() => {
                     watched::show_engine(engine);
                     size.show(&instance.store);
+                    backups.look();
                     let cryptod = cryptod.clone();
                     // It waits for the daemon.
                     looking = match looking.is_finished() {

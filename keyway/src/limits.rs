@@ -102,6 +102,28 @@ pub const RESTART_FORGET: Duration = Duration::from_secs(10);
 /// How often is looked whether a cryptod that somebody else started is still there.
 pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// How long a push of metrics may take, from the connection to the collector's answer.
+pub const OTLP_PUSH_MAX: Duration = Duration::from_secs(10);
+/// For how long a collector may ask to be left alone.
+pub const OTLP_RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+/// How much of its answer is read, in bytes.
+pub const OTLP_ANSWER_BYTES_MAX: usize = 64 << 10;
+/// How much of what it says is repeated.
+pub const OTLP_REASON_CHARS_MAX: usize = 200;
+
+/// How much of what was done with a data folder is kept.
+pub const HISTORY_LINES_MAX: usize = 1_000;
+/// The same in bytes.
+pub const HISTORY_BYTES_MAX: usize = 512 << 10;
+/// How much of a file's name, and of what was wrong.
+pub const HISTORY_TEXT_CHARS_MAX: usize = 1_000;
+/// How much of it `cn=monitor` shows.
+pub const HISTORY_MONITORED_MAX: usize = 50;
+/// From which age on an export of everything, and a check, are said to be old.
+pub const EXPORT_OLD: Duration = Duration::from_secs(7 * 86_400);
+/// See [`EXPORT_OLD`].
+pub const CHECK_OLD: Duration = Duration::from_secs(30 * 86_400);
+
 /// How long `keyway config set` waits for what a server says, and how often it looks.
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
 /// See [`RELOAD_WAIT`].

@@ -27,6 +27,7 @@ mod failure;
 mod forecast;
 mod generate;
 mod harden;
+mod history;
 mod host;
 mod import;
 mod index;
@@ -115,6 +116,9 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Web(arguments) => web::run(&arguments).map(|()| true),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
+        Command::Directory(Directory::History(arguments)) => {
+            history::run(&arguments).map(|()| true)
+        }
         Command::Directory(Directory::Advise(arguments)) => {
             index::advise(&arguments).map(|()| true)
         }

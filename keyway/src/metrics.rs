@@ -1,6 +1,13 @@
-//! `keyway metrics`: the counters of what runs on a data folder, for Prometheus.
+//! `keyway metrics`: the counters of what runs on a data folder, for Prometheus and for OpenTelemetry.
 
+mod collector;
+mod model;
+mod otlp;
+mod push;
 mod text;
+
+pub use collector::Collector;
+pub use push::{Push, Pusher, Settings, resource};
 
 use crate::cli::Metrics;
 use crate::cryptod;
@@ -14,48 +21,85 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use keyway_meter::{Reader, Snapshot};
+use model::{Metric, metrics};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a page is of, and where it lies.
-struct Source {
+/// What a page is of, and where it lies; without a place it is this process's own.
+pub struct Source {
     process: &'static str,
-    page: PathBuf,
+    page: Option<PathBuf>,
 }
 
-/// Prints them, or answers who asks until it is told to stop.
+/// Prints them, answers who asks, or pushes them until it is told to stop.
 ///
 /// # Errors
 /// If it cannot listen there, or what it says reaches nobody.
 pub fn run(arguments: &Metrics) -> Result<(), Failure> {
-    let sources = Arc::new(sources(&arguments.data.folder));
-    let Some(address) = arguments.listen else {
-        return output::text(render(sources.as_slice()).trim_end());
-    };
-    let listener = listeners::listen(address, "--listen")?;
+    let folder = &arguments.data.folder;
+    let directory = Source { process: "directory", page: Some(folder.join(name::METER)) };
+    let sources = vec![directory, of_cryptod(folder)];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start: {why}")))?;
+    if let Some(collector) = &arguments.otlp {
+        let settings = Settings {
+            collector: collector.clone(),
+            every: Duration::from_secs(arguments.interval),
+            ca: arguments.ca.clone(),
+        };
+        let pushed = runtime.block_on(push_until_told(sources, &settings, folder));
+        runtime.shutdown_background();
+        return pushed;
+    }
+    let Some(address) = arguments.listen else {
+        return output::text(text::render(&collect(&sources).0).trim_end());
+    };
+    let listener = listeners::listen(address, "--listen")?;
     runtime.block_on(serve(listener, sources))
 }
 
-fn sources(folder: &Path) -> [Source; 2] {
-    [
-        Source { process: "directory", page: folder.join(name::METER) },
-        Source { process: "cryptod", page: cryptod::meter_at(folder) },
-    ]
+/// The pages of a server that is this process, and of the cryptod beside it.
+pub fn of_server(folder: &Path) -> Vec<Source> {
+    vec![Source { process: "directory", page: None }, of_cryptod(folder)]
 }
 
-async fn serve(listener: TcpListener, sources: Arc<[Source; 2]>) -> Result<(), Failure> {
+fn of_cryptod(folder: &Path) -> Source {
+    Source { process: "cryptod", page: Some(cryptod::meter_at(folder)) }
+}
+
+async fn push_until_told(
+    sources: Vec<Source>,
+    settings: &Settings,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let mut signals = Signals::catch()?;
+    let push = Push {
+        sources,
+        resource: resource(folder),
+        engine: keyway_drivers::engine(),
+        say: Box::new(|_, text| output::note(format_args!("metrics: {text}"))),
+    };
+    output::text(&settings.collector)?;
+    tokio::select! {
+        () = push.run(settings) => {}
+        () = signals.end() => {}
+    }
+    Ok(())
+}
+
+async fn serve(listener: TcpListener, sources: Vec<Source>) -> Result<(), Failure> {
     let mut signals = Signals::catch()?;
     let cannot = |why| Failure::new(format!("cannot serve: {why}"));
     let address = listeners::address(&listener)?;
     listener.set_nonblocking(true).map_err(cannot)?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
+    let sources = Arc::new(sources);
     let answer = move || {
         let sources = sources.clone();
-        async move { ([(CONTENT_TYPE, text::CONTENT_TYPE)], render(sources.as_slice())).into_response() }
+        let render = move || text::render(&collect(&sources).0);
+        async move { ([(CONTENT_TYPE, text::CONTENT_TYPE)], render()).into_response() }
     };
     let router = Router::new().route("/metrics", get(answer));
     say_where(address)?;
@@ -70,15 +114,19 @@ fn say_where(address: SocketAddr) -> Result<(), Failure> {
     output::text(format_args!("http://{address}/metrics"))
 }
 
-/// All that can be seen now. A page that is not there, or is nobody's, is no error: it may come.
-fn render(sources: &[Source]) -> String {
-    let pages: Vec<(&str, Option<Snapshot>)> =
-        sources.iter().map(|source| (source.process, look(&source.page))).collect();
+/// All that can be seen now, and when that is, in milliseconds since 1970. A page that is not there, or is
+/// nobody's, is no error: it may come.
+fn collect(sources: &[Source]) -> (Vec<Metric>, u64) {
+    let pages: Vec<_> = sources.iter().map(|source| (source.process, source.look())).collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    text::render(&pages, now.as_secs())
+    let now_unix_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    (metrics(&pages, now.as_secs()), now_unix_ms)
 }
 
-fn look(page: &Path) -> Option<Snapshot> {
-    let reader = Reader::open(page).ok().filter(Reader::alive)?;
-    reader.snapshot().ok()
+impl Source {
+    fn look(&self) -> Option<Snapshot> {
+        let Some(page) = &self.page else { return Snapshot::own() };
+        let reader = Reader::open(page).ok().filter(Reader::alive)?;
+        reader.snapshot().ok()
+    }
 }

@@ -1,9 +1,12 @@
-//! The directory of a data folder that nobody serves from, for the commands that work on one.
+//! The directory of a data folder that nobody serves from, for the commands that work on one; and beside the
+//! server, for those that only read.
 
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::Failure;
 use crate::instance::{self, Instance};
+use crate::running::Running;
+use crate::schema::Given;
 use crate::timestamp::Timestamp;
 use keyway_engine::Engine;
 use keyway_store::Damage;
@@ -56,6 +59,18 @@ pub fn open_in(folder: Folder) -> Result<Offline, Failure> {
     let engine = keyway_drivers::engine();
     let instance = Instance::open(&folder, &configuration, &engine, false)?;
     Ok(Offline { instance, engine, configuration, folder })
+}
+
+/// Opens the directory of a folder that a server serves from, to read it; `None` if none does.
+///
+/// # Errors
+/// Whatever keeps it from being opened.
+pub fn beside_server(path: &Path) -> Result<Option<Instance>, Failure> {
+    if Running::look(path).is_none() {
+        return Ok(None);
+    }
+    let configuration = Configuration::ahead(path, &Given::none())?;
+    Instance::open_to_read(path, &configuration, &keyway_drivers::engine()).map(Some)
 }
 
 /// Damaged pages of a data file.

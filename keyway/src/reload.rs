@@ -10,23 +10,27 @@ use crate::failure::Failure;
 use crate::index;
 use crate::instance::Instance;
 use crate::log::Logs;
+use crate::metrics::{self, Push, Pusher};
 use crate::output;
 use crate::running::Running;
 use crate::schema::Given;
 use crate::timestamp::Timestamp;
 use keyway_drivers::Verifier;
+use keyway_engine::Engine;
 use keyway_server::Modification;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::Server;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::time::SystemTime;
 
 /// A running server, and where what it runs with comes from.
 pub struct Reload<'a> {
     pub arguments: &'a Serve,
     pub folder: &'a Folder,
     pub instance: &'a Instance,
+    pub engine: &'a Engine,
     pub verifier: &'a Verifier,
     pub logs: &'a Logs,
     pub server: &'a Server,
@@ -35,6 +39,7 @@ pub struct Reload<'a> {
     /// Where it listens for LDAPS, if it does.
     pub ldaps: Option<SocketAddr>,
     pub certificates: Certificates,
+    pub pusher: Pusher,
     /// What is in force.
     pub configuration: Configuration,
     /// Keys of settings that have other values in the file.
@@ -120,8 +125,28 @@ impl Reload<'_> {
             false => std::mem::take(&mut old.directory.integrity),
         };
         old.directory = keyway_server::Settings { integrity, ..new.directory };
-        (old.remember, old.log) = (new.remember, new.log);
+        (old.remember, old.log, old.metrics) = (new.remember, new.log, new.metrics);
         (old.tls, old.network, old.unknown) = (new.tls, new.network, new.unknown);
+        self.push_metrics();
+    }
+
+    /// Pushes metrics as it is configured.
+    pub fn push_metrics(&mut self) {
+        let Reload { folder, engine, logs, pusher, configuration, .. } = self;
+        let mut settings = configuration.metrics.clone();
+        if let Some(ca) = settings.as_mut().and_then(|settings| settings.ca.as_mut()) {
+            *ca = folder.file_at(ca);
+        }
+        let log = logs.log.clone();
+        pusher.set(settings.as_ref(), || Push {
+            sources: metrics::of_server(folder.path()),
+            resource: metrics::resource(folder.path()),
+            engine: engine.clone(),
+            say: Box::new(move |is_well, text| {
+                let severity = if is_well { Severity::Info } else { Severity::Warning };
+                log.say(SystemTime::now(), severity, "metrics", &[("text", Value::Text(text))]);
+            }),
+        });
     }
 
     /// Takes certificates that have changed, and says which end soon.

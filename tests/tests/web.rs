@@ -166,6 +166,30 @@ fn pages_show_what_was_done() {
     browser.wait("document.title === 'Keyway: Crypto'");
     browser.wait(&cell("Drivers and", "argon2id", "since start"));
     browser.wait(&cell("Keys that", "tls-server", "state"));
+
+    browser.press(key::RIGHT);
+    browser.wait("document.title === 'Keyway: Backups'");
+    browser.wait(&format!("{} === 'never'", tile("last export")));
+    browser.wait("document.querySelector('#panel .bad').innerText.includes('there is no backup')");
+    let file = folder.path().join("<i>all.ldif");
+    let directory = |arguments: &[&str]| {
+        let mut command = Command::new(keyway());
+        command.arg("directory").args(arguments).arg("--data").arg(folder.path().join("data"));
+        finish(&mut command, "").expect(0)
+    };
+    directory(&["export", file.to_str().unwrap()]);
+    directory(&["check"]);
+    browser.wait(&format!("{} === 'sound'", tile("its verdict")));
+    browser.wait(&format!("{}.endsWith('<i>all.ldif')", cell("Imports", "whole", "file")));
+    browser.wait(&format!("{} === 'served'", cell("Imports", "check", "server")));
+    browser.wait("!document.querySelector('#panel .bad')");
+    // Its head is reached by the keyboard, and sorts.
+    browser.press(key::TAB);
+    browser.press(key::TAB);
+    browser.press(key::ENTER);
+    browser.wait("document.querySelector('#panel th[aria-sort]').ariaSort === 'ascending'");
+    browser.wait("document.documentElement.scrollWidth <= 1280");
+    browser.script("document.getElementById('tab-backups').focus()");
     browser.press(key::HOME);
     browser.wait("document.title === 'Keyway: Now'");
     browser.press(key::LEFT);

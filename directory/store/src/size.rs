@@ -28,6 +28,8 @@ pub struct Size {
 }
 
 pub(crate) fn of(shared: &Shared) -> Result<Size, Error> {
+    // Other processes may read the store, and one that was killed would hold up pages for ever.
+    shared.env.clear_stale_readers().map_err(|e| shared.error("looking at readers", e))?;
     let readers = readers(shared).map_err(|e| Error::system("reading the table of readers", e))?;
     let reading = |e| shared.error("measuring the store", e);
     let info = shared.env.info();

@@ -133,7 +133,7 @@ impl Store {
         answered.recv().unwrap_or_else(|_| Err(Error::closed().into()))
     }
 
-    /// How large it is, and who holds it up.
+    /// How large it is, and who holds it up. Readers whose process has died are let go of first.
     ///
     /// # Errors
     /// As [`Store::read`], and the system's.

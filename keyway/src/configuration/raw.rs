@@ -23,6 +23,7 @@ pub struct Raw {
     pub password: Password,
     pub limits: Limits,
     pub log: Log,
+    pub metrics: Metrics,
     pub schema: Schema,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     pub groups: Groups,
@@ -137,6 +138,15 @@ pub struct Log {
     pub when_full: Spanned<String>,
     pub file_bytes_max: Spanned<u64>,
     pub files_kept: Spanned<u32>,
+}
+
+/// `[metrics]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    pub otlp: Spanned<String>,
+    pub interval_s: Spanned<u64>,
+    pub ca: String,
 }
 
 /// `[groups]`

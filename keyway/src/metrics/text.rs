@@ -1,141 +1,51 @@
-//! Prometheus' text format (version 0.0.4): a metric for each event, parts in braces as labels.
+//! Prometheus' text format (version 0.0.4).
 
-use keyway_meter::{Distribution, EVENTS, Event, Snapshot};
-use std::collections::BTreeMap;
+use super::model::{Data, Labels, Metric, Number, Spread};
 use std::fmt::Write;
 
 /// What it is sent as.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Upper bounds of a histogram's buckets: powers of four, of times from 256 ns to 17 s, of others from 1 to
-/// 65,536.
-const TIME_BOUNDS: std::ops::RangeInclusive<u32> = 4..=17;
-const COUNT_BOUNDS: std::ops::RangeInclusive<u32> = 0..=8;
-/// Counters whose difference is how many there are now.
-const NOW: [(&str, &str, &str, &str); 2] = [
-    ("ldap_connections", "ldap.connection.opened", "ldap.connection.closed", "open now"),
-    ("cryptod_clients", "cryptod.clients.connected", "cryptod.clients.gone", "connected now"),
-];
-
-/// The page of each process, `None` where none runs, as it is this many seconds after 1970.
-pub fn render(pages: &[(&str, Option<Snapshot>)], now_unix_s: u64) -> String {
+/// Metrics as text.
+pub fn render(metrics: &[Metric]) -> String {
     let mut out = String::new();
-    head(&mut out, "up", "gauge", "whether it runs");
-    for (process, page) in pages {
-        line(&mut out, "up", &[("process", process)], u8::from(page.is_some()));
-    }
-    let running: Vec<(&str, &Snapshot)> =
-        pages.iter().filter_map(|(process, page)| Some((*process, page.as_ref()?))).collect();
-    head(&mut out, "start_time_seconds", "gauge", "when it was started, since 1970");
-    for (process, page) in &running {
-        let seconds = page.started_unix_ms as f64 / 1000.0;
-        line(&mut out, "start_time_seconds", &[("process", process)], seconds);
-    }
-    for (name, opened, closed, help) in NOW {
-        head(&mut out, name, "gauge", help);
-        for (_, page) in &running {
-            if let (Some(opened), Some(closed)) = (page.value(opened), page.value(closed)) {
-                line(&mut out, name, &[], opened.saturating_sub(closed));
+    for metric in metrics {
+        let Metric { name, help, data, .. } = metric;
+        let (kind, points) = match data {
+            Data::Gauge(points) => ("gauge", points.as_slice()),
+            Data::Sum(points) => ("counter", points.as_slice()),
+            Data::Histogram(_) => ("histogram", [].as_slice()),
+        };
+        // Writing to a String cannot fail.
+        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        for point in points {
+            match point.value {
+                Number::Whole(value) => line(&mut out, name, &point.labels, value),
+                Number::Real(value) => line(&mut out, name, &point.labels, value),
             }
         }
+        if let Data::Histogram(spreads) = data {
+            spreads.iter().for_each(|spread| histogram(&mut out, name, spread));
+        }
     }
-    EVENTS.iter().for_each(|event| match event.unit {
-        "unix s" => seconds_left(&mut out, event, &running, now_unix_s),
-        _ => metric(&mut out, event, &running),
-    });
     out
 }
 
-/// How long it is until a point in time; negative after it.
-fn seconds_left(out: &mut String, event: &Event, pages: &[(&str, &Snapshot)], now_unix_s: u64) {
-    let points = pages.iter().filter_map(|(_, page)| page.value(event.name));
-    let Some(first) = points.filter(|point| *point > 0).min() else { return };
-    let name = named(event) + "_in_seconds";
-    head(out, &name, "gauge", &format!("seconds until {}", event.help.trim_start_matches("when ")));
-    line(out, &name, &[], i128::from(first) - i128::from(now_unix_s));
-}
-
-/// All of an event, in all pages: what is said twice is said once, with the sum.
-fn metric(out: &mut String, event: &Event, pages: &[(&str, &Snapshot)]) {
-    if event.is_histogram() {
-        let mut all: Vec<(Vec<(&str, &str)>, &Distribution)> = Vec::new();
-        for (process, page) in pages {
-            let covered = page.histograms.iter().filter(|(name, _)| event.covers(name));
-            all.extend(covered.map(|(name, values)| (labels(event, name, process), values)));
-        }
-        return histogram(out, event, &all);
-    }
-    let mut all: BTreeMap<Vec<(&str, &str)>, u64> = BTreeMap::new();
-    for (process, page) in pages {
-        for (name, value) in page.counters.iter().filter(|(name, _)| event.covers(name)) {
-            let value = if event.is_gauge() { page.gauge(name).unwrap_or(0) } else { *value };
-            let sum = all.entry(labels(event, name, process)).or_default();
-            *sum = sum.saturating_add(value);
-        }
-    }
-    if all.is_empty() {
-        return;
-    }
-    let unit = event.unit.trim_end_matches(" now");
-    let (name, kind) = match event.is_gauge() {
-        true => (named(event), "gauge"),
-        false => (named(event) + "_total", "counter"),
+fn histogram(out: &mut String, name: &str, spread: &Spread) {
+    let mut bucket = |bound: String, count: u64| {
+        let labels = [spread.labels.as_slice(), &[("le", bound)]].concat();
+        line(out, &format!("{name}_bucket"), &labels, count);
     };
-    head(out, &name, kind, &format!("{unit} {}", event.help));
-    all.iter().for_each(|(labels, value)| line(out, &name, labels, value));
-}
-
-fn histogram(out: &mut String, event: &Event, all: &[(Vec<(&str, &str)>, &Distribution)]) {
-    if all.is_empty() {
-        return;
+    for (bound, count) in &spread.buckets {
+        bucket(bound.to_string(), *count);
     }
-    let (unit, one, bounds) = match event.unit {
-        "ns" => ("_seconds", 1e-9, TIME_BOUNDS),
-        _ => ("", 1.0, COUNT_BOUNDS),
-    };
-    let name = named(event) + unit;
-    head(out, &name, "histogram", event.help);
-    for (labels, values) in all {
-        for exponent in bounds.clone() {
-            let bound = 4_u64.pow(exponent);
-            let shown = format!("{}", bound as f64 * one);
-            let labels = [labels.as_slice(), &[("le", shown.as_str())]].concat();
-            line(out, &format!("{name}_bucket"), &labels, values.at_most(bound));
-        }
-        let labels_of_all = [labels.as_slice(), &[("le", "+Inf")]].concat();
-        line(out, &format!("{name}_bucket"), &labels_of_all, values.count);
-        line(out, &format!("{name}_sum"), labels, values.sum as f64 * one);
-        line(out, &format!("{name}_count"), labels, values.count);
-    }
+    bucket("+Inf".to_owned(), spread.count);
+    line(out, &format!("{name}_sum"), &spread.labels, spread.sum);
+    line(out, &format!("{name}_count"), &spread.labels, spread.count);
 }
 
-/// The parts of an event's name that are the same for all of it.
-fn named(event: &Event) -> String {
-    let parts = event.name.split('.').filter(|part| !part.starts_with('{'));
-    parts.collect::<Vec<_>>().join("_")
-}
-
-/// The other parts of a counter's name. An engine is in each process, so there it is said in which.
-fn labels<'a>(event: &Event, name: &'a str, process: &'a str) -> Vec<(&'static str, &'a str)> {
-    let event_parts = event.name.split('.');
-    let label = |(part, value): (&'static str, &'a str)| {
-        let label = part.strip_prefix('{')?.strip_suffix('}')?;
-        Some((label, value))
-    };
-    let mut labels: Vec<_> = event_parts.zip(name.split('.')).filter_map(label).collect();
-    if !labels.is_empty() {
-        labels.push(("process", process));
-    }
-    labels
-}
-
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a String cannot fail.
-    let _ = write!(out, "# HELP keyway_{name} {help}\n# TYPE keyway_{name} {kind}\n");
-}
-
-fn line(out: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-    let _ = write!(out, "keyway_{name}");
+fn line(out: &mut String, name: &str, labels: &Labels, value: impl std::fmt::Display) {
+    let _ = write!(out, "{name}");
     for (index, (label, value)) in labels.iter().enumerate() {
         let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let _ = write!(out, "{}{label}=\"{value}\"", if index == 0 { '{' } else { ',' });
@@ -148,7 +58,9 @@ fn line(out: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::
 
 #[cfg(test)]
 mod tests {
+    use super::super::model::metrics;
     use super::*;
+    use keyway_meter::Snapshot;
 
     #[test]
     fn families_have_labels_and_nothing_breaks_out_of_them() {
@@ -165,10 +77,9 @@ mod tests {
         let page =
             |counters| Snapshot { pid: 1, started_unix_ms: 1500, counters, histograms: vec![] };
         let again = vec![("engine.software.aes-128-gcm.bytes".to_owned(), 6)];
-        let text = render(
-            &[("directory", Some(page(counters))), ("cryptod", Some(page(again))), ("third", None)],
-            100,
-        );
+        let pages =
+            [("directory", Some(page(counters))), ("cryptod", Some(page(again))), ("third", None)];
+        let text = render(&metrics(&pages, 100));
         for expected in [
             "keyway_up{process=\"directory\"} 1",
             "keyway_up{process=\"third\"} 0",

@@ -20,6 +20,7 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 const READ_BYTES: usize = 64 << 10;
 
 const MONITOR: &str = "cn=monitor";
+const BACKUPS: &str = "cn=Backups,cn=monitor";
 const CONFIG: &str = "cn=config";
 
 /// Who asks: a name and its password.
@@ -306,6 +307,10 @@ fn lists(entries: &[Entry]) -> Lists {
         running: below("cn=Running,cn=monitor"),
         filters: below("cn=Filters,cn=monitor"),
         clients: with("cn=Cryptod,cn=monitor", "weight"),
+        backups: entries
+            .iter()
+            .any(|entry| entry.dn.eq_ignore_ascii_case(BACKUPS))
+            .then(|| below(BACKUPS)),
         missing: None,
     }
 }

@@ -31,6 +31,8 @@ pub struct Lists {
     pub running: Vec<Facts>,
     pub filters: Vec<Facts>,
     pub clients: Vec<Facts>,
+    /// What was imported, exported and checked; `None` if nothing is told of it.
+    pub backups: Option<Vec<Facts>>,
     /// Why there are none, if they could not be had.
     pub missing: Option<String>,
 }

@@ -3,9 +3,11 @@
 use crate::configuration::Configuration;
 use crate::control::Control;
 use crate::cryptod;
+use crate::history::{self, Done};
 use crate::index::{self, Line};
 use crate::ldap::{Manner, Url};
 use crate::schema::Given;
+use crate::timestamp::Timestamp;
 use crate::top::{Login, Sight, Source as Eyes};
 use keyway_meter::{Distribution, Snapshot};
 use keyway_ring::control::KeyInfo;
@@ -18,6 +20,8 @@ use time::{Date, Month};
 
 /// How long what a file says of indexes is believed.
 const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
+/// How many of the last imports, exports and checks a page shows.
+const BACKUPS_SHOWN_MAX: usize = 200;
 
 /// A server.
 pub struct Seen {
@@ -77,6 +81,9 @@ impl Source for Seen {
     }
 
     fn detail(&mut self, what: Detail) -> Result<Value, String> {
+        if what == Detail::Backups {
+            return self.backups();
+        }
         let sight = self.sight(what == Detail::Connections)?;
         let mut said = match what {
             Detail::Slow => {
@@ -90,7 +97,7 @@ impl Source for Seen {
                 let lines: Vec<Value> = lines.into_iter().map(line).collect();
                 json!({ "ways": sight.lists.filters, "advice": lines })
             }
-            Detail::Crypto => json!({ "daemon": self.daemon(&sight) }),
+            Detail::Crypto | Detail::Backups => json!({ "daemon": self.daemon(&sight) }),
         };
         if let (Some(why), Some(said)) = (&sight.lists.missing, said.as_object_mut()) {
             said.insert("missing".into(), why.as_str().into());
@@ -100,6 +107,23 @@ impl Source for Seen {
 }
 
 impl Seen {
+    /// What a folder's file says, or over LDAP `cn=monitor`.
+    fn backups(&mut self) -> Result<Value, String> {
+        let done: Vec<Done> = match &self.folder {
+            Some(folder) => history::read(folder),
+            None => {
+                let told = self.sight(false)?.lists.backups;
+                let told =
+                    told.ok_or("This server does not tell when it was exported or checked.")?;
+                told.iter().filter_map(Done::of_facts).collect()
+            }
+        };
+        let (export, check) = (history::last_backup(&done), history::last_check(&done));
+        let warnings = history::warnings(&done, Timestamp::now());
+        let done = done.get(done.len().saturating_sub(BACKUPS_SHOWN_MAX)..).unwrap_or_default();
+        Ok(json!({ "done": done, "export": export, "check": check, "warnings": warnings }))
+    }
+
     fn daemon(&self, sight: &Sight) -> Value {
         let Some(page) = &sight.cryptod else { return Value::Null };
         let (mut counts, mut times) = (Map::new(), Map::new());

@@ -9,11 +9,12 @@ import { Filters } from "./filters.js";
 import { Connections } from "./connections.js";
 import { Store } from "./store.js";
 import { Crypto } from "./crypto.js";
+import { Backups } from "./backups.js";
 import { Load } from "./load.js";
 
 const EVERY_MS = 1000;
 const EVERY_HIDDEN_MS = 5000;
-const PAGES = [Now, Slow, Filters, Connections, Store, Crypto, Load];
+const PAGES = [Now, Slow, Filters, Connections, Store, Crypto, Backups, Load];
 
 const panel = document.getElementById("panel");
 const state = document.getElementById("state");

@@ -17,6 +17,7 @@
 //! | `GET /api/connections?host=N` | `connections`, and `total` |
 //! | `GET /api/store?host=N` | `counters` of the store |
 //! | `GET /api/crypto?host=N` | `counters` of drivers, algorithms and clients; `daemon`, cryptod's clients and keys |
+//! | `GET /api/backups?host=N` | `done`, what was imported, exported and checked, the latest last (`unix_s`, `command`, `verdict`, `entries`, `bytes`, `seconds`, `file`, `base`, `served`, `why`); `export` and `check`, the last of these that count; `warnings` |
 //! | `GET /api/load` | what can be run, on what, and how the last run goes |
 //! | `POST /api/load/start`, `stop`, `rate` | an [`Order`], nothing, or `{"rate": N}`, `{"rate": N, "lane": 0}` |
 //!

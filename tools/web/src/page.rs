@@ -29,6 +29,7 @@ pub(crate) fn file(name: &str) -> Option<File> {
         "connections.js" => (SCRIPT, include_str!("../page/connections.js")),
         "store.js" => (SCRIPT, include_str!("../page/store.js")),
         "crypto.js" => (SCRIPT, include_str!("../page/crypto.js")),
+        "backups.js" => (SCRIPT, include_str!("../page/backups.js")),
         "load.js" => (SCRIPT, include_str!("../page/load.js")),
         _ => return None,
     };

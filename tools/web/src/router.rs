@@ -211,6 +211,7 @@ async fn about(State(app): State<Arc<App>>, Path(what): Path<String>, uri: Uri) 
         "filters" => (&["search."], Some(Detail::Filters)),
         "connections" => (&["ldap.connection."], Some(Detail::Connections)),
         "store" => (&["store."], None),
+        "backups" => (&[], Some(Detail::Backups)),
         "crypto" => (&["engine.", "client.", "cryptod.", "password."], Some(Detail::Crypto)),
         _ => return nothing().await,
     };

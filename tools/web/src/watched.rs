@@ -19,6 +19,8 @@ pub enum Detail {
     Filters,
     /// What cryptod says of its clients and keys.
     Crypto,
+    /// When it was exported and checked.
+    Backups,
 }
 
 /// Where a server's figures come from: its shared page, or its `cn=monitor`.

@@ -2,7 +2,7 @@
 
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
-use crate::index::{Indexes, State};
+use crate::index::{Indexes, State, range};
 use crate::large::{key, whole};
 use crate::schema::{Schema, base};
 use keyway_codec::message::ResultCode;
@@ -22,7 +22,10 @@ impl Directory {
         let view = read.view();
         let state = State::read(view)?.unwrap_or_default();
         let indexes = Indexes::clone(&core.indexes).only(&state.whole);
-        let checked = view.check_and_tell(&state.unsettled(), progress)?;
+        // What a server has that serves with other settings than these, if one does.
+        let others = &state.whole - &core.indexes.kinds();
+        let unsettled = [state.unsettled(), others.iter().map(range).collect()].concat();
+        let checked = view.check_and_tell(&unsettled, progress)?;
         let mut names = Names::new();
         let (mut seen, mut expected) = (0, 0);
         for entry in view.entries(EntryId::ROOT)? {

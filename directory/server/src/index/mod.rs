@@ -16,7 +16,7 @@ pub(crate) use build::{Builder, turn};
 pub use build::{IndexReport, IndexStanding};
 pub(crate) use retired::Retired;
 pub use setting::{IndexKind, IndexSetting};
-pub(crate) use state::{Kinds, State};
+pub(crate) use state::{Kinds, State, range};
 
 use crate::limits::{APPROXIMATE_WORDS_MAX, SUBSTRING_INDEXED_BYTES_MAX};
 use crate::schema::{AttributeType, Attributes, Schema, base};

@@ -1,0 +1,191 @@
+//! A collector that takes OTLP over HTTP: where it is, and one request to it.
+
+use super::otlp;
+use crate::failure::{Failure, plain};
+use crate::limits::{OTLP_ANSWER_BYTES_MAX, OTLP_REASON_CHARS_MAX, OTLP_RETRY_AFTER_MAX};
+use crate::trust;
+use axum::body::{Body, to_bytes};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use axum::http::uri::{Authority, Scheme};
+use axum::http::{Request, Response, Uri};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use keyway_engine::Engine;
+use rustls_pki_types::ServerName;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Where collectors take metrics (OTLP 1.x, "OTLP/HTTP Request").
+const USUAL_PATH: &str = "/v1/metrics";
+
+/// Where metrics are pushed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collector {
+    has_tls: bool,
+    authority: Authority,
+    path: String,
+}
+
+/// Why a request was of no use.
+pub struct Refusal {
+    pub why: String,
+    /// For how long the collector wants to be left alone.
+    pub pause: Option<Duration>,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Refusal {
+        Refusal { why, pause: None }
+    }
+}
+
+impl Collector {
+    /// Reads `http://HOST:PORT/PATH`, or `https://`; without a path it is the usual one.
+    ///
+    /// # Errors
+    /// A sentence that says what it should look like.
+    pub fn parse(text: &str) -> Result<Collector, String> {
+        let bad = || {
+            format!(
+                "\"{text}\" is no URL of a collector that takes OTLP over HTTP, like \
+                 http://127.0.0.1:4318/v1/metrics"
+            )
+        };
+        let parts = text.parse::<Uri>().map_err(|_| bad())?.into_parts();
+        let scheme = parts.scheme.ok_or_else(bad)?;
+        let authority = parts.authority.ok_or_else(bad)?;
+        if (scheme != Scheme::HTTP && scheme != Scheme::HTTPS) || authority.host().is_empty() {
+            return Err(bad());
+        }
+        if authority.as_str().contains('@') {
+            let why = "a name and a password in it are not sent; have a collector of this machine";
+            return Err(format!("\"{text}\": {why} pass on what needs them"));
+        }
+        let path = parts.path_and_query.map(|path| path.as_str().to_owned()).unwrap_or_default();
+        let path = if path.is_empty() || path == "/" { USUAL_PATH.to_owned() } else { path };
+        Ok(Collector { has_tls: scheme == Scheme::HTTPS, authority, path })
+    }
+
+    /// Sends it metrics. To be given up after a while by the caller: a collector may take its time.
+    ///
+    /// # Errors
+    /// If they have not all arrived.
+    pub async fn send(
+        &self,
+        metrics: Vec<u8>,
+        engine: &Engine,
+        ca: Option<&Path>,
+    ) -> Result<(), Refusal> {
+        let usual = if self.has_tls { 443 } else { 80 };
+        let port = self.authority.port_u16().unwrap_or(usual);
+        // An address of version 6 is in brackets.
+        let host = self.authority.host().trim_start_matches('[').trim_end_matches(']');
+        let stream = TcpStream::connect((host, port))
+            .await
+            .map_err(|why| format!("cannot connect: {}", plain(&why)))?;
+        if !self.has_tls {
+            return self.ask(stream, metrics).await;
+        }
+        let no_tls = |why: &dyn fmt::Display| format!("no TLS: {why}");
+        let connector = connector(engine, ca).map_err(|why| no_tls(&why))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|why| no_tls(&why))?;
+        let stream = connector.connect(name, stream).await.map_err(|why| no_tls(&plain(&why)))?;
+        self.ask(stream, metrics).await
+    }
+
+    async fn ask<S>(&self, stream: S, metrics: Vec<u8>) -> Result<(), Refusal>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let broken = |why: &dyn fmt::Display| format!("the connection broke: {why}");
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|why| broken(&why))?;
+        let request = Request::post(&self.path)
+            .header(HOST, self.authority.as_str())
+            .header(USER_AGENT, concat!("keyway/", env!("CARGO_PKG_VERSION")))
+            .header(CONTENT_TYPE, "application/x-protobuf")
+            .header(CONNECTION, "close")
+            .body(Body::from(metrics))
+            .map_err(|why| broken(&why))?;
+        let talk = async {
+            let answer = sender.send_request(request).await.map_err(|why| broken(&why))?;
+            judge(answer.map(Body::new)).await
+        };
+        // Who answers may close before the answer is read here.
+        let carry = async {
+            let _ = connection.await;
+            std::future::pending().await
+        };
+        tokio::select! { judged = talk => judged, never = carry => never }
+    }
+}
+
+impl fmt::Display for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.has_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.path)
+    }
+}
+
+fn connector(engine: &Engine, ca: Option<&Path>) -> Result<TlsConnector, Failure> {
+    let roots = trust::authorities(ca, None)?;
+    let config = keyway_tls::client_config(&keyway_tls::provider(engine), roots);
+    Ok(TlsConnector::from(Arc::new(config.map_err(Failure::new)?)))
+}
+
+/// Whether what was sent has arrived, by the answer.
+async fn judge(answer: Response<Body>) -> Result<(), Refusal> {
+    let (head, body) = answer.into_parts();
+    // What is longer says nothing that is worth it.
+    let body = to_bytes(body, OTLP_ANSWER_BYTES_MAX).await.unwrap_or_default();
+    if head.status.is_success() {
+        return match otlp::rejected(&body) {
+            None => Ok(()),
+            Some((points, why)) => {
+                Err(format!("it has not taken {points} of the points{}", said(&why)).into())
+            }
+        };
+    }
+    let seconds = head.headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.parse().ok());
+    Err(Refusal {
+        why: format!(
+            "it answers {}{}",
+            head.status,
+            said(&otlp::reason(&body).unwrap_or_default())
+        ),
+        pause: seconds.map(|seconds| Duration::from_secs(seconds).min(OTLP_RETRY_AFTER_MAX)),
+    })
+}
+
+/// What somebody else says, fit for a line of ours.
+fn said(text: &str) -> String {
+    let text: String =
+        text.chars().filter(|c| !c.is_control()).take(OTLP_REASON_CHARS_MAX).collect();
+    if text.is_empty() { text } else { format!(" ({text})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let shown = |text: &str| Collector::parse(text).map(|collector| collector.to_string());
+        let usual = "http://127.0.0.1:4318/v1/metrics";
+        for same in [usual, "http://127.0.0.1:4318", "http://127.0.0.1:4318/"] {
+            assert_eq!(shown(same).as_deref(), Ok(usual));
+        }
+        let other = "https://[2001:db8::1]/otlp/v1/metrics?tenant=a";
+        assert_eq!(shown(other).as_deref(), Ok(other));
+        for bad in ["", "127.0.0.1:4318", "grpc://a:4317", "http://", "http://a b/", "/v1/metrics"]
+        {
+            assert!(shown(bad).is_err(), "{bad}");
+        }
+        assert!(shown("http://me:secret@a/").unwrap_err().contains("password"));
+    }
+}
