@@ -25,7 +25,7 @@ pub fn publish(directory: &Directory, settings: Settings) -> (ConfigTree, Receiv
     let tree = ConfigTree(Arc::new(RwLock::new(Shown { settings, waiting: Vec::new() })));
     let (sender, receiver) = channel(CONFIG_CHANGES_WAITING_MAX);
     let shown = tree.clone();
-    let maker = Maker::new(move || shown.entries()).changed_by(move |modification, reply| {
+    let maker = Maker::new(move |_| shown.entries()).changed_by(move |modification, reply| {
         if let Err(why) = sender.try_send((modification, reply)) {
             let (_, reply) = why.into_inner();
             reply(Err("the server is busy with other changes of its settings".into()));

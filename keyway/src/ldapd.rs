@@ -32,6 +32,7 @@ use crate::unix_socket;
 use crate::watched;
 use keyway_drivers::{Verifier, software};
 use keyway_engine::Engine;
+use keyway_server::MadeEntry;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{Listener, Mode, Server};
 use serde_json::json;
@@ -412,7 +413,13 @@ impl Serving<'_> {
         let cryptod = watched::Cryptod::of(folder.path());
         let backups = history::Monitor::of(folder.path());
         let shown = (cryptod.clone(), backups.clone());
-        server.show_beside(move || [shown.0.entries(), shown.1.entries()].concat());
+        server.show_beside(move |wanted| {
+            let of = |name, entries: &dyn Fn() -> Vec<MadeEntry>| match wanted.shows(name) {
+                true => entries(),
+                false => Vec::new(),
+            };
+            [of("Cryptod", &|| shown.0.entries()), of("Backups", &|| shown.1.entries())].concat()
+        });
         let mut looking = tokio::spawn(async {});
         let failed = loop {
             tokio::select! {

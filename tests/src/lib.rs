@@ -11,6 +11,7 @@ pub mod capture;
 pub mod client;
 pub mod dirsrv;
 pub mod proxy;
+pub mod slapd;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -81,6 +82,15 @@ fn build() -> PathBuf {
 /// Whether tests are as long as they can be: `cargo xtask nightly` says so by `KEYWAY_NIGHTLY`.
 pub fn nightly() -> bool {
     std::env::var_os("KEYWAY_NIGHTLY").is_some()
+}
+
+/// An address of loopback that nobody has now.
+///
+/// # Panics
+/// If the system has none.
+pub fn port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").to_string()
 }
 
 /// A running `keyway up` on free ports of 127.0.0.1. Killed when dropped.

@@ -135,6 +135,27 @@ fn the_monitor_shows_connections_operations_and_counters() {
     assert!(value(&mine, "monitorConnectionPeerAddress").unwrap().starts_with("127.0.0.1:"));
     assert_eq!(value(&mine, "monitoredInfo"), Some("over tls"));
     assert_eq!(value(&mine, "monitorConnectionOpsReceived"), Some("2"));
+    // What is not asked for is not made, and counted all the same.
+    let number = |base: &str, scope: &str, filter: &str| {
+        let found = found(&server, &["-b", base, "-s", scope, filter, "numSubordinates"]);
+        value(&found, "numSubordinates").and_then(|number| number.parse::<usize>().ok())
+    };
+    let connections = "cn=Connections,cn=monitor";
+    let of_class = "(!(objectClass=monitorConnection))";
+    for (base, scope, filter) in [
+        (connections, "base", "(objectClass=*)"),
+        (connections, "base", of_class),
+        ("cn=monitor", "one", "(cn=Connections)"),
+        ("cn=monitor", "sub", "(&(cn=Connections)(!(objectClass=monitorConnection)))"),
+    ] {
+        // Two numbers, and ourselves; somebody who has just gone may be there still.
+        let below = number(base, scope, filter);
+        assert!(below.is_some_and(|below| below > 2), "{base} {scope} {filter}: {below:?}");
+    }
+    let branches = found(&server, &["-b", "cn=monitor", "-s", "one", "1.1"]);
+    assert_eq!(number("cn=monitor", "base", "(objectClass=*)"), Some(dns(&branches).len()));
+    let total = found(&server, &["-b", "cn=total, CN=connections ,cn=monitor", "-s", "base"]);
+    assert_eq!(dns(&total), ["cn=Total,cn=Connections,cn=monitor"]);
     let counter = "cn=ldap.search,cn=Counters,cn=monitor";
     let counted = found(&server, &["-b", counter, "-s", "base", "*", "+"]);
     assert!(value(&counted, "description").unwrap().contains("search requests answered"));

@@ -1,9 +1,9 @@
 //! `keyway top`: on a terminal, which is tmux's here, and as lines, beside a server and over LDAP.
 
-use keyway_tests::{Finished, Server, available, finish, keyway, sample};
+use keyway_tests::slapd::{self, Slapd};
+use keyway_tests::{Finished, Server, available, finish, keyway, port, sample};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -218,12 +218,6 @@ fn it_sorts_pauses_follows_the_window_and_leaves_the_terminal_as_it_was() {
     }
 }
 
-/// A port that nobody has now.
-fn port() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
-}
-
 #[test]
 fn a_server_that_goes_and_comes_back_and_two_at_once() {
     if !available(NEEDS) {
@@ -388,32 +382,16 @@ fn the_monitor_tells_what_is_slow_and_what_filters_cost_without_their_values() {
     assert!(!Path::new(folder_of(&server)).join("meter.new").exists());
 }
 
-/// slapd, killed when dropped.
-struct Slapd(std::process::Child);
-
-impl Drop for Slapd {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn slapd_shows_what_it_counts() {
-    if !available(&["/usr/sbin/slapd", "ldapsearch"]) {
+    if !available(&[slapd::NEEDS]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("slapd.conf");
-    let text = "include /etc/ldap/schema/core.schema\naccess to * by * read\ndatabase monitor\n";
-    std::fs::write(&config, text).unwrap();
-    let url = format!("ldap://{}", port());
-    let mut command = Command::new("/usr/sbin/slapd");
-    command.args(["-d", "0", "-h", &url, "-f"]).arg(&config);
-    let _slapd = Slapd(command.stderr(std::process::Stdio::null()).spawn().unwrap());
+    let slapd = Slapd::start(folder.path());
     let begun = Instant::now();
     let line = loop {
-        let done = top(&[&url, "--json", "--interval", "0.1", "--count", "1"]);
+        let done = top(&[&slapd.url, "--json", "--interval", "0.1", "--count", "1"]);
         if done.code == 0 {
             break done.out;
         }

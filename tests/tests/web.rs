@@ -1,7 +1,9 @@
 //! `keyway web` in Chromium, against real servers: what the page shows is what was done.
 
+use keyway_tests::authority::Authority;
 use keyway_tests::browser::{Browser, NEEDS, key};
 use keyway_tests::client::Client;
+use keyway_tests::slapd::{self, Slapd};
 use keyway_tests::{Server, available, finish, keyway, sample};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -401,6 +403,85 @@ fn elsewhere_there_is_tls_and_a_login() {
         "[...document.querySelectorAll('button')].find((b) => b.innerText === 'Log out').click()",
     );
     browser.wait("document.title === 'Keyway: log in'");
+    assert_eq!(page.stop(), Some(0));
+}
+
+#[test]
+fn a_certificate_that_changes_is_taken_while_it_runs() {
+    if !available(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new();
+    let file = |name: &str| authority.path(name).to_str().expect("a name").to_owned();
+    let take = |name: &str| {
+        for kind in ["key", "pem"] {
+            let draft = authority.path(&format!("draft.{kind}"));
+            std::fs::copy(authority.path(&format!("{name}.{kind}")), &draft).expect("copied");
+            std::fs::rename(&draft, authority.path(&format!("it.{kind}"))).expect("renamed");
+        }
+    };
+    for name in ["one", "two"] {
+        authority.issue_own(name, &format!("/CN={name}"), "subjectAltName=DNS:localhost");
+    }
+    take("one");
+    let (certificate, key) = (file("it.pem"), file("it.key"));
+    let arguments = ["--tls", "--certificate", &certificate, "--key", &key];
+    let mut page = Page::start(authority.place(), &arguments);
+    let url = page.url();
+    let address = url.trim_start_matches("https://").trim_end_matches('/').to_owned();
+    let subject = || {
+        let mut client = Command::new("openssl");
+        let said = finish(client.args(["s_client", "-connect", &address]), "").out;
+        let line = said.lines().find(|line| line.starts_with("subject="));
+        line.unwrap_or_default().replace(' ', "")
+    };
+    assert_eq!(subject(), "subject=CN=one");
+    take("two");
+    let begun = std::time::Instant::now();
+    while subject() != "subject=CN=two" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is still {}", subject());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(page.stop(), Some(0));
+}
+
+#[test]
+fn slapd_is_shown_as_far_as_it_tells() {
+    if !available(&NEEDS) || !available(&[slapd::NEEDS, "ldapsearch"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let slapd = Slapd::start(folder.path());
+    let mut page = Page::start(folder.path(), &[&slapd.url]);
+    let browser = Browser::start();
+    browser.open(&page.url());
+    browser.wait("document.getElementById('state').innerText.startsWith('up since')");
+    // What it counts: the page's own searches. What it does not is not said to be nothing.
+    browser.wait(&format!("Number({}) > 0", cell("The last second", "search", "a second")));
+    browser.wait(&format!("{} === '1'", tile("connections")));
+    browser.wait(&format!("{} === '–'", tile("p99")));
+    let not_told = |place: &str| {
+        format!(
+            "document.querySelector({place:?}).innerText.includes('what is empty here is not told')"
+        )
+    };
+    browser.wait(&not_told("#panel"));
+    for tab in ["slow", "filters", "store", "crypto"] {
+        browser.script(&format!("location.hash = '{tab}'"));
+        browser.wait(&format!("document.title.toLowerCase() === 'keyway: {tab}'"));
+        browser.wait(&not_told("#panel"));
+        assert_eq!(browser.script("return document.querySelectorAll('#panel tbody tr').length"), 0);
+        let text = browser.script("return document.getElementById('panel').innerText");
+        assert!(!text.as_str().expect("text").contains("NaN"), "{tab}: {text}");
+    }
+    browser.script("location.hash = 'backups'");
+    browser.wait(
+        "document.getElementById('panel').innerText.includes('does not tell when it was exported')",
+    );
+    browser.script("location.hash = 'connections'");
+    browser.wait(&cell("Connections that", "127.0.0.1", "number"));
+    assert_eq!(browser.wait(&tile("over TLS")), "–");
+    assert_eq!(browser.errors(), [""; 0]);
     assert_eq!(page.stop(), Some(0));
 }
 

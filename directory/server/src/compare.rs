@@ -8,12 +8,13 @@ use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::{ItemScope, Matcher};
 use crate::locate::{Seeking, locate};
+use crate::made::Wanted;
 use crate::names::{self, Name, Place};
 use crate::schema::{base, has_options};
 use crate::settings::Announced;
 use crate::{access, write};
 use keyway_codec::Filter;
-use keyway_codec::message::{CompareRequest, ResultCode};
+use keyway_codec::message::{CompareRequest, ResultCode, Scope};
 
 impl Directory {
     /// Whether an entry has a value. `announced` is what the root DSE says of the connection.
@@ -45,7 +46,7 @@ impl Directory {
             }
             Place::Made(tree) => {
                 compare.may_anywhere(tree.place())?;
-                let entries = core.made(tree);
+                let entries = core.made(tree, &Wanted::new(&name, Scope::Base, None));
                 let entry = entries.find(&name)?;
                 let candidate = Candidate::made(core, &entry.dn, &entry.attributes);
                 compare.with(tree.place(), &candidate)

@@ -53,8 +53,13 @@ impl Watch {
         }
         let clients = settings.client_ca.iter().chain(&settings.client_crls);
         files.extend(clients.map(|file| folder.file_at(file)));
+        Watch { own: own.len(), ..Watch::of(files) }
+    }
+
+    /// Looks at these files, which are others' to write, for the first time.
+    pub fn of(files: Vec<PathBuf>) -> Watch {
         let read = stamps(&files);
-        Watch { own: own.len(), seen: read.clone(), files, read }
+        Watch { own: 0, seen: read.clone(), files, read }
     }
 
     /// What was read has been written as well: this program's own files are as they are to be.
@@ -103,9 +108,7 @@ mod tests {
         let [one, other] = ["one", "other"].map(|name| place.path().join(name));
         fs::write(&one, "1").unwrap();
         fs::write(&other, "1").unwrap();
-        let files = vec![one.clone(), other.clone()];
-        let read = stamps(&files);
-        let mut watch = Watch { own: 0, seen: read.clone(), files, read };
+        let mut watch = Watch::of(vec![one.clone(), other.clone()]);
         assert_eq!(watch.look(), Look::Wait);
         fs::write(&one, "22").unwrap();
         assert_eq!(watch.look(), Look::Wait);

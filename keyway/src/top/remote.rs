@@ -21,6 +21,7 @@ const READ_BYTES: usize = 64 << 10;
 
 const MONITOR: &str = "cn=monitor";
 const BACKUPS: &str = "cn=Backups,cn=monitor";
+const COUNTERS: &str = "cn=Counters,cn=monitor";
 const CONFIG: &str = "cn=config";
 
 /// Who asks: a name and its password.
@@ -264,17 +265,19 @@ fn sight(entries: &[Entry]) -> Sight {
     let started_unix_ms = digits.parse().unwrap_or_default();
     let uptime = find("cn=Uptime,cn=Time,cn=monitor");
     let page = |(counters, histograms)| Snapshot { pid: 0, started_unix_ms, counters, histograms };
-    let directory = match page_below(entries, "cn=Counters,cn=monitor") {
-        Some(ours) => Some(page(ours)),
-        None => Some(page((foreign(entries), Vec::new()))),
+    let ours = page_below(entries, COUNTERS);
+    let missing = match ours {
+        Some(_) => None,
+        None => Some(format!("{kind} tells less than Keyway: what is empty here is not told.")),
     };
+    let directory = Some(page(ours.unwrap_or_else(|| (foreign(entries), Vec::new()))));
     Sight {
         at: Instant::now(),
         uptime_s: uptime.and_then(|it| it.value("monitoredinfo")?.parse().ok()),
         kind,
         directory,
         cryptod: page_below(entries, "cn=Cryptod,cn=monitor").map(page),
-        lists: lists(entries),
+        lists: Lists { missing, ..lists(entries) },
     }
 }
 

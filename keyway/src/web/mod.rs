@@ -9,6 +9,7 @@ pub use arguments::Web;
 use crate::data::{name, read_secret};
 use crate::failure::{Failure, plain};
 use crate::ldap::{Manner, Url};
+use crate::limits::CERTIFICATES_LOOK_EVERY;
 use crate::listeners;
 use crate::output;
 use crate::running::Running;
@@ -21,10 +22,12 @@ use keyway_web::limits::HOSTS_MAX;
 use keyway_web::{App, Door, Entrance, Races, Target, Watched};
 use seen::Seen;
 use serde_json::json;
+use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::time::Duration;
+use tls::Tls;
 use zeroize::Zeroizing;
 
 /// How long a server that is watched may take to be connected to, and to answer.
@@ -39,7 +42,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(10);
 pub fn run(arguments: &Web) -> Result<(), Failure> {
     let engine = keyway_drivers::engine();
     let has_tls = arguments.tls || !arguments.listen.ip().is_loopback();
-    let tls = has_tls.then(|| tls::open(arguments, &engine)).transpose()?;
+    let mut tls = has_tls.then(|| tls::open(arguments, &engine)).transpose()?;
     let entrance = match has_tls {
         true => Entrance::Login(Arc::new(login(arguments)?)),
         false => Entrance::Token(Box::new(say(arguments.json))),
@@ -69,12 +72,28 @@ pub fn run(arguments: &Web) -> Result<(), Failure> {
             signals.end().await;
             tokio::spawn(signals.end_at_next());
         };
-        let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
-        keyway_web::serve(listener, acceptor, app, end).await.map_err(cannot)
+        let acceptor = tls.as_ref().map(Tls::acceptor);
+        tokio::select! {
+            served = keyway_web::serve(listener, acceptor, app, end) => served.map_err(cannot),
+            never = look_at(tls.as_mut()) => never,
+        }
     });
     // A server that does not answer keeps nobody from leaving.
     runtime.shutdown_background();
     served
+}
+
+/// Takes a certificate that changes, for ever.
+async fn look_at(tls: Option<&mut Tls>) -> Result<(), Failure> {
+    let Some(tls) = tls else { return pending().await };
+    let mut look = tokio::time::interval(CERTIFICATES_LOOK_EVERY);
+    loop {
+        look.tick().await;
+        // It reads files, and may ask cryptod.
+        if let Some(said) = tokio::task::block_in_place(|| tls.look()) {
+            output::note(said);
+        }
+    }
 }
 
 /// Says where the page is. With nobody to read it there is nothing to be done.

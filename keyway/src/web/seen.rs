@@ -29,18 +29,20 @@ pub struct Seen {
     /// Its data folder, if it is of this machine.
     folder: Option<PathBuf>,
     indexes: Option<(Instant, Vec<IndexSetting>)>,
+    /// What to say of what it does not tell, if it is not of our kind.
+    missing: Option<String>,
 }
 
 impl Seen {
     /// What runs on a data folder.
     pub fn folder(path: &Path, manner: Manner, login: Login) -> Seen {
         let eyes = Eyes::folder(path, manner, login);
-        Seen { eyes, folder: Some(path.to_owned()), indexes: None }
+        Seen { eyes, folder: Some(path.to_owned()), indexes: None, missing: None }
     }
 
     /// What answers at a URL.
     pub fn server(url: Url, manner: Manner, login: Login) -> Seen {
-        Seen { eyes: Eyes::server(url, manner, login), folder: None, indexes: None }
+        Seen { eyes: Eyes::server(url, manner, login), folder: None, indexes: None, missing: None }
     }
 
     fn sight(&mut self, connections: bool) -> Result<Sight, String> {
@@ -71,6 +73,7 @@ impl Seen {
 impl Source for Seen {
     fn look(&mut self) -> Result<Snapshot, String> {
         let sight = self.eyes.counters().map_err(|why| why.to_string())?;
+        self.missing = sight.lists.missing.filter(|_| self.folder.is_none());
         let page = sight.directory.ok_or("the directory does not run there")?;
         Ok(match self.folder {
             Some(_) => page,
@@ -78,6 +81,10 @@ impl Source for Seen {
                 Snapshot { started_unix_ms: unix_ms(page.started_unix_ms).unwrap_or(0), ..page }
             }
         })
+    }
+
+    fn missing(&self) -> Option<String> {
+        self.missing.clone()
     }
 
     fn detail(&mut self, what: Detail) -> Result<Value, String> {

@@ -5,6 +5,8 @@ import { fill, h, Table, tiles } from "./build.js";
 import { count, moment, numbers, span } from "./show.js";
 
 function over(row) {
+  // Ours tell how long each is idle, and so what they are over.
+  if (row.idle_ms === undefined) return "–";
   if (!row.tls) return "no TLS";
   const words = [row.tls, row.group, row.resumed === "true" ? "resumed" : null].filter(Boolean).join(", ");
   return h("span", { title: row.suite }, words);
@@ -36,10 +38,10 @@ export class Connections {
     const all = (about.connections ?? []).map((one) => numbers(one, names));
     const who = new Set(all.map((row) => row.who ?? ""));
     fill(this.figures, tiles([
-      ["open", count(all.length)], ["over TLS", count(all.filter((row) => row.tls).length)], ["identities", count(who.size)],
+      ["open", count(all.length)], ["over TLS", this.missing ? "–" : count(all.filter((row) => row.tls).length)], ["identities", count(who.size)],
       ["in flight", count(all.reduce((sum, row) => sum + (row.in_flight ?? 0), 0))],
       ["accepted since the start", count(about.counters?.counts["ldap.connection.opened"]?.[0])],
     ]));
-    this.table.set(all, about.why ?? about.missing ?? "No connection is open.");
+    this.table.set(all, about.why ?? about.missing ?? this.missing ?? "No connection is open.");
   }
 }

@@ -83,10 +83,10 @@ export class Crypto {
     }
     const all = processes.flatMap(([process, counters, seconds]) => work(counters, seconds, process));
     this.all = all.reduce((sum, row) => sum + row.operations, 0);
-    this.drivers.set(all, about.why ?? "Nothing was done yet.");
+    this.drivers.set(all, about.why ?? this.missing ?? "Nothing was done yet.");
     this.clients.set(processes.flatMap(([process, counters, seconds]) => rows(counters.counts ?? {}, "client.", ["client"])
       .map((row) => ({ ...row, process, rate: (row.operations_last ?? 0) / seconds, bytes_rate: (row.bytes_last ?? 0) / seconds }))
-      .filter((row) => row.operations > 0)), "No client is counted apart.");
+      .filter((row) => row.operations > 0)), this.missing ?? "No client is counted apart.");
     const why = daemon?.why ?? (daemon ? about.missing ?? "None." : "No cryptod is seen from here.");
     const names = ["pid", "uid", "sessions", "queues", "region_bytes", "requests", "bytes", "refused", "throttled", "weight", "keys"];
     this.guests.set((daemon?.clients ?? []).map((client) => numbers(client, names)), why);

@@ -62,12 +62,12 @@ export class Filters {
       ...row, rate: row.searches_last / seconds, each: row.searches ? row.time / row.searches : 0,
       waste: row.returned ? row.candidates / row.returned : row.candidates, way: ways.get(`${row.scope} ${row.filter}`) ?? "",
     }));
-    this.shapes.set(shapes, about.why ?? "No search was made yet.");
+    this.shapes.set(shapes, about.why ?? this.missing ?? "No search was made yet.");
     const lines = new Map((about.advice ?? []).map((one) => [`${one.attribute}.${one.index}`, one.line]));
     const lacking = rows(counts, "search.unindexed.", ["attribute", "index"])
       .filter((row) => row.searches > 0)
       .map((row) => ({ ...row, line: lines.get(`${row.attribute}.${row.index}`) }));
-    this.advice.set(lacking, "No search has lacked an index.");
+    this.advice.set(lacking, this.missing ?? "No search has lacked an index.");
     this.note.textContent = lacking.length
       ? "A line goes into keyway.toml, below [indexes]; keyway config set and keyway directory advise do and say the same." : "";
     fill(this.note, this.note.textContent);

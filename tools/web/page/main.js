@@ -96,6 +96,7 @@ async function servers() {
   }
   const host = all[Number(hosts.value) || 0];
   if (!host) return;
+  open.missing = host.missing ?? null;
   const since = host.started_unix_ms ? ` since ${new Date(host.started_unix_ms).toLocaleString("en-GB")}` : "";
   say(host.up ? `up${since}` : `not seen: ${host.why ?? "no look yet"}`, !host.up);
 }

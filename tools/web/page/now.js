@@ -132,7 +132,7 @@ export class Now {
       ["TLS/s", number(rate("tls.handshakes")(last))], ["queue", count(last.now["ldap.queue"])],
       ["commits/s", number(rate("store.commits")(last))], ["group", group ? number(group.mean) : "–"],
       ["sync p99", time(last.times["store.sync"]?.p99)], ["entries/s", number(rate("ldap.entries_sent")(last))],
-    ]));
+    ]), this.missing ? h("p", { class: "note" }, this.missing) : null);
     this.table.set(OPERATIONS.map(([name, counter]) => ({
       name, rate: rate(counter)(last), ...(last.times[counter.replace("ldap.", "ldap.time.")] ?? {}),
     })).filter((row) => row.rate > 0), "No operation in the last second.");
@@ -140,7 +140,7 @@ export class Now {
       name: name.slice("ldap.error.".length), last: rate(name)(last),
       all: this.past.points.reduce((sum, point) => sum + (point.counts[name] ?? 0), 0),
     }));
-    this.faults.set(seen, "No operation was answered with a fault.");
+    this.faults.set(seen, this.missing ?? "No operation was answered with a fault.");
   }
 
   end() {

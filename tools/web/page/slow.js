@@ -67,6 +67,6 @@ export class Slow {
     const all = [...running.map((one) => ({ ...numbers(one, names), running: true })),
       ...operations.map((one) => numbers(one, names))];
     this.longest = Math.max(1, ...all.map((operation) => operation.time_us));
-    this.table.set(all, why ?? missing ?? "No operation was answered in the last minutes.");
+    this.table.set(all, why ?? missing ?? this.missing ?? "No operation was answered in the last minutes.");
   }
 }

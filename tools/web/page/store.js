@@ -47,8 +47,8 @@ export class Store {
     if (!isMine()) return;
     this.graphs.forEach(([graph, readings]) => graph.set(this.past.data(readings)));
     const counters = about.counters;
-    if (!counters) {
-      fill(this.figures, h("p", { class: "note" }, about.why ?? "Nothing is known of the store."));
+    if (counters?.now["store.bytes"] === undefined) {
+      fill(this.figures, h("p", { class: "note" }, about.why ?? this.missing ?? "Nothing is known of the store."));
       return;
     }
     const now = (name) => counters.now[`store.${name}`];

@@ -14,6 +14,7 @@ pub(crate) fn hosts(watched: &[Watched]) -> Value {
             "name": watched.name(),
             "up": seen.now.is_some(),
             "why": seen.why,
+            "missing": seen.missing,
             "started_unix_ms": seen.now.as_ref().map(|look| look.started_unix_ms),
         })
     };

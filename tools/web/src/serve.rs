@@ -19,13 +19,14 @@ use tokio_rustls::TlsAcceptor;
 /// From a refusal of the system to the next try.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers browsers until the end is asked for, which then has a moment for what is under way.
+/// Answers browsers until the end is asked for, which then has a moment for what is under way. Each is accepted
+/// with what `tls` holds when it comes.
 ///
 /// # Errors
 /// If the system lets nobody in any more.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<watch::Receiver<TlsAcceptor>>,
     app: Arc<App>,
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -51,7 +52,8 @@ pub async fn serve(
             }
         };
         let _ = stream.set_nodelay(true);
-        let (router, tls, closed) = (router.clone(), tls.clone(), closed.clone());
+        let tls = tls.as_ref().map(|tls| tls.borrow().clone());
+        let (router, closed) = (router.clone(), closed.clone());
         tokio::spawn(async move {
             let _place = place;
             match tls {

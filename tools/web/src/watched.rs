@@ -31,6 +31,11 @@ pub trait Source: Send {
     /// Why nothing can be seen now: it may come back.
     fn look(&mut self) -> Result<Snapshot, String>;
 
+    /// What to say where something is empty that a server of another kind does not tell.
+    fn missing(&self) -> Option<String> {
+        None
+    }
+
     /// What it says of something, as JSON: an object, whose members are put beside the counters.
     ///
     /// # Errors
@@ -59,6 +64,8 @@ pub(crate) struct Seen {
     at: Option<Instant>,
     /// Why it cannot be seen.
     pub why: Option<String>,
+    /// What to say of what it does not tell.
+    pub missing: Option<String>,
 }
 
 impl Watched {
@@ -93,11 +100,15 @@ impl Watched {
 
     /// Takes a look.
     fn look(&self) {
-        let looked = self.source().look();
+        let (looked, missing) = {
+            let mut source = self.source();
+            (source.look(), source.missing())
+        };
         let at = Instant::now();
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let unix_ms = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
         let mut seen = self.seen();
+        seen.missing = missing;
         match looked {
             Ok(look) => seen.take(look, at, unix_ms),
             Err(why) => {

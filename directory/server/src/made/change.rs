@@ -1,6 +1,6 @@
 //! A change of an entry that was made, checked and handed to whoever makes it.
 
-use super::{MadeTree, Maker, Modification, ModifiedAttribute};
+use super::{MadeTree, Maker, Modification, ModifiedAttribute, Wanted};
 use crate::access::{Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::log::Audit;
 use crate::names::Name;
 use crate::write::{WriteDone, describe, unwilling};
-use keyway_codec::message::{ModifyRequest, ResultCode};
+use keyway_codec::message::{ModifyRequest, ResultCode, Scope};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -35,7 +35,7 @@ impl Handover {
         if !rights.may_anywhere(Rights::WRITE) {
             return Err(Failure::denied("change this"));
         }
-        let entries = core.made(tree);
+        let entries = core.made(tree, &Wanted::new(name, Scope::Base, None));
         let entry = entries.find(name)?;
         let candidate = Candidate::made(core, &entry.dn, &entry.attributes);
         let mut changes = Vec::new();

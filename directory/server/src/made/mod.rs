@@ -5,9 +5,11 @@
 
 mod change;
 mod tree;
+mod wanted;
 
 pub(crate) use change::Handover;
 pub(crate) use tree::Tree;
+pub use wanted::Wanted;
 
 use crate::access::Place;
 use crate::directory::{Core, Directory, Shared};
@@ -57,7 +59,8 @@ impl MadeTree {
 pub struct MadeEntry {
     /// Its name.
     pub dn: String,
-    /// Its attributes, under their canonical names; what follows from its place is added to them.
+    /// Its attributes, under their canonical names; what follows from its place is added to them, but for the
+    /// number of those below it where it is there already, since not all of them are made.
     pub attributes: Attributes,
 }
 
@@ -97,7 +100,7 @@ pub struct ModifiedAttribute {
 /// Called once, with why it was not done if it was not; what was done is on the disk.
 pub type Reply = Box<dyn FnOnce(Result<(), String>) + Send>;
 
-type Entries = dyn Fn() -> Vec<MadeEntry> + Send + Sync;
+type Entries = dyn Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync;
 type Change = dyn Fn(Modification, Reply) + Send + Sync;
 
 /// What makes a tree.
@@ -107,9 +110,9 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Of a tree that can only be read; `entries` makes all of them, each after the one above it. It is
-    /// called by the thread of a connection, and must not wait.
-    pub fn new(entries: impl Fn() -> Vec<MadeEntry> + Send + Sync + 'static) -> Maker {
+    /// Of a tree that can only be read; `entries` makes those that are wanted, each after the one above it, and
+    /// may make others. It is called by the thread of a connection, and must not wait.
+    pub fn new(entries: impl Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync + 'static) -> Maker {
         Maker { entries: Box::new(entries), change: None }
     }
 
@@ -145,9 +148,9 @@ impl Shared {
 }
 
 impl Core {
-    /// The entries of a tree as they are now.
-    pub(crate) fn made(&self, tree: MadeTree) -> Tree {
-        let entries = self.maker(tree).map(|maker| (maker.entries)()).unwrap_or_default();
+    /// The entries of a tree as they are now, those that are wanted among them.
+    pub(crate) fn made(&self, tree: MadeTree, wanted: &Wanted<'_>) -> Tree {
+        let entries = self.maker(tree).map(|maker| (maker.entries)(wanted)).unwrap_or_default();
         Tree::new(&self.schema, entries)
     }
 }

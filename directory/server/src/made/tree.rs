@@ -94,7 +94,12 @@ impl Tree {
 
 impl Node {
     /// Adds what follows from where an entry is.
-    fn complete(&mut self, below: usize) {
+    fn complete(&mut self, made: usize) {
+        let attributes = &mut self.entry.attributes;
+        let told = attributes.iter().position(|(name, _)| name == NUM_SUBORDINATES);
+        let told = told.map(|at| attributes.remove(at).1.concat());
+        let told = told.and_then(|told| String::from_utf8(told).ok()?.parse().ok());
+        let below: usize = told.unwrap_or(made);
         let has = if below > 0 { "TRUE" } else { "FALSE" };
         let class = self.entry.attributes.first().and_then(|(_, classes)| classes.last()).cloned();
         let dn = self.entry.dn.clone();

@@ -31,7 +31,7 @@ mod stream;
 mod tls;
 
 use crate::Directory;
-use crate::made::{MadeEntry, MadeTree, Maker};
+use crate::made::{MadeEntry, MadeTree, Maker, Wanted};
 pub use administrator::Administrator;
 use budget::Budget;
 use journal::Origin;
@@ -212,7 +212,9 @@ impl Server {
             beside: Arc::default(),
         };
         let beside = monitor.beside.clone();
-        shared.directory.publish(MadeTree::Monitor, Maker::new(move || monitor.entries()));
+        shared
+            .directory
+            .publish(MadeTree::Monitor, Maker::new(move |wanted| monitor.entries(wanted)));
         let sockets: Vec<_> = listeners
             .into_iter()
             .map(|Listener { socket, mode }| Ok((listener::prepare(socket)?, mode)))
@@ -225,8 +227,11 @@ impl Server {
     }
 
     /// Shows these entries below `cn=monitor` too, each after the one above it. They are made by the thread of
-    /// a connection, which must not wait.
-    pub fn show_beside(&self, entries: impl Fn() -> Vec<MadeEntry> + Send + Sync + 'static) {
+    /// a connection, which must not wait, and may be left out if they are not wanted.
+    pub fn show_beside(
+        &self,
+        entries: impl Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync + 'static,
+    ) {
         *self.beside.write().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(entries));
     }
 

@@ -10,8 +10,8 @@ use super::slow::{Operation, Slowest};
 use crate::directory::Shared;
 use crate::limits::RUNNING_SHOWN_MAX;
 use crate::log::stages::FIELDS;
-use crate::made::{MadeEntry, MadeTree};
-use crate::operational::generalized_time;
+use crate::made::{MadeEntry, MadeTree, Wanted};
+use crate::operational::{NUM_SUBORDINATES, generalized_time};
 use crate::search::all_shapes;
 use keyway_codec::dn::Ava;
 use keyway_meter::{Distribution, EVENTS, Snapshot};
@@ -31,19 +31,26 @@ pub(super) struct Monitor {
     pub beside: Arc<Beside>,
 }
 
-/// Makes entries, each after the one above it; it must not wait.
-pub(super) type Beside = RwLock<Option<Box<dyn Fn() -> Vec<MadeEntry> + Send + Sync>>>;
+/// Makes entries that are wanted, each after the one above it; it must not wait.
+pub(super) type Beside = RwLock<Option<Box<dyn Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync>>>;
 
-const CONNECTIONS: &str = "cn=Connections,cn=monitor";
-const COUNTERS: &str = "cn=Counters,cn=monitor";
-const DATABASES: &str = "cn=Databases,cn=monitor";
-const FILTERS: &str = "cn=Filters,cn=monitor";
-const LISTENERS: &str = "cn=Listeners,cn=monitor";
-const OPERATIONS: &str = "cn=Operations,cn=monitor";
-const RUNNING: &str = "cn=Running,cn=monitor";
-const SLOW: &str = "cn=Slow,cn=monitor";
-const STATISTICS: &str = "cn=Statistics,cn=monitor";
-const TIME: &str = "cn=Time,cn=monitor";
+/// What is right below the top, by its name.
+const BRANCHES: [(&str, &str); 10] = [
+    ("Connections", "Connections that are open"),
+    ("Counters", "All that is counted, by the names of keyway top"),
+    ("Databases", "Parts of the tree that this server holds"),
+    ("Filters", "What searches cost, by scope and filter without its values"),
+    ("Listeners", "Where the server listens"),
+    ("Operations", "Operations that were answered"),
+    ("Running", "Operations under way for a tenth of a second or longer"),
+    ("Slow", "The slowest operations of the last minutes"),
+    ("Statistics", "What was sent and received"),
+    ("Time", "When the server was started, and how long it has run"),
+];
+/// How many operations were answered.
+const COMPLETED: &str = "monitorOpCompleted";
+/// The class of what there may be thousands of.
+const CONNECTION_CLASS: &str = "monitorConnection";
 
 /// OpenLDAP's names of operations, and our counters of them.
 const OPERATION_COUNTERS: [(&str, &str); 10] = [
@@ -66,42 +73,80 @@ const STATISTIC_COUNTERS: [(&str, &str); 3] = [
 ];
 
 impl Monitor {
-    /// All entries, each after the one above it.
-    pub fn entries(&self) -> Vec<MadeEntry> {
+    /// The entries that are wanted, each after the one above it.
+    pub fn entries(&self, wanted: &Wanted<'_>) -> Vec<MadeEntry> {
         let Some(directory) = self.directory.upgrade() else { return Vec::new() };
-        let (now, page) = (directory.now(), Snapshot::own());
-        let page = page.as_ref();
+        let now = directory.now();
         let mut all = vec![top()];
-        self.connections(&mut all, now);
-        databases(&mut all, &directory);
-        filters(&mut all);
-        listeners(&mut all, &self.listeners);
-        operations(&mut all, page);
-        self.running(&mut all, now);
-        self.slow(&mut all, now);
-        statistics(&mut all, page);
-        self.time(&mut all, now);
-        if let Some(page) = page {
-            all.push(container(COUNTERS, "All that is counted, by the names of keyway top"));
-            counters(&mut all, COUNTERS, page);
+        for (name, description) in BRANCHES.into_iter().filter(|(name, _)| wanted.shows(name)) {
+            let dn = below(MadeTree::Monitor.dn(), name);
+            all.push(container(&dn, description));
+            if wanted.fills(name) {
+                self.fill(&mut all, (name, &dn), &directory, now, wanted);
+            }
         }
         let beside = self.beside.read().unwrap_or_else(PoisonError::into_inner);
-        all.extend(beside.iter().flat_map(|beside| beside()));
+        all.extend(beside.iter().flat_map(|beside| beside(wanted)));
         all
     }
 
-    fn connections(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
-        let (open, total) = self.registry.seen();
-        all.push(container(CONNECTIONS, "Connections that are open"));
-        all.push(number(CONNECTIONS, "Total", total, "accepted since the start"));
-        all.push(number(CONNECTIONS, "Current", open.len() as u64, "open now"));
+    /// Adds what is below the last entry.
+    fn fill(
+        &self,
+        all: &mut Vec<MadeEntry>,
+        (name, dn): (&str, &str),
+        directory: &Shared,
+        now: SystemTime,
+        wanted: &Wanted<'_>,
+    ) {
+        let nothing = || Snapshot {
+            pid: 0,
+            started_unix_ms: 0,
+            counters: Vec::new(),
+            histograms: Vec::new(),
+        };
+        let page = || Snapshot::own().unwrap_or_else(nothing);
+        match name {
+            "Connections" => self.connections(all, dn, now, wanted),
+            "Counters" => counters(all, dn, &page()),
+            "Databases" => databases(all, dn, directory),
+            "Filters" => filters(all, dn),
+            "Listeners" => listeners(all, dn, &self.listeners),
+            "Operations" => operations(all, dn, &page()),
+            "Running" => self.running(all, dn, now),
+            "Slow" => all.extend(self.slowest.all(now).iter().map(|one| operation(dn, one))),
+            "Statistics" => statistics(all, dn, &page()),
+            _ => self.time(all, dn, now),
+        }
+    }
+
+    /// Connections themselves are made only if somebody wants to see them: there may be thousands.
+    fn connections(
+        &self,
+        all: &mut Vec<MadeEntry>,
+        dn: &str,
+        now: SystemTime,
+        wanted: &Wanted<'_>,
+    ) {
+        let (open, total) = self.registry.counts();
+        let shown = open.min(MONITORED_CONNECTIONS_MAX);
+        let counts =
+            [("Total", total, "accepted since the start"), ("Current", open as u64, "open now")];
+        if let Some(branch) = all.last_mut() {
+            tell(branch, NUM_SUBORDINATES, counts.len() + shown);
+        }
+        all.extend(counts.map(|(name, count, what)| number(dn, name, count, what)));
+        if !wanted.has_use_for(CONNECTION_CLASS, "Connections") {
+            return;
+        }
+        let (open, _) = self.registry.seen();
         let shown = open.iter().take(MONITORED_CONNECTIONS_MAX);
-        all.extend(shown.map(|(id, seen)| connection(*id, seen, now)));
+        let shown = shown.filter(|(id, _)| wanted.names("Connections", &connection_name(*id)));
+        all.extend(shown.map(|(id, seen)| connection(dn, *id, seen, now)));
     }
 
     /// Operations that are under way for longer than most take.
-    fn running(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
-        all.push(container(RUNNING, "Operations under way for a tenth of a second or longer"));
+    fn running(&self, all: &mut Vec<MadeEntry>, dn: &str, now: SystemTime) {
         let (open, _) = self.registry.seen();
         let mut found = Vec::new();
         for (id, seen) in &open {
@@ -113,19 +158,13 @@ impl Monitor {
             }
         }
         found.sort_by_key(|one| std::cmp::Reverse(one.total_us));
-        all.extend(found.iter().take(RUNNING_SHOWN_MAX).map(|one| operation(RUNNING, one)));
+        all.extend(found.iter().take(RUNNING_SHOWN_MAX).map(|one| operation(dn, one)));
     }
 
-    fn slow(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
-        all.push(container(SLOW, "The slowest operations of the last minutes"));
-        all.extend(self.slowest.all(now).iter().map(|one| operation(SLOW, one)));
-    }
-
-    fn time(&self, all: &mut Vec<MadeEntry>, now: SystemTime) {
-        all.push(container(TIME, "When the server was started, and how long it has run"));
+    fn time(&self, all: &mut Vec<MadeEntry>, dn: &str, now: SystemTime) {
         let at = |time| vec![generalized_time(time)];
         let object = |name: &str, attributes: &[(&str, Vec<String>)]| {
-            MadeEntry::new(below(TIME, name), "monitoredObject", &with_name(name, attributes))
+            MadeEntry::new(below(dn, name), "monitoredObject", &with_name(name, attributes))
         };
         all.push(object("Start", &[("monitorTimestamp", at(self.started))]));
         all.push(object("Current", &[("monitorTimestamp", at(now))]));
@@ -160,6 +199,11 @@ fn container(dn: &str, description: &str) -> MadeEntry {
     let name = dn.split(['=', ',']).nth(1).unwrap_or_default();
     let attributes = with_name(name, &[("description", vec![description.to_owned()])]);
     MadeEntry::new(dn.to_owned(), "monitorContainer", &attributes)
+}
+
+/// Adds a number to what is said of an entry.
+fn tell(entry: &mut MadeEntry, attribute: &str, number: impl ToString) {
+    entry.attributes.push((attribute.to_owned(), vec![number.to_string().into_bytes()]));
 }
 
 fn number(parent: &str, name: &str, number: u64, description: &str) -> MadeEntry {
@@ -246,8 +290,7 @@ fn operation(parent: &str, one: &Operation) -> MadeEntry {
 }
 
 /// What searches cost, by the shapes of their filters.
-fn filters(all: &mut Vec<MadeEntry>) {
-    all.push(container(FILTERS, "What searches cost, by scope and filter without its values"));
+fn filters(all: &mut Vec<MadeEntry>, dn: &str) {
     let mut shapes: Vec<_> = all_shapes().into_iter().map(|shape| (shape, shape.total())).collect();
     shapes.retain(|(_, cost)| cost.searches > 0);
     shapes.sort_by_key(|(_, cost)| std::cmp::Reverse(cost.time_ns));
@@ -264,12 +307,16 @@ fn filters(all: &mut Vec<MadeEntry>) {
             ("index", Some(cost.way).filter(|way| !way.is_empty())),
         ]);
         let attributes = with_name(&name, &[("monitoredInfo", info)]);
-        all.push(MadeEntry::new(below(FILTERS, &name), "monitoredObject", &attributes));
+        all.push(MadeEntry::new(below(dn, &name), "monitoredObject", &attributes));
     }
 }
 
-fn connection(id: u64, seen: &Seen, now: SystemTime) -> MadeEntry {
-    let (name, who) = (format!("Connection {id}"), seen.who());
+fn connection_name(id: u64) -> String {
+    format!("Connection {id}")
+}
+
+fn connection(parent: &str, id: u64, seen: &Seen, now: SystemTime) -> MadeEntry {
+    let (name, who) = (connection_name(id), seen.who());
     let tls = seen.tls.get();
     let mut info = vec![format!("over {}", who.strength)];
     info.extend(facts(&[
@@ -294,50 +341,42 @@ fn connection(id: u64, seen: &Seen, now: SystemTime) -> MadeEntry {
             ("monitoredInfo", info),
         ],
     );
-    MadeEntry::new(below(CONNECTIONS, &name), "monitorConnection", &attributes)
+    MadeEntry::new(below(parent, &name), CONNECTION_CLASS, &attributes)
 }
 
-fn databases(all: &mut Vec<MadeEntry>, directory: &Shared) {
-    all.push(container(DATABASES, "Parts of the tree that this server holds"));
+fn databases(all: &mut Vec<MadeEntry>, dn: &str, directory: &Shared) {
     let contexts = directory.contexts();
     for (number, context) in contexts.iter().enumerate() {
         let name = format!("Database {number}");
         let attributes = with_name(&name, &[("namingContexts", vec![context.text.clone()])]);
-        all.push(MadeEntry::new(below(DATABASES, &name), "monitoredObject", &attributes));
+        all.push(MadeEntry::new(below(dn, &name), "monitoredObject", &attributes));
     }
 }
 
-fn listeners(all: &mut Vec<MadeEntry>, urls: &[String]) {
-    all.push(container(LISTENERS, "Where the server listens"));
+fn listeners(all: &mut Vec<MadeEntry>, dn: &str, urls: &[String]) {
     for (number, url) in urls.iter().enumerate() {
         let name = format!("Listener {number}");
         let attributes = with_name(&name, &[("monitorConnectionLocalAddress", vec![url.clone()])]);
-        all.push(MadeEntry::new(below(LISTENERS, &name), "monitoredObject", &attributes));
+        all.push(MadeEntry::new(below(dn, &name), "monitoredObject", &attributes));
     }
 }
 
-fn operations(all: &mut Vec<MadeEntry>, page: Option<&Snapshot>) {
-    let counts = OPERATION_COUNTERS.map(|(name, counter)| {
-        (name, page.and_then(|page| page.value(counter)).unwrap_or_default())
-    });
-    let completed = |count: u64| ("monitorOpCompleted", vec![count.to_string()]);
-    let mut container = container(OPERATIONS, "Operations that were answered");
+fn operations(all: &mut Vec<MadeEntry>, dn: &str, page: &Snapshot) {
+    let counts =
+        OPERATION_COUNTERS.map(|(name, counter)| (name, page.value(counter).unwrap_or_default()));
     let sum: u64 = counts.iter().map(|(_, count)| count).sum();
-    let (attribute, values) = completed(sum);
-    let values = values.into_iter().map(String::into_bytes).collect();
-    container.attributes.push((attribute.to_owned(), values));
-    all.push(container);
+    if let Some(branch) = all.last_mut() {
+        tell(branch, COMPLETED, sum);
+    }
     for (name, count) in counts {
-        let attributes = with_name(name, &[completed(count)]);
-        all.push(MadeEntry::new(below(OPERATIONS, name), "monitorOperation", &attributes));
+        let attributes = with_name(name, &[(COMPLETED, vec![count.to_string()])]);
+        all.push(MadeEntry::new(below(dn, name), "monitorOperation", &attributes));
     }
 }
 
-fn statistics(all: &mut Vec<MadeEntry>, page: Option<&Snapshot>) {
-    all.push(container(STATISTICS, "What was sent and received"));
+fn statistics(all: &mut Vec<MadeEntry>, dn: &str, page: &Snapshot) {
     for (name, counter) in STATISTIC_COUNTERS {
-        let value = page.and_then(|page| page.value(counter)).unwrap_or_default();
-        all.push(number(STATISTICS, name, value, counter));
+        all.push(number(dn, name, page.value(counter).unwrap_or_default(), counter));
     }
 }
 

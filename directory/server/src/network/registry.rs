@@ -70,6 +70,12 @@ impl Registry {
         }
     }
 
+    /// How many are open, and how many there ever were.
+    pub fn counts(&self) -> (usize, u64) {
+        let state = self.lock();
+        (state.open.len(), state.last)
+    }
+
     /// What is seen of those that are open, by their numbers, and how many there ever were.
     pub fn seen(&self) -> (Vec<(u64, Arc<Seen>)>, u64) {
         let state = self.lock();

@@ -11,7 +11,7 @@ use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
 use crate::locate::{Located, Seeking, locate};
-use crate::made::MadeEntry;
+use crate::made::{MadeEntry, Wanted};
 use crate::names::{self, Name, Place};
 use crate::operational::SUBSCHEMA_DN;
 use crate::plan::{Source, count_max, plan};
@@ -213,7 +213,8 @@ impl Directory {
             }
             Place::Made(tree) => {
                 core.may_look(subject, tree.place())?;
-                let entries = core.made(tree).below(&name, request.scope)?;
+                let wanted = Wanted::new(&name, request.scope, Some(&request.filter));
+                let entries = core.made(tree, &wanted).below(&name, request.scope)?;
                 Ok(Found::new(tree.place(), Target::Made(Made { entries, passed: 0 })))
             }
             Place::Outside => {
