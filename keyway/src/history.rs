@@ -73,7 +73,10 @@ impl Done {
     pub fn record(mut self, folder: &Path) {
         let now = Timestamp::now();
         (self.unix_s, self.time) = (now.unix_s(), now.to_string());
-        if let (Ok(State::Ours), Err(why)) = (data::look(folder), self.append(folder)) {
+        if data::look(folder).ok() != Some(State::Ours) {
+            return;
+        }
+        if let Err(why) = self.append(folder) {
             output::note(format_args!("warning: this is not written down: {why}"));
         }
     }

@@ -1,9 +1,11 @@
 //! A file that is put in place when it is whole, or what is written to instead of one.
 
 use crate::failure::Failure;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use std::cell::OnceCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where output goes.
@@ -18,6 +20,8 @@ pub enum Target {
         path: PathBuf,
         /// Where it is until then.
         draft: PathBuf,
+        /// That file, and its lock: another process may be told to write the same.
+        held: OnceCell<File>,
     },
 }
 
@@ -38,7 +42,11 @@ impl Target {
             _ => {
                 let mut draft = path.as_os_str().to_owned();
                 draft.push(".new");
-                Ok(Target::File { path: path.to_owned(), draft: draft.into() })
+                Ok(Target::File {
+                    path: path.to_owned(),
+                    draft: draft.into(),
+                    held: OnceCell::new(),
+                })
             }
         }
     }
@@ -48,15 +56,14 @@ impl Target {
     /// # Errors
     /// If the system refuses.
     pub fn writer(&self) -> Result<Box<dyn Write>, Failure> {
-        let mut options = OpenOptions::new();
-        options.write(true).mode(0o600);
         let opened = match self {
             Target::Standard => return Ok(Box::new(io::stdout())),
-            Target::Special(path) => options.open(path),
-            Target::File { draft, .. } => match fs::remove_file(draft) {
-                Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
-                _ => options.create_new(true).open(draft),
-            },
+            Target::Special(path) => OpenOptions::new().write(true).open(path),
+            Target::File { draft, held, .. } => make_draft(draft).and_then(|file| {
+                // It is ours from here on.
+                let file = held.get_or_init(|| file);
+                file.try_clone()
+            }),
         };
         opened.map(|file| Box::new(file) as Box<dyn Write>).map_err(|why| self.cannot_write(&why))
     }
@@ -74,7 +81,9 @@ impl Target {
 
     /// Removes what is there of a file.
     pub fn discard(&self) {
-        if let Target::File { draft, .. } = self {
+        if let Target::File { draft, held, .. } = self
+            && held.get().is_some_and(|file| is_at(file, draft))
+        {
             // What could not be written is not worth a second complaint.
             let _ = fs::remove_file(draft);
         }
@@ -85,14 +94,53 @@ impl Target {
     /// # Errors
     /// If the system refuses.
     pub fn finish(&self) -> Result<bool, Failure> {
-        let Target::File { path, draft } = self else { return Ok(false) };
+        let Target::File { path, draft, held } = self else { return Ok(false) };
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-        File::open(draft)
-            .and_then(|file| file.sync_all())
-            .and_then(|()| fs::rename(draft, path))
-            .and_then(|()| File::open(folder.unwrap_or(".".as_ref())))
-            .and_then(|folder| folder.sync_all())
-            .map_err(|why| self.cannot_write(&why))?;
+        let finished = match held.get() {
+            Some(file) if is_at(file, draft) => file
+                .sync_all()
+                .and_then(|()| fs::rename(draft, path))
+                .and_then(|()| File::open(folder.unwrap_or(".".as_ref())))
+                .and_then(|folder| folder.sync_all()),
+            _ => Err(taken(draft)),
+        };
+        finished.map_err(|why| self.cannot_write(&why))?;
         Ok(true)
     }
+}
+
+/// Makes a draft, in the place of one that a process which is no more has left.
+fn make_draft(draft: &Path) -> io::Result<File> {
+    let lock = |file: &File| match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(taken(draft)),
+        Err(why) => Err(why.into()),
+    };
+    let new = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft);
+    let made = match new() {
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
+            // No link is followed, and nobody who does not read on a pipe is waited for.
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+            if let Ok(left) = OpenOptions::new().read(true).custom_flags(flags).open(draft) {
+                lock(&left)?;
+            }
+            fs::remove_file(draft)?;
+            new()
+        }
+        made => made,
+    }?;
+    lock(&made)?;
+    Ok(made)
+}
+
+/// Whether a file is the one of this name.
+fn is_at(file: &File, path: &Path) -> bool {
+    let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let (ours, there) = (file.metadata().map(place), fs::symlink_metadata(path).map(place));
+    ours.is_ok_and(|ours| there.is_ok_and(|there| ours == there))
+}
+
+fn taken(draft: &Path) -> io::Error {
+    let draft = draft.display();
+    io::Error::other(format!("another process writes {draft}; wait for it, or name another file"))
 }

@@ -19,6 +19,9 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const LOAD_LIMIT: Duration = Duration::from_secs(240);
 /// Its administrator, whose password is everybody's.
 pub const ADMIN: &str = "cn=Directory Manager";
+/// "secret", as it keeps it.
+pub const SECRET_STORED: &str = "{SSHA512}OKrX9aR0J3KnqWmXOyIykOyB7ZeyAd+Ckn2ThaLXalAutVQo4s4\
+     hdhfKwVcBGhfApSf+P1OFBGvWkjaQIB8zemVpZ2h0LWJ5";
 /// What an index of its own default is, and what it becomes: slapd and Keyway have the same.
 const UID_INDEX: (&str, &str) =
     ("cn: uid\nnssystemindex: false\nnsindextype: eq\n", "nsindextype: pres\nnsindextype: sub\n");

@@ -181,6 +181,16 @@ fn what_goes_wrong_is_written_down_and_a_spoilt_record_is_no_reason_to_fail() {
     let mode = std::os::unix::fs::PermissionsExt::mode;
     let record = std::fs::metadata(data.join("history.jsonl")).expect("it is there");
     assert_eq!(mode(&record.permissions()) & 0o777, 0o600);
+    // Two may not write the same file: what is in place is whole.
+    let others = place.path().join("all.ldif.new");
+    let draft = std::fs::File::create(&others).expect("made");
+    rustix::fs::flock(&draft, rustix::fs::FlockOperation::LockExclusive).expect("locked");
+    let second = finish(&mut directory(&data, &["export", file.to_str().unwrap()]), "").expect(1);
+    assert!(second.err.contains("another process writes"), "{}", second.err);
+    assert!(others.exists());
+    drop(draft);
+    finish(&mut directory(&data, &["export", file.to_str().unwrap()]), "").expect(0);
+    assert!(!others.exists());
     // What only the owner of a folder may do still waits for the server's end.
     let refused = finish(&mut directory(&data, &["export", "--continue"]), "").expect(1);
     assert!(refused.err.contains("is in use by process"), "{}", refused.err);

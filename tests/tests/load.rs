@@ -283,10 +283,6 @@ fn every_scenario_runs_against_slapd() {
     }
 }
 
-/// "secret", as 389-ds keeps it.
-const SECRET_STORED: &str = "{SSHA512}OKrX9aR0J3KnqWmXOyIykOyB7ZeyAd+Ckn2ThaLXalAutVQo4s4\
-     hdhfKwVcBGhfApSf+P1OFBGvWkjaQIB8zemVpZ2h0LWJ5";
-
 /// It takes half a minute to load and to start; so it is a test of the night.
 #[test]
 fn every_scenario_runs_against_389_ds() {
@@ -296,7 +292,7 @@ fn every_scenario_runs_against_389_ds() {
     let folder = tempfile::tempdir().unwrap();
     let ldif = folder.path().join("people.ldif");
     fs::write(&ldif, people()).unwrap();
-    let server = Dirsrv::start(folder.path(), &ldif, SECRET_STORED).unwrap();
+    let server = Dirsrv::start(folder.path(), &ldif, dirsrv::SECRET_STORED).unwrap();
     // Its administrator's name has a blank, and words here have none.
     let admin = administrator(folder.path(), &dirsrv::ADMIN.replace(' ', "\u{a0}"));
     every_scenario_runs(&format!("ldap://{} {admin}", server.address), false);

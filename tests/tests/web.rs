@@ -3,8 +3,9 @@
 use keyway_tests::authority::Authority;
 use keyway_tests::browser::{Browser, NEEDS, key};
 use keyway_tests::client::Client;
+use keyway_tests::dirsrv::{self, Dirsrv};
 use keyway_tests::slapd::{self, Slapd};
-use keyway_tests::{Server, available, finish, keyway, sample};
+use keyway_tests::{Server, available, finish, keyway, nightly, sample};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -447,29 +448,57 @@ fn a_certificate_that_changes_is_taken_while_it_runs() {
 
 #[test]
 fn slapd_is_shown_as_far_as_it_tells() {
-    if !available(&NEEDS) || !available(&[slapd::NEEDS, "ldapsearch"]) {
+    if !available(&NEEDS) || !available(&[slapd::NEEDS]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let slapd = Slapd::start(folder.path());
-    let mut page = Page::start(folder.path(), &[&slapd.url]);
+    shown_as_far_as_it_tells(
+        folder.path(),
+        &[&slapd.url],
+        &cell("Connections that", "127.0.0.1", "number"),
+    );
+}
+
+/// It takes half a minute to load and to start; so it is a test of the night.
+#[test]
+fn ds_389_is_shown_as_far_as_it_tells() {
+    if !nightly() || !available(&NEEDS) || !available(&["/usr/sbin/ns-slapd"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ldif, password) = (folder.path().join("people.ldif"), folder.path().join("password"));
+    let entry = "dn: dc=example,dc=com\nobjectClass: domain\ndc: example\n";
+    std::fs::write(&ldif, entry).expect("written");
+    std::fs::write(&password, "secret").expect("written");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&password, private).expect("closed");
+    let server = Dirsrv::start(folder.path(), &ldif, dirsrv::SECRET_STORED).expect("389");
+    let url = format!("ldap://{}", server.address);
+    let login = ["--bind-dn", dirsrv::ADMIN, "--password-file", password.to_str().expect("a name")];
+    let arguments = [&[&url[..]], &login[..]].concat();
+    let told = "document.getElementById('panel').innerText.includes('is not told')";
+    shown_as_far_as_it_tells(folder.path(), &arguments, told);
+}
+
+/// What a server of another kind counts is shown, and what it does not is not said to be nothing; `connections`
+/// is true of what it tells of them.
+fn shown_as_far_as_it_tells(folder: &Path, arguments: &[&str], connections: &str) {
+    let mut page = Page::start(folder, arguments);
     let browser = Browser::start();
     browser.open(&page.url());
     browser.wait("document.getElementById('state').innerText.startsWith('up since')");
-    // What it counts: the page's own searches. What it does not is not said to be nothing.
+    // The page's own searches.
     browser.wait(&format!("Number({}) > 0", cell("The last second", "search", "a second")));
     browser.wait(&format!("{} === '1'", tile("connections")));
     browser.wait(&format!("{} === '–'", tile("p99")));
-    let not_told = |place: &str| {
-        format!(
-            "document.querySelector({place:?}).innerText.includes('what is empty here is not told')"
-        )
-    };
-    browser.wait(&not_told("#panel"));
+    let not_told =
+        "document.querySelector('#panel').innerText.includes('what is empty here is not told')";
+    browser.wait(not_told);
     for tab in ["slow", "filters", "store", "crypto"] {
         browser.script(&format!("location.hash = '{tab}'"));
         browser.wait(&format!("document.title.toLowerCase() === 'keyway: {tab}'"));
-        browser.wait(&not_told("#panel"));
+        browser.wait(not_told);
         assert_eq!(browser.script("return document.querySelectorAll('#panel tbody tr').length"), 0);
         let text = browser.script("return document.getElementById('panel').innerText");
         assert!(!text.as_str().expect("text").contains("NaN"), "{tab}: {text}");
@@ -479,8 +508,8 @@ fn slapd_is_shown_as_far_as_it_tells() {
         "document.getElementById('panel').innerText.includes('does not tell when it was exported')",
     );
     browser.script("location.hash = 'connections'");
-    browser.wait(&cell("Connections that", "127.0.0.1", "number"));
     assert_eq!(browser.wait(&tile("over TLS")), "–");
+    browser.wait(connections);
     assert_eq!(browser.errors(), [""; 0]);
     assert_eq!(page.stop(), Some(0));
 }
@@ -529,7 +558,13 @@ fn pictures() {
             browser.script("[...document.querySelectorAll('button')].find((b) => b.innerText === 'Change rate').click()");
         }
     }
+    for arguments in [["export"], ["check"]] {
+        let mut command = Command::new(keyway());
+        command.current_dir(folder.path()).arg("directory").args(arguments);
+        finish(command.args(["--data", "data"]), "").expect(0);
+    }
     for (name, ready) in [
+        ("backups", "document.querySelectorAll('#panel tbody tr').length === 2"),
         ("load", "document.querySelectorAll('canvas').length === 4"),
         ("now", "document.querySelectorAll('canvas').length >= 6"),
         ("slow", "document.querySelectorAll('.bar i').length > 5"),

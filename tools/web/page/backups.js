@@ -6,7 +6,7 @@ import { bytes, count, moment, span } from "./show.js";
 
 /** How long ago something was done. */
 function ago(done) {
-  return done ? span(Math.max(1, Math.round(Date.now() / 1000 - done.unix_s))) : "never";
+  return done ? `${span(Math.max(1, Math.round(Date.now() / 1000 - done.unix_s)))} ago` : "never";
 }
 
 export class Backups {
@@ -14,7 +14,7 @@ export class Backups {
   static title = "Backups";
 
   constructor() {
-    this.warnings = h("div", { role: "status" });
+    this.warnings = h("div", { role: "status", hidden: true });
     this.said = null;
     this.figures = h("div");
     const text = (name, what) => ({ name, value: (row) => row[what] ?? "", show: (row) => row[what] ?? "–", kind: "text" });
@@ -40,6 +40,7 @@ export class Backups {
     // What is said again every second would be read out again every second.
     if (this.said !== warnings.join("\n")) {
       this.said = warnings.join("\n");
+      this.warnings.hidden = warnings.length === 0;
       fill(this.warnings, ...warnings.map((warning) => h("p", { class: "bad" }, warning)));
     }
     const { export: last, check } = about;
