@@ -79,7 +79,7 @@ fn a_folder_that_another_instance_uses() {
     let process = format!("process {}", running.pid());
     let shown = data.to_str().unwrap();
     up(&data, &[]).refused(1, &[shown, "in use", &process]);
-    for command in [&["import", "-"][..], &["export", "-"], &["check"]] {
+    for command in [&["import", "-"][..], &["export", "--continue", "-"]] {
         let arguments = [&["directory"], command, &["--data", shown]].concat();
         keyway(arguments).refused(1, &[&process, "stop it first"]);
     }
