@@ -39,7 +39,9 @@ pub fn run(arguments: &Export) -> Result<bool, Failure> {
         (Ok(true), None) => done.with("whole", None),
         (Ok(true), Some(_)) => done.with("subtree", None),
         (Ok(false), _) => done.with("in part", None),
-        (Err(why), _) if done.entries.is_some() => done.with("in part", Some(&why.to_string())),
+        (Err(why), _) if arguments.go_on && done.entries.is_some() => {
+            done.with("in part", Some(&why.to_string()))
+        }
         (Err(why), _) => done.with("failed", Some(&why.to_string())),
     };
     done.record(&arguments.data.folder);
@@ -50,12 +52,12 @@ pub fn run(arguments: &Export) -> Result<bool, Failure> {
 struct Opened {
     instance: Instance,
     /// Locked, if no server has it.
-    _folder: Option<Folder>,
+    folder: Option<Folder>,
 }
 
 fn open(arguments: &Export) -> Result<Opened, Failure> {
     if let Some(instance) = offline::beside_server(&arguments.data.folder)? {
-        return Ok(Opened { instance, _folder: None });
+        return Ok(Opened { instance, folder: None });
     }
     let folder = offline::folder(&arguments.data.folder)?;
     if let Some(damage) = offline::inspect(&folder)?.first.first() {
@@ -63,12 +65,12 @@ fn open(arguments: &Export) -> Result<Opened, Failure> {
         return Err(Failure::new(format!("the store is damaged: {damage}; {advice}")));
     }
     let Offline { instance, folder, .. } = offline::open_in(folder)?;
-    Ok(Opened { instance, _folder: Some(folder) })
+    Ok(Opened { instance, folder: Some(folder) })
 }
 
 fn export(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
-    let Opened { instance, _folder } = open(arguments)?;
-    done.served = _folder.is_none();
+    let Opened { instance, folder } = open(arguments)?;
+    done.served = folder.is_none();
     let target = Target::open(&arguments.file)?;
     let progress = Progress::entries("exporting", instance.entry_count()?);
     let bytes = Cell::new(0);
