@@ -63,8 +63,9 @@ impl Collector {
             return Err(bad());
         }
         if authority.as_str().contains('@') {
-            let why = "a name and a password in it are not sent; have a collector of this machine";
-            return Err(format!("\"{text}\": {why} pass on what needs them"));
+            let why = "a name and a password in the URL are not sent; leave them out, and have a \
+                       collector of this machine pass on what needs them";
+            return Err(why.to_owned());
         }
         let path = parts.path_and_query.map(|path| path.as_str().to_owned()).unwrap_or_default();
         let path = if path.is_empty() || path == "/" { USUAL_PATH.to_owned() } else { path };
