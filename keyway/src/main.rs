@@ -54,6 +54,7 @@ mod schema;
 mod signals;
 mod signing;
 mod source;
+mod stop;
 mod supervised;
 mod target;
 mod terminal;

@@ -2,10 +2,11 @@
 
 use super::arguments::{Compression, Make};
 use super::filters;
-use super::stop::Stop;
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 use crate::progress::Progress;
+use crate::signals::Second;
+use crate::stop::Stop;
 use crate::target::Target;
 use keyway_data::{Compress, Format, Job, Part, Plan};
 use serde_json::json;
@@ -48,7 +49,7 @@ pub fn run(arguments: &Make, plan: &Arc<Plan>, range: (u64, u64)) -> Result<(), 
         (&arguments.logins, Format::Logins(arguments.login_attribute.clone())),
     ];
     look_for_twice(arguments)?;
-    let stop = Stop::watch()?;
+    let stop = Stop::watch(Second::Ends)?;
     let written = (|| {
         outputs.push(Output::open(&arguments.output, format)?);
         for (path, format) in lists {

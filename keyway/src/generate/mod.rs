@@ -5,7 +5,6 @@ mod arguments;
 mod files;
 mod filters;
 mod server;
-pub mod stop;
 mod store;
 mod tags;
 

@@ -1,12 +1,13 @@
 //! Entries straight to a server.
 
 use super::arguments::Make;
-use super::stop::Stop;
 use crate::data::{name, read_secret};
 use crate::failure::Failure;
 use crate::ldap::{Manner, Url};
 use crate::output::{self, grouped};
 use crate::progress::Progress;
+use crate::signals::Second;
+use crate::stop::Stop;
 use keyway_data::{Client, ClientError, Maker, Plan};
 use serde_json::json;
 use std::path::Path;
@@ -32,7 +33,7 @@ pub fn run(
     if password.is_some() {
         server.may_carry_password(arguments.start_tls)?;
     }
-    let stop = Stop::watch()?;
+    let stop = Stop::watch(Second::Ends)?;
     let stream = server.connect(&Manner {
         ca: arguments.ca.clone(),
         own_ca: Path::new("keyway-data").join(name::CA_CERTIFICATE),
