@@ -51,6 +51,7 @@ mod reload;
 mod running;
 mod sample;
 mod schema;
+mod search;
 mod signals;
 mod signing;
 mod source;
