@@ -557,7 +557,7 @@ pub struct Top {
 /// what it reads nothing. Names are those of keyway top with underscores. Without --listen and --otlp it
 /// prints them once. With --listen it answers GET /metrics, with --otlp it pushes the same metrics to an
 /// OpenTelemetry collector (OTLP over HTTP, protobuf), until it is told to stop and also while nothing
-/// runs there (keyway_up is 0 then). A server can push by itself too: [metrics] of keyway.toml.
+/// runs there (keyway_up is 0 then). A server can push by itself too (metrics.otlp in keyway.toml).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
