@@ -296,7 +296,8 @@ impl Make {
     }
 }
 
-fn constant(text: &str) -> Result<(String, String), String> {
+/// Reads a constant of a template: `NAME=VALUE`.
+pub fn constant(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
             let name = name.trim().to_owned();
@@ -309,7 +310,7 @@ fn constant(text: &str) -> Result<(String, String), String> {
 }
 
 /// A number, with k, M or G for thousands, millions and milliards.
-fn count(text: &str) -> Result<u64, String> {
+pub fn count(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'M', 'G']) {
         Some(digits) if text.ends_with('k') => (digits, 1_000),
         Some(digits) if text.ends_with('M') => (digits, 1_000_000),

@@ -9,7 +9,7 @@ pub mod stop;
 mod store;
 mod tags;
 
-pub use arguments::Generate;
+pub use arguments::{Generate, constant, count};
 
 use crate::failure::{Failure, plain};
 use crate::output;

@@ -43,6 +43,19 @@ pub struct Plan {
     pub(crate) warnings: Vec<String>,
 }
 
+/// A template that a tree has entries of.
+#[derive(Clone, Copy, Debug)]
+pub struct Template<'p> {
+    /// By which [`crate::Maker::entry_of`] knows it.
+    pub number: usize,
+    /// Its name.
+    pub name: &'p str,
+    /// How many entries of it there are; [`crate::limits::ENDLESS`] or more if the template does not say.
+    pub entries: u64,
+    /// Whether entries of other templates are below its own.
+    pub has_below: bool,
+}
+
 /// A branch or a template.
 #[derive(Debug)]
 pub(crate) struct Kind {
@@ -148,6 +161,21 @@ impl Plan {
     pub fn counts(&self) -> impl Iterator<Item = (&str, u64)> {
         self.kinds.iter().enumerate().map(|(kind, it)| {
             (it.dn.as_deref().unwrap_or(&it.name), self.total(class::KINDS + kind))
+        })
+    }
+
+    /// The templates of which the tree has entries, or has a place for some.
+    pub fn templates(&self) -> impl Iterator<Item = Template<'_>> {
+        let is_placed = |number: usize| {
+            let mut kids = self.kinds.iter().flat_map(|kind| &kind.kids);
+            kids.any(|kid| kid.kind == number)
+        };
+        let placed = self.kinds.iter().enumerate().filter(move |(number, _)| is_placed(*number));
+        placed.map(|(number, kind)| Template {
+            number,
+            name: &kind.name,
+            entries: self.total(class::KINDS + number),
+            has_below: !kind.kids.is_empty(),
         })
     }
 

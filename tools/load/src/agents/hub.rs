@@ -5,21 +5,25 @@ use super::{FORM, Message, clock_ns};
 use crate::error::Error;
 use crate::gather::{Crew, Gather};
 use crate::limits::{
-    AGENT_CLOCK_LOOKS, AGENT_HEAD_START, AGENT_PING_EVERY, AGENT_SILENCE_MAX, CONNECT_MAX,
+    AGENT_CLOCK_LOOKS, AGENT_HEAD_START, AGENT_PING_EVERY, AGENT_SILENCE_MAX, AGENTS_GREETED_MAX,
+    CONNECT_MAX, THREADS_MAX,
 };
 use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome};
 use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
+use crate::start::Moment;
 use crate::trust::Identity;
 use crate::worker::Said;
 use rustls::crypto::CryptoProvider;
 use rustls::{Connection, ServerConfig, ServerConnection};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,7 +34,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Hub {
     listener: TcpListener,
     config: Arc<ServerConfig>,
+    /// Those that have said who they are, or something else.
+    greeted: (Sender<Greeted>, Receiver<Greeted>),
+    /// How many have not.
+    greeting: Cell<usize>,
 }
+
+/// Who has called, and what came of it.
+type Greeted = (SocketAddr, io::Result<Called>);
 
 /// An agent that has called.
 pub struct Called {
@@ -38,6 +49,18 @@ pub struct Called {
     name: String,
     /// How far its clock is ahead, and half of how long that took to ask, in nanoseconds.
     clock_ns: (i64, u64),
+    /// Why there is nothing more to be said to it.
+    lost: Option<String>,
+}
+
+impl Drop for Called {
+    /// Says that there is nothing more to be done.
+    fn drop(&mut self) {
+        if self.lost.is_none() {
+            // One that does not hear it notices that nobody is there.
+            let _ = self.link.send(&Message::Bye);
+        }
+    }
 }
 
 impl Called {
@@ -68,7 +91,7 @@ impl Hub {
         let config = identity.server(provider)?;
         let listener = TcpListener::bind(listen).map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
-        Ok(Hub { listener, config })
+        Ok(Hub { listener, config, greeted: channel(), greeting: Cell::new(0) })
     }
 
     /// Where it listens.
@@ -89,32 +112,58 @@ impl Hub {
         noted: &mut dyn FnMut(&str),
     ) -> Result<Option<Called>, Error> {
         while !interrupt.came() {
-            match self.listener.accept() {
-                Ok((socket, from)) => match self.agent(socket, from) {
-                    Ok(called) => return Ok(Some(called)),
-                    Err(why) => noted(&format!("{from} is no agent: {why}")),
-                },
-                Err(why) if why.kind() == ErrorKind::WouldBlock => thread::sleep(LOOK_EVERY),
-                Err(why) => return Err(Error::System("listen for agents", why)),
+            self.greet()?;
+            let Ok((from, greeted)) = self.greeted.1.recv_timeout(LOOK_EVERY) else { continue };
+            self.greeting.set(self.greeting.get().saturating_sub(1));
+            match greeted {
+                Ok(called) => return Ok(Some(called)),
+                Err(why) => noted(&format!("{from} is no agent: {why}")),
             }
         }
         Ok(None)
     }
 
-    fn agent(&self, socket: TcpStream, from: SocketAddr) -> io::Result<Called> {
-        socket.set_nonblocking(false)?;
-        let tls = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
-        let mut link = Link::new(Connection::Server(tls), socket)?;
-        let name = match link.receive(AGENT_SILENCE_MAX)? {
-            Message::Hello { form: FORM, name } => format!("{name} ({from})"),
-            Message::Hello { form, .. } => {
-                return Err(io::Error::other(format!("it is of another version (form {form})")));
-            }
-            _ => return Err(io::Error::other("it does not say who it is")),
-        };
-        let clock_ns = compare_clocks(&mut link)?;
-        Ok(Called { link, name, clock_ns })
+    /// Lets those in who have called, each by a thread of its own: who says nothing keeps nobody waiting.
+    fn greet(&self) -> Result<(), Error> {
+        while self.greeting.get() < AGENTS_GREETED_MAX {
+            let (socket, from) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(why) if is_of_the_caller(why.kind()) => continue,
+                Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(why) => return Err(Error::System("listen for agents", why)),
+            };
+            let (config, greeted) = (self.config.clone(), self.greeted.0.clone());
+            let greet = move || {
+                // With nobody who waits for agents any more there is no use for it.
+                let _ = greeted.send((from, greet(socket, from, config)));
+            };
+            let spawned = thread::Builder::new().name("load greet".into()).spawn(greet);
+            spawned.map_err(|why| Error::System("start a thread", why))?;
+            self.greeting.set(self.greeting.get() + 1);
+        }
+        Ok(())
     }
+}
+
+/// Whether a caller, and not we, is why he could not be let in.
+fn is_of_the_caller(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::ConnectionAborted | ErrorKind::Interrupted)
+}
+
+/// Hears who somebody is, and what his clock says.
+fn greet(socket: TcpStream, from: SocketAddr, config: Arc<ServerConfig>) -> io::Result<Called> {
+    socket.set_nonblocking(false)?;
+    let tls = ServerConnection::new(config).map_err(io::Error::other)?;
+    let mut link = Link::new(Connection::Server(tls), socket)?;
+    let name = match link.receive(AGENT_SILENCE_MAX)? {
+        Message::Hello { form: FORM, name } => format!("{name} ({from})"),
+        Message::Hello { form, .. } => {
+            return Err(io::Error::other(format!("it is of another version (form {form})")));
+        }
+        _ => return Err(io::Error::other("it does not say who it is")),
+    };
+    let clock_ns = compare_clocks(&mut link)?;
+    Ok(Called { link, name, clock_ns, lost: None })
 }
 
 /// How far the other clock is ahead; of several looks the one that took least time.
@@ -135,115 +184,150 @@ fn compare_clocks(link: &mut Link) -> io::Result<(i64, u64)> {
 }
 
 impl Hub {
-    /// Runs a scenario on agents, as [`crate::run()`] does on this machine, where monitors look.
-    /// `text` is what it was read from.
+    /// Runs a scenario on agents, as [`crate::run()`] does on this machine, where monitors look; they can then
+    /// be given another one. `text` is what it was read from.
     ///
     /// # Errors
     /// If an agent cannot do it, or is gone before it begins. One that is lost later is in the outcome.
     pub fn run(
         scenario: &Scenario,
         text: &str,
-        agents: Vec<Called>,
+        agents: &mut [Called],
         provider: &Arc<CryptoProvider>,
         interrupt: &Interrupt,
         said: &mut dyn FnMut(Event<'_>),
     ) -> Result<Outcome, Error> {
+        let found = scenario.find.is_some() && scenario.held.is_none();
+        if found {
+            let why = "the scenario searches for the knee: keyway_load::find runs it, rate by rate";
+            return Err(Error::Usage(why.into()));
+        }
+        if scenario.fewest_connections() < agents.len() {
+            let why = "each agent needs a connection of each kind: count is below their number";
+            return Err(Error::Usage(why.into()));
+        }
         Monitors::watching(scenario, provider, |monitors| {
-            on_agents(scenario, text, agents, monitors, interrupt, said)
+            ordered(scenario, text, agents)?;
+            on_agents(scenario, agents, monitors, interrupt, said)
         })
     }
 }
 
+/// Tells all what is to be done.
+fn ordered(scenario: &Scenario, text: &str, agents: &mut [Called]) -> Result<(), Error> {
+    let count = agents.len() as u64;
+    let held = scenario.held.map(|(rate, length)| (rate, length.as_nanos() as u64));
+    for (number, called) in agents.iter_mut().enumerate() {
+        if let Some(why) = &called.lost {
+            return Err(Error::Server(why.clone()));
+        }
+        let agent = number as u64;
+        let order = Message::Scenario { text: text.to_owned(), agent, agents: count, held };
+        called.link.send(&order).map_err(|why| called.is_gone(&why))?;
+    }
+    Ok(())
+}
+
 fn on_agents(
     scenario: &Scenario,
-    text: &str,
-    agents: Vec<Called>,
+    agents: &mut [Called],
     monitors: Monitors,
     interrupt: &Interrupt,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
-    let count = agents.len();
-    if scenario.find.is_some() {
-        return Err(Error::Usage("a search for the knee runs on one machine".into()));
-    }
-    if scenario.fewest_connections() < count {
-        let why = "each agent needs a connection of each kind: count is below their number";
-        return Err(Error::Usage(why.into()));
-    }
     let mut crew = Agents { agents: Vec::new(), said: VecDeque::new(), pinged: Instant::now() };
     let (mut threads, mut open, mut wanted, mut why_not) = (0, 0, 0, None);
-    let mut agents: Vec<Called> = agents;
-    for (number, called) in agents.iter_mut().enumerate() {
-        let (agent, agents) = (number as u64, count as u64);
-        let message = Message::Scenario { text: text.to_owned(), agent, agents };
-        called.link.send(&message).map_err(|why| gone(&called.name, &why))?;
-    }
     let mut used = Vec::new();
-    for mut called in agents {
-        let mut theirs = called.link.receive(2 * CONNECT_MAX);
-        while matches!(theirs, Ok(Message::Pong(_))) {
-            theirs = called.link.receive(2 * CONNECT_MAX);
-        }
-        match theirs.map_err(|why| gone(&called.name, &why))? {
-            Message::Ready { threads: more, open: of, wanted: all, why_not: why } => {
-                if !(1..=crate::limits::THREADS_MAX).contains(&more) {
-                    return Err(Error::Server(format!("{} has {more} threads", called.name)));
-                }
-                let range = threads..threads + more;
-                (threads, open, wanted) = (threads + more, open + of, wanted + all);
-                why_not = why_not.or(why.map(|why| format!("{}: {why}", called.name)));
-                used.push(AgentUse {
-                    name: called.name.clone(),
-                    threads: range.clone(),
-                    clock_ns: called.clock_ns,
-                    lost: None,
-                });
-                crew.agents.push(Agent { called, threads: range, is_done: false });
-            }
-            Message::Failed(why) => {
-                return Err(Error::Server(format!("{}: {why}", called.name)));
-            }
-            _ => return Err(Error::Server(format!("{} says nonsense", called.name))),
-        }
+    for called in agents {
+        let ready = called.ready(interrupt)?;
+        let range = threads..threads + ready.threads;
+        (threads, open, wanted) = (range.end, open + ready.open.0, wanted + ready.open.1);
+        why_not = why_not.or(ready.why_not.map(|why| format!("{}: {why}", called.name)));
+        used.push(AgentUse {
+            name: called.name.clone(),
+            threads: range.clone(),
+            clock_ns: called.clock_ns,
+            lost: None,
+        });
+        crew.agents.push(Agent { called, threads: range, is_done: false });
     }
     said(Event::Begun { threads, open, wanted, why_not });
-    let at = clock_ns() + AGENT_HEAD_START.as_nanos() as u64;
+    let begin = Moment::after(AGENT_HEAD_START);
     for agent in &mut crew.agents {
-        let theirs = at.wrapping_add_signed(agent.called.clock_ns.0);
+        let theirs = (begin.unix.as_nanos() as u64).wrapping_add_signed(agent.called.clock_ns.0);
         let sent = agent.called.link.send(&Message::Begin(theirs));
-        sent.map_err(|why| gone(&agent.called.name, &why))?;
+        sent.map_err(|why| agent.called.is_gone(&why))?;
     }
     thread::sleep(AGENT_HEAD_START);
-    let mut gather = Gather::new(scenario, threads, (open, wanted), used, monitors);
+    let mut gather = Gather::new(scenario, threads, (open, wanted), used, monitors, begin);
     gather.all(&mut Checked { crew, scenario }, interrupt, said)?;
     Ok(gather.outcome)
 }
 
-fn gone(name: &str, why: &io::Error) -> Error {
-    Error::Server(format!("{name} is gone: {why}"))
+/// What an agent says before it begins.
+struct Ready {
+    threads: usize,
+    open: (usize, usize),
+    why_not: Option<String>,
+}
+
+impl Called {
+    fn is_gone(&mut self, why: &io::Error) -> Error {
+        let words = format!("{} is gone: {why}", self.name);
+        self.lost = Some(words.clone());
+        Error::Server(words)
+    }
+
+    /// Waits until its connections are open.
+    fn ready(&mut self, interrupt: &Interrupt) -> Result<Ready, Error> {
+        let until = Instant::now() + 2 * CONNECT_MAX;
+        loop {
+            if interrupt.came() {
+                return Err(Error::Server("interrupted before all agents were ready".into()));
+            }
+            let why = match self.link.poll() {
+                Ok(None) if Instant::now() > until => "it says nothing any more".to_owned(),
+                Ok(None | Some(Message::Pong(_))) => continue,
+                Ok(Some(Message::Ready {
+                    threads: threads @ 1..=THREADS_MAX,
+                    open,
+                    wanted,
+                    why_not,
+                })) => {
+                    return Ok(Ready { threads, open: (open, wanted), why_not });
+                }
+                Ok(Some(Message::Failed(why))) => why,
+                Ok(Some(_)) => "it says nonsense".to_owned(),
+                Err(why) => return Err(self.is_gone(&why)),
+            };
+            let words = format!("{}: {why}", self.name);
+            self.lost = Some(words.clone());
+            return Err(Error::Server(words));
+        }
+    }
 }
 
 /// Agents at work.
-struct Agents {
-    agents: Vec<Agent>,
+struct Agents<'c> {
+    agents: Vec<Agent<'c>>,
     said: VecDeque<Said>,
     pinged: Instant,
 }
 
-struct Agent {
-    called: Called,
+struct Agent<'c> {
+    called: &'c mut Called,
     /// Which threads are its, among all.
     threads: Range<usize>,
     is_done: bool,
 }
 
 /// Agents whose words are checked.
-struct Checked<'s> {
-    crew: Agents,
+struct Checked<'s, 'c> {
+    crew: Agents<'c>,
     scenario: &'s Scenario,
 }
 
-impl Crew for Checked<'_> {
+impl Crew for Checked<'_, '_> {
     fn next(&mut self) -> Option<Said> {
         if self.crew.pinged.elapsed() > AGENT_PING_EVERY {
             self.crew.pinged = Instant::now();
@@ -264,7 +348,7 @@ impl Crew for Checked<'_> {
     }
 }
 
-impl Agents {
+impl Agents<'_> {
     /// Says something to all that are still there. Whether one heard it is seen by what it says.
     fn tell(&mut self, message: &Message) {
         for agent in self.agents.iter_mut().filter(|agent| !agent.is_done) {
@@ -273,7 +357,7 @@ impl Agents {
     }
 }
 
-impl Agent {
+impl Agent<'_> {
     fn next(&mut self, number: usize, scenario: &Scenario) -> Option<Said> {
         if self.is_done {
             return None;
@@ -296,6 +380,7 @@ impl Agent {
         };
         Some(heard.unwrap_or_else(|why| {
             self.is_done = true;
+            self.called.lost = Some(format!("{} was lost: {why}", self.called.name));
             Said::Lost { agent: number, threads: self.threads.clone(), why }
         }))
     }
