@@ -75,10 +75,10 @@ impl Cursor {
         let mut kids: &[Kid] = &plan.roots;
         loop {
             let is_wanted = |kid: &Kid| class == class::KINDS + kid.kind;
-            let last = kids.iter().rposition(|kid| {
-                plan.in_subtree(kid.kind, class) > 0 && (kid.count > 0 || is_wanted(kid))
-            });
-            let last = last.filter(|_| goes_on);
+            let leads_on = |kid: &Kid| {
+                is_wanted(kid) || kid.count > 0 && plan.leads(kid.kind, class - class::KINDS)
+            };
+            let last = if goes_on { kids.iter().rposition(leads_on) } else { None };
             let found = kids.iter().enumerate().find_map(|(slot, kid)| {
                 let each = plan.in_subtree(kid.kind, class);
                 let all = each.saturating_mul(kid.count);
@@ -88,7 +88,8 @@ impl Cursor {
                     return None;
                 }
                 let most = if is_wanted(kid) { u64::MAX } else { kid.count.saturating_sub(1) };
-                let child = (rest / each.max(1)).min(most);
+                // Where there are none yet, the last parent is the place.
+                let child = rest.checked_div(each).unwrap_or(most).min(most);
                 rest -= child * each;
                 self.skip(plan, kid.kind, child);
                 Some((slot, child, kid))

@@ -72,6 +72,8 @@ pub(crate) struct Kind {
     pub(crate) kids: Vec<Kid>,
     /// How many entries of each class are in the subtree of one, itself among them ([`class`]).
     pub(crate) totals: Vec<u64>,
+    /// Of which kinds entries can be in that subtree, also where there are none yet.
+    pub(crate) leads: Vec<bool>,
     pub(crate) uses_names: bool,
 }
 
@@ -188,6 +190,11 @@ impl Plan {
     /// How many entries of a class are in the subtree of one of this kind.
     pub(crate) fn in_subtree(&self, kind: usize, class: usize) -> u64 {
         self.kinds.get(kind).and_then(|kind| kind.totals.get(class)).copied().unwrap_or_default()
+    }
+
+    /// Whether entries of a kind can be in the subtree of one of this kind.
+    pub(crate) fn leads(&self, kind: usize, wanted: usize) -> bool {
+        self.kinds.get(kind).and_then(|kind| kind.leads.get(wanted)) == Some(&true)
     }
 
     /// Whether an attribute has chance in it and is not needed for names: what changes change.

@@ -124,8 +124,8 @@ fn entries_of_a_template_go_on_after_the_last() {
     let mut dn = |template: keyway_data::Template<'_>, number| {
         maker.entry_of(template.number, number).unwrap().unwrap().dn().to_owned()
     };
-    assert_eq!(dn(person, 6), "uid=p6,ou=u1,dc=x");
-    assert_eq!(dn(person, 1 << 50), "uid=p1125899906842624,ou=u1,dc=x");
+    assert_eq!(dn(person, 6), "uid=p3,ou=u1,dc=x");
+    assert_eq!(dn(person, 1 << 50), "uid=p1125899906842621,ou=u1,dc=x");
     assert_eq!(dn(unit, 5), "ou=u5,dc=x");
     assert_eq!(dn(robot, 7), "cn=r7,dc=x");
     // Where there are to be none at first, there is still a place for them.

@@ -1,7 +1,8 @@
 //! `[data]`: the supplies of values.
 
+use super::files::Files;
 use super::section::{Section, Value, members, number, whole};
-use super::{Files, template};
+use super::template;
 use crate::error::Error;
 use crate::limits::VALUES_BYTES_MAX;
 use crate::source::{Lines, Pick, Source, Values, Zipf};

@@ -6,10 +6,12 @@
 mod account;
 mod connections;
 mod data;
+mod files;
 mod job;
 pub(crate) mod monitors;
 mod operation;
 mod phases;
+mod secrets;
 pub(crate) mod section;
 mod target;
 mod template;
@@ -23,10 +25,12 @@ use crate::source::Source;
 use crate::target::Url;
 use crate::text::Piece;
 use crate::trust::{Trust, read};
+use files::{Files, confined};
+use secrets::without_passwords;
 use section::{Document, ROOT, Section};
-use std::path::{Component, Path};
+use std::path::Path;
 use std::time::Duration;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 pub use phases::Find;
 
@@ -368,90 +372,4 @@ impl Scenario {
     pub fn connections(&self) -> usize {
         self.groups.iter().map(|group| group.connections).sum()
     }
-}
-
-/// The text with the values of all keys `password` replaced.
-fn without_passwords(text: &str, table: &DeTable<'_>) -> String {
-    fn places(value: &DeValue<'_>, found: &mut Vec<std::ops::Range<usize>>) {
-        match value {
-            DeValue::Table(table) => in_table(table, found),
-            DeValue::Array(members) => {
-                members.iter().for_each(|member| places(member.get_ref(), found));
-            }
-            _ => {}
-        }
-    }
-    fn in_table(table: &DeTable<'_>, found: &mut Vec<std::ops::Range<usize>>) {
-        for (key, value) in table {
-            let is_ours = ["password", "old_password", "new_password"];
-            if is_ours.iter().any(|ours| key.get_ref().eq_ignore_ascii_case(ours))
-                || keyway_codec::message::is_password(key.get_ref())
-            {
-                found.push(value.span());
-            } else {
-                places(value.get_ref(), found);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    in_table(table, &mut found);
-    found.sort_by_key(|place| std::cmp::Reverse(place.start));
-    let mut text = text.to_owned();
-    for place in found {
-        text.replace_range(place, "\"*\"");
-    }
-    text
-}
-
-/// Where files are that a scenario names.
-pub(crate) struct Files<'f> {
-    pub(crate) folder: &'f Path,
-    /// Whether only those below it are read.
-    pub(crate) is_confined: bool,
-}
-
-impl Files<'_> {
-    /// Whether one may be read that a file of ours names.
-    pub(crate) fn check(&self, path: &Path) -> Result<(), String> {
-        match !self.is_confined || is_below(path) {
-            true => Ok(()),
-            false => Err(format!("{}: {BELOW_ONLY}", path.display())),
-        }
-    }
-}
-
-const BELOW_ONLY: &str = "an agent reads files below its folder only";
-
-fn is_below(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-}
-
-/// Refuses a scenario that names files elsewhere than below the folder it is read in.
-fn confined(text: &str, name: &str) -> Result<(), Error> {
-    let document = Document { name, text };
-    let table = DeTable::parse(text);
-    let table =
-        table.map_err(|why| document.error(&why.span().unwrap_or_default(), why.message()))?;
-    let mut tables = vec![table.get_ref()];
-    while let Some(table) = tables.pop() {
-        for (key, value) in table {
-            let is_file = ["ca", "certificate", "key", "file", "password_file", "template"]
-                .contains(&key.get_ref().as_ref());
-            let path = value.get_ref().as_str().filter(|_| is_file).map(Path::new);
-            if !path.is_none_or(is_below) {
-                return Err(document.error(&value.span(), BELOW_ONLY));
-            }
-            for value in section::members(value) {
-                match value.get_ref() {
-                    DeValue::Table(table) => tables.push(table),
-                    DeValue::Array(_) => {
-                        let why = "lists of lists have no meaning";
-                        return Err(document.error(&value.span(), why));
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `{ template = "people.template", of = "person" }`: entries of a template of MakeLDIF's.
 
-use super::Files;
+use super::files::Files;
 use super::section::Section;
 use crate::entries::Entries;
 use crate::error::Error;
