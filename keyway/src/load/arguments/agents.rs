@@ -31,7 +31,8 @@ impl Who {
 /// Run a scenario on several machines, on each of which an agent calls this one
 ///
 /// Rate and connections are shared out among the agents; they begin together, by clocks that are compared
-/// first. Histograms are added up. An agent that is lost is said so, and the run has failed.
+/// first. Histograms are added up. An agent that is lost is said so, and the run has failed. A scenario that
+/// searches for the knee (find) holds one rate after the other on the same agents.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -32,8 +32,10 @@ Examples:
       the highest rate at which answers are still fast
   keyway load init mixed > mixed.toml; keyway load run mixed.toml --output a.json
       a scenario of your own (keyway load init lists what there is to begin with)
+  keyway load add-delete ldap://localhost:1389 --template people.template --bind-dn cn=admin --password-file pw
+      entries of a MakeLDIF template, each once, added and deleted
   keyway load report a.json > a.html; keyway load compare a.json b.json
-      pictures, and two results beside one another
+      pictures, and two results beside one another, of runs or of searches
 
 Entries that MakeLDIF's example template makes (uid=user.N,ou=People,BASE, password 'password') are what
 the short forms expect; --filter, --user-dn and --user-password say otherwise.")]

@@ -32,7 +32,7 @@ pub struct Kept {
 #[command(after_help = "\
 Examples:
   keyway load report a.json > a.html
-      from what --output a.json wrote")]
+      from what --output a.json wrote, of a run or of a search for the knee")]
 pub struct Report {
     /// The result
     #[arg(value_name = "RESULT")]
@@ -44,7 +44,9 @@ pub struct Report {
 #[command(after_help = "\
 Examples:
   keyway load compare before.json after.json
-      rates, errors and percentiles of both; the noise is what each figure varies by within the runs")]
+      rates, errors and percentiles of both; the noise is what each figure varies by within the runs
+  keyway load compare knee-before.json knee-after.json
+      which knee is higher, if that can be said, and latencies at the rates that both have tried")]
 pub struct Compare {
     /// The first result
     #[arg(value_name = "A")]

@@ -19,6 +19,9 @@ Examples:
       changes by the administrator, 16 on their way on each connection
   keyway load bind ldaps://localhost:1636 --ca ca.pem --reconnect-after 1 --rate 100 --fail-if 'p99 > 50ms'
       a connection and a TLS handshake for each, which count; the rule decides on the exit status
+  keyway load add-delete ldap://localhost:1389 --template people.template --define suffix=o=x
+      --bind-dn cn=admin,cn=keyway --password-file pw
+      entries of a MakeLDIF template, from the first on that keyway data does not make of it
 
 These are the scenarios of keyway load init of the same names, filled in; --show-scenario prints them.
 Lines: what came due, was done and failed in each second, response times, how many wait for a
@@ -72,15 +75,21 @@ pub struct Run {
 /// Find the highest rate at which a rule does not come true
 ///
 /// The rate is doubled until the rule comes true or the rate is not reached; then the gap is halved until
-/// it is less than 5 %; then the rate that was found is tried once more.
+/// it is less than 5 %; then the rate that was found is tried once more. What is ended early keeps what it has
+/// found, and has failed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   keyway load find search ldap://localhost:1389
       from 100 to 100,000 a second, until p99 > 20ms or errors > 0.1%
   keyway load find auth ldaps://localhost:1636 --ca ca.pem --from 50 --to 5000 --until 'p99 > 100ms'
-      --hold 30s
-      each rate for 30 seconds, after 6 that do not count")]
+      --hold 30s --output knee.json
+      each rate for 30 seconds, after 6 that do not count; keyway load report makes a page of the result
+  keyway load find mixed ldap://ds1 --bind-dn cn=admin --password-file pw --show-scenario > find.toml
+  keyway load serve find.toml --agents 2 --cert hub.pem --key hub.key --ca load-ca.pem
+      the same on two other machines
+
+The exit status is 0 if a rate was good and the search came to its end, else 1.")]
 pub struct Find {
     /// What to run: auth, search, bind, modify, add-delete, mixed, or another one that keyway load init lists
     #[arg(value_name = "SCENARIO")]

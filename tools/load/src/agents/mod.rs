@@ -2,6 +2,7 @@
 //! say. Both have certificates of one authority, and nobody else gets in.
 
 mod agent;
+mod crew;
 mod hub;
 mod link;
 
