@@ -356,7 +356,7 @@ fn entries_are_added(known: &str) {
     let again = result(&format!("run {}", file.display()), 1);
     assert_eq!(counts(&again), [30, 0, 30]);
     let failed = &again["jobs"][0]["failed"][0];
-    assert_eq!((&failed["what"], &failed["step"]), (&"entryAlreadyExists".into(), &0.into()));
+    assert_eq!((&failed["what"], &failed["step"]), (&"entryAlreadyExists (68)".into(), &0.into()));
     // From another number on they are not in the way.
     fs::write(&file, text.replace("from = 500", "from = 600")).unwrap();
     assert_eq!(counts(&result(&format!("run {}", file.display()), 0)), [30, 30, 0]);
