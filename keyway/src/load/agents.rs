@@ -49,6 +49,14 @@ fn called(arguments: &Serve, interrupt: &Interrupt) -> Result<Option<Vec<Called>
             ahead_ns as f64 / 1e6,
             sure_ns as f64 / 1e6
         ));
+        // Others may have gone meanwhile.
+        agents.retain_mut(|agent: &mut Called| {
+            let is_there = agent.is_there();
+            if !is_there {
+                note(format_args!("{} is gone; another one is waited for", agent.name()));
+            }
+            is_there
+        });
         agents.push(called);
     }
     Ok(Some(agents))

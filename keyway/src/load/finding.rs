@@ -100,6 +100,18 @@ fn line(probe: &Probe) -> String {
         at(Figure::Percentile(99.0)),
         at(Figure::Max),
         probe.verdict.words(),
-        if probe.client_limit.is_some() { " (the client may have been the limit)" } else { "" },
+        why(probe),
     )
+}
+
+/// What went wrong most, and whether we may have been the reason.
+fn why(probe: &Probe) -> String {
+    let failed = probe.outcome.recorded.jobs.iter().flat_map(|job| &job.failed);
+    let most = failed.max_by_key(|(_, failed)| failed.count);
+    let mut words =
+        most.map_or(String::new(), |((_, fault), it)| format!("; {} times {fault}", it.count));
+    if probe.client_limit.is_some() {
+        words += " (the client may have been the limit)";
+    }
+    words
 }

@@ -59,6 +59,13 @@ impl Called {
         &self.name
     }
 
+    /// Whether it has not gone while it waited for others.
+    pub fn is_there(&mut self) -> bool {
+        let gone = self.link.poll().err();
+        self.lost = gone.map(|why| format!("{} is gone: {why}", self.name));
+        self.lost.is_none()
+    }
+
     /// How far its clock is ahead of ours, and how sure that is, in nanoseconds.
     #[must_use]
     pub fn clock_ns(&self) -> (i64, u64) {

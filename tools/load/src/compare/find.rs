@@ -95,13 +95,14 @@ fn probes(result: &Value) -> impl Iterator<Item = &Value> {
     result["probes"].as_array().into_iter().flatten()
 }
 
-/// p50 and p99 at each rate that both have held, once for each.
+/// p50 and p99 at each rate at which both had answers, once for each.
 fn common(one: &Value, other: &Value) -> Vec<Row> {
+    let has_times = |probe: &&Value| probe["p50_ms"].is_number();
     let mut rows = Vec::new();
     let mut seen: Vec<&Value> = Vec::new();
-    for probe in probes(one) {
+    for probe in probes(one).filter(has_times) {
         let rate = &probe["rate"];
-        let same = probes(other).find(|other| other["rate"] == *rate);
+        let same = probes(other).filter(has_times).find(|other| other["rate"] == *rate);
         let Some(same) = same.filter(|_| !seen.contains(&rate)) else { continue };
         seen.push(rate);
         let name = format!("{}/s", grouped(rate.as_f64().unwrap_or_default()));
