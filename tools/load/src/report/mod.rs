@@ -17,7 +17,7 @@ margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.5rem;margin-bottom:0}h2{font-size:1.1rem;margin-top:2rem}\
 table{border-collapse:collapse;width:100%}td,th{padding:.2rem .6rem;text-align:right;\
 border-bottom:1px solid var(--grid);font-variant-numeric:tabular-nums}\
-td:first-child,th:first-child{text-align:left}\
+td:first-child,th:first-child{text-align:left}td+td{white-space:nowrap}\
 .note{border-left:4px solid #d55e00;padding-left:.8rem}.soft{color:var(--soft)}\
 svg{width:100%;height:auto;margin:.5rem 0}svg text{font:12px system-ui,sans-serif;fill:var(--ink)}\
 svg .grid{stroke:var(--grid)}svg .knee{stroke:#009e73;stroke-dasharray:5 4}svg .line{fill:none;stroke-width:1.8}\
