@@ -24,18 +24,6 @@ pub use sight::Sight;
 pub use source::{Source, first_line};
 use std::time::Duration;
 
-/// Columns and their counters. The first ones are operations, which the total is of.
-const OPERATIONS: [(&str, &str); 9] = [
-    ("bind", "ldap.bind"),
-    ("search", "ldap.search"),
-    ("compare", "ldap.compare"),
-    ("add", "ldap.add"),
-    ("delete", "ldap.delete"),
-    ("modify", "ldap.modify"),
-    ("moddn", "ldap.modify_dn"),
-    ("unbind", "ldap.unbind"),
-    ("extended", "ldap.extended"),
-];
 const OPENED: &str = "ldap.connection.opened";
 const CLOSED: &str = "ldap.connection.closed";
 /// How long a server that is looked at over LDAP may take to let us in, and to answer.

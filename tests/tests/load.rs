@@ -5,6 +5,7 @@ use keyway_tests::dirsrv::{self, Dirsrv};
 use keyway_tests::{Finished, Server, available, finish, keyway, nightly};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -163,6 +164,20 @@ fn what_makes_no_sense_is_refused() {
     refused(&format!("search {url} --output /nowhere/a.json"), 1, "/nowhere/a.json");
     refused(&format!("search {url} --duration 100ms --quiet --output /dev/full"), 1, "is not kept");
     refused("init serch", 2, "there are search");
+    refused(&format!("find search {url} --from 9 --to 3"), 2, "--from is above --to");
+    refused(&format!("find search {url} --until p99>"), 2, "--until");
+    let short = "--from 50 --to 50 --hold 100ms --until errors>99999 --quiet --output /dev/full";
+    refused(&format!("find search {url} {short}"), 1, "is not kept");
+    refused(&format!("search {url} --template x"), 2, "add-delete and mixed");
+    let admin = known(&server);
+    refused(&format!("add-delete {admin} --template nowhere"), 2, "no file nowhere");
+    refused(&format!("add-delete {admin} --template-from 3"), 2, "--template");
+    fs::write(format!("{folder}/wrong.template"), "branch: dc=x\nrdnAttr cn\n").unwrap();
+    refused(
+        &format!("add-delete {admin} --template {folder}/wrong.template"),
+        2,
+        "wrong.template, line 2, column",
+    );
     refused(&format!("report {folder}/people.ldif"), 1, "people.ldif");
     refused("wait ldap://127.0.0.1:1 --at-most 0s", 1, "Connection refused");
     load(&format!("wait {url}")).expect(0);
@@ -296,4 +311,214 @@ fn every_scenario_runs_against_389_ds() {
     // Its administrator's name has a blank, and words here have none.
     let admin = administrator(folder.path(), &dirsrv::ADMIN.replace(' ', "\u{a0}"));
     every_scenario_runs(&format!("ldap://{} {admin}", server.address), false);
+}
+
+const ADDING: &str = "--rate 100 --duration 300ms";
+
+/// Entries of a template, and those that are left to be found.
+fn entries_are_added(known: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let template = folder.path().join("people.template");
+    fs::write(
+        &template,
+        "define suffix=dc=example,dc=com\n\nbranch: [suffix]\nsubordinateTemplate: person:50\n\n\
+         template: person\nrdnAttr: uid\nobjectClass: top\nobjectClass: person\n\
+         objectClass: organizationalPerson\nobjectClass: inetOrgPerson\nuid: user.<sequential>\n\
+         cn: {uid}\nsn: <last>\nmail: {uid}@example.com\nuserPassword: password\n",
+    )
+    .unwrap();
+    let path = template.display();
+    for name in ["add-delete", "mixed"] {
+        let result = result(&format!("{name} {known} {ADDING} --users 0-49 --template {path}"), 0);
+        assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
+    }
+    // A new user is found and logs in; his entry stays.
+    let init = load(&format!("init search {known}")).expect(0).out;
+    let at = init.find("\n[data]").unwrap();
+    let text = format!(
+        "{}\n[data]\nperson = {{ template = \"people.template\", from = 500 }}\n\
+         [connections]\nbind = \"admin\"\ncount = 4\n[[phase]]\nfor = \"300ms\"\nrate = 100\n\
+         [[job]]\nname = \"joiner\"\nsteps = [{{ add = {{ entry = \"person\" }} }}, {{ search = {{ filter = \
+         \"(mail={{person.mail}})\", attributes = [\"uid\"], expect = {{ entries = 1, value = {{ uid = \
+         \"{{person.uid}}\" }} }} }} }}, {{ bind = {{ dn = \"{{person}}\", password = \
+         \"{{person.userPassword}}\" }}, on = \"second\" }}]\n",
+        &init[..at]
+    );
+    let file = folder.path().join("joiner.toml");
+    fs::write(&file, &text).unwrap();
+    let first = result(&format!("run {}", file.display()), 0);
+    assert_eq!(counts(&first), [30, 30, 0], "{}", first["jobs"]);
+    // The same once more: they are there already, and the server says so.
+    let again = result(&format!("run {}", file.display()), 1);
+    assert_eq!(counts(&again), [30, 0, 30]);
+    let failed = &again["jobs"][0]["failed"][0];
+    assert_eq!((&failed["what"], &failed["step"]), (&"entryAlreadyExists (68)".into(), &0.into()));
+    // From another number on they are not in the way.
+    fs::write(&file, text.replace("from = 500", "from = 600")).unwrap();
+    assert_eq!(counts(&result(&format!("run {}", file.display()), 0)), [30, 30, 0]);
+}
+
+#[test]
+fn entries_of_a_template_are_added_to_keyway() {
+    let (_folder, server) = served();
+    entries_are_added(&known(&server));
+}
+
+#[test]
+fn entries_of_a_template_are_added_to_slapd() {
+    if !available(&["/usr/sbin/slapd"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_slapd, url) = slapd(folder.path());
+    let admin = administrator(folder.path(), "cn=admin,dc=example,dc=com");
+    entries_are_added(&format!("{url} {admin}"));
+}
+
+/// `keyway load` with these words, under way.
+fn begun(words: &str) -> Child {
+    let mut command = Command::new(keyway());
+    command.arg("load").args(words.split_whitespace());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
+    command.spawn().unwrap()
+}
+
+fn interrupt(child: &Child) {
+    finish(Command::new("kill").args(["-INT", &child.id().to_string()]), "").expect(0);
+}
+
+/// What a hub has come to: its status, what it printed, what it said.
+struct Ended {
+    status: Option<i32>,
+    words: String,
+    said: String,
+}
+
+/// A search on two agents; `heard` is told each line that the hub says.
+fn searched(
+    scenario: &Path,
+    who: &str,
+    output: &Path,
+    heard: &mut dyn FnMut(&str, &Child, &[Child; 2]),
+) -> Ended {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (file, output) = (scenario.display(), output.display());
+    let mut hub = begun(&format!(
+        "serve {file} --agents 2 --listen 127.0.0.1:{port} {who} --output {output}"
+    ));
+    let folder = scenario.parent().unwrap().display();
+    let agent = format!("agent 127.0.0.1:{port} {who} --folder {folder}");
+    let mut agents = [begun(&agent), begun(&agent)];
+    let mut said = String::new();
+    for line in BufReader::new(hub.stderr.take().unwrap()).lines() {
+        let line = line.unwrap();
+        heard(&line, &hub, &agents);
+        said += &format!("{line}\n");
+    }
+    let hub = hub.wait_with_output().unwrap();
+    for agent in &mut agents {
+        let _ = agent.kill();
+        let _ = agent.wait();
+    }
+    Ended { status: hub.status.code(), words: String::from_utf8(hub.stdout).unwrap(), said }
+}
+
+#[test]
+fn a_knee_is_searched_for_on_agents() {
+    if !available(&["openssl"]) {
+        return;
+    }
+    let (folder, server) = served();
+    let files = Authority::new();
+    files.issue_own("hub", "/CN=hub", "subjectAltName=IP:127.0.0.1");
+    let [ca, certificate, key] =
+        ["ca.pem", "hub.pem", "hub.key"].map(|name| files.path(name).display().to_string());
+    let who = format!("--cert {certificate} --key {key} --ca {ca}");
+    let find = load(&format!(
+        "find search {} --filter (objectClass=*) --clients 4 --threads 1 --from 100 --to 200 --hold 300ms \
+         --show-scenario --until errors>0",
+        server.ldap()
+    ));
+    // What everybody may read.
+    let anybody = "{ search = { base = \"\", scope = \"base\",";
+    let text = find.expect(0).out.replace("{ search = {", anybody);
+    let scenario = folder.path().join("find.toml");
+    fs::write(&scenario, &text).unwrap();
+    let output = folder.path().join("knee.json");
+    let ended = searched(&scenario, &who, &output, &mut |_, _, _| ());
+    assert_eq!(ended.status, Some(0), "{} {}", ended.words, ended.said);
+    assert!(ended.words.contains("200/s, the highest rate tried, is no limit"), "{}", ended.words);
+    let knee = output.display();
+    let page = load(&format!("report {knee}")).expect(0).out;
+    assert!(page.contains("the highest that was good: 200/s") && !page.contains("src="), "{page}");
+    assert!(load(&format!("compare {knee} {knee}")).expect(0).out.contains("200/s p99"));
+    // A run is something else.
+    let run = folder.path().join("run.json").display().to_string();
+    load(&format!("search {} {ADDING} --users 0-49 --output {run}", known(&server))).expect(0);
+    let other = load(&format!("compare {knee} {run}")).expect(2);
+    assert!(other.err.contains("A is a search for the knee, and B is a run"), "{}", other.err);
+
+    // In the middle of the second rate an agent is told to end, and then the hub.
+    fs::write(&scenario, text.replace("hold = \"300ms\"", "hold = \"2s\"")).unwrap();
+    let is_first = |line: &str| line.contains("  good");
+    let lost = searched(&scenario, &who, &output, &mut |line, _, agents| {
+        if is_first(line) {
+            interrupt(&agents[1]);
+        }
+    });
+    assert_eq!(lost.status, Some(1), "{} {}", lost.words, lost.said);
+    assert!(
+        lost.words.contains("100/s was good, and was not tried again; the search ended early"),
+        "{}",
+        lost.words
+    );
+    assert!(lost.words.contains("somebody has ended the agent"), "{}", lost.words);
+    assert!(load(&format!("report {knee}")).expect(0).out.contains("not held to its end"));
+    let cut = searched(&scenario, &who, &output, &mut |line, hub, _| {
+        if is_first(line) {
+            interrupt(hub);
+        }
+    });
+    assert_eq!(cut.status, Some(1), "{} {}", cut.words, cut.said);
+    assert!(
+        cut.words.contains("100/s was good, and was not tried again (interrupted)"),
+        "{}",
+        cut.words
+    );
+}
+
+/// A server's own figures beside the run's seconds, as `keyway top` calls them; one that is not there.
+#[test]
+fn a_servers_page_is_a_monitor() {
+    let (folder, server) = served();
+    let known = known(&server);
+    let init = load(&format!("init search {known} --users 0-49")).expect(0).out;
+    let text = init.replace("for = \"10s\"", "for = \"3s\"\nrate = 200")
+        + "[[monitor]]\nkind = \"keyway\"\ndata = \"data\"\n\
+           [[monitor]]\nkind = \"keyway\"\nname = \"other\"\ndata = \"nowhere\"\nfigures = [\"total\"]\n";
+    let file = folder.path().join("monitored.toml");
+    fs::write(&file, &text).unwrap();
+    let output = folder.path().join("monitored.json").display().to_string();
+    let run = load(&format!("run {} --output {output}", file.display())).expect(0);
+    assert!(run.err.contains("monitor other: not reached: "), "{}", run.err);
+    let result: Value = serde_json::from_str(&fs::read_to_string(&output).unwrap()).unwrap();
+    let seconds = result["seconds"].as_array().unwrap();
+    let of = |name: &str| {
+        seconds.iter().filter_map(|it| it["monitors"][name].as_f64()).fold(0.0, f64::max)
+    };
+    assert!(of("total") > 100.0 && of("p99_us") > 0.0 && of("errors") == 0.0, "{result}");
+    let names: Vec<&String> = seconds[0]["monitors"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["commits", "errors", "other", "p99_us", "queue", "sync_p99_us", "total"]);
+    // As the other tool calls them.
+    let top = ["top", "--json", "--count", "1", "--data"];
+    let data = folder.path().join("data");
+    let top = finish(Command::new(keyway()).args(top).arg(&data), "").expect(0);
+    let top: Value = serde_json::from_str(top.out.lines().next().unwrap()).unwrap();
+    let figures = top["figures"].as_object().unwrap();
+    assert!(names.iter().all(|name| *name == "other" || figures.contains_key(*name)), "{top}");
+    assert!(load(&format!("report {output}")).expect(0).out.contains("aria-label=\"p99_us\""));
+    let strict = text.replace("data = \"nowhere\"", "data = \"nowhere\"\nrequired = true");
+    fs::write(&file, strict).unwrap();
+    let refused = load(&format!("run {}", file.display())).expect(1);
+    assert!(refused.err.contains("monitor other: not reached: "), "{}", refused.err);
 }

@@ -1,10 +1,10 @@
 //! `keyway load serve` and `keyway load agent`: a run on several machines.
 
 use super::arguments::{Agent, Serve};
-use super::{interrupt, provider, shown};
+use super::{can_keep, finding, interrupt, no_rules, provider, shown};
 use crate::failure::Failure;
 use crate::output::note;
-use keyway_load::{Error, Hub, Scenario, answer, limits};
+use keyway_load::{Called, Error, Event, Hub, Interrupt, Scenario, answer, limits};
 use std::fs;
 use std::thread;
 
@@ -13,16 +13,35 @@ pub fn serve(arguments: &Serve) -> Result<bool, Failure> {
     let path = &arguments.file;
     let scenario = Scenario::read(path)?;
     let text = fs::read_to_string(path).map_err(|why| Failure::system("read", path, &why))?;
+    if scenario.find.is_some() {
+        no_rules(&arguments.output)?;
+    }
+    can_keep(&arguments.output.kept)?;
     let interrupt = interrupt()?;
+    let Some(mut agents) = called(arguments, &interrupt)? else {
+        return Err(Failure::new("interrupted before all agents had called"));
+    };
+    let provider = provider();
+    let runs = &mut |scenario: &Scenario, said: &mut dyn FnMut(Event<'_>)| {
+        Hub::run(scenario, &text, &mut agents, &provider, &interrupt, said)
+    };
+    match scenario.find.clone() {
+        None => shown(scenario, &arguments.output, runs),
+        Some(search) => {
+            finding::search(scenario, &search, &arguments.output.kept, &interrupt, runs)
+        }
+    }
+}
+
+/// Waits for agents.
+fn called(arguments: &Serve, interrupt: &Interrupt) -> Result<Option<Vec<Called>>, Failure> {
     let hub = Hub::new(arguments.listen, &arguments.who.identity(), &provider())?;
     let address = hub.address().unwrap_or(arguments.listen);
     let wanted = usize::from(arguments.agents);
     note(format_args!("waiting for {wanted} agents at {address}"));
     let mut agents = Vec::new();
     while agents.len() < wanted {
-        let Some(called) = hub.called(&interrupt, &mut |why| note(why))? else {
-            return Err(Failure::new("interrupted before all agents had called"));
-        };
+        let Some(called) = hub.called(interrupt, &mut |why| note(why))? else { return Ok(None) };
         let (ahead_ns, sure_ns) = called.clock_ns();
         note(format_args!(
             "{} has called; its clock is {:.3} ms ahead, give or take {:.3}",
@@ -30,11 +49,17 @@ pub fn serve(arguments: &Serve) -> Result<bool, Failure> {
             ahead_ns as f64 / 1e6,
             sure_ns as f64 / 1e6
         ));
+        // Others may have gone meanwhile.
+        agents.retain_mut(|agent: &mut Called| {
+            let is_there = agent.is_there();
+            if !is_there {
+                note(format_args!("{} is gone; another one is waited for", agent.name()));
+            }
+            is_there
+        });
         agents.push(called);
     }
-    shown(scenario, &arguments.output, |scenario, said| {
-        Hub::run(scenario, &text, agents, &provider(), &interrupt, said)
-    })
+    Ok(Some(agents))
 }
 
 /// Calls, and does what is said; again and again, unless once is enough.

@@ -1,50 +1,88 @@
 //! `keyway load find`: the knee.
 
-use super::arguments::Find as Arguments;
-use super::{interrupt, provider, sample};
+use super::arguments::{Find as Arguments, Kept};
+use super::{can_keep, interrupt, keep, live, provider, sample};
 use crate::failure::Failure;
 use crate::output;
-use keyway_load::{Figure, Find, Found, Probe, Rule, Scenario, find, summary};
-use serde_json::json;
+use keyway_load::{
+    Error, Event, Figure, Find, Interrupt, Knee, Outcome, Probe, Rule, Scenario, find, result,
+    summary,
+};
 use std::io::{self, Write};
 
 /// Searches with a sample.
 pub fn run(arguments: &Arguments) -> Result<bool, Failure> {
-    let (_, scenario) = sample(&arguments.scenario, &arguments.target.options())?;
+    let mut options = arguments.target.options();
+    let (_, scenario) = sample(&arguments.scenario, &options)?;
     let names: Vec<String> = scenario.job_names().map(str::to_owned).collect();
-    let until = Rule::parse(&arguments.until, &names);
-    let until = until.map_err(|why| Failure::usage(format!("--until {why}")))?;
+    Rule::parse(&arguments.until, &names)
+        .map_err(|why| Failure::usage(format!("--until {why}")))?;
     if arguments.from > arguments.to {
         return Err(Failure::usage("--from is above --to"));
     }
     if arguments.hold.is_zero() {
         return Err(Failure::usage("--hold should be above 0"));
     }
-    let (low, high, hold) = (arguments.from, arguments.to, arguments.hold);
-    search(scenario, &Find { low, high, until, hold }, arguments.json)
+    let (from, to, hold) = (arguments.from, arguments.to, arguments.hold);
+    options.find = Some(Knee { from, to, until: arguments.until.clone(), hold });
+    let (text, scenario) = sample(&arguments.scenario, &options)?;
+    if arguments.show_scenario {
+        return output::text(text.trim_end()).map(|()| true);
+    }
+    match scenario.find.clone() {
+        Some(search) => here(scenario, &search, &arguments.kept),
+        None => Err(Failure::new("the scenario has no search in it")),
+    }
 }
 
-/// Searches, and says what was found; whether any rate was good.
-pub fn search(mut scenario: Scenario, search: &Find, is_json: bool) -> Result<bool, Failure> {
-    let mut err = io::stderr();
-    if !is_json {
-        // With nobody to read it there is nothing to be done.
-        let _ = writeln!(
-            err,
-            "   RATE/S    REACHED  ERRORS        P50        P99        MAX  until {}",
-            search.until
-        );
-    }
-    let found = find(&mut scenario, search, &provider(), &interrupt()?, &mut |probe| {
-        if !is_json {
-            let _ = writeln!(err, "{}", line(probe));
+/// Searches on this machine.
+pub fn here(scenario: Scenario, search: &Find, kept: &Kept) -> Result<bool, Failure> {
+    let (interrupt, provider) = (interrupt()?, provider());
+    self::search(scenario, search, kept, &interrupt, &mut |scenario, said| {
+        keyway_load::run(scenario, &provider, &interrupt, said)
+    })
+}
+
+/// Runs a scenario as it is, and says what happens meanwhile.
+pub type Runs<'r> = dyn FnMut(&Scenario, &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error> + 'r;
+
+/// Searches, says what was found and keeps it; whether a knee was found.
+pub fn search(
+    mut scenario: Scenario,
+    search: &Find,
+    kept: &Kept,
+    interrupt: &Interrupt,
+    runs: &mut Runs<'_>,
+) -> Result<bool, Failure> {
+    can_keep(kept)?;
+    let is_quiet = kept.quiet || kept.json;
+    let say = |words: &str| {
+        if !is_quiet {
+            // With nobody to read it there is nothing to be done.
+            let _ = writeln!(io::stderr(), "{words}");
         }
-    })?;
-    match is_json {
-        true => output::json(&value(&found))?,
-        false => output::text(found.verdict())?,
+    };
+    say(&format!(
+        "   RATE/S    REACHED  ERRORS        P50        P99        MAX  until {}",
+        search.until
+    ));
+    // Of a rate's trial only what is out of the ordinary is said.
+    let said = &mut |event: Event<'_>| {
+        if !is_quiet && matches!(event, Event::Lost(_) | Event::Monitor(_)) {
+            live(&event);
+        }
+    };
+    let run = &mut |scenario: &Scenario| runs(scenario, said);
+    let found = find(&mut scenario, search, interrupt, run, &mut |probe| say(&line(probe)))?;
+    let value = result::of_find(&scenario, search, &found);
+    match kept.json {
+        true => output::json(&value)?,
+        false => output::text(found.words())?,
     }
-    Ok(found.good.is_some())
+    if let Some(path) = &kept.output {
+        keep(path, &format!("{value}\n"))?;
+    }
+    Ok(found.is_good())
 }
 
 fn line(probe: &Probe) -> String {
@@ -53,44 +91,27 @@ fn line(probe: &Probe) -> String {
         let ns = outcome.figure(None, figure, outcome.recorded_s);
         ns.map_or("-".to_owned(), summary::time)
     };
-    let verdict = match probe {
-        Probe { is_good: true, .. } => "good",
-        Probe { is_short: true, .. } => "the rate was not reached",
-        _ => "the rule came true",
-    };
     format!(
-        "{:>9} {:>10} {:>7} {:>10} {:>10} {:>10}  {verdict}{}",
+        "{:>9} {:>10} {:>7} {:>10} {:>10} {:>10}  {}{}",
         summary::grouped(probe.rate),
         summary::grouped(outcome.rate()),
         summary::grouped(outcome.recorded.errors() as f64),
         at(Figure::Percentile(50.0)),
         at(Figure::Percentile(99.0)),
         at(Figure::Max),
-        if probe.client_limit.is_some() { " (the client may have been the limit)" } else { "" },
+        probe.verdict.words(),
+        why(probe),
     )
 }
 
-fn value(found: &Found) -> serde_json::Value {
-    let probe = |probe: &Probe| {
-        let outcome = &probe.outcome;
-        let ms = |figure| outcome.figure(None, figure, outcome.recorded_s).map(|ns| ns / 1e6);
-        json!({
-            "rate": probe.rate,
-            "reached": outcome.rate(),
-            "good": probe.is_good,
-            "errors": outcome.recorded.errors(),
-            "p50_ms": ms(Figure::Percentile(50.0)),
-            "p99_ms": ms(Figure::Percentile(99.0)),
-            "max_ms": ms(Figure::Max),
-            "client_limit": probe.client_limit,
-        })
-    };
-    json!({
-        "good": found.good,
-        "bad": found.bad,
-        "confirmed": found.is_confirmed,
-        "interrupted": found.was_interrupted,
-        "verdict": found.verdict(),
-        "probes": found.probes.iter().map(probe).collect::<Vec<_>>(),
-    })
+/// What went wrong most, and whether we may have been the reason.
+fn why(probe: &Probe) -> String {
+    let failed = probe.outcome.recorded.jobs.iter().flat_map(|job| &job.failed);
+    let most = failed.max_by_key(|(_, failed)| failed.count);
+    let mut words =
+        most.map_or(String::new(), |((_, fault), it)| format!("; {} times {fault}", it.count));
+    if probe.client_limit.is_some() {
+        words += " (the client may have been the limit)";
+    }
+    words
 }

@@ -12,7 +12,7 @@ pub use arguments::{Load, users};
 use crate::failure::{Failure, plain};
 use crate::output;
 use crate::signals;
-use arguments::{Compare, Init, Output, Report, Run, Short, Wait};
+use arguments::{Compare, Init, Kept, Output, Report, Run, Short, Wait};
 use keyway_load::{
     Error, Event, Interrupt, Options, Outcome, SAMPLES, Sample, Scenario, Url, Users, summary,
 };
@@ -55,7 +55,7 @@ impl From<Error> for Failure {
         match &error {
             Error::File { verb, path, why } => Failure::system(verb, path, why),
             Error::System(what, why) => Failure::new(format!("cannot {what}: {}", plain(why))),
-            Error::Usage(_) | Error::Scenario { .. } => Failure::usage(error),
+            Error::Usage(_) | Error::Scenario { .. } | Error::Template(_) => Failure::usage(error),
             _ => Failure::new(error),
         }
     }
@@ -97,6 +97,13 @@ fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> 
              --password-file FILE, or with --external"
         )));
     }
+    if options.template.is_some() && !sample.takes_template() {
+        let names = SAMPLES.iter().filter(|it| it.takes_template()).map(|it| it.name);
+        return Err(Failure::usage(format!(
+            "--template is for scenarios that add entries whatever they are called: {}",
+            names.collect::<Vec<_>>().join(" and ")
+        )));
+    }
     let options = beside_us(options)?;
     let text = sample.text(&options);
     let what = format!("the scenario of '{name}' (--show-scenario prints it)");
@@ -125,6 +132,10 @@ fn beside_us(options: &Options) -> Result<Options, Failure> {
     if let Users::File(file) = &mut options.users {
         *file = place(file)?;
     }
+    // One that is no file may be built in.
+    if let Some(adds) = options.template.as_mut().filter(|it| Path::new(&it.template).exists()) {
+        adds.template = place(Path::new(&adds.template))?.to_string_lossy().into_owned();
+    }
     Ok(options)
 }
 
@@ -140,7 +151,20 @@ fn file(arguments: &Run) -> Result<bool, Failure> {
     }
     match scenario.find.clone() {
         None => under_load(scenario, &arguments.output),
-        Some(search) => finding::search(scenario, &search, arguments.output.json),
+        Some(search) => {
+            no_rules(&arguments.output)?;
+            finding::here(scenario, &search, &arguments.output.kept)
+        }
+    }
+}
+
+/// A search has a rule of its own.
+fn no_rules(output: &Output) -> Result<(), Failure> {
+    match output.fail_if.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::usage(
+            "--fail-if is for runs, and the scenario is a search; what must not come true is its until",
+        )),
     }
 }
 
@@ -161,19 +185,22 @@ fn shown(
     for rule in &arguments.fail_if {
         scenario.fail_if(rule).map_err(|why| Failure::usage(format!("--fail-if {why}")))?;
     }
-    if let Some(path) = &arguments.output {
-        // What cannot be kept need not be measured.
-        let opened = fs::File::options().append(true).create(true).open(path);
-        opened.map_err(|why| Failure::system("write", path, &why))?;
-    }
-    let is_quiet = arguments.quiet || arguments.json;
+    can_keep(&arguments.kept)?;
+    let is_quiet = arguments.kept.quiet || arguments.kept.json;
     let outcome = run(&scenario, &mut |event| {
         if !is_quiet {
             live(&event);
         }
     })?;
-    finish(&scenario, &outcome, arguments)?;
+    finish(&scenario, &outcome, &arguments.kept)?;
     Ok(outcome.is_good())
+}
+
+/// What cannot be kept need not be measured.
+fn can_keep(kept: &Kept) -> Result<(), Failure> {
+    let Some(path) = &kept.output else { return Ok(()) };
+    let opened = fs::File::options().append(true).create(true).open(path);
+    opened.map(|_| ()).map_err(|why| Failure::system("write", path, &why))
 }
 
 /// A line of what is under way. With nobody to read it there is nothing to be done.
@@ -189,20 +216,20 @@ fn live(event: &Event<'_>) {
                 summary::SECONDS_HEADING
             )
         }
-        Event::Lost(words) => writeln!(err, "{words}"),
+        Event::Lost(words) | Event::Monitor(words) => writeln!(err, "{words}"),
         Event::Second(second) => writeln!(err, "{}", summary::second(second)),
     };
 }
 
-fn finish(scenario: &Scenario, outcome: &Outcome, arguments: &Output) -> Result<(), Failure> {
-    let needs_value = arguments.output.is_some() || arguments.json;
+fn finish(scenario: &Scenario, outcome: &Outcome, kept: &Kept) -> Result<(), Failure> {
+    let needs_value = kept.output.is_some() || kept.json;
     let value = needs_value.then(|| keyway_load::result::value(scenario, outcome));
     // First what cannot be had again, should the file not be written.
-    match value.as_ref().filter(|_| arguments.json) {
+    match value.as_ref().filter(|_| kept.json) {
         Some(value) => output::json(value)?,
         None => output::text(summary::table(scenario, outcome))?,
     }
-    match value.zip(arguments.output.as_ref()) {
+    match value.zip(kept.output.as_ref()) {
         Some((value, path)) => keep(path, &format!("{value}\n")),
         None => Ok(()),
     }
@@ -308,5 +335,5 @@ fn report(arguments: &Report) -> Result<(), Failure> {
 fn compare(arguments: &Compare) -> Result<(), Failure> {
     let one = keyway_load::result::read(&arguments.one)?;
     let other = keyway_load::result::read(&arguments.other)?;
-    output::text(keyway_load::compare::table(&one, &other))
+    output::text(keyway_load::compare::table(&one, &other).map_err(Failure::usage)?)
 }

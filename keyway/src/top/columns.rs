@@ -2,7 +2,7 @@
 
 use super::sight::Change;
 use super::tally::time;
-use super::{CLOSED, OPENED, OPERATIONS};
+use keyway_meter::{FIGURES, Figure};
 
 /// How a number is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Column {
     /// The smaller, the sooner it is shown.
     pub rank: u8,
     pub form: Form,
-    value: fn(&Change<'_>) -> f64,
+    figure: Figure,
 }
 
 const fn column(
@@ -34,80 +34,67 @@ const fn column(
     width: usize,
     rank: u8,
     form: Form,
-    value: fn(&Change<'_>) -> f64,
 ) -> Column {
-    Column { title, name, width, rank, form, value }
+    Column { title, name, width, rank, form, figure: figure(name) }
+}
+
+/// The figure of a name. There is one, or this does not compile.
+const fn figure(name: &str) -> Figure {
+    let mut at = 0;
+    while !is_same(FIGURES[at].name.as_bytes(), name.as_bytes()) {
+        at += 1;
+    }
+    FIGURES[at]
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    match (one, other) {
+        ([], []) => true,
+        ([a, one @ ..], [b, other @ ..]) => *a == *b && is_same(one, other),
+        _ => false,
+    }
 }
 
 /// All of them, in their order.
-pub const COLUMNS: [Column; 27] = [
-    column("total", "total", 7, 0, Form::Count, total),
-    column("bind", "bind", 6, 0, Form::Count, |change| change.rate("ldap.bind")),
-    column("search", "search", 7, 0, Form::Count, |change| change.rate("ldap.search")),
-    column("cmp", "compare", 5, 3, Form::Count, |change| change.rate("ldap.compare")),
-    column("add", "add", 5, 1, Form::Count, |change| change.rate("ldap.add")),
-    column("del", "delete", 5, 1, Form::Count, |change| change.rate("ldap.delete")),
-    column("mod", "modify", 5, 1, Form::Count, |change| change.rate("ldap.modify")),
-    column("mdn", "modify_dn", 4, 3, Form::Count, |change| change.rate("ldap.modify_dn")),
-    column("ext", "extended", 5, 3, Form::Count, |change| change.rate("ldap.extended")),
-    column("err", "errors", 5, 0, Form::Count, |change| change.rate("ldap.refused")),
-    column("p50", "p50_us", 6, 0, Form::Time, |change| percentile(change, 50.0)),
-    column("p99", "p99_us", 6, 0, Form::Time, |change| percentile(change, 99.0)),
-    column("max", "max_us", 6, 1, Form::Time, |change| change.all_times().max as f64),
-    column("conn", "connections", 6, 0, Form::Count, connections),
-    column("tls/s", "tls_handshakes", 6, 2, Form::Count, |change| change.rate("tls.handshakes")),
-    column("inq", "queue", 5, 1, Form::Count, |change| change.gauge("ldap.queue")),
-    column("txn/s", "commits", 6, 2, Form::Count, |change| change.rate("store.commits")),
-    column("grp", "changes_a_commit", 5, 2, Form::Tenths, changes_a_commit),
-    column("sync99", "sync_p99_us", 7, 2, Form::Time, |change| {
-        change.times("store.sync").percentile(99.0) as f64
-    }),
-    column("dirty", "changes_waiting", 6, 3, Form::Count, |change| change.gauge("store.waiting")),
-    column("eng/s", "engine_operations", 7, 2, Form::Count, engine),
-    column("hash", "hashes_running", 5, 3, Form::Count, |change| change.gauge("password.running")),
-    column("of", "hash_threads", 4, 3, Form::Count, |change| change.gauge("password.threads")),
-    column("hq", "hashes_waiting", 4, 3, Form::Count, |change| change.gauge("password.waiting")),
-    column("busy", "busy", 5, 2, Form::Count, |change| change.rate("ldap.busy")),
-    column("entr/s", "entries_sent", 7, 3, Form::Count, |change| change.rate("ldap.entries_sent")),
-    column("KB/s", "kilobytes_out", 6, 3, Form::Count, |change| {
-        change.rate("ldap.bytes_out") / 1024.0
-    }),
+pub const COLUMNS: [Column; FIGURES.len()] = [
+    column("total", "total", 7, 0, Form::Count),
+    column("bind", "bind", 6, 0, Form::Count),
+    column("search", "search", 7, 0, Form::Count),
+    column("cmp", "compare", 5, 3, Form::Count),
+    column("add", "add", 5, 1, Form::Count),
+    column("del", "delete", 5, 1, Form::Count),
+    column("mod", "modify", 5, 1, Form::Count),
+    column("mdn", "modify_dn", 4, 3, Form::Count),
+    column("ext", "extended", 5, 3, Form::Count),
+    column("err", "errors", 5, 0, Form::Count),
+    column("p50", "p50_us", 6, 0, Form::Time),
+    column("p99", "p99_us", 6, 0, Form::Time),
+    column("max", "max_us", 6, 1, Form::Time),
+    column("conn", "connections", 6, 0, Form::Count),
+    column("tls/s", "tls_handshakes", 6, 2, Form::Count),
+    column("inq", "queue", 5, 1, Form::Count),
+    column("txn/s", "commits", 6, 2, Form::Count),
+    column("grp", "changes_a_commit", 5, 2, Form::Tenths),
+    column("sync99", "sync_p99_us", 7, 2, Form::Time),
+    column("dirty", "changes_waiting", 6, 3, Form::Count),
+    column("eng/s", "engine_operations", 7, 2, Form::Count),
+    column("hash", "hashes_running", 5, 3, Form::Count),
+    column("of", "hash_threads", 4, 3, Form::Count),
+    column("hq", "hashes_waiting", 4, 3, Form::Count),
+    column("busy", "busy", 5, 2, Form::Count),
+    column("entr/s", "entries_sent", 7, 3, Form::Count),
+    column("KB/s", "kilobytes_out", 6, 3, Form::Count),
 ];
-
-fn total(change: &Change<'_>) -> f64 {
-    OPERATIONS.iter().map(|(_, name)| change.rate(name)).sum()
-}
-
-fn percentile(change: &Change<'_>, percent: f64) -> f64 {
-    change.all_times().percentile(percent) as f64
-}
-
-fn connections(change: &Change<'_>) -> f64 {
-    change.total(OPENED).saturating_sub(change.total(CLOSED)) as f64
-}
-
-fn changes_a_commit(change: &Change<'_>) -> f64 {
-    change.count("store.changes") / change.count("store.commits").max(1.0)
-}
-
-fn engine(change: &Change<'_>) -> f64 {
-    let counters = change.directory.counters.iter().chain(&change.cryptod.counters);
-    let is_it = |name: &str| name.starts_with("engine.") && name.ends_with(".operations");
-    let sum: u64 = counters.filter(|(name, _)| is_it(name)).map(|(_, value)| *value).sum();
-    sum as f64 / change.seconds
-}
 
 impl Column {
     /// What it shows, for people.
     pub fn shown(&self, change: &Change<'_>) -> String {
-        shown(self.form, (self.value)(change))
+        shown(self.form, self.figure.value(&change.interval()))
     }
 
-    /// The number for programs: times in microseconds, and no more digits than are known.
+    /// The number for programs.
     pub fn number(&self, change: &Change<'_>) -> f64 {
-        let value = (self.value)(change);
-        let value = if self.form == Form::Time { value / 1e3 } else { value };
-        (value * 10.0).round() / 10.0
+        self.figure.number(&change.interval())
     }
 }
 
@@ -166,6 +153,11 @@ mod tests {
                 .all(|it| eighty.contains(it))
         );
         assert_eq!(fitting(200).len(), COLUMNS.len());
+    }
+
+    #[test]
+    fn times_are_shown_as_times() {
+        assert!(COLUMNS.iter().all(|it| (it.form == Form::Time) == it.figure.is_time()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is seen of a server at one moment, wherever it was looked at, and what happened between two.
 
-use keyway_meter::{Distribution, Snapshot};
+use keyway_meter::{Distribution, Interval, Snapshot};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -55,14 +55,15 @@ impl<'a> Change<'a> {
         Some(Change { seconds, now, directory, cryptod })
     }
 
+    /// The same, for those who know figures.
+    pub fn interval(&self) -> Interval<'_> {
+        let (now, cryptod) = (self.now.directory.as_ref(), Some(&self.cryptod));
+        Interval { seconds: self.seconds, now, directory: &self.directory, cryptod }
+    }
+
     /// How often a second.
     pub fn rate(&self, name: &str) -> f64 {
         self.directory.value(name).unwrap_or_default() as f64 / self.seconds
-    }
-
-    /// How much in the interval.
-    pub fn count(&self, name: &str) -> f64 {
-        self.directory.value(name).unwrap_or_default() as f64
     }
 
     /// What a gauge of the directory shows.
@@ -80,13 +81,6 @@ impl<'a> Change<'a> {
     /// The values of a histogram in the interval.
     pub fn times(&self, name: &str) -> Distribution {
         self.directory.histogram(name).cloned().unwrap_or_default()
-    }
-
-    /// The times of all operations in the interval.
-    pub fn all_times(&self) -> Distribution {
-        let all = self.directory.histograms.iter();
-        let times = all.filter(|(name, _)| name.starts_with("ldap.time."));
-        times.fold(Distribution::default(), |sum, (_, times)| sum.and(times))
     }
 }
 
@@ -138,7 +132,7 @@ mod tests {
         let change = Change::between(&before, &now).unwrap();
         assert_eq!((change.rate("ldap.search"), change.rate("ldap.add")), (10.0, 3.0));
         assert_eq!((change.rate("ldap.bind"), change.gauge("ldap.queue")), (0.0, 0.0));
-        assert_eq!(change.all_times().count, 0);
+        assert_eq!(change.interval().all_times().count, 0);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A page in order, the differences of two, and how they are said.
 
 use super::here::Look;
-use super::{CLOSED, OPENED, OPERATIONS};
+use super::{CLOSED, OPENED};
 use crate::timestamp::Timestamp;
-use keyway_meter::{Distribution, Snapshot};
+use keyway_meter::{Distribution, OPERATIONS, Snapshot};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,11 +1,10 @@
 //! What each view shows, as tables.
 
-use super::OPERATIONS;
 use super::columns::{Form, count, shown};
 use super::sheet::{Cell, Sheet, numbers, words};
 use super::sight::{Change, Facts};
 use super::tally::{Tally, Work, time};
-use keyway_meter::Distribution;
+use keyway_meter::{Distribution, OPERATIONS};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 

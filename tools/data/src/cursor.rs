@@ -36,7 +36,7 @@ pub(crate) struct Frame {
 impl Cursor {
     /// Goes to the entry with this number. Without such an entry it is nowhere.
     pub(crate) fn seek(&mut self, plan: &Plan, index: u64) -> Result<(), MakeError> {
-        self.descend(plan, class::ENTRIES, index)
+        self.descend(plan, class::ENTRIES, index, false)
     }
 
     /// Goes to the entry that has this number among those of a kind, and works out its name.
@@ -46,26 +46,50 @@ impl Cursor {
         kind: usize,
         ordinal: u64,
     ) -> Result<(), MakeError> {
-        self.descend(plan, class::KINDS + kind, ordinal)?;
+        self.descend(plan, class::KINDS + kind, ordinal, false)?;
         self.make(plan, Extent::Name, 0, &mut None)
     }
 
-    fn descend(&mut self, plan: &Plan, class: usize, target: u64) -> Result<(), MakeError> {
+    /// Goes to the entry that has this number among those of a kind. After the last that the template
+    /// counts they go on, below the parent of that.
+    pub(crate) fn seek_on(
+        &mut self,
+        plan: &Plan,
+        kind: usize,
+        ordinal: u64,
+    ) -> Result<(), MakeError> {
+        self.descend(plan, class::KINDS + kind, ordinal, true)
+    }
+
+    fn descend(
+        &mut self,
+        plan: &Plan,
+        class: usize,
+        target: u64,
+        goes_on: bool,
+    ) -> Result<(), MakeError> {
         let mut rest = target;
         self.depth = 0;
         self.counters.clear();
         self.counters.resize(class::KINDS + plan.kinds.len(), 0);
         let mut kids: &[Kid] = &plan.roots;
         loop {
+            let is_wanted = |kid: &Kid| class == class::KINDS + kid.kind;
+            let leads_on = |kid: &Kid| {
+                is_wanted(kid) || kid.count > 0 && plan.leads(kid.kind, class - class::KINDS)
+            };
+            let last = if goes_on { kids.iter().rposition(leads_on) } else { None };
             let found = kids.iter().enumerate().find_map(|(slot, kid)| {
                 let each = plan.in_subtree(kid.kind, class);
                 let all = each.saturating_mul(kid.count);
-                if rest >= all {
+                if rest >= all && last != Some(slot) {
                     rest -= all;
                     self.skip(plan, kid.kind, kid.count);
                     return None;
                 }
-                let child = rest / each.max(1);
+                let most = if is_wanted(kid) { u64::MAX } else { kid.count.saturating_sub(1) };
+                // Where there are none yet, the last parent is the place.
+                let child = rest.checked_div(each).unwrap_or(most).min(most);
                 rest -= child * each;
                 self.skip(plan, kid.kind, child);
                 Some((slot, child, kid))

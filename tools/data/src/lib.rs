@@ -58,7 +58,7 @@ pub use error::{MakeError, TemplateError};
 pub use format::Format;
 pub use list::Table;
 pub use maker::{Maker, View};
-pub use plan::{Lookup, Options, Plan};
+pub use plan::{Lookup, Options, Plan, Template};
 pub use stream::{Job, Part, Stream};
 pub use template::Place;
 

@@ -73,10 +73,31 @@ impl Maker {
     /// If it cannot be made: it is too large, or a command failed.
     #[inline]
     pub fn next_entry(&mut self) -> Result<Option<View<'_>>, MakeError> {
-        let plan = &*self.plan;
         if !std::mem::take(&mut self.is_new) {
-            self.cursor.advance(plan);
+            self.cursor.advance(&self.plan);
         }
+        self.made()
+    }
+
+    /// Makes the entry with this number among those of a template ([`Plan::templates`]), from 0. Numbers
+    /// beyond those that the template counts are entries too: they go on below the parent of the last.
+    /// `None` if the tree has no place for entries of that template.
+    ///
+    /// # Errors
+    /// As [`Maker::next_entry`].
+    pub fn entry_of(
+        &mut self,
+        template: usize,
+        number: u64,
+    ) -> Result<Option<View<'_>>, MakeError> {
+        self.is_new = false;
+        self.cursor.seek_on(&self.plan, template, number)?;
+        self.made()
+    }
+
+    #[inline]
+    fn made(&mut self) -> Result<Option<View<'_>>, MakeError> {
+        let plan = &*self.plan;
         let Some(index) = self.cursor.index() else { return Ok(None) };
         let mut others = Some(&mut self.others);
         self.cursor.make(plan, Extent::All, self.generation, &mut others)?;

@@ -46,6 +46,19 @@ pub struct Plan {
     pub(crate) warnings: Vec<String>,
 }
 
+/// A template that a tree has entries of.
+#[derive(Clone, Copy, Debug)]
+pub struct Template<'p> {
+    /// By which [`crate::Maker::entry_of`] knows it.
+    pub number: usize,
+    /// Its name.
+    pub name: &'p str,
+    /// How many entries of it there are; [`crate::limits::ENDLESS`] or more if the template does not say.
+    pub entries: u64,
+    /// Whether entries of other templates are below its own.
+    pub has_below: bool,
+}
+
 /// A branch or a template.
 #[derive(Debug)]
 pub(crate) struct Kind {
@@ -63,6 +76,8 @@ pub(crate) struct Kind {
     pub(crate) kids: Vec<Kid>,
     /// How many entries of each class are in the subtree of one, itself among them ([`class`]).
     pub(crate) totals: Vec<u64>,
+    /// Of which kinds entries can be in that subtree, also where there are none yet.
+    pub(crate) leads: Vec<bool>,
     pub(crate) uses_names: bool,
 }
 
@@ -162,6 +177,21 @@ impl Plan {
         })
     }
 
+    /// The templates of which the tree has entries, or has a place for some.
+    pub fn templates(&self) -> impl Iterator<Item = Template<'_>> {
+        let is_placed = |number: usize| {
+            let mut kids = self.kinds.iter().flat_map(|kind| &kind.kids);
+            kids.any(|kid| kid.kind == number)
+        };
+        let placed = self.kinds.iter().enumerate().filter(move |(number, _)| is_placed(*number));
+        placed.map(|(number, kind)| Template {
+            number,
+            name: &kind.name,
+            entries: self.total(class::KINDS + number),
+            has_below: !kind.kids.is_empty(),
+        })
+    }
+
     /// How many entries of a class there are.
     pub(crate) fn total(&self, class: usize) -> u64 {
         let of = |kid: &Kid| kid.count.saturating_mul(self.in_subtree(kid.kind, class));
@@ -171,6 +201,11 @@ impl Plan {
     /// How many entries of a class are in the subtree of one of this kind.
     pub(crate) fn in_subtree(&self, kind: usize, class: usize) -> u64 {
         self.kinds.get(kind).and_then(|kind| kind.totals.get(class)).copied().unwrap_or_default()
+    }
+
+    /// Whether entries of a kind can be in the subtree of one of this kind.
+    pub(crate) fn leads(&self, kind: usize, wanted: usize) -> bool {
+        self.kinds.get(kind).and_then(|kind| kind.leads.get(wanted)) == Some(&true)
     }
 
     /// Whether an attribute has chance in it and is not needed for names: what changes change.

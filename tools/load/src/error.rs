@@ -17,6 +17,8 @@ pub enum Error {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// A template that the scenario names says something that makes no sense.
+    Template(keyway_data::TemplateError),
     /// An argument makes no sense.
     Usage(String),
     /// The server cannot be reached, is not trusted, or does not take the account.
@@ -40,6 +42,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Scenario { file, line, why } => write!(f, "{file}, line {line}: {why}"),
+            Error::Template(why) => why.fmt(f),
             Error::Usage(why) | Error::Server(why) => f.write_str(why),
             Error::File { verb, path, why } => {
                 write!(f, "cannot {verb} {}: {why}", path.display())

@@ -3,17 +3,11 @@
 use crate::error::Error;
 use crate::limits::PROBES_MAX;
 use crate::outcome::Outcome;
-use crate::run::{Event, Interrupt, run};
+use crate::run::Interrupt;
 use crate::scenario::{Find, Scenario};
-use crate::schedule::{Phase, Rate};
-use rustls::crypto::CryptoProvider;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Rates that are nearer to one another than this are the same.
 const NEAR: f64 = 0.05;
-/// The part of a probe that only warms up, of the time that the rate is held.
-const WARM_UP: f64 = 0.2;
 /// From one rate to the next while all is well.
 const FACTOR: f64 = 2.0;
 /// A rate that was not reached is no good, whatever the rule says.
@@ -24,59 +18,76 @@ const REACHED: f64 = 0.98;
 pub struct Probe {
     /// The rate asked for, in sequences a second.
     pub rate: f64,
-    /// Whether the rule did not come true, and the rate was reached.
-    pub is_good: bool,
-    /// The rate was not reached.
-    pub is_short: bool,
+    /// What is to be thought of it.
+    pub verdict: Verdict,
     /// The client may have been the limit, not the server.
     pub client_limit: Option<String>,
     /// What it came to.
     pub outcome: Outcome,
 }
 
+/// What is to be thought of a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The rule did not come true, and the rate was reached.
+    Good,
+    /// The rule came true.
+    RuleBroken,
+    /// The rate was not reached.
+    NotReached,
+    /// Nothing: it was not held to its end.
+    Cut,
+}
+
+impl Verdict {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Good => "good",
+            Verdict::RuleBroken => "the rule came true",
+            Verdict::NotReached => "the rate was not reached",
+            Verdict::Cut => "not held to its end",
+        }
+    }
+}
+
 /// What a search came to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Found {
     /// All rates tried, in order.
     pub probes: Vec<Probe>,
-    /// The highest that was good, and was so a second time; `None` if none was.
+    /// The highest that was good; `None` if none was.
     pub good: Option<f64>,
     /// The lowest that was not.
     pub bad: Option<f64>,
-    /// Whether the good one was good when it was tried again.
-    pub is_confirmed: bool,
+    /// Whether the good one was good when it was tried again; `None` if it was not tried again.
+    pub is_confirmed: Option<bool>,
     /// Somebody has ended it.
     pub was_interrupted: bool,
+    /// What else has ended it before it was done.
+    pub ended_by: Option<String>,
 }
 
 /// Searches: upwards by doubling, then by halving the gap until it is small, then once more at what
-/// was found.
+/// was found. `run` runs the scenario as it is then.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`crate::run()`] for the first rate. What goes wrong later ends the search, with what was found so far.
 pub fn find(
     scenario: &mut Scenario,
     search: &Find,
-    provider: &Arc<CryptoProvider>,
     interrupt: &Interrupt,
+    run: &mut dyn FnMut(&Scenario) -> Result<Outcome, Error>,
     said: &mut dyn FnMut(&Probe),
 ) -> Result<Found, Error> {
-    let mut found = Found {
-        probes: Vec::new(),
-        good: None,
-        bad: None,
-        is_confirmed: false,
-        was_interrupted: false,
-    };
+    let mut found = Found::default();
     let mut rate = search.low;
     while found.probes.len() < PROBES_MAX {
-        let is_good = found.probe(scenario, search, rate, provider, interrupt, said)?;
-        if found.was_interrupted {
-            return Ok(found);
-        }
-        match is_good {
-            true => found.good = Some(rate),
-            false => found.bad = Some(rate),
+        match found.probe(scenario, search, rate, interrupt, run, said)? {
+            Verdict::Cut => return Ok(found),
+            Verdict::Good => found.good = Some(rate),
+            Verdict::RuleBroken | Verdict::NotReached => found.bad = Some(rate),
         }
         rate = match (found.good, found.bad) {
             (Some(good), None) if good >= search.high => break,
@@ -86,7 +97,10 @@ pub fn find(
         };
     }
     if let Some(good) = found.good {
-        found.is_confirmed = found.probe(scenario, search, good, provider, interrupt, said)?;
+        found.is_confirmed = match found.probe(scenario, search, good, interrupt, run, said)? {
+            Verdict::Cut => None,
+            verdict => Some(verdict == Verdict::Good),
+        };
     }
     Ok(found)
 }
@@ -97,59 +111,94 @@ impl Found {
         scenario: &mut Scenario,
         search: &Find,
         rate: f64,
-        provider: &Arc<CryptoProvider>,
         interrupt: &Interrupt,
+        run: &mut dyn FnMut(&Scenario) -> Result<Outcome, Error>,
         said: &mut dyn FnMut(&Probe),
-    ) -> Result<bool, Error> {
-        let warm_up = Duration::from_secs_f64(search.hold.as_secs_f64() * WARM_UP);
-        let level = Rate::Line { from: rate, to: rate };
-        scenario.phases = vec![
-            Phase { length: warm_up, rate: level, record: false },
-            Phase { length: search.hold, rate: level, record: true },
-        ];
-        let outcome = run(scenario, provider, interrupt, &mut |_: Event<'_>| ())?;
+    ) -> Result<Verdict, Error> {
+        scenario.hold(rate, search.hold);
+        let outcome = match run(scenario) {
+            Ok(outcome) => outcome,
+            Err(why) if self.probes.is_empty() => return Err(why),
+            Err(_) if interrupt.came() => {
+                self.was_interrupted = true;
+                return Ok(Verdict::Cut);
+            }
+            Err(why) => {
+                self.ended_by = Some(why.to_string());
+                return Ok(Verdict::Cut);
+            }
+        };
         self.was_interrupted = outcome.was_interrupted;
-        let recorded_s = outcome.recorded_s;
-        let comes_true = search.until.holds(&|job, figure| outcome.figure(job, figure, recorded_s));
-        // What is under way at the end is not missing.
-        let missing = (rate - outcome.rate()) * recorded_s;
-        let is_short = missing > scenario.lanes() as f64 && outcome.rate() < REACHED * rate;
+        self.ended_by = outcome.agents.iter().find_map(|agent| agent.lost.clone());
+        let verdict = match self.was_interrupted || self.ended_by.is_some() {
+            true => Verdict::Cut,
+            false => verdict(scenario, search, rate, &outcome),
+        };
         let client_limit = outcome.client_limit(scenario);
-        let is_good = !comes_true && !is_short;
-        let probe = Probe { rate, is_good, is_short, client_limit, outcome };
+        let probe = Probe { rate, verdict, client_limit, outcome };
         said(&probe);
         self.probes.push(probe);
-        Ok(is_good)
+        Ok(verdict)
+    }
+
+    /// Whether any rate was good, and the search came to its end.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.good.is_some() && !self.was_interrupted && self.ended_by.is_none()
     }
 
     /// The search in words.
     #[must_use]
-    pub fn verdict(&self) -> String {
+    pub fn words(&self) -> String {
         let number = |rate: f64| crate::summary::grouped(rate);
         let held = |rate: f64| match self.is_confirmed {
-            true => format!("the knee is at {}/s", number(rate)),
-            false => format!(
+            Some(true) => format!("the knee is at {}/s", number(rate)),
+            Some(false) => format!(
                 "the knee is near {}/s: this rate was good once, and not when it was tried again",
                 number(rate)
             ),
+            None => format!("{}/s was good, and was not tried again", number(rate)),
         };
         let mut words = match (self.good, self.bad) {
             (Some(good), Some(bad)) => {
                 format!("{}; {}/s was too much", held(good), number(bad))
             }
-            (Some(good), None) => {
+            (Some(good), None) if self.is_confirmed == Some(true) => {
                 format!("{}/s, the highest rate tried, is no limit", number(good))
             }
+            (Some(good), None) => held(good),
             (None, Some(bad)) => format!("{}/s, the lowest rate tried, was too much", number(bad)),
             (None, None) => "no rate was held to its end".to_owned(),
         };
         if self.was_interrupted {
             words.push_str(" (interrupted)");
         }
-        let limited = self.probes.iter().rev().find(|probe| !probe.is_good);
+        if let Some(why) = &self.ended_by {
+            words.push_str(&format!("; the search ended early: {why}"));
+        }
+        let limited = self
+            .probes
+            .iter()
+            .rev()
+            .find(|probe| matches!(probe.verdict, Verdict::RuleBroken | Verdict::NotReached));
         if let Some(why) = limited.and_then(|probe| probe.client_limit.as_ref()) {
             words.push_str(&format!("; but {why}, so this says nothing of the server"));
         }
         words
+    }
+}
+
+fn verdict(scenario: &Scenario, search: &Find, rate: f64, outcome: &Outcome) -> Verdict {
+    let recorded_s = outcome.recorded_s;
+    // What is under way at the end is not missing.
+    let missing = (rate - outcome.rate()) * recorded_s;
+    let is_short = missing > scenario.lanes() as f64 && outcome.rate() < REACHED * rate;
+    if is_short {
+        return Verdict::NotReached;
+    }
+    let comes_true = search.until.holds(&|job, figure| outcome.figure(job, figure, recorded_s));
+    match comes_true || outcome.aborted_by.is_some() {
+        true => Verdict::RuleBroken,
+        false => Verdict::Good,
     }
 }

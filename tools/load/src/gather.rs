@@ -9,11 +9,12 @@ use crate::outcome::{AgentUse, Outcome, Second};
 use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
 use crate::schedule::Rate;
+use crate::start::Moment;
 use crate::tally::SecondTally;
 use crate::worker::Said;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// A second that is shorter than this, in nanoseconds, has no share of a core.
 const SHORT_NS: u64 = 50_000_000;
@@ -50,13 +51,13 @@ impl<'g> Gather<'g> {
         open: (usize, usize),
         agents: Vec<AgentUse>,
         monitors: Monitors,
+        begin: Moment,
     ) -> Gather<'g> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let outcome = Outcome::new(scenario, threads, open, now, agents);
+        let outcome = Outcome::new(scenario, threads, open, begin.unix, agents);
         let (seconds, next) = (BTreeMap::new(), vec![0; threads]);
         Gather {
             scenario,
-            began: Instant::now(),
+            began: begin.at,
             outcome,
             host: Host::new(),
             monitors,
@@ -95,9 +96,11 @@ impl<'g> Gather<'g> {
                     self.end(threads);
                 }
                 Some(Said::Failed(why)) => return Err(Error::Server(why)),
-                Some(Said::Ready { .. }) | None => continue,
+                Some(Said::Ready { .. }) => continue,
+                None => {}
             }
             self.settle(said);
+            self.monitors.news().iter().for_each(|words| said(Event::Monitor(words)));
         }
         self.outcome.elapsed = self.began.elapsed();
         self.outcome.unseen = self.monitors.troubles();

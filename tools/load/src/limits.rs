@@ -74,6 +74,10 @@ pub const REPLICATION_MAX: Duration = Duration::from_secs(30);
 pub const AGENTS_MAX: usize = 256;
 /// A message between an agent and who has called it, in bytes.
 pub const AGENT_MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// How long an agent tries to reach who has called it.
+pub const AGENT_CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Those that call at a time and have not said yet who they are.
+pub const AGENTS_GREETED_MAX: usize = 64;
 /// How long one of the two may say nothing before it counts as lost.
 pub const AGENT_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How often who has called an agent makes sure of it.

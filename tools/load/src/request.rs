@@ -2,7 +2,8 @@
 
 use crate::text::{Drawn, Names, Piece};
 use keyway_codec::ber::{self, Reader, SEQUENCE, Writer};
-use keyway_codec::message::{Control, ExtendedRequest, Message, Op};
+use keyway_codec::message::{Control, ExtendedRequest, Message, Op, tag};
+use keyway_data::View;
 use zeroize::{Zeroize, Zeroizing};
 
 /// A message without its id: what never changes as it goes out, and texts between.
@@ -19,6 +20,8 @@ enum Part {
     Varying(u8, Vec<Piece>),
     /// An element with such a one in it, whose length varies so, too.
     Nested(u8, Vec<Part>),
+    /// The request to add an entry of this source.
+    Entry(usize),
 }
 
 impl Request {
@@ -36,6 +39,25 @@ impl Request {
     ) -> Request {
         const VALUE: u8 = ber::context(1);
         Request::of(Op::ExtendedRequest(request), controls, names, Some(VALUE))
+    }
+
+    /// A request to add the entry of a source that has some.
+    pub(crate) fn add_entry(
+        source: usize,
+        controls: Vec<Control<'_>>,
+        names: &Names<'_>,
+    ) -> Request {
+        let mut bytes = Vec::new();
+        Message { id: 0, op: Op::UnbindRequest, controls }.encode(&mut bytes);
+        let mut parts = vec![Part::Entry(source)];
+        // Only what stands behind the operation is of use.
+        if let Ok(mut body) = Reader::new(&bytes).nested(SEQUENCE)
+            && body.natural(ber::INTEGER).is_ok()
+            && body.element().is_ok()
+        {
+            parts.extend(cut(body, names, None));
+        }
+        Request { parts }
     }
 
     fn of(
@@ -84,6 +106,7 @@ fn wipe(parts: &mut [Part]) {
         match part {
             Part::Fixed(bytes) => bytes.zeroize(),
             Part::Nested(_, parts) => wipe(parts),
+            Part::Entry(_) => {}
             Part::Varying(_, pieces) => {
                 for piece in pieces {
                     if let Piece::Literal(bytes) = piece {
@@ -109,8 +132,30 @@ fn write(parts: &[Part], drawn: &mut Drawn<'_>, scratch: &mut Vec<u8>, writer: &
                 write(parts, drawn, scratch, writer);
                 writer.end(element);
             }
+            Part::Entry(source) => {
+                if let Some(entry) = drawn.entry(*source) {
+                    add(&entry, writer);
+                }
+            }
         }
     }
+}
+
+/// An AddRequest (RFC 4511 § 4.7).
+fn add(entry: &View<'_>, writer: &mut Writer<'_>) {
+    let request = writer.begin(tag::ADD_REQUEST);
+    writer.string(ber::OCTET_STRING, entry.dn());
+    let attributes = writer.begin(SEQUENCE);
+    for (name, values) in entry.attributes() {
+        let attribute = writer.begin(SEQUENCE);
+        writer.string(ber::OCTET_STRING, name);
+        let set = writer.begin(ber::SET);
+        values.for_each(|value| writer.octets(ber::OCTET_STRING, value));
+        writer.end(set);
+        writer.end(attribute);
+    }
+    writer.end(attributes);
+    writer.end(request);
 }
 
 /// Cuts elements apart, as deep as something varies in them. `element` is one that is primitive and has
@@ -177,9 +222,15 @@ mod tests {
         let (op, _) = search(&marked.unwrap(), 0);
         let request = Request::new(Op::SearchRequest(op), Vec::new(), &names);
         let (mut random, mut scratch) = (Rng::with_seed(1), Vec::new());
+        let mut makers = crate::entries::Makers::default();
         for (index, id) in [(0, 1), (7, 127), (250_000, 128), (12_345_678_901, 70_000)] {
-            let mut drawn =
-                Drawn { sources: &sources, indices: &[index], taken: &[], random: &mut random };
+            let mut drawn = Drawn {
+                sources: &sources,
+                indices: &[index],
+                taken: &[],
+                random: &mut random,
+                makers: &mut makers,
+            };
             let mut out = Vec::new();
             request.write(id, &mut drawn, &mut scratch, &mut out);
             let filter =

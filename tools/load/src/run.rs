@@ -6,6 +6,7 @@ use crate::limits::RATE_MAX;
 use crate::monitor::Monitors;
 use crate::outcome::{Outcome, Second};
 use crate::scenario::Scenario;
+use crate::start::{Together, moment};
 use crate::tally::Fault;
 use crate::target::{Place, Url};
 use crate::worker::{Address, Said, Server, Shared, Worker};
@@ -22,8 +23,6 @@ use std::time::{Duration, Instant};
 const FIRST_CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How often is looked whether somebody wants an end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// From the last thread's being ready to the first start.
-const HEAD_START: Duration = Duration::from_millis(5);
 
 /// Whether somebody has asked for the end. Clones are of the same one.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +80,8 @@ pub enum Event<'e> {
     Second(&'e Second),
     /// An agent is gone.
     Lost(&'e str),
+    /// A monitor sees nothing any more, or sees again.
+    Monitor(&'e str),
 }
 
 /// Runs a scenario's phases. `provider` is the cryptography of TLS.
@@ -94,10 +95,10 @@ pub fn run(
     interrupt: &Interrupt,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
-    run_at(scenario, provider, interrupt, &Pace::default(), said)
+    run_at(scenario, provider, interrupt, &Pace::default(), None, said)
 }
 
-/// The same, with a rate that can be changed meanwhile.
+/// The same, with a rate that can be changed meanwhile, and perhaps together with other runs.
 ///
 /// # Errors
 /// As [`run`].
@@ -106,12 +107,23 @@ pub fn run_at(
     provider: &Arc<CryptoProvider>,
     interrupt: &Interrupt,
     pace: &Pace,
+    together: Option<Together>,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
     Monitors::watching(scenario, provider, |monitors| {
         crew(scenario, provider, pace, |shared, crew, begins| {
-            let begun = begin(scenario, shared, &crew.receiver, begins, interrupt, said)?;
-            let mut gather = Gather::new(scenario, crew.threads, begun.open, Vec::new(), monitors);
+            let begun = ready(scenario, shared, &crew.receiver, crew.threads, interrupt)?;
+            let begin = moment(together, interrupt);
+            let (open, wanted) = begun.open;
+            let (threads, why_not) = (crew.threads, begun.why_not);
+            said(Event::Begun { threads, open, wanted, why_not });
+            let start_ns = begin.at.saturating_duration_since(shared.origin).as_nanos() as u64;
+            for begin in begins {
+                // One that is gone has said why.
+                let _ = begin.send(start_ns);
+            }
+            let mut gather =
+                Gather::new(scenario, threads, begun.open, Vec::new(), monitors, begin);
             gather.all(crew, interrupt, said)?;
             Ok(gather.outcome)
         })
@@ -146,8 +158,8 @@ pub(crate) fn crew<T>(
     pace: &Pace,
     work: impl FnOnce(&Shared, &mut Local<'_>, Vec<Sender<u64>>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let servers =
-        scenario.urls.iter().map(|url| server(url, scenario)).collect::<Result<_, _>>()?;
+    let server = |url| server(url, scenario.start_tls, FIRST_CONNECT_MAX);
+    let servers = scenario.urls.iter().map(server).collect::<Result<_, _>>()?;
     let has_tls = scenario.start_tls || scenario.urls.iter().any(|url| url.tls);
     let tls = has_tls.then(|| scenario.trust.config(provider)).transpose()?;
     let stop = AtomicBool::new(false);
@@ -225,26 +237,6 @@ pub(crate) fn ready(
     Ok(Begun { open: (open, wanted), why_not })
 }
 
-/// Waits until all have their connections, and tells them when to begin.
-fn begin(
-    scenario: &Scenario,
-    shared: &Shared,
-    receiver: &Receiver<Said>,
-    begins: Vec<Sender<u64>>,
-    interrupt: &Interrupt,
-    said: &mut dyn FnMut(Event<'_>),
-) -> Result<Begun, Error> {
-    let begun = ready(scenario, shared, receiver, begins.len(), interrupt)?;
-    let (open, wanted) = begun.open;
-    said(Event::Begun { threads: begins.len(), open, wanted, why_not: begun.why_not.clone() });
-    let start_ns = (shared.origin.elapsed() + HEAD_START).as_nanos() as u64;
-    for begin in begins {
-        // One that is gone has said why.
-        let _ = begin.send(start_ns);
-    }
-    Ok(begun)
-}
-
 /// Why there is no connection, and what to do.
 fn unreachable(scenario: &Scenario, reason: Option<(Fault, String)>) -> String {
     let url = scenario.urls.first().map(ToString::to_string).unwrap_or_default();
@@ -264,8 +256,8 @@ fn unreachable(scenario: &Scenario, reason: Option<(Fault, String)>) -> String {
 }
 
 /// The address of a server that answers there.
-pub(crate) fn server(url: &Url, scenario: &Scenario) -> Result<Server, Error> {
-    let has_tls = url.tls || scenario.start_tls;
+pub(crate) fn server(url: &Url, start_tls: bool, patience: Duration) -> Result<Server, Error> {
+    let has_tls = url.tls || start_tls;
     let (host, port) = match &url.place {
         Place::Socket(path) => {
             if has_tls {
@@ -287,7 +279,7 @@ pub(crate) fn server(url: &Url, scenario: &Scenario) -> Result<Server, Error> {
     let found: Vec<SocketAddr> = found.collect();
     let mut last = cannot("the name has no address");
     for address in found {
-        match TcpStream::connect_timeout(&address, FIRST_CONNECT_MAX) {
+        match TcpStream::connect_timeout(&address, patience) {
             Ok(_) => return Ok(Server { address: Address::Tcp(address), name, tls: url.tls }),
             Err(why) => last = cannot(&format!("cannot connect to {address}: {why}")),
         }

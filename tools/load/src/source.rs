@@ -1,5 +1,6 @@
 //! Where the values in requests come from, and which of them is taken.
 
+use crate::entries::Entries;
 use fastrand::Rng;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,8 @@ pub(crate) enum Values {
     Lines(Lines),
     /// Whole numbers from here on, each once.
     Counter { from: u64 },
+    /// Entries of a template, each once.
+    Entries(Entries),
 }
 
 /// Lines in one buffer, so that millions of them cost little.
@@ -88,12 +91,12 @@ impl Source {
         Source { name, values, pick, next: AtomicU64::new(0), share: (0, 1) }
     }
 
-    /// How many values there are; a counter has no end.
+    /// How many values there are; counters and templates have no end.
     pub(crate) fn count(&self) -> Option<u64> {
         match &self.values {
             Values::Range { count, .. } => Some(*count),
             Values::Lines(lines) => Some(lines.count()),
-            Values::Counter { .. } => None,
+            Values::Counter { .. } | Values::Entries(_) => None,
         }
     }
 
@@ -124,6 +127,8 @@ impl Source {
         match &self.values {
             Values::Range { low, width, .. } => number(low + index, *width, out),
             Values::Counter { from } => number(from.wrapping_add(index), 0, out),
+            // Whose values only its maker knows (`text`).
+            Values::Entries(_) => {}
             Values::Lines(lines) => {
                 let line = lines.get(index);
                 let part = match column {

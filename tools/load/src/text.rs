@@ -4,11 +4,13 @@
 //! for it, so that a whole message can be encoded by the codec as if nothing varied, and is cut
 //! apart at these characters afterwards (`request`).
 
+use crate::entries::Makers;
 use crate::limits::{RANDOM_CHARACTERS_MAX, VARIABLES_MAX};
 use crate::scenario::section::short;
-use crate::source::Source;
+use crate::source::{Source, Values};
 use fastrand::Rng;
 use keyway_codec::definitions::nearest;
+use keyway_data::View;
 
 /// The first of the characters that stand for values.
 const FIRST: u32 = 0xf_0000;
@@ -20,6 +22,8 @@ const COUNT: u32 = 0xfffe;
 pub(crate) enum Variable {
     /// A value of a source, or a column of it.
     Source { source: usize, column: Option<usize> },
+    /// The name of a template's entry, or the first value of one of its attributes.
+    Entry { source: usize, attribute: Option<Box<str>> },
     /// What an earlier step took from an answer.
     Taken(usize),
     /// As many characters of an alphabet, new each time.
@@ -93,15 +97,19 @@ impl<'s> Names<'s> {
         if let Some(slot) = self.taken.iter().position(|taken| taken == name) {
             return Ok(Variable::Taken(slot));
         }
-        let (base, column) = match name.rsplit_once('.') {
-            Some((base, column)) => match column.parse::<usize>() {
-                Ok(column) if column > 0 => (base, Some(column - 1)),
-                _ => (name, None),
-            },
+        let (base, part) = match name.split_once('.') {
+            Some((base, part)) => (base, Some(part)),
             None => (name, None),
         };
-        if let Some(source) = self.sources.iter().position(|source| source.name == base) {
-            return Ok(Variable::Source { source, column });
+        let column = part.map(|part| part.parse::<usize>().ok()?.checked_sub(1));
+        let place = self.sources.iter().position(|source| source.name == base);
+        match place.and_then(|source| Some((source, &self.sources.get(source)?.values, column))) {
+            Some((source, Values::Entries(_), _)) => return self.of_entry(source, part),
+            Some((source, _, None)) => return Ok(Variable::Source { source, column: None }),
+            Some((source, _, Some(Some(column)))) => {
+                return Ok(Variable::Source { source, column: Some(column) });
+            }
+            Some((_, _, Some(None))) | None => {}
         }
         let known = self.sources.iter().map(|source| source.name.as_str());
         let known = known.chain(self.taken.iter().map(String::as_str));
@@ -112,6 +120,33 @@ impl<'s> Names<'s> {
                  (a brace itself is written twice)"
             ),
         })
+    }
+
+    /// `{person}`, `{person.mail}`
+    fn of_entry(&self, source: usize, attribute: Option<&str>) -> Result<Variable, String> {
+        let Some(Values::Entries(entries)) = self.sources.get(source).map(|it| &it.values) else {
+            return Err("it is no template's".into());
+        };
+        if let Some(wanted) = attribute {
+            let known = entries.plan.attributes();
+            if !known.iter().any(|it| it.eq_ignore_ascii_case(wanted)) {
+                let meant = match nearest(wanted, known.into_iter()) {
+                    Some(near) => format!("; did you mean '{near}'?"),
+                    None => String::new(),
+                };
+                return Err(format!("entries of the template have no '{wanted}'{meant}"));
+            }
+        }
+        Ok(Variable::Entry { source, attribute: attribute.map(Into::into) })
+    }
+
+    /// The source of entries of this name, whose entry a request has in it.
+    pub(crate) fn entry(&mut self, name: &str) -> Result<usize, String> {
+        self.stand_in(name)?;
+        match self.variables.last() {
+            Some(Variable::Entry { source, attribute: None }) => Ok(*source),
+            _ => Err(format!("'{name}' is no template's: {name} = {{ template = \"FILE\" }}")),
+        }
     }
 
     /// A text cut apart.
@@ -154,8 +189,8 @@ impl<'s> Names<'s> {
             .variables
             .iter()
             .filter_map(|variable| match variable {
-                Variable::Source { source, .. } => Some(*source),
-                _ => None,
+                Variable::Source { source, .. } | Variable::Entry { source, .. } => Some(*source),
+                Variable::Taken(_) | Variable::Random { .. } => None,
             })
             .collect();
         named.sort_unstable();
@@ -196,9 +231,17 @@ pub(crate) struct Drawn<'a> {
     /// What was taken from answers.
     pub(crate) taken: &'a [Vec<u8>],
     pub(crate) random: &'a mut Rng,
+    /// What makes entries of templates.
+    pub(crate) makers: &'a mut Makers,
 }
 
 impl Drawn<'_> {
+    /// The entry of a source that has some.
+    pub(crate) fn entry(&mut self, source: usize) -> Option<View<'_>> {
+        let index = self.indices.get(source).copied().unwrap_or_default();
+        self.makers.entry(self.sources, source, index)
+    }
+
     /// Appends a text with its values.
     pub(crate) fn write(&mut self, pieces: &[Piece], out: &mut Vec<u8>) {
         for piece in pieces {
@@ -208,6 +251,15 @@ impl Drawn<'_> {
                     let index = self.indices.get(*source).copied().unwrap_or_default();
                     if let Some(source) = self.sources.get(*source) {
                         source.write(index, *column, out);
+                    }
+                }
+                Piece::Variable(Variable::Entry { source, attribute }) => {
+                    let Some(entry) = self.entry(*source) else { continue };
+                    match attribute {
+                        None => out.extend_from_slice(entry.dn().as_bytes()),
+                        Some(wanted) => {
+                            out.extend_from_slice(entry.values(wanted).next().unwrap_or_default());
+                        }
                     }
                 }
                 Piece::Variable(Variable::Taken(slot)) => {

@@ -3,7 +3,8 @@
 use crate::limits::{RUN_SECONDS_MAX, TEXT_BYTES_MAX};
 use crate::order::{Order, check_rate};
 use keyway_load::{
-    Event, Interrupt, Options, Pace, SAMPLES, Sample, Scenario, Second, Url, run_at, summary,
+    Event, Interrupt, Options, Pace, SAMPLES, Sample, Scenario, Second, Together, Url, run_at,
+    summary,
 };
 use rustls::crypto::CryptoProvider;
 use serde_json::{Value, json};
@@ -106,7 +107,8 @@ impl Races {
         let made = targets.map(|target| Ok((target.name.clone(), self.scenario(order, target)?)));
         let made: Vec<(String, Scenario)> = made.collect::<Result<_, String>>()?;
         let mut lanes = Vec::new();
-        for (target, scenario) in made {
+        let together = Together::of(made.len());
+        for ((target, scenario), together) in made.into_iter().zip(together) {
             let lane = Arc::new(Lane {
                 target,
                 interrupt: Interrupt::default(),
@@ -118,7 +120,7 @@ impl Races {
             }
             let (run, provider) = (lane.clone(), self.provider.clone());
             let named = thread::Builder::new().name("race".to_owned());
-            let spawned = named.spawn(move || run.run(&scenario, &provider));
+            let spawned = named.spawn(move || run.run(&scenario, together, &provider));
             if let Err(why) = spawned {
                 lanes.iter().for_each(|lane: &Arc<Lane>| lane.interrupt.end());
                 return Err(format!("cannot start a thread: {why}"));
@@ -247,8 +249,10 @@ fn from_file(file: &Path, options: &Options) -> Result<Scenario, String> {
 
 impl Lane {
     /// Runs to the end, and says how it goes.
-    fn run(&self, scenario: &Scenario, provider: &Arc<CryptoProvider>) {
-        let outcome = run_at(scenario, provider, &self.interrupt, &self.pace, &mut |event| {
+    fn run(&self, scenario: &Scenario, together: Together, provider: &Arc<CryptoProvider>) {
+        let together = Some(together);
+        let (interrupt, pace) = (&self.interrupt, &self.pace);
+        let outcome = run_at(scenario, provider, interrupt, pace, together, &mut |event| {
             let mut course = self.course();
             match event {
                 Event::Begun { open, wanted, why_not, .. } => {
@@ -261,7 +265,7 @@ impl Lane {
                     }
                     course.seconds.push_back(second.clone());
                 }
-                Event::Lost(_) => {}
+                Event::Lost(_) | Event::Monitor(_) => {}
             }
         });
         let mut course = self.course();

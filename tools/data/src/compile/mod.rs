@@ -99,9 +99,10 @@ impl Plan {
         for (number, (draft, lines)) in drafts.iter().zip(compiled).enumerate() {
             let kids = tree.kids.get(number).cloned().unwrap_or_default();
             let totals = tree.totals.get(number).cloned().unwrap_or_default();
+            let leads = tree.leads.get(number).cloned().unwrap_or_default();
             let kind = order::arrange(&sections, draft, lines, &wanted, &plan)?;
             let uses_names = tree::uses_names(draft);
-            plan.kinds.push(Kind { kids, totals, uses_names, ..kind });
+            plan.kinds.push(Kind { kids, totals, leads, uses_names, ..kind });
         }
         plan.entries = plan.total(class::ENTRIES);
         Ok(plan)

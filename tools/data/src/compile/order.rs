@@ -67,6 +67,7 @@ pub(super) fn arrange(
         ldif: Vec::new(),
         kids: Vec::new(),
         totals: Vec::new(),
+        leads: Vec::new(),
         uses_names: false,
     };
     find_plain(&mut kind, plan);

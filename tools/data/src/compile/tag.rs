@@ -307,7 +307,8 @@ fn repeated(first: i64, last: i64) -> Result<Made, String> {
 fn exec(context: &Context<'_>, text: &str) -> Result<Piece, String> {
     if !context.allow_exec {
         return Err(
-            "<exec> starts programs, for each entry; say --allow-exec if you trust the template"
+            "<exec> starts programs, for each entry; only keyway data make --allow-exec does, for a \
+             template that you trust"
                 .to_owned(),
         );
     }

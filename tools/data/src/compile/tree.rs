@@ -14,6 +14,8 @@ pub(super) struct Tree {
     pub(super) kids: Vec<Vec<Kid>>,
     /// How many entries of each class are in the subtree of one of each kind.
     pub(super) totals: Vec<Vec<u64>>,
+    /// Of which kinds entries can be in the subtree of one of each kind, also where there are none yet.
+    pub(super) leads: Vec<Vec<bool>>,
     pub(super) is_endless: bool,
 }
 
@@ -28,6 +30,7 @@ pub(super) fn plant(
         drafts,
         kids: Vec::new(),
         totals: vec![None; drafts.len()],
+        leads: vec![Vec::new(); drafts.len()],
         path: Vec::new(),
         rows: options.table.as_ref().map(|table| table.rows.len() as u64),
     };
@@ -57,7 +60,7 @@ pub(super) fn plant(
         .filter(|(_, draft)| draft.dn.is_some())
         .map(|(kind, _)| Kid { kind, count: 1, before: 0 })
         .collect();
-    let Planter { kids, totals, rows, .. } = planter;
+    let Planter { kids, totals, leads, rows, .. } = planter;
     let totals: Vec<Vec<u64>> = totals.into_iter().map(Option::unwrap_or_default).collect();
     let all = |class: usize| {
         let each = roots.iter().filter_map(|root| totals.get(root.kind)?.get(class));
@@ -77,7 +80,7 @@ pub(super) fn plant(
             return Err(sections.error(draft.place, why));
         }
     }
-    Ok(Tree { roots, kids, totals, is_endless })
+    Ok(Tree { roots, kids, totals, leads, is_endless })
 }
 
 /// Whether entries of it use up names of people.
@@ -103,6 +106,7 @@ struct Planter<'a> {
     drafts: &'a [Draft],
     kids: Vec<Vec<Kid>>,
     totals: Vec<Option<Vec<u64>>>,
+    leads: Vec<Vec<bool>>,
     /// The kinds whose subordinates are being counted.
     path: Vec<usize>,
     rows: Option<u64>,
@@ -138,10 +142,26 @@ impl Planter<'_> {
             }
         }
         self.path.pop();
+        self.lead(kind, &kids);
         if let Some(total) = self.totals.get_mut(kind) {
             *total = Some(sum);
         }
         Ok(())
+    }
+
+    /// Notes where a kind leads; where its subordinates lead is known.
+    fn lead(&mut self, kind: usize, kids: &[Kid]) {
+        let mut leads = vec![false; self.drafts.len()];
+        for kid in kids {
+            let below = self.leads.get(kid.kind).filter(|_| kid.count > 0);
+            for (here, below) in leads.iter_mut().zip(below.into_iter().flatten()) {
+                *here |= below;
+            }
+            leads.iter_mut().skip(kid.kind).take(1).for_each(|it| *it = true);
+        }
+        if let Some(known) = self.leads.get_mut(kind) {
+            *known = leads;
+        }
     }
 
     fn look_for_circle(&self, kid: usize, place: Place) -> Result<(), TemplateError> {

@@ -94,3 +94,43 @@ fn a_far_entry_takes_no_longer() {
     let view = maker.next_entry().unwrap().unwrap();
     assert_eq!(view.dn(), "uid=user.3999999998998,ou=People,dc=example,dc=com");
 }
+
+#[test]
+fn entries_of_a_template_go_on_after_the_last() {
+    let text = "branch: dc=x\nsubordinateTemplate: unit:2\nsubordinateTemplate: robot\n\n\
+                template: unit\nrdnAttr: ou\nou: u<sequential>\nsubordinateTemplate: person:3\n\n\
+                template: person\nrdnAttr: uid\nuid: p<sequential>\nsn: <random:alpha:8>\n\n\
+                template: robot\nrdnAttr: cn\ncn: r<sequential>\n";
+    let plan = Arc::new(compile(text, &Options::default()));
+    let templates: Vec<_> = plan.templates().collect();
+    let named = |name: &str| *templates.iter().find(|it| it.name == name).unwrap();
+    let (unit, person, robot) = (named("unit"), named("person"), named("robot"));
+    assert_eq!((unit.entries, unit.has_below), (2, true));
+    assert_eq!((person.entries, person.has_below), (6, false));
+    assert_eq!(robot.entries, keyway_data::limits::ENDLESS);
+    let mut maker = Maker::new(plan.clone(), 0).unwrap();
+    let mut whole = Maker::new(plan.clone(), 0).unwrap();
+    // As far as the template counts they are those that come one after the other.
+    let mut counted = Vec::new();
+    while counted.len() < 6 {
+        let view = whole.next_entry().unwrap().unwrap();
+        let surname = view.values("sn").next().map(<[u8]>::to_vec);
+        counted.extend(surname.map(|surname| (view.dn().to_owned(), surname)));
+    }
+    for (number, (dn, surname)) in counted.iter().enumerate().rev() {
+        let view = maker.entry_of(person.number, number as u64).unwrap().unwrap();
+        assert_eq!((view.dn(), view.values("sn").next()), (dn.as_str(), Some(surname.as_slice())));
+    }
+    let mut dn = |template: keyway_data::Template<'_>, number| {
+        maker.entry_of(template.number, number).unwrap().unwrap().dn().to_owned()
+    };
+    assert_eq!(dn(person, 6), "uid=p3,ou=u1,dc=x");
+    assert_eq!(dn(person, 1 << 50), "uid=p1125899906842621,ou=u1,dc=x");
+    assert_eq!(dn(unit, 5), "ou=u5,dc=x");
+    assert_eq!(dn(robot, 7), "cn=r7,dc=x");
+    // Where there are to be none at first, there is still a place for them.
+    let text = text.replace("person:3", "person:0");
+    let plan = Arc::new(compile(&text, &Options::default()));
+    let mut maker = Maker::new(plan, 0).unwrap();
+    assert_eq!(maker.entry_of(person.number, 2).unwrap().unwrap().dn(), "uid=p2,ou=u1,dc=x");
+}

@@ -4,21 +4,23 @@ use super::link::Link;
 use super::{FORM, Message, clock_ns};
 use crate::error::Error;
 use crate::gather::Crew;
-use crate::limits::{AGENT_SILENCE_MAX, SCENARIO_BYTES_MAX};
+use crate::limits::{
+    AGENT_CONNECT_MAX, AGENT_SILENCE_MAX, PHASE_MAX, RATE_MAX, SCENARIO_BYTES_MAX,
+};
 use crate::run::{Interrupt, Pace, crew, ready};
-use crate::scenario::{Scenario, confined};
+use crate::scenario::Scenario;
 use crate::trust::Identity;
 use crate::worker::Said;
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConnection, Connection};
 use rustls_pki_types::ServerName;
 use std::io;
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Calls a hub at `host:port`, waits for what is to be done, and does it. Files that the scenario names are
+/// Calls a hub at `host:port`, and does what it says, until it says goodbye. Files that the scenario names are
 /// those of `folder`; others are refused.
 ///
 /// # Errors
@@ -34,23 +36,97 @@ pub fn answer(
     let mut link = call(hub, identity, provider)?;
     noted(&format!("connected to {hub}"));
     let lost = |why: io::Error| Error::Server(format!("{hub} is gone: {why}"));
-    let (text, agent, agents) = loop {
-        if interrupt.came() {
-            return Ok(());
-        }
-        match link.poll().map_err(lost)? {
-            Some(Message::Ping) => link.send(&Message::Pong(clock_ns())).map_err(lost)?,
-            Some(Message::Scenario { text, agent, agents }) => break (text, agent, agents),
+    let mut known: Option<Known> = None;
+    loop {
+        match heard(&mut link, interrupt, None).map_err(lost)? {
+            None | Some(Message::Bye) => return Ok(()),
+            Some(Message::Scenario { text, agent, agents, held }) => {
+                let order = Order { text, agent, agents, held };
+                let worked = known_as(&mut known, order, folder, noted)
+                    .and_then(|scenario| work(&mut link, scenario, provider, interrupt));
+                match worked {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(()),
+                    Err(why) => {
+                        // If it does not hear it, it notices that we are gone.
+                        let _ = link.send(&Message::Failed(why.to_string()));
+                        return Err(why);
+                    }
+                }
+            }
             Some(_) => return Err(lost(io::Error::other("it says nonsense"))),
-            None => {}
+        }
+    }
+}
+
+/// What a hub wants to be done.
+struct Order {
+    text: String,
+    agent: u64,
+    agents: u64,
+    held: Option<(f64, u64)>,
+}
+
+/// A scenario that was read before: what it gives out once, it does not again.
+struct Known {
+    text: String,
+    share: (u64, u64),
+    scenario: Scenario,
+}
+
+/// The scenario that is wanted.
+fn known_as<'k>(
+    known: &'k mut Option<Known>,
+    order: Order,
+    folder: &Path,
+    noted: &mut dyn FnMut(&str),
+) -> Result<&'k Scenario, Error> {
+    let Order { text, agent, agents, held } = order;
+    let nonsense = || Error::Server("the hub's scenario makes no sense".into());
+    if text.len() as u64 > SCENARIO_BYTES_MAX || agent >= agents {
+        return Err(nonsense());
+    }
+    let share = (agent, agents);
+    let is_same = |known: &Known| known.text == text && known.share == share;
+    let last = match known.take().filter(is_same) {
+        Some(last) => last,
+        None => {
+            let mut scenario = Scenario::parse_confined(&text, "the hub's scenario", folder)?;
+            scenario.share_out(agent, agents);
+            noted(&format!("{}: agent {} of {agents}", scenario.name, agent + 1));
+            Known { text, share, scenario }
         }
     };
-    let worked = work(&mut link, (&text, agent, agents), folder, provider, interrupt, noted);
-    if let Err(why) = &worked {
-        // If it does not hear it, it notices that we are gone.
-        let _ = link.send(&Message::Failed(why.to_string()));
+    let scenario = &mut known.insert(last).scenario;
+    if let Some((rate, length_ns)) = held {
+        let length = Duration::from_nanos(length_ns);
+        if !(rate > 0.0 && rate <= RATE_MAX) || length.is_zero() || length > PHASE_MAX {
+            return Err(nonsense());
+        }
+        scenario.hold(rate, length);
+        noted(&format!("{}/s", crate::summary::grouped(rate)));
     }
-    worked
+    Ok(scenario)
+}
+
+/// The next message that is no ping, which are answered; `None` if somebody has ended the agent.
+fn heard(
+    link: &mut Link,
+    interrupt: &Interrupt,
+    at_most: Option<Duration>,
+) -> io::Result<Option<Message>> {
+    let began = Instant::now();
+    while !interrupt.came() {
+        match link.poll()? {
+            Some(Message::Ping) => link.send(&Message::Pong(clock_ns()))?,
+            Some(message) => return Ok(Some(message)),
+            None if at_most.is_some_and(|most| began.elapsed() > most) => {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            None => {}
+        }
+    }
+    Ok(None)
 }
 
 fn call(hub: &str, identity: &Identity, provider: &Arc<CryptoProvider>) -> Result<Link, Error> {
@@ -61,7 +137,7 @@ fn call(hub: &str, identity: &Identity, provider: &Arc<CryptoProvider>) -> Resul
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let name = ServerName::try_from(host.to_owned()).map_err(|_| usage())?;
     let config = identity.client(provider)?;
-    let socket = TcpStream::connect(hub).map_err(cannot)?;
+    let socket = connect(hub).map_err(cannot)?;
     let tls = ClientConnection::new(config, name).map_err(|why| cannot(io::Error::other(why)))?;
     let mut link = Link::new(Connection::Client(tls), socket).map_err(cannot)?;
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -69,34 +145,37 @@ fn call(hub: &str, identity: &Identity, provider: &Arc<CryptoProvider>) -> Resul
     Ok(link)
 }
 
+/// Connects to the first of its addresses that answers.
+fn connect(hub: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("the name has no address");
+    for address in hub.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, AGENT_CONNECT_MAX) {
+            Ok(socket) => return Ok(socket),
+            Err(why) => last = why,
+        }
+    }
+    Err(last)
+}
+
+/// Runs it. Says whether there may be more to do.
 fn work(
     link: &mut Link,
-    (text, agent, agents): (&str, u64, u64),
-    folder: &Path,
+    scenario: &Scenario,
     provider: &Arc<CryptoProvider>,
     interrupt: &Interrupt,
-    noted: &mut dyn FnMut(&str),
-) -> Result<(), Error> {
-    if text.len() as u64 > SCENARIO_BYTES_MAX || agent >= agents {
-        return Err(Error::Server("the hub's scenario makes no sense".into()));
-    }
-    confined(text)?;
-    let mut scenario = Scenario::parse(text, "the hub's scenario", folder)?;
-    scenario.share_out(agent, agents);
-    noted(&format!("{}: agent {} of {agents}", scenario.name, agent + 1));
+) -> Result<bool, Error> {
     let lost = |why: io::Error| Error::Server(format!("the hub is gone: {why}"));
-    crew(&scenario, provider, &Pace::default(), |shared, local, begins| {
-        let begun = ready(&scenario, shared, &local.receiver, local.threads, interrupt)?;
+    let ended = || Error::Server("somebody has ended the agent".into());
+    crew(scenario, provider, &Pace::default(), |shared, local, begins| {
+        let begun = ready(scenario, shared, &local.receiver, local.threads, interrupt)?;
         let (threads, (open, wanted)) = (local.threads, begun.open);
         let message = Message::Ready { threads, open, wanted, why_not: begun.why_not };
         link.send(&message).map_err(lost)?;
-        let at_ns = loop {
-            match link.receive(10 * AGENT_SILENCE_MAX).map_err(lost)? {
-                Message::Ping => link.send(&Message::Pong(clock_ns())).map_err(lost)?,
-                Message::Begin(at_ns) => break at_ns,
-                // Another agent cannot do it.
-                _ => return Ok(()),
-            }
+        let at_ns = match heard(link, interrupt, Some(10 * AGENT_SILENCE_MAX)).map_err(lost)? {
+            Some(Message::Begin(at_ns)) => at_ns,
+            // Another agent cannot do it.
+            Some(_) => return Ok(false),
+            None => return Err(ended()),
         };
         let wait = Duration::from_nanos(at_ns.saturating_sub(clock_ns()));
         let start_ns = (shared.origin.elapsed() + wait.min(AGENT_SILENCE_MAX)).as_nanos() as u64;
@@ -122,9 +201,10 @@ fn work(
                 return Err(lost(io::ErrorKind::TimedOut.into()));
             }
             if interrupt.came() {
-                return Err(Error::Server("somebody has ended the agent".into()));
+                return Err(ended());
             }
         }
-        link.send(&Message::End).map_err(lost)
+        link.send(&Message::End).map_err(lost)?;
+        Ok(true)
     })
 }

@@ -2,6 +2,7 @@
 //! say. Both have certificates of one authority, and nobody else gets in.
 
 mod agent;
+mod crew;
 mod hub;
 mod link;
 
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 
 /// The form of what is said; both have to have the same.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// What is said.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,8 +25,9 @@ enum Message {
     Ping,
     /// The answer, in nanoseconds from 1970 on.
     Pong(u64),
-    /// What is to be done, and the agent's number of so many.
-    Scenario { text: String, agent: u64, agents: u64 },
+    /// What is to be done, and the agent's number of so many; perhaps with one rate that is held for so many
+    /// nanoseconds, instead of the scenario's phases.
+    Scenario { text: String, agent: u64, agents: u64, held: Option<(f64, u64)> },
     /// From an agent: its connections are open.
     Ready { threads: usize, open: usize, wanted: usize, why_not: Option<String> },
     /// From the hub: when to begin, by the agent's clock.
@@ -38,6 +40,8 @@ enum Message {
     Stop,
     /// From an agent: it cannot do it.
     Failed(String),
+    /// From the hub: there is nothing more to be done.
+    Bye,
 }
 
 /// Nanoseconds from 1970 on, by this machine's clock.

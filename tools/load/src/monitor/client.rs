@@ -1,5 +1,6 @@
 //! A connection that waits for its answers: one question at a time.
 
+use crate::entries::Makers;
 use crate::limits::{MESSAGE_BYTES_MAX, MONITOR_PATIENCE};
 use crate::request::Request;
 use crate::text::Drawn;
@@ -70,7 +71,14 @@ impl Client {
     fn bind(&mut self, request: &Request) -> io::Result<()> {
         self.id += 1;
         let (mut random, mut scratch, mut out) = (Rng::with_seed(0), Vec::new(), Vec::new());
-        let mut drawn = Drawn { sources: &[], indices: &[], taken: &[], random: &mut random };
+        let mut makers = Makers::default();
+        let mut drawn = Drawn {
+            sources: &[],
+            indices: &[],
+            taken: &[],
+            random: &mut random,
+            makers: &mut makers,
+        };
         request.write(self.id, &mut drawn, &mut scratch, &mut out);
         self.stream.write_all(&out)?;
         self.answer(&mut |_| ())

@@ -1,33 +1,28 @@
-//! What else is looked at while a run goes on, each by a thread of its own: numbers of an entry, and how
-//! long a change takes to be seen elsewhere.
+//! What else is looked at while a run goes on, each by a thread of its own: numbers of an entry, how long a
+//! change takes to be seen elsewhere, a Keyway server's page.
 
 mod client;
+mod entry;
+mod page;
 
 use crate::error::Error;
-use crate::limits::{MONITOR_EVERY, REPLICATION_MAX};
+use crate::limits::{MONITOR_EVERY, MONITOR_PATIENCE};
 use crate::run::server;
 use crate::scenario::Scenario;
 use crate::scenario::monitors::{Monitor, Watched};
-use crate::worker::Server;
+use crate::target::Url;
 use client::Client;
-use keyway_codec::Op;
-use keyway_codec::message::{
-    Attribute, Change, ChangeOperation, Deref, Message, ModifyRequest, Scope, SearchRequest,
-};
 use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// A value that is older is none.
 const FRESH: Duration = MONITOR_EVERY.saturating_mul(2);
-/// From one look for a change to the next.
-const LOOK_EVERY: Duration = Duration::from_micros(500);
 
 /// What was seen last.
 #[derive(Debug, Default)]
@@ -35,6 +30,8 @@ struct Seen {
     values: BTreeMap<Arc<str>, (f64, Instant)>,
     /// Why something was not seen, once for each.
     troubles: BTreeMap<Arc<str>, String>,
+    /// What nobody was told yet.
+    news: Vec<String>,
 }
 
 /// Monitors at work; they end when this is dropped.
@@ -49,15 +46,17 @@ pub(crate) struct Monitors {
 /// One of them.
 struct Watch<'s> {
     names: Vec<Arc<str>>,
-    servers: Vec<Server>,
-    tls: Option<Arc<ClientConfig>>,
-    start_tls: bool,
     monitor: &'s Monitor,
+    tls: Arc<ClientConfig>,
+    start_tls: bool,
     seen: Arc<Mutex<Seen>>,
+    /// Whether it sees something, and why not, if that was told.
+    trouble: Option<String>,
 }
 
 impl Monitors {
-    /// Has them look while `work` is done.
+    /// Has them look while `work` is done. One that cannot see anything says so, and tries again; only if it
+    /// is required that is an error.
     pub(crate) fn watching<T>(
         scenario: &Scenario,
         provider: &Arc<CryptoProvider>,
@@ -69,29 +68,26 @@ impl Monitors {
         let tls = scenario.trust.config(provider)?;
         let (mut monitors, mut watches) = (Monitors::default(), Vec::new());
         for monitor in &scenario.monitors {
-            let urls = match &monitor.watched {
-                Watched::Entry { url, .. } => vec![url],
-                Watched::Replication { write, read, .. } => vec![write, read],
-            };
-            let of_monitor = |why| match why {
-                Error::Server(why) => Error::Server(format!("a monitor: {why}")),
-                other => other,
-            };
-            let servers = urls.into_iter().map(|url| server(url, scenario).map_err(of_monitor));
             let names: Vec<Arc<str>> =
                 monitor.names.iter().map(|name| name.as_str().into()).collect();
             monitors.names.extend(names.iter().cloned());
-            watches.push(Watch {
+            let watch = Watch {
                 names,
-                servers: servers.collect::<Result<_, _>>()?,
-                tls: Some(tls.clone()),
-                start_tls: scenario.start_tls,
                 monitor,
+                tls: tls.clone(),
+                start_tls: scenario.start_tls,
                 seen: monitors.seen.clone(),
-            });
+                trouble: None,
+            };
+            if monitor.is_required {
+                let cannot =
+                    |why| Error::Server(format!("monitor {}: not reached: {why}", watch.title()));
+                watch.reach().map_err(cannot)?;
+            }
+            watches.push(watch);
         }
         thread::scope(|scope| {
-            for watch in watches {
+            for mut watch in watches {
                 let (end, ended) = channel();
                 monitors._ends.push(end);
                 let builder = thread::Builder::new().name("load monitor".into());
@@ -104,7 +100,7 @@ impl Monitors {
 
     /// What was seen in the last second, by name.
     pub(crate) fn look(&self) -> Vec<(Arc<str>, Option<f64>)> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock(&self.seen);
         let fresh = |name: &Arc<str>| {
             let value = seen.values.get(name).filter(|(_, at)| at.elapsed() < FRESH);
             (name.clone(), value.map(|(value, _)| *value))
@@ -112,152 +108,105 @@ impl Monitors {
         self.names.iter().map(fresh).collect()
     }
 
+    /// What they have to say since the last time.
+    pub(crate) fn news(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.seen).news)
+    }
+
     /// What could not be seen, and why.
     pub(crate) fn troubles(&self) -> Vec<String> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock(&self.seen);
         seen.troubles.iter().map(|(name, why)| format!("{name}: {why}")).collect()
     }
 }
 
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Watch<'_> {
-    /// Looks once a second until the end; connects again where a connection is gone.
-    fn all(&self, ended: &Receiver<()>) {
-        while let Err(why) = self.connected(ended) {
-            for name in &self.names {
-                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.troubles.insert(name.clone(), why.to_string());
-            }
+    /// What its lines are called, if that is not too much.
+    fn title(&self) -> &str {
+        self.names.first().map_or("", |name| name)
+    }
+
+    /// Looks once a second until the end; again from the beginning where something breaks.
+    fn all(&mut self, ended: &Receiver<()>) {
+        while let Err(why) = self.watch(ended) {
+            self.lost(&why.to_string());
             if is_over(ended, MONITOR_EVERY) {
                 return;
             }
         }
     }
 
-    fn connected(&self, ended: &Receiver<()>) -> io::Result<()> {
-        let open = |server| {
-            Client::open(server, self.tls.as_ref(), self.start_tls, self.monitor.bind.as_ref())
-        };
-        let mut clients = self.servers.iter().map(open).collect::<io::Result<Vec<Client>>>()?;
-        match (&self.monitor.watched, clients.as_mut_slice()) {
-            (Watched::Entry { dn, attributes, growth, .. }, [client]) => {
-                self.entry(client, dn, attributes, *growth, ended)
+    /// Sees whether there is something to look at.
+    fn reach(&self) -> io::Result<()> {
+        match &self.monitor.watched {
+            Watched::Entry { url, .. } => self.client(url).map(|_| ()),
+            Watched::Replication { write, read, .. } => {
+                self.client(write).and_then(|_| self.client(read)).map(|_| ())
             }
-            (Watched::Replication { dn, attribute, .. }, [write, read]) => {
-                self.replication(write, read, dn, attribute, ended)
-            }
-            _ => Ok(()),
+            Watched::Page { directory, .. } => page::open(directory).map(|_| ()),
         }
     }
 
-    fn say(&self, name: &Arc<str>, value: f64) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.values.insert(name.clone(), (value, Instant::now()));
-    }
-
-    fn entry(
-        &self,
-        client: &mut Client,
-        dn: &str,
-        attributes: &[String],
-        growth: bool,
-        ended: &Receiver<()>,
-    ) -> io::Result<()> {
-        let mut last: Vec<Option<(f64, Instant)>> = vec![None; attributes.len()];
-        loop {
-            let at = Instant::now();
-            let numbers = numbers(client, dn, attributes)?;
-            for ((name, number), last) in self.names.iter().zip(numbers).zip(&mut last) {
-                let before = last.replace((number, at)).filter(|_| growth);
-                match before {
-                    Some((before, then)) => {
-                        self.say(name, (number - before) / (at - then).as_secs_f64().max(1e-3));
-                    }
-                    None if growth => {}
-                    None => self.say(name, number),
-                }
+    fn watch(&mut self, ended: &Receiver<()>) -> io::Result<()> {
+        let not_reached = |why: io::Error| io::Error::other(format!("not reached: {why}"));
+        let monitor = self.monitor;
+        match &monitor.watched {
+            Watched::Entry { url, dn, attributes, growth } => {
+                let mut client = self.client(url).map_err(not_reached)?;
+                self.entry(&mut client, dn, attributes, *growth, ended)
             }
-            if is_over(ended, MONITOR_EVERY.saturating_sub(at.elapsed())) {
-                return Ok(());
+            Watched::Replication { write, read, dn, attribute } => {
+                let mut write = self.client(write).map_err(not_reached)?;
+                let mut read = self.client(read).map_err(not_reached)?;
+                self.replication(&mut write, &mut read, dn, attribute, ended)
+            }
+            Watched::Page { directory, cryptod, figures } => {
+                self.page(directory, cryptod.as_deref(), figures, ended)
             }
         }
     }
 
-    fn replication(
-        &self,
-        write: &mut Client,
-        read: &mut Client,
-        dn: &str,
-        attribute: &str,
-        ended: &Receiver<()>,
-    ) -> io::Result<()> {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let [name] = self.names.as_slice() else { return Ok(()) };
-        for turn in 0.. {
-            let value = format!("keyway load {}.{turn}", since.as_nanos());
-            let attribute_value =
-                Attribute { description: attribute.into(), values: vec![value.as_bytes().into()] };
-            let operation = ChangeOperation::Replace;
-            let changes = vec![Change { operation, attribute: attribute_value }];
-            write.ask(Op::ModifyRequest(ModifyRequest { dn, changes }), &mut |_| ())?;
-            let written = Instant::now();
-            while self::values(read, dn, &[attribute.to_owned()])?.first() != Some(&value) {
-                if written.elapsed() > REPLICATION_MAX {
-                    let why = format!("a change was not seen after {REPLICATION_MAX:?}");
-                    return Err(io::Error::other(why));
-                }
-                if is_over(ended, LOOK_EVERY) {
-                    return Ok(());
-                }
-            }
-            self.say(name, written.elapsed().as_secs_f64() * 1e3);
-            if is_over(ended, MONITOR_EVERY) {
-                return Ok(());
-            }
+    /// Connects, with TLS and a bind where that is wanted.
+    fn client(&self, url: &Url) -> io::Result<Client> {
+        let server = server(url, self.start_tls, MONITOR_PATIENCE).map_err(io::Error::other)?;
+        Client::open(&server, Some(&self.tls), self.start_tls, self.monitor.bind.as_ref())
+    }
+
+    fn say(&mut self, place: usize, value: f64) {
+        self.sees();
+        if let Some(name) = self.names.get(place) {
+            lock(&self.seen).values.insert(name.clone(), (value, Instant::now()));
         }
-        Ok(())
+    }
+
+    /// Something is seen.
+    fn sees(&mut self) {
+        if self.trouble.take().is_some() {
+            let words = format!("monitor {}: it is seen now", self.title());
+            lock(&self.seen).news.push(words);
+        }
+    }
+
+    /// Nothing is seen any more, for this reason.
+    fn lost(&mut self, why: &str) {
+        if self.trouble.as_deref() == Some(why) {
+            return;
+        }
+        self.trouble = Some(why.to_owned());
+        let words = format!("monitor {}: {why} (it is tried again)", self.title());
+        let mut seen = lock(&self.seen);
+        seen.news.push(words);
+        for name in &self.names {
+            seen.troubles.insert(name.clone(), why.to_owned());
+        }
     }
 }
 
 /// Waits so long; says whether the end has come meanwhile.
 fn is_over(ended: &Receiver<()>, at_most: Duration) -> bool {
     !matches!(ended.recv_timeout(at_most), Err(RecvTimeoutError::Timeout))
-}
-
-/// The first value of each attribute of an entry, as a number.
-fn numbers(client: &mut Client, dn: &str, attributes: &[String]) -> io::Result<Vec<f64>> {
-    let values = values(client, dn, attributes)?;
-    let number = |(value, attribute): (&String, &String)| {
-        let wrong = || match value.is_empty() {
-            true => io::Error::other(format!("{dn} has no {attribute} that we may read")),
-            false => io::Error::other(format!("{attribute} is no number: '{value}'")),
-        };
-        value.trim().parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(wrong)
-    };
-    values.iter().zip(attributes).map(number).collect()
-}
-
-/// The first value of each attribute of an entry; empty where there is none.
-fn values(client: &mut Client, dn: &str, attributes: &[String]) -> io::Result<Vec<String>> {
-    let search = SearchRequest {
-        base: dn,
-        scope: Scope::Base,
-        deref: Deref::Never,
-        size_limit: 0,
-        time_limit_s: 0,
-        types_only: false,
-        filter: keyway_codec::Filter::Present(Cow::Borrowed("objectClass")),
-        attributes: attributes.iter().map(String::as_str).collect(),
-    };
-    let mut values = vec![String::new(); attributes.len()];
-    client.ask(Op::SearchRequest(search), &mut |message: &Message<'_>| {
-        let Op::SearchResultEntry(entry) = &message.op else { return };
-        for (value, wanted) in values.iter_mut().zip(attributes) {
-            let mut found = entry.attributes.iter();
-            let found = found.find(|found| found.description.eq_ignore_ascii_case(wanted));
-            if let Some(first) = found.and_then(|found| found.values.first()) {
-                *value = String::from_utf8_lossy(first).into_owned();
-            }
-        }
-    })?;
-    Ok(values)
 }

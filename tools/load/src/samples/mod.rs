@@ -2,108 +2,14 @@
 //! The short forms of the command are some of these.
 
 mod list;
+mod options;
 
 pub use list::SAMPLES;
+pub use options::{Adds, Knee, Options, Users};
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-
-/// Who the users are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Users {
-    /// Numbered from the first to the last of these.
-    Range(u64, u64),
-    /// Named in a file, a line each; what tabs part are `{user.1}`, `{user.2}`.
-    File(PathBuf),
-}
-
-/// What is filled in.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The servers.
-    pub urls: Vec<String>,
-    /// The authority that is trusted.
-    pub ca: Option<PathBuf>,
-    /// Our own certificate, and its key.
-    pub own: Option<(PathBuf, PathBuf)>,
-    /// Who binds is whom that shows.
-    pub external: bool,
-    /// Any certificate is.
-    pub insecure: bool,
-    /// TLS begins with StartTLS.
-    pub start_tls: bool,
-    /// TLS sessions are resumed.
-    pub resume: bool,
-    /// Below which all entries are.
-    pub base: String,
-    /// The administrator, and the file with the password.
-    pub admin: Option<(String, PathBuf)>,
-    /// The users.
-    pub users: Users,
-    /// How a user is found.
-    pub filter: Option<String>,
-    /// A user's name.
-    pub user_dn: Option<String>,
-    /// A user's password.
-    pub user_password: String,
-    /// Sequences a second; without one as many as are answered.
-    pub rate: Option<f64>,
-    /// Connections.
-    pub connections: Option<u64>,
-    /// Operations in flight on each.
-    pub in_flight: Option<u64>,
-    /// Sequences after which each is opened anew.
-    pub reconnect_after: Option<u64>,
-    /// How long it is run, warm-up apart.
-    pub length: Duration,
-    /// How long before that, without counting.
-    pub warm_up: Duration,
-    /// What all that is random follows from.
-    pub seed: u64,
-    /// The number that the first entry is named by which is added.
-    pub fresh: u64,
-    /// How long an answer may take.
-    pub timeout: Duration,
-    /// Threads.
-    pub threads: Option<u64>,
-}
-
-impl Options {
-    fn has_admin(&self) -> bool {
-        self.admin.is_some() || self.external
-    }
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            urls: vec!["ldap://localhost:389".into()],
-            ca: None,
-            own: None,
-            external: false,
-            insecure: false,
-            start_tls: false,
-            resume: false,
-            base: "dc=example,dc=com".into(),
-            admin: None,
-            users: Users::Range(0, 9_999),
-            filter: None,
-            user_dn: None,
-            user_password: "password".into(),
-            rate: None,
-            connections: None,
-            in_flight: None,
-            reconnect_after: None,
-            length: Duration::from_secs(10),
-            warm_up: Duration::ZERO,
-            seed: 1,
-            fresh: 1_000_000,
-            timeout: Duration::from_secs(10),
-            threads: None,
-        }
-    }
-}
 
 /// A scenario to begin with.
 #[derive(Debug)]
@@ -119,8 +25,21 @@ pub struct Sample {
     needs_admin: bool,
     data: &'static str,
     pick: &'static str,
-    jobs: &'static str,
+    jobs: &'static [Job],
     phases: &'static str,
+}
+
+/// A job of a sample.
+#[derive(Debug)]
+struct Job {
+    name: &'static str,
+    /// A comment above it.
+    about: &'static str,
+    /// 0: it is the only one.
+    weight: u32,
+    /// Its own, where it has some.
+    connections: &'static str,
+    steps: &'static [&'static str],
 }
 
 impl Sample {
@@ -134,6 +53,14 @@ impl Sample {
     #[must_use]
     pub fn needs_admin(&self) -> bool {
         self.needs_admin
+    }
+
+    /// Whether it adds entries, which may be those of a template: it does nothing to them that depends on
+    /// how they are called.
+    #[must_use]
+    pub fn takes_template(&self) -> bool {
+        let mut steps = self.jobs.iter().flat_map(|job| job.steps);
+        steps.clone().any(|step| *step == "@ADD@") && !steps.any(|step| step.contains("{fresh}"))
     }
 
     /// The scenario's text.
@@ -157,11 +84,11 @@ impl Sample {
         self.data(options, &mut text);
         self.connections(options, &mut text);
         self.phases(options, &mut text);
-        let _ = write!(
-            text,
-            "\n# A job's steps are one unit of the rate; {{user}} is the same in all of them.\n{}",
-            self.filled(self.jobs, options)
+        text.push_str(
+            "\n# A job's steps are one unit of the rate; {user} is the same in all of them.\n",
         );
+        let jobs: Vec<String> = self.jobs.iter().map(Job::text).collect();
+        text.push_str(&self.filled(&jobs.join("\n"), options));
         text
     }
 
@@ -240,6 +167,15 @@ impl Sample {
                 .to_owned(),
         };
         text.push('\n');
+        if let Some(Knee { from, to, until, hold }) = &options.find {
+            let (until, hold) = (quoted(until), seconds(*hold));
+            let _ = writeln!(
+                text,
+                "# Each rate is held so long; the rule is what must not come true.\n[[phase]]\n\
+                 find = {{ rate = [{from}, {to}], until = {until}, hold = \"{hold}\" }}"
+            );
+            return;
+        }
         if !options.warm_up.is_zero() {
             let warm_up = seconds(options.warm_up);
             let _ = writeln!(text, "[[phase]]\nfor = \"{warm_up}\"\n{rate}record = false\n");
@@ -260,6 +196,11 @@ impl Sample {
         // Of another filter only who wrote it knows how many entries it has.
         let expect = if options.filter.is_some() { "code = 0" } else { "entries = 1" };
         let mut text = text.replace("@EXPECT@", expect);
+        let (data, add) = match &options.template {
+            Some(adds) if self.takes_template() => (adds.data(), ADD_ENTRY.to_owned()),
+            _ => (FRESH_DATA.to_owned(), ADD.to_owned()),
+        };
+        text = text.replace("@FRESH_DATA@", &data).replace("@ADD@", &add);
         for (name, value) in [
             ("@BASE@", &options.base),
             ("@FILTER@", &filter),
@@ -271,6 +212,53 @@ impl Sample {
             let quoted = quoted(value);
             text = text.replace(name, quoted.get(1..quoted.len() - 1).unwrap_or_default());
         }
+        text
+    }
+}
+
+/// Entries of a run's own, and how one is added.
+const FRESH_DATA: &str = "\
+# Each value once, for entries that are added. Choose another beginning if entries of an earlier run
+# are still there.
+fresh = { counter = @FRESH@ }
+";
+const ADD: &str = r#"{ add = { dn = "uid=load.{fresh},ou=People,@BASE@", attributes = { objectClass = ["top", "person", "organizationalPerson", "inetOrgPerson"], uid = "load.{fresh}", cn = "Load {fresh}", sn = "Load", description = "{random:alpha:64}" } } }"#;
+const ADD_ENTRY: &str = "{ add = { entry = \"entry\" } }";
+
+impl Adds {
+    fn data(&self) -> String {
+        let mut text = "# Entries of a template, each once; those above them have to be there.\n\
+                        # Without from = N: from the first on that keyway data does not make of it.\n"
+            .to_owned();
+        let _ = write!(text, "entry = {{ template = {}", quoted(&self.template));
+        if let Some(of) = &self.of {
+            let _ = write!(text, ", of = {}", quoted(of));
+        }
+        if let Some(from) = self.from {
+            let _ = write!(text, ", from = {from}");
+        }
+        if !self.define.is_empty() {
+            let constant =
+                |(name, value): &(String, String)| format!("{} = {}", quoted(name), quoted(value));
+            let constants: Vec<String> = self.define.iter().map(constant).collect();
+            let _ = write!(text, ", define = {{ {} }}", constants.join(", "));
+        }
+        text.push_str(" }\n");
+        text
+    }
+}
+
+impl Job {
+    fn text(&self) -> String {
+        let mut text = format!("{}[[job]]\nname = \"{}\"\n", self.about, self.name);
+        if self.weight > 0 {
+            let _ = writeln!(text, "weight = {}", self.weight);
+        }
+        if !self.connections.is_empty() {
+            let _ = writeln!(text, "connections = {}", self.connections);
+        }
+        let steps: Vec<String> = self.steps.iter().map(|step| format!("  {step},\n")).collect();
+        let _ = writeln!(text, "steps = [\n{}]", steps.concat());
         text
     }
 }

@@ -1,21 +1,27 @@
 //! `[data]`: the supplies of values.
 
+use super::files::Files;
 use super::section::{Section, Value, members, number, whole};
+use super::template;
 use crate::error::Error;
 use crate::limits::VALUES_BYTES_MAX;
 use crate::source::{Lines, Pick, Source, Values, Zipf};
 use crate::trust::read as read_file;
-use std::path::Path;
 
-pub(crate) fn read(section: &Section<'_>, folder: &Path) -> Result<Vec<Source>, Error> {
-    section.entries().map(|(name, value)| source(section, name, value, folder)).collect()
+pub(crate) fn read(
+    section: &Section<'_>,
+    files: &Files<'_>,
+    seed: u64,
+) -> Result<Vec<Source>, Error> {
+    section.entries().map(|(name, value)| source(section, name, value, files, seed)).collect()
 }
 
 fn source<'t>(
     data: &Section<'t>,
     name: &str,
     value: &'t Value<'t>,
-    folder: &Path,
+    files: &Files<'_>,
+    seed: u64,
 ) -> Result<Source, Error> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
@@ -27,19 +33,24 @@ fn source<'t>(
     let width = section.whole("width", 0..21)?.unwrap_or(0) as usize;
     let file = section.text("file")?;
     let counter = section.whole("counter", 0..u64::MAX)?;
-    let values = match (range, file, counter) {
-        (Some(range), None, None) => range_of(&section, range, width)?,
-        (None, Some(file), None) => lines(folder.join(file))?,
-        (None, None, Some(from)) => Values::Counter { from },
+    let template = section.text("template")?;
+    let values = match (range, file, counter, template) {
+        (Some(range), None, None, None) => range_of(&section, range, width)?,
+        (None, Some(file), None, None) => lines(files.folder.join(file))?,
+        (None, None, Some(from), None) => Values::Counter { from },
+        (None, None, None, Some(name)) => {
+            Values::Entries(template::read(&mut section, name, files, seed)?)
+        }
         _ => {
-            let why = "exactly one of range = [FIRST, LAST], file = \"...\" and counter = FIRST";
+            let why = "exactly one of range = [FIRST, LAST], file = \"...\", counter = FIRST and \
+                       template = \"...\"";
             return Err(section.error(why));
         }
     };
     let count = match &values {
         Values::Range { count, .. } => *count,
         Values::Lines(lines) => lines.count(),
-        Values::Counter { .. } => 0,
+        Values::Counter { .. } | Values::Entries(_) => 0,
     };
     let pick = pick(&mut section, count)?;
     section.finish()?;
@@ -72,7 +83,8 @@ fn pick(section: &mut Section<'_>, count: u64) -> Result<Pick, Error> {
     let wrong = "pick should be \"uniform\", \"sequential\", { hot = 0.2, share = 0.8 } or \
                  { zipf = 1.1 }";
     if count == 0 {
-        return Err(section.error_at(value, "a counter has each value once; there is no pick"));
+        return Err(section
+            .error_at(value, "counters and templates have each value once; there is no pick"));
     }
     match value.get_ref().as_str() {
         Some("uniform") => return Ok(Pick::Uniform),

@@ -6,28 +6,36 @@
 mod account;
 mod connections;
 mod data;
+mod files;
 mod job;
 pub(crate) mod monitors;
 mod operation;
 mod phases;
+mod secrets;
 pub(crate) mod section;
 mod target;
+mod template;
 
 use crate::error::Error;
 use crate::limits::{JOBS_MAX, SCENARIO_BYTES_MAX, THREADS_MAX};
 use crate::request::Request;
 use crate::rule::Rule;
-use crate::schedule::{Arrivals, Phase, length};
+use crate::schedule::{Arrivals, Phase, Rate, length};
 use crate::source::Source;
 use crate::target::Url;
 use crate::text::Piece;
 use crate::trust::{Trust, read};
+use files::{Files, confined};
+use secrets::without_passwords;
 use section::{Document, ROOT, Section};
-use std::path::{Component, Path};
+use std::path::Path;
 use std::time::Duration;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 pub use phases::Find;
+
+/// The part of a rate's trial that only warms up, of the time that it is held.
+const WARM_UP: f64 = 0.2;
 
 /// A scenario, checked.
 #[derive(Debug)]
@@ -56,6 +64,8 @@ pub struct Scenario {
     pub phases: Vec<Phase>,
     /// The search for the knee, if there is to be one.
     pub find: Option<Find>,
+    /// The one rate that is held, and how long, instead of what was read.
+    pub(crate) held: Option<(f64, Duration)>,
     /// What the result is held against.
     pub thresholds: Vec<Threshold>,
     /// The text it was read from, with passwords left out.
@@ -162,16 +172,33 @@ impl Scenario {
     /// # Errors
     /// What is wrong, and where.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Scenario, Error> {
+        Scenario::parse_with(text, name, folder, false)
+    }
+
+    /// The same of a text that came from another machine, and has no business with files of ours that are
+    /// not in `folder`.
+    pub(crate) fn parse_confined(text: &str, name: &str, folder: &Path) -> Result<Scenario, Error> {
+        confined(text, name)?;
+        Scenario::parse_with(text, name, folder, true)
+    }
+
+    fn parse_with(
+        text: &str,
+        name: &str,
+        folder: &Path,
+        is_confined: bool,
+    ) -> Result<Scenario, Error> {
         let document = Document { name, text };
         let table = DeTable::parse(text).map_err(|why| {
             document.error(&why.span().unwrap_or_default(), why.message().to_owned())
         })?;
         let root = Section::new(document, table.get_ref(), 0..0, ROOT);
-        let scenario = Scenario::from(root, folder)?;
+        let scenario = Scenario::from(root, &Files { folder, is_confined })?;
         Ok(Scenario { text: without_passwords(text, table.get_ref()), ..scenario })
     }
 
-    fn from(mut root: Section<'_>, folder: &Path) -> Result<Scenario, Error> {
+    fn from(mut root: Section<'_>, files: &Files<'_>) -> Result<Scenario, Error> {
+        let folder = files.folder;
         root.keys(&[
             "name",
             "seed",
@@ -203,7 +230,7 @@ impl Scenario {
         };
         let target = target::read(root.section("target")?, &root, folder)?;
         let sources = match root.section("data")? {
-            Some(section) => data::read(&section, folder)?,
+            Some(section) => data::read(&section, files, seed)?,
             None => Vec::new(),
         };
         let context = job::Context { sources: &sources, target: &target, folder };
@@ -246,6 +273,7 @@ impl Scenario {
             threads: threads.map(|threads| threads as usize),
             phases,
             find,
+            held: None,
             thresholds,
             text: String::new(),
             share: (0, 1),
@@ -254,6 +282,17 @@ impl Scenario {
             jobs,
             monitors,
         })
+    }
+
+    /// Holds a rate for so long, warm-up apart, instead of what was read.
+    pub(crate) fn hold(&mut self, rate: f64, length: Duration) {
+        let level = Rate::Line { from: rate, to: rate };
+        let warm_up = length.mul_f64(WARM_UP);
+        self.phases = vec![
+            Phase { length: warm_up, rate: level, record: false },
+            Phase { length, rate: level, record: true },
+        ];
+        self.held = Some((rate, length));
     }
 
     /// Makes this the part of one agent of several.
@@ -333,73 +372,4 @@ impl Scenario {
     pub fn connections(&self) -> usize {
         self.groups.iter().map(|group| group.connections).sum()
     }
-}
-
-/// The text with the values of all keys `password` replaced.
-fn without_passwords(text: &str, table: &DeTable<'_>) -> String {
-    fn places(value: &DeValue<'_>, found: &mut Vec<std::ops::Range<usize>>) {
-        match value {
-            DeValue::Table(table) => in_table(table, found),
-            DeValue::Array(members) => {
-                members.iter().for_each(|member| places(member.get_ref(), found));
-            }
-            _ => {}
-        }
-    }
-    fn in_table(table: &DeTable<'_>, found: &mut Vec<std::ops::Range<usize>>) {
-        for (key, value) in table {
-            let is_ours = ["password", "old_password", "new_password"];
-            if is_ours.iter().any(|ours| key.get_ref().eq_ignore_ascii_case(ours))
-                || keyway_codec::message::is_password(key.get_ref())
-            {
-                found.push(value.span());
-            } else {
-                places(value.get_ref(), found);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    in_table(table, &mut found);
-    found.sort_by_key(|place| std::cmp::Reverse(place.start));
-    let mut text = text.to_owned();
-    for place in found {
-        text.replace_range(place, "\"*\"");
-    }
-    text
-}
-
-/// Refuses a scenario that names files elsewhere than below the folder it is read in: it came from another
-/// machine, and has no business with the rest of ours.
-pub(crate) fn confined(text: &str) -> Result<(), Error> {
-    let document = Document { name: "the hub's scenario", text };
-    let table = DeTable::parse(text);
-    let table =
-        table.map_err(|why| document.error(&why.span().unwrap_or_default(), why.message()))?;
-    let mut tables = vec![table.get_ref()];
-    while let Some(table) = tables.pop() {
-        for (key, value) in table {
-            let is_file = ["ca", "certificate", "key", "file", "password_file"]
-                .contains(&key.get_ref().as_ref());
-            let path = value.get_ref().as_str().filter(|_| is_file).map(Path::new);
-            let is_below = |path: &Path| {
-                path.components()
-                    .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-            };
-            if !path.is_none_or(is_below) {
-                let why = "an agent reads files below its folder only";
-                return Err(document.error(&value.span(), why));
-            }
-            for value in section::members(value) {
-                match value.get_ref() {
-                    DeValue::Table(table) => tables.push(table),
-                    DeValue::Array(_) => {
-                        let why = "lists of lists have no meaning";
-                        return Err(document.error(&value.span(), why));
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    Ok(())
 }

@@ -95,7 +95,7 @@ fn keys(kind: &str) -> &'static [&'static str] {
         ],
         "bind" => &account::KEYS,
         "compare" => &["dn", "attribute", "value"],
-        "add" => &["dn", "attributes"],
+        "add" => &["dn", "attributes", "entry"],
         "modify" => &["dn", "delete", "add", "replace", "increment"],
         "rename" => &["dn", "rdn", "delete_old", "superior"],
         "delete" => &["dn"],
@@ -184,6 +184,9 @@ impl<'t> Reading<'_, 't, '_> {
     }
 
     fn add(&mut self, controls: Controls<'t>) -> Result<Request, Error> {
+        if let Some(name) = self.body.text("entry")? {
+            return self.add_entry(name, controls);
+        }
         let text = self.required("dn")?;
         *self.entry = Some(text.to_owned());
         let dn = self.marked(text)?;
@@ -195,6 +198,16 @@ impl<'t> Reading<'_, 't, '_> {
             return Err(table.error("each attribute of a new entry has a value"));
         }
         Ok(self.request(Op::AddRequest(AddRequest { dn: &dn, attributes }), controls))
+    }
+
+    /// The entry of a template.
+    fn add_entry(&mut self, name: &str, controls: Controls<'t>) -> Result<Request, Error> {
+        if self.body.get("dn").is_some() || self.body.get("attributes").is_some() {
+            return Err(self.body.error("either entry, or dn with attributes"));
+        }
+        let source = self.names.entry(name).map_err(|why| self.body.error_of("entry", why))?;
+        *self.entry = Some(format!("{{{name}}}"));
+        Ok(Request::add_entry(source, controls, self.names))
     }
 
     fn attributes(&mut self, table: &Section<'t>) -> Result<Vec<Attribute<'t>>, Error> {
@@ -242,8 +255,12 @@ impl<'t> Reading<'_, 't, '_> {
         let superior = self.body.text("superior")?;
         let delete_old_rdn = self.body.flag("delete_old")?.unwrap_or(true);
         let parent = superior.unwrap_or_else(|| parent(&text));
-        *self.entry =
-            Some(if parent.is_empty() { rdn.to_owned() } else { format!("{rdn},{parent}") });
+        *self.entry = match parent {
+            // What it is below, nobody but the value knows.
+            "" if text.starts_with('{') => None,
+            "" => Some(rdn.to_owned()),
+            parent => Some(format!("{rdn},{parent}")),
+        };
         let (dn, new_rdn) = (self.marked(&text)?, self.marked(rdn)?);
         let superior = superior.map(|text| self.marked(text)).transpose()?;
         let new_superior = superior.as_deref();

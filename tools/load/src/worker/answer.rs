@@ -89,6 +89,7 @@ impl Worker<'_> {
             indices: &state.drawn,
             taken: &state.taken,
             random: &mut state.random,
+            makers: &mut self.makers,
         };
         for (number, (attribute, pieces)) in operation.values.iter().enumerate() {
             self.scratch.clear();

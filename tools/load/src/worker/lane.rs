@@ -149,8 +149,14 @@ impl<'s> Worker<'s> {
             indices: &state.drawn,
             taken: &state.taken,
             random: &mut state.random,
+            makers: &mut self.makers,
         };
+        let held = connection.out.len();
         operation.request.write(id, &mut drawn, &mut self.scratch, &mut connection.out);
+        if self.makers.failed().is_some() {
+            // Half a request is none, and the run is over.
+            connection.out.truncate(held);
+        }
         connection.in_flight += 1;
         self.dirty(index);
     }

@@ -12,6 +12,7 @@ mod opening;
 mod poller;
 mod stream;
 
+use crate::entries::Makers;
 use crate::limits::{INTERRUPTED_DRAIN_MAX, TIMEOUT_LOOK_EVERY};
 use crate::run::Pace;
 use crate::scenario::Scenario;
@@ -112,6 +113,7 @@ pub(crate) struct Worker<'s> {
     /// Sequences of closed loops.
     closed: u64,
     random: Rng,
+    makers: Makers,
     tally: SecondTally,
     tally_began_ns: u64,
     cpu_ns: u64,
@@ -162,6 +164,7 @@ impl<'s> Worker<'s> {
             closed: 0,
             stripe,
             random: Rng::with_seed(mix(scenario.seed, stripe)),
+            makers: Makers::new(&scenario.sources),
             tally: SecondTally::new(thread, 0, scenario),
             tally_began_ns: 0,
             cpu_ns: 0,
@@ -238,6 +241,9 @@ impl<'s> Worker<'s> {
             self.wake(now);
             self.look_for_timeouts(now);
             self.assign(now);
+            if let Some(why) = self.makers.failed() {
+                return Err(io::Error::other(why.to_string()));
+            }
             self.flush_all(now);
             if now >= self.end_ns {
                 let is_idle = self.backlogged == 0 && self.lanes.iter().all(|lane| !lane.is_busy);

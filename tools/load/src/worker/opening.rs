@@ -100,6 +100,7 @@ impl Worker<'_> {
             indices: &self.bind_values,
             taken: &[],
             random: &mut random,
+            makers: &mut self.makers,
         };
         request.write(SETUP_ID, &mut drawn, &mut self.scratch, &mut connection.out);
         connection.state = State::Binding;

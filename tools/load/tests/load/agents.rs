@@ -2,17 +2,18 @@
 
 use crate::stub::{FINE, Stub};
 use crate::{SEARCH, scenario};
-use keyway_load::{Error, Hub, Identity, Interrupt, Outcome, Scenario, answer};
+use keyway_load::{Called, Error, Hub, Identity, Interrupt, Outcome, Scenario, answer};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::crypto::CryptoProvider;
 use std::fs;
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use tempfile::TempDir;
 
-fn provider() -> Arc<CryptoProvider> {
+pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
@@ -36,8 +37,8 @@ fn identity() -> (TempDir, Identity) {
     (folder, Identity { certificate, key, ca })
 }
 
-/// Runs a scenario on two agents, of which the second ends when somebody says so.
-fn run(text: &str, end_second: impl Fn(&Interrupt) + Sync) -> Result<Outcome, Error> {
+/// Does something with two agents, which end when somebody says so.
+pub fn with_two<T>(work: impl FnOnce(&mut [Called], &[Interrupt; 2]) -> T) -> T {
     let (folder, identity) = identity();
     let hub = Hub::new("127.0.0.1:0".parse().unwrap(), &identity, &provider()).unwrap();
     let address = hub.address().unwrap().to_string();
@@ -54,16 +55,72 @@ fn run(text: &str, end_second: impl Fn(&Interrupt) + Sync) -> Result<Outcome, Er
             let agent = hub.called(&Interrupt::default(), &mut |why| panic!("{why}")).unwrap();
             called.push(agent.unwrap());
         }
-        let parsed = Scenario::parse(text, "test", Path::new(""));
-        let outcome = parsed.and_then(|parsed| {
-            let provider = provider();
-            Hub::run(&parsed, text, called, &provider, &Interrupt::default(), &mut |_| {
-                end_second(&ends[1]);
-            })
-        });
+        let done = work(&mut called, &ends);
         ends.iter().for_each(Interrupt::end);
-        outcome
+        done
     })
+}
+
+/// Runs a scenario on two agents, of which the second ends when somebody says so.
+pub fn run(text: &str, end_second: impl Fn(&Interrupt)) -> Result<Outcome, Error> {
+    with_two(|called, ends| {
+        let scenario = Scenario::parse(text, "test", Path::new(""))?;
+        Hub::run(&scenario, text, called, &provider(), &Interrupt::default(), &mut |_| {
+            end_second(&ends[1]);
+        })
+    })
+}
+
+/// They stay where they are for another run, and those who only call keep nobody waiting.
+#[test]
+fn agents_do_one_run_after_the_other() {
+    let stub = Stub::new(|_| FINE);
+    let text = scenario(&stub.url, "threads = 1", "for = \"200ms\"\nrate = 100", SEARCH);
+    let parsed = Scenario::parse(&text, "test", Path::new("")).unwrap();
+    with_two(|called, _| {
+        for _ in 0..2 {
+            let interrupt = Interrupt::default();
+            let outcome =
+                Hub::run(&parsed, &text, called, &provider(), &interrupt, &mut |_| ()).unwrap();
+            assert_eq!((outcome.recorded.done(), outcome.recorded.errors()), (20, 0));
+        }
+    });
+}
+
+#[test]
+fn who_says_nothing_keeps_no_agent_waiting() {
+    let (folder, identity) = identity();
+    let hub = Hub::new("127.0.0.1:0".parse().unwrap(), &identity, &provider()).unwrap();
+    let address = hub.address().unwrap();
+    let _silent: Vec<_> = (0..3).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let end = Interrupt::default();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            answer(&address.to_string(), &identity, folder.path(), &provider(), &end, &mut |_| ())
+        });
+        let agent = hub.called(&Interrupt::default(), &mut |why| panic!("{why}")).unwrap();
+        assert!(agent.is_some());
+        end.end();
+    });
+}
+
+/// Whoever waits for agents that are not ready can be told to stop.
+#[test]
+fn an_end_is_heard_while_agents_open_their_connections() {
+    let stub = Stub::new(|_| FINE);
+    stub.state.shut();
+    let settings =
+        "threads = 1\nconnections = { count = 2, bind = { dn = \"cn=a\", password = \"b\" } }";
+    let text = scenario(&stub.url, settings, "for = \"1s\"", SEARCH);
+    let parsed = Scenario::parse(&text, "test", Path::new("")).unwrap();
+    let why = with_two(|called, _| {
+        let interrupt = Interrupt::default();
+        interrupt.end();
+        let run = Hub::run(&parsed, &text, called, &provider(), &interrupt, &mut |_| ());
+        stub.state.open();
+        run.unwrap_err().to_string()
+    });
+    assert!(why.contains("interrupted"), "{why}");
 }
 
 #[test]

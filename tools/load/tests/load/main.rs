@@ -2,11 +2,15 @@
 
 mod agents;
 mod faults;
+mod finds;
 mod loops;
+mod monitors;
+mod races;
 mod scenarios;
 mod secure;
 mod steps;
 mod stub;
+mod templates;
 
 use keyway_load::{Error, Event, Interrupt, Outcome, Scenario, run};
 use std::path::Path;

@@ -65,9 +65,23 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[{ search", "[{ bind = { dn = \"a\", sasl = \"PLAIN\" } }, { search", 9, "dn or sasl"),
         ("[{ search", "[{ passmod = { password = \"a\" } }, { search", 9, "'password'"),
         ("urls", "certificate = \"a.pem\"\nurls", 1, "go together"),
-        ("[target]", "[[monitor]]\nkind = \"disk\"\n[target]", 2, "\"entry\" or"),
+        ("[target]", "[[monitor]]\nkind = \"disk\"\n[target]", 2, "\"replication\" or"),
         ("[target]", "[[monitor]]\nkind = \"entry\"\n[target]", 1, "attributes"),
         ("[target]", "[[monitor]]\nkind = \"replication\"\ndn = \"a\"\n[target]", 1, "read ="),
+        (
+            "[target]",
+            "[[monitor]]\nkind = \"keyway\"\ndata = \"d\"\nfigures = [\"serch\"]\n[target]",
+            4,
+            "did you mean 'search'?",
+        ),
+        ("[target]", "[[monitor]]\nkind = \"keyway\"\n[target]", 1, "either data"),
+        (
+            "[target]",
+            "[[monitor]]\nkind = \"keyway\"\ndata = \"d\"\n[[monitor]]\nkind = \"keyway\"\n\
+             page = \"p\"\n[target]",
+            4,
+            "two monitors are called 'total'",
+        ),
         ("[target]", "arrivals = \"odd\"\n[target]", 1, "\"even\" or \"random\""),
         ("[target]", "[target", 1, ""),
     ] {

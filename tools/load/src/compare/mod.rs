@@ -1,7 +1,9 @@
 //! Two results beside one another, and whether their difference is more than noise.
 
+mod find;
+
 use crate::latencies::Latencies;
-use crate::result::histogram;
+use crate::result::{FIND, histogram};
 use crate::summary::{grouped, time};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -19,12 +21,28 @@ struct Row {
     is_time: bool,
 }
 
+/// Both beside one another.
+///
+/// # Errors
+/// Why they cannot be compared.
+pub fn table(one: &Value, other: &Value) -> Result<String, String> {
+    match (one["kind"] == FIND, other["kind"] == FIND) {
+        (false, false) => Ok(runs(one, other)),
+        (true, true) => find::searches(one, other),
+        (is_first, _) => {
+            let [search, run] = if is_first { ["A", "B"] } else { ["B", "A"] };
+            Err(format!(
+                "{search} is a search for the knee, and {run} is a run: compare two of a kind"
+            ))
+        }
+    }
+}
+
 /// A table of both, with the noise of each figure: what the figure varies by within the runs.
 ///
 /// For rates that is the spread from second to second; for percentiles the order statistics around
 /// them, spread further by as much as seconds differ.
-#[must_use]
-pub fn table(one: &Value, other: &Value) -> String {
+fn runs(one: &Value, other: &Value) -> String {
     let mut rows = vec![rate(one, other)];
     rows.push(errors(one, other));
     for (name, quantile) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
@@ -38,12 +56,22 @@ pub fn table(one: &Value, other: &Value) -> String {
             rows.push(percentile(name, percentile_name, quantile, (job, found), ("", "")));
         }
     }
+    let mut text = shown(&rows);
+    text.push_str(
+        "One run of each says how the figures vary within it, and nothing of how they vary from run \
+         to run: repeat both before you believe a small difference.",
+    );
+    text
+}
+
+/// Rows below their heading.
+fn shown(rows: &[Row]) -> String {
     let mut text = format!(
         "{:24} {:>12} {:>12} {:>10} {:>10}  VERDICT\n",
         "FIGURE", "A", "B", "CHANGE", "NOISE"
     );
     for row in rows {
-        let shown = |value: f64| match row.is_time {
+        let figure = |value: f64| match row.is_time {
             true => time(value),
             false => grouped(value),
         };
@@ -62,16 +90,12 @@ pub fn table(one: &Value, other: &Value) -> String {
             text,
             "{:24} {:>12} {:>12} {:>10} {:>10}  {verdict}",
             row.name,
-            shown(row.one),
-            shown(row.other),
+            figure(row.one),
+            figure(row.other),
             part(change),
             part(row.noise),
         );
     }
-    text.push_str(
-        "One run of each says how the figures vary within it, and nothing of how they vary from run \
-         to run: repeat both before you believe a small difference.",
-    );
     text
 }
 

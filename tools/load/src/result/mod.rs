@@ -1,14 +1,19 @@
 //! A result as one JSON value, with its histograms, and read again.
 
+mod find;
+
 use crate::error::Error;
 use crate::latencies::{Latencies, latencies};
 use crate::limits::RESULT_BYTES_MAX;
-use crate::outcome::{Outcome, Second};
+use crate::outcome::{AgentUse, Outcome, Second};
 use crate::scenario::{Scenario, Step};
-use crate::tally::{Failed, JobTally, PhaseTally};
+use crate::tally::{Failed, Fault, JobTally, PhaseTally};
 use crate::trust::read as read_file;
 use serde_json::{Value, json};
 use std::path::Path;
+
+pub(crate) use find::KIND as FIND;
+pub use find::of_find;
 
 /// The form of results that this program writes and reads.
 const FORM: u64 = 1;
@@ -59,13 +64,7 @@ pub fn value(scenario: &Scenario, outcome: &Outcome) -> Value {
             "lag": summary(lag),
             "limit": outcome.client_limit(scenario),
         },
-        "agents": outcome.agents.iter().map(|agent| json!({
-            "name": agent.name,
-            "threads": [agent.threads.start, agent.threads.end],
-            "clock_ahead_ns": agent.clock_ns.0,
-            "clock_sure_ns": agent.clock_ns.1,
-            "lost": agent.lost,
-        })).collect::<Vec<_>>(),
+        "agents": agents(outcome),
         "unseen": outcome.unseen,
         "thresholds": outcome.verdicts.iter().map(|(rule, kept)| json!({
             "rule": rule,
@@ -73,6 +72,20 @@ pub fn value(scenario: &Scenario, outcome: &Outcome) -> Value {
         })).collect::<Vec<_>>(),
         "scenario": scenario.text,
     })
+}
+
+/// The machines that it ran on.
+fn agents(outcome: &Outcome) -> Vec<Value> {
+    let agent = |agent: &AgentUse| {
+        json!({
+            "name": agent.name,
+            "threads": [agent.threads.start, agent.threads.end],
+            "clock_ahead_ns": agent.clock_ns.0,
+            "clock_sure_ns": agent.clock_ns.1,
+            "lost": agent.lost,
+        })
+    };
+    outcome.agents.iter().map(agent).collect()
 }
 
 /// Our processor time for an operation, in microseconds.
@@ -88,14 +101,6 @@ fn job(name: &str, steps: &[Step], tally: &JobTally, recorded_s: f64) -> Value {
         Step::Wait(_) => "wait",
         Step::Operation(operation) => operation.kind,
     };
-    let failed = |((step, fault), failed): (&(usize, crate::tally::Fault), &Failed)| {
-        json!({
-            "step": step,
-            "what": fault.to_string(),
-            "count": failed.count,
-            "response": summary(&failed.latencies),
-        })
-    };
     json!({
         "name": name,
         "rate": tally.in_time as f64 / recorded_s.max(1e-9),
@@ -108,8 +113,20 @@ fn job(name: &str, steps: &[Step], tally: &JobTally, recorded_s: f64) -> Value {
             "kind": kind(step),
             "service": times(service),
         })).collect::<Vec<_>>(),
-        "failed": tally.failed.iter().map(failed).collect::<Vec<_>>(),
+        "failed": failed(tally),
     })
+}
+
+fn failed(tally: &JobTally) -> Vec<Value> {
+    let failed = |((step, fault), failed): (&(usize, Fault), &Failed)| {
+        json!({
+            "step": step,
+            "what": fault.to_string(),
+            "count": failed.count,
+            "response": summary(&failed.latencies),
+        })
+    };
+    tally.failed.iter().map(failed).collect()
 }
 
 fn second(second: &Second) -> Value {

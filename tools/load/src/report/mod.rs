@@ -1,7 +1,11 @@
 //! A result as one page of HTML that needs nothing else: tables and pictures, on light and on dark.
 
-use crate::result::histogram;
+mod find;
+mod picture;
+
+use crate::result::{FIND, histogram};
 use crate::summary::{grouped, time};
+use picture::picture;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -13,15 +17,11 @@ margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.5rem;margin-bottom:0}h2{font-size:1.1rem;margin-top:2rem}\
 table{border-collapse:collapse;width:100%}td,th{padding:.2rem .6rem;text-align:right;\
 border-bottom:1px solid var(--grid);font-variant-numeric:tabular-nums}\
-td:first-child,th:first-child{text-align:left}\
+td:first-child,th:first-child{text-align:left}td+td{white-space:nowrap}\
 .note{border-left:4px solid #d55e00;padding-left:.8rem}.soft{color:var(--soft)}\
 svg{width:100%;height:auto;margin:.5rem 0}svg text{font:12px system-ui,sans-serif;fill:var(--ink)}\
-svg .grid{stroke:var(--grid)}svg .line{fill:none;stroke-width:1.8}\
+svg .grid{stroke:var(--grid)}svg .knee{stroke:#009e73;stroke-dasharray:5 4}svg .line{fill:none;stroke-width:1.8}\
 pre{overflow:auto;border:1px solid var(--grid);padding:.8rem}";
-
-/// Colours that stand out from white and from black, for those who see colours otherwise, too (after
-/// Okabe and Ito).
-const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 
 /// The page. What a result's texts say is shown as text, whatever is in it.
 #[must_use]
@@ -31,23 +31,39 @@ pub fn html(result: &Value) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{name}</title>\
-         <style>{STYLE}</style>\n<h1>{name}</h1>\n<p class=\"soft\">{} · {:.1} s recorded · seed {} · \
+         <style>{STYLE}</style>\n<h1>{name}</h1>\n<p class=\"soft\">{} · {} · seed {} · \
          keyway load {}</p>\n",
         escaped(&urls.join(", ")),
-        number(&result["recorded_s"]),
+        length(result),
         result["seed"],
         escaped(result["version"].as_str().unwrap_or_default()),
     );
-    notes(result, &mut page);
-    jobs(result, &mut page);
-    failed(result, &mut page);
-    pictures(result, &mut page);
-    connections(&result["connections"], &mut page);
-    client(&result["client"], &mut page);
+    if result["kind"] == FIND {
+        find::found(result, &mut page);
+    } else {
+        of_run(result, &mut page);
+    }
     // Into memory it cannot fail.
     let scenario = escaped(result["scenario"].as_str().unwrap_or_default());
     let _ = writeln!(page, "<h2>Scenario</h2>\n<pre>{scenario}</pre>\n</html>");
     page
+}
+
+/// How long it took.
+fn length(result: &Value) -> String {
+    match result["kind"] == FIND {
+        true => format!("each rate held for {:.1} s", number(&result["hold_s"])),
+        false => format!("{:.1} s recorded", number(&result["recorded_s"])),
+    }
+}
+
+fn of_run(result: &Value, page: &mut String) {
+    notes(result, page);
+    jobs(result, page);
+    failed(result, page);
+    pictures(result, page);
+    connections(&result["connections"], page);
+    client(&result["client"], page);
 }
 
 fn notes(result: &Value, page: &mut String) {
@@ -233,69 +249,6 @@ fn monitors(result: &Value, page: &mut String) {
         };
         let name = escaped(name);
         picture(&name, "seconds", &[(&name, seconds().filter_map(point).collect())], page);
-    }
-}
-
-/// Lines on paper, both axes from 0.
-fn picture(y: &str, x: &str, lines: &[(&str, Vec<(f64, f64)>)], page: &mut String) {
-    const WIDTH: f64 = 900.0;
-    const HEIGHT: f64 = 220.0;
-    const LEFT: f64 = 70.0;
-    const TOP: f64 = 24.0;
-    let points = || lines.iter().flat_map(|(_, points)| points);
-    let most = |values: &dyn Fn(&(f64, f64)) -> f64| points().map(values).fold(0.0, f64::max);
-    let (x_max, y_max) = (round_up(most(&|point| point.0)), round_up(most(&|point| point.1)));
-    let at =
-        |(x, y): &(f64, f64)| (LEFT + (WIDTH - LEFT) * x / x_max, TOP + HEIGHT * (1.0 - y / y_max));
-    let _ = write!(
-        page,
-        "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{y}\"><text x=\"0\" y=\"14\">{y}</text>",
-        WIDTH + 20.0,
-        TOP + HEIGHT + 40.0
-    );
-    for step in 0..=4 {
-        let part = f64::from(step) / 4.0;
-        let (right, level) = at(&(x_max, y_max * part));
-        let (along, bottom) = at(&(x_max * part, 0.0));
-        let _ = write!(
-            page,
-            "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{level:.1}\" x2=\"{right}\" y2=\"{level:.1}\"/>\
-             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-             <text x=\"{along:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            LEFT - 6.0,
-            level + 4.0,
-            short(y_max * part),
-            bottom + 16.0,
-            short(x_max * part),
-        );
-    }
-    let _ = write!(page, "<text x=\"{LEFT}\" y=\"{}\">{x}</text>", TOP + HEIGHT + 34.0);
-    for (index, (name, points)) in lines.iter().enumerate() {
-        let colour = COLOURS[index % COLOURS.len()];
-        let path: Vec<String> =
-            points.iter().map(at).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let label = LEFT + 200.0 + 160.0 * index as f64;
-        let _ = write!(
-            page,
-            "<polyline class=\"line\" stroke=\"{colour}\" points=\"{}\"/>\
-             <text x=\"{label}\" y=\"14\" style=\"fill:{colour}\">{name}</text>",
-            path.join(" ")
-        );
-    }
-    page.push_str("</svg>\n");
-}
-
-/// The next number that is 1, 2 or 5 times a power of ten.
-fn round_up(value: f64) -> f64 {
-    let power = 10f64.powf(value.max(1e-6).log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0];
-    steps.iter().map(|step| step * power).find(|step| *step >= value).unwrap_or(10.0 * power)
-}
-
-fn short(value: f64) -> String {
-    match value {
-        _ if value >= 10.0 => grouped(value),
-        _ => format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned(),
     }
 }
 

@@ -1,0 +1,63 @@
+//! What `keyway load` can be asked.
+
+mod agents;
+mod results;
+mod scenarios;
+mod target;
+mod value;
+
+pub use agents::{Agent, Serve};
+pub use results::{Compare, Kept, Output, Report};
+pub use scenarios::{Find, Init, Run, Short, Wait};
+pub use target::Target;
+pub use value::users;
+
+use clap::Subcommand;
+
+/// Put load on an LDAP server, any LDAP server, and measure what it does
+///
+/// With --rate each sequence of operations has a moment at which it is to start, whatever the server
+/// does meanwhile, and response times count from then (an open loop): a server that stalls for two
+/// seconds shows it. Without --rate each connection goes on when it has its answer (a closed loop).
+/// Service times, from a request to its answer, are printed beside that. It says when this program,
+/// and not the server, was the limit.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  keyway load search ldap://localhost:1389 --rate 5000 --users 0-9999
+      searches for (uid=user.N), 5,000 a second for 10 seconds
+  keyway load auth ldaps://ds.example.com --ca ca.pem --rate 500 --duration 5m --fail-if 'p99 > 20ms'
+      logins; the exit status says whether the rule came true
+  keyway load find search ldap://localhost:1389 --until 'p99 > 10ms or errors > 0.1%'
+      the highest rate at which answers are still fast
+  keyway load init mixed > mixed.toml; keyway load run mixed.toml --output a.json
+      a scenario of your own (keyway load init lists what there is to begin with)
+  keyway load add-delete ldap://localhost:1389 --template people.template --bind-dn cn=admin --password-file pw
+      entries of a MakeLDIF template, each once, added and deleted
+  keyway load report a.json > a.html; keyway load compare a.json b.json
+      pictures, and two results beside one another, of runs or of searches
+
+Entries that MakeLDIF's example template makes (uid=user.N,ou=People,BASE, password 'password') are what
+the short forms expect; --filter, --user-dn and --user-password say otherwise.")]
+pub enum Load {
+    /// Logins: a search for the user, and a bind as what it found, over a second connection
+    Auth(Short),
+    /// Searches for one user by name, or by --filter
+    Search(Short),
+    /// Binds as users whose names are known
+    Bind(Short),
+    /// Replace a user's description
+    Modify(Short),
+    /// Add an entry, and delete it
+    AddDelete(Short),
+    /// Searches, logins, compares, changes and new entries, by weights
+    Mixed(Short),
+    Run(Run),
+    Find(Find),
+    Init(Init),
+    Serve(Serve),
+    Agent(Agent),
+    Wait(Wait),
+    Report(Report),
+    Compare(Compare),
+}

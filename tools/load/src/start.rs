@@ -1,0 +1,108 @@
+//! When a run begins; for runs that are raced, all at one moment.
+
+use crate::run::Interrupt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// From the last thread's being ready to the first start.
+const HEAD_START: Duration = Duration::from_millis(5);
+/// The same where other runs have to be woken.
+const JOINT_HEAD_START: Duration = Duration::from_millis(20);
+/// How often is looked whether somebody wants an end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A moment, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) at: Instant,
+    /// From 1970 on.
+    pub(crate) unix: Duration,
+}
+
+impl Moment {
+    pub(crate) fn after(wait: Duration) -> Moment {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Moment { at: Instant::now() + wait, unix: unix + wait }
+    }
+}
+
+/// One of several runs that begin at the same moment: each waits until all have their connections. One
+/// that is dropped before keeps nobody waiting.
+#[derive(Debug)]
+pub struct Together {
+    gate: Arc<Gate>,
+    is_counted: bool,
+}
+
+#[derive(Debug)]
+struct Gate {
+    state: Mutex<State>,
+    opened: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Runs that are neither ready nor gone.
+    awaited: usize,
+    /// When all begin.
+    begin: Option<Moment>,
+}
+
+impl Together {
+    /// So many that wait for one another.
+    #[must_use]
+    pub fn of(count: usize) -> Vec<Together> {
+        let state = Mutex::new(State { awaited: count, begin: None });
+        let gate = Arc::new(Gate { state, opened: Condvar::new() });
+        (0..count).map(|_| Together { gate: gate.clone(), is_counted: true }).collect()
+    }
+
+    /// Waits for the others; says when all begin. Where somebody wants an end that is now.
+    fn wait(mut self, interrupt: &Interrupt) -> Moment {
+        self.leave();
+        let mut state = self.gate.state();
+        loop {
+            if let Some(begin) = state.begin {
+                return begin;
+            }
+            if interrupt.came() {
+                return Moment::after(Duration::ZERO);
+            }
+            let waited = self.gate.opened.wait_timeout(state, LOOK_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Nobody needs to wait for this one any more.
+    fn leave(&mut self) {
+        if !std::mem::take(&mut self.is_counted) {
+            return;
+        }
+        let mut state = self.gate.state();
+        state.awaited -= 1;
+        if state.awaited == 0 {
+            state.begin = Some(Moment::after(JOINT_HEAD_START));
+            self.gate.opened.notify_all();
+        }
+    }
+}
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Gate {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The moment at which a run begins whose connections are open.
+pub(crate) fn moment(together: Option<Together>, interrupt: &Interrupt) -> Moment {
+    match together {
+        Some(together) => together.wait(interrupt),
+        None => Moment::after(HEAD_START),
+    }
+}
