@@ -16,6 +16,7 @@ use crate::output::Voice;
 use crate::quic::Quic;
 use crate::supervised::Inherited;
 use crate::unix_socket;
+use crate::user::Account;
 use crate::web::Web;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -188,7 +189,7 @@ pub struct Up {
     /// passphrase:PATH, credential:NAME or tpm:PATH, as for keyway cryptod [default:
     /// file:DIR/cryptod/master.key]
     #[arg(long, value_name = "SOURCE", value_parser = cryptod::file_source)]
-    pub master: Option<String>,
+    pub master: Option<cryptod::Source>,
 }
 
 /// Start the directory's server alone: the half of keyway up that speaks LDAP and has the store
@@ -258,9 +259,16 @@ pub struct Serve {
     /// cn=config or cn=schema); they are copied to DIR/schema
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub schema: Vec<PathBuf>,
+    /// Whom to run as, if root starts it: a user of this machine, by name or number, and :GROUP if not his own;
+    /// 'root' to stay root [default: process.user of DIR/keyway.toml, else whom DIR belongs to]
+    #[arg(long, value_name = "USER", value_parser = Account::parse)]
+    pub user: Option<Account>,
     /// Let debuggers attach and core files be written; keys and passwords are in both
     #[arg(long)]
     pub allow_debugging: bool,
+    /// Keep the right to open any file and make any system call
+    #[arg(long)]
+    pub no_sandbox: bool,
     /// Say where it listens as one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -292,6 +300,7 @@ impl Serve {
             ("--json", self.json),
             ("--allow-debugging", self.allow_debugging),
             ("--empty", self.empty),
+            ("--no-sandbox", self.no_sandbox),
         ];
         all.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
         all

@@ -50,6 +50,7 @@ mod quic;
 mod reload;
 mod running;
 mod sample;
+mod sandbox;
 mod schema;
 mod signals;
 mod signing;
@@ -63,6 +64,7 @@ mod top;
 mod trust;
 mod unix_socket;
 mod up;
+mod user;
 mod watched;
 mod web;
 
