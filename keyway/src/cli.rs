@@ -152,6 +152,8 @@ Examples:
       DIR/keyway.toml, brings the entries
   keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --name ldap.example.com
       serve other machines too, which call it by that name (also settable in DIR/keyway.toml)
+  keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --user keyway
+      started by root, for the ports: what serves is the user keyway's, and so is DIR
   keyway up --listen off --listen-tls 127.0.0.1:0 --json
       LDAPS only, on a port that the system chooses; one JSON line says which
   keyway up --listen-unix ldapi
@@ -169,9 +171,12 @@ The server's certificate:
 
 Hardening:
   The processes cannot be traced by others of their user, leave no core file, gain no rights and
-  make files for their owner only (--allow-debugging leaves out the first two). cryptod gives up
-  all other files, the network and most system calls. Keys are wiped after use. Where one may lock memory without a limit (root, LimitMEMLOCK=infinity), all but the
-  store's pages is locked, and nothing of that gets to swap; what it once used it then keeps.
+  make files for their owner only (--allow-debugging leaves out the first two). Both give up files
+  outside of their folders and most system calls, cryptod the network too (--no-sandbox leaves that
+  out). Keys are wiped after use. Where one may lock memory without a limit (root,
+  LimitMEMLOCK=infinity), all but the store's pages is locked, and nothing of that gets to swap; what
+  it once used it then keeps.
+  Started by root it binds its ports and becomes another user (--user), all of it and for good.
   A systemd unit (with Type=notify) can add:
     User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
     ProtectSystem=strict            ReadWritePaths=DIR

@@ -64,7 +64,7 @@ pub struct Cryptod {
     #[arg(long = "allow-group", value_name = "GROUP")]
     pub groups: Vec<String>,
     /// Let others in only if they run one of these programs (repeatable); to see what other users
-    /// run, the daemon has to be root or to have CAP_SYS_PTRACE
+    /// run, the daemon has to be root (and stay so: --user root) or to have CAP_SYS_PTRACE
     #[arg(long = "allow-program", value_name = "PATH")]
     pub programs: Vec<PathBuf>,
     /// Let every user in

@@ -179,6 +179,21 @@ fn a_folder_of_roots_is_given_away() {
     is_all_of(&data, NOBODY);
 }
 
+/// A tree that only root may read is read all the same, once: a server that is started again needs it no more.
+#[test]
+fn an_import_may_be_roots() {
+    let Some((place, data)) = place() else { return };
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let ldif = closed.join("own.ldif");
+    fs::write(&ldif, "dn: o=mine\nobjectClass: organization\no: mine\n").unwrap();
+    let running = Running::start(&data, &["--import", ldif.to_str().unwrap(), "--user", "nobody"]);
+    assert_eq!(running.ready["entries"], 1);
+    is_of(running.server(), NOBODY);
+    running.stop();
+}
+
 /// It is opened before root becomes another, and stays open for a cryptod that is started again.
 #[test]
 fn a_master_key_may_be_roots() {
