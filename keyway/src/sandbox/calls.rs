@@ -158,6 +158,12 @@ pub const OLD_OF_LDAPD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 pub const OLD_OF_LDAPD: &[i64] = &[];
 
-/// What the directory asks of an open file: whether it is a terminal and how wide, and that a socket does
-/// not wait.
-pub const IOCTLS: &[u64] = &[libc::TCGETS as u64, libc::TIOCGWINSZ as u64, libc::FIONBIO as u64];
+/// What the directory asks of an open file: whether it is a terminal and how wide, that a socket does not
+/// wait, and whether btrfs copies what is written (`ioctl_iflags`(2)).
+pub const IOCTLS: &[u64] = &[
+    libc::TCGETS as u64,
+    libc::TIOCGWINSZ as u64,
+    libc::FIONBIO as u64,
+    libc::FS_IOC_GETFLAGS as u64,
+    libc::FS_IOC_SETFLAGS as u64,
+];

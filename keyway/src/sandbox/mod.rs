@@ -93,6 +93,15 @@ pub fn of_ldapd(folder: &Folder, configuration: &Configuration) -> Result<Keeps,
         made.map_err(|why| Failure::system("make the logs' folder", &logs, &why))?;
         places.push((logs, WRITE));
     }
+    let mut linked = linked_from(folder.path());
+    linked.extend(linked_from(&folder.file(name::SCHEMA)));
+    linked.extend(linked_from(&folder.file_at(&configuration.log.folder)));
+    for target in linked {
+        // A file's neighbours may be what the link leads to tomorrow.
+        let beside = target.parent().filter(|_| !target.is_dir());
+        places.extend(beside.map(|folder| (folder.into(), READ)));
+        places.push((target, WRITE));
+    }
     let socket = unix_socket::file(folder, &configuration.unix);
     places.extend(socket.as_deref().and_then(Path::parent).map(|folder| (folder.into(), SOCKET)));
     for named in configuration.tls.named() {
@@ -104,6 +113,13 @@ pub fn of_ldapd(folder: &Folder, configuration: &Configuration) -> Result<Keeps,
     }
     let calls = &[calls::COMMON, calls::OLD, calls::OF_LDAPD, calls::OLD_OF_LDAPD];
     Ok(Keeps { files: Some(places), network: true, calls })
+}
+
+/// What links in a folder lead to: somebody has put it elsewhere.
+fn linked_from(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.filter_map(|link| fs::canonicalize(link.path()).ok()).collect()
 }
 
 impl Keeps {

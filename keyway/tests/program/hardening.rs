@@ -102,6 +102,13 @@ fn a_server_keeps_to_its_folders() {
         Running::start(&data, &["--listen-unix", place.path().join("s").to_str().unwrap()]);
     assert!(logs.join("error.log").exists() && place.path().join("s").exists());
     running.stop();
+    // What a link leads to is as if it were here.
+    let store = place.path().join("store");
+    fs::rename(data.join("store"), &store).unwrap();
+    std::os::unix::fs::symlink(&store, data.join("store")).unwrap();
+    let running = Running::start(&data, &[]);
+    set("limits.idle_max_s", "77").well();
+    running.stop();
     // Whoever looks for a fault may have it without.
     let running = Running::start(&data, &["--no-sandbox"]);
     for process in [running.server(), running.child("cryptod").unwrap()] {
