@@ -134,6 +134,13 @@ pub fn enter(flag: Option<&Account>, folder: &Path) -> Result<Entered, Failure> 
              may lack: start it as {account}, or with --user root"
         ))
     })?;
+    if access(folder, Access::EXEC_OK).is_err() {
+        let folder = folder.display();
+        return Err(Failure::new(format!(
+            "{account}, as whom the server is to run, does not get to {folder}: a folder on the way there is \
+             closed to him; name another with --data DIR"
+        )));
+    }
     Ok(Entered { account: Some(account) })
 }
 

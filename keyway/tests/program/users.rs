@@ -270,6 +270,9 @@ fn what_cannot_be_is_said_and_nothing_is_given_away() {
         1,
         &["cannot be read by nobody", "keyway key import"],
     );
+    // Nor does he get to what lies there.
+    let below = closed.join("data");
+    refused("up", &below, &["--user", "nobody"], 1, &["nobody", "does not get to", "--data DIR"]);
     // Root alone can become another.
     let own = place.path().join("own");
     fs::create_dir(&own).unwrap();
