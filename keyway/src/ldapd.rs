@@ -450,7 +450,11 @@ impl Serving<'_> {
                 Some((modification, reply)) = changes.recv() => {
                     reply(block_in_place(|| reload.change(&modification)));
                 }
-                _ = look.tick() => block_in_place(|| reload.look_at_certificates()),
+                _ = look.tick() => block_in_place(|| {
+                    reload.look_at_certificates();
+                    // A schema that was changed over LDAP may order an attribute anew.
+                    instance.directory.build_indexes();
+                }),
                 _ = look_around.tick() => {
                     watched::show_engine(engine);
                     size.show(&instance.store);

@@ -437,7 +437,7 @@ fn pictures() {
             let picture = place.join(format!("web-{name}-{scheme}.png"));
             browser.picture(&picture);
             let size = std::fs::metadata(&picture).expect("a picture").len();
-            assert!((5_000..200_000).contains(&size), "{name} {scheme}: {size}");
+            assert!((5_000..500_000).contains(&size), "{name} {scheme}: {size}");
         }
     }
     assert_eq!(browser.errors(), [""; 0]);

@@ -250,8 +250,11 @@ impl Salvage {
     /// Entries that are known to have been there and cannot be read, ascending.
     pub fn lost(&self) -> Vec<EntryId> {
         let parents = self.entries.values().map(|saved| saved.parent);
-        let known: HashSet<_> =
-            self.named.keys().chain(self.spoilt.keys()).copied().chain(parents).collect();
+        let mut known: HashSet<_> = self.spoilt.keys().copied().chain(parents).collect();
+        // Where every entry was read, a name of another one is a name that was spoilt.
+        if self.rows != Some(self.entries.len() as u64) {
+            known.extend(self.named.keys());
+        }
         let is_lost = |id: &EntryId| *id != EntryId::ROOT && !self.entries.contains_key(id);
         let mut lost: Vec<_> = known.into_iter().filter(is_lost).collect();
         lost.sort_unstable();

@@ -19,6 +19,7 @@ pub use arguments::Cryptod;
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
+use keyway_meter::counter;
 pub use master::{Source, file_source, open as open_master};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
@@ -127,9 +128,14 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         }
         let look = async {
             let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
+            let (answered, mut before) = (counter("cryptod.requests"), None);
             loop {
                 look_around.tick().await;
-                watched::show_engine(&engine);
+                // An idle daemon has nothing new to show, and takes no time for it.
+                let now = answered.value();
+                if before.replace(now) != Some(now) {
+                    watched::show_engine(&engine);
+                }
             }
         };
         let successor = tokio::select! {

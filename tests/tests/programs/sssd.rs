@@ -104,7 +104,8 @@ fn only_members_of_a_group_get_in() {
     let only_core = |lines: String| lines.replace("ppolicy", &filter);
     let Some(site) = configured(only_core) else { return };
     site.until("getent passwd ann");
-    assert!(login(&site, "ann", SECRET).contains(IN));
+    let ann = login(&site, "ann", SECRET);
+    assert!(ann.contains(IN), "{ann}");
     let bob = login(&site, "bob", SECRET);
     assert!(bob.contains("Permission denied") && !bob.contains(IN), "{bob}");
 }
