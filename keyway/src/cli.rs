@@ -1,6 +1,7 @@
 //! The command line: what can be asked of the program, and how it says so.
 
 use crate::acl::Acl;
+use crate::client_certificate::ClientCertificate;
 use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
@@ -433,6 +434,7 @@ pub struct Check {
 #[derive(Debug, Subcommand)]
 pub enum Admin {
     Password(AdminPassword),
+    Certificate(ClientCertificate),
 }
 
 /// Set a new password for the administrator: the way back when it is forgotten

@@ -83,13 +83,19 @@ pub fn are_held(data: &Path) -> bool {
     })
 }
 
-/// What the cryptod that listens there calls the key with this public half, if it holds it.
+/// What the cryptod that listens there calls the key with this public half, and what it signs with, if it
+/// holds it.
 ///
 /// # Errors
 /// If it does not answer.
-pub fn held(cryptod: &Path, which: Which, public_key: &[u8]) -> Result<Option<String>, Failure> {
+pub fn held(
+    cryptod: &Path,
+    which: Which,
+    public_key: &[u8],
+) -> Result<Option<(String, Vec<Algorithm>)>, Failure> {
     let held = Held::open(cryptod)?;
-    Ok(held.find(which, Some(public_key)).map(|key| key.name.clone()))
+    let key = held.find(which, Some(public_key));
+    Ok(key.map(|key| (key.name.clone(), key.algorithms.clone())))
 }
 
 /// The keys of a data folder.
