@@ -160,10 +160,5 @@ pub const OLD_OF_LDAPD: &[i64] = &[];
 
 /// What the directory asks of an open file: whether it is a terminal and how wide, that a socket does not
 /// wait, and whether btrfs copies what is written (`ioctl_iflags`(2)).
-pub const IOCTLS: &[u64] = &[
-    libc::TCGETS as u64,
-    libc::TIOCGWINSZ as u64,
-    libc::FIONBIO as u64,
-    libc::FS_IOC_GETFLAGS as u64,
-    libc::FS_IOC_SETFLAGS as u64,
-];
+pub const IOCTLS: &[u64] =
+    &[libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FS_IOC_GETFLAGS, libc::FS_IOC_SETFLAGS];

@@ -88,6 +88,9 @@ pub(super) fn check(
     }
 }
 
+/// A private key, and its form.
+pub(crate) type Generated = (Encoding, Zeroizing<Vec<u8>>);
+
 /// A private key for a session that is to have a new one; `None` where no session makes one.
 ///
 /// # Errors
@@ -95,7 +98,7 @@ pub(super) fn check(
 pub(crate) fn generate_for_session(
     algorithm: Algorithm,
     engine: &Engine,
-) -> Result<Option<(Encoding, Zeroizing<Vec<u8>>)>, Error> {
+) -> Result<Option<Generated>, Error> {
     match algorithm.kind() {
         // To make one takes seconds, and is for a manager.
         Kind::Signature if algorithm.name().starts_with("rsa") => Ok(None),
