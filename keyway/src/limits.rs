@@ -129,3 +129,5 @@ pub const SCHEMA_FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Warnings about definitions that are said one by one.
 pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;
+/// Things that are wrong with the entries of a template, which are said each.
+pub const FAULTS_SAID_MAX: usize = 1_000;

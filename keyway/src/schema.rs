@@ -45,7 +45,10 @@ fn is_definitions(path: &Path) -> bool {
 }
 
 /// Reads a file that is called `shown` from then on.
-fn read(path: &Path, shown: &Path) -> Result<SourceFile, Failure> {
+///
+/// # Errors
+/// If it cannot be read, or is too long.
+pub fn read(path: &Path, shown: &Path) -> Result<SourceFile, Failure> {
     let bytes = data::read_bytes(path)?;
     Ok(SourceFile { name: shown.display().to_string(), bytes: bytes.into() })
 }
@@ -131,9 +134,13 @@ fn named(path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Says what of the schema is taken for something else than it says.
+/// Says what of a directory's schema is taken for something else than it says.
 pub fn say_warnings(instance: &Instance) {
-    let warnings = instance.directory.schema_warnings();
+    say(&instance.directory.schema_warnings());
+}
+
+/// Says warnings about definitions, if they are not too many.
+pub fn say(warnings: &[String]) {
     for warning in warnings.iter().take(SCHEMA_WARNINGS_SAID_MAX) {
         output::note(format_args!("warning: {warning}"));
     }

@@ -69,12 +69,22 @@ fn refused(why: std::io::Error) -> Failure {
     Failure::new(format!("cannot catch signals: {}", plain(&why)))
 }
 
-/// Catches SIGINT and SIGTERM from now on: the first has `asked` called, the second ends the process.
+/// What the second signal does, and those after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Second {
+    /// Ends the process at once.
+    Ends,
+    /// As the first one did, asks for an end: who draws on a terminal puts that in order before.
+    Asks,
+}
+
+/// Catches SIGINT and SIGTERM from now on, on a thread: the first has `asked` called, the second does
+/// what is said here.
 ///
 /// # Errors
 /// If the system refuses.
-pub fn at_end(asked: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    let cannot = |why| Failure::new(format!("cannot start: {why}"));
+pub fn at_end(second: Second, mut asked: impl FnMut() + Send + 'static) -> Result<(), Failure> {
+    let cannot = |why| Failure::new(format!("cannot start: {}", plain(&why)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(cannot)?;
     let mut signals = {
@@ -83,8 +93,13 @@ pub fn at_end(asked: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     };
     let watch = move || {
         runtime.block_on(async {
-            signals.next().await;
-            asked();
+            loop {
+                signals.next().await;
+                asked();
+                if second == Second::Ends {
+                    break;
+                }
+            }
             signals.end_at_next().await
         })
     };

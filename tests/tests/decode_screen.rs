@@ -171,8 +171,9 @@ fn tree_and_octets_are_side_by_side_where_there_is_room() {
     terminal.keys(&["g", "j", "Enter"]);
     let screen = terminal.until("searchRequest");
     assert!(screen.contains("000000  30"), "{screen}");
-    // Whatever ends it, the terminal can be used again.
-    terminal.tmux(&["run-shell", "pkill -TERM -P #{pane_pid}"]);
+    // Whatever ends it, the terminal can be used again; also if it is asked twice at once.
+    let twice = "pkill -INT -P #{pane_pid}; pkill -TERM -P #{pane_pid}; true";
+    terminal.tmux(&["run-shell", twice]);
     terminal.until("status 0");
     terminal.keys(&["clear; echo $((6*7))", "Enter"]);
     terminal.until("42");

@@ -1,10 +1,14 @@
 //! A schema of one's own: from files at an import and at a start, and over LDAP while it runs.
 
-use keyway_tests::{Finished, Server, available, finish, keyway};
+use keyway_tests::dirsrv::Dirsrv;
+use keyway_tests::{Finished, Server, available, finish, keyway, nightly, sample};
 use rustix::process::Signal;
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const TREE: &str = "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n\n\
     dn: uid=ada,dc=shoes\nobjectClass: account\nobjectClass: shoeOwner\nuid: ada\nshoeSize: 42\n";
@@ -215,4 +219,109 @@ fn files_are_read_again_while_it_runs() {
     server.signal(Signal::HUP);
     assert_eq!(server.next_event()["event"], "reloaded");
     assert!(server.stop().success());
+}
+
+/// `keyway data check`, against the schema of this server.
+fn check(template: &str, url: &str, more: &[&str]) -> Finished {
+    let mut command = Command::new(keyway());
+    command.args(["data", "check", template, "--each", "20", "--json", "--to", url]).args(more);
+    finish(&mut command, "")
+}
+
+/// slapd, killed when dropped.
+struct Slapd(Child);
+
+impl Drop for Slapd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One without an entry, that knows people, and where it is.
+fn slapd(folder: &Path) -> (Slapd, String) {
+    let config = folder.join("slapd.conf");
+    let include = |name: &str| format!("include /etc/ldap/schema/{name}.schema\n");
+    let text =
+        ["core", "cosine", "inetorgperson"].map(include).concat() + "access to * by * read\n";
+    fs::write(&config, text).unwrap();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("ldap://{address}");
+    let mut command = Command::new("/usr/sbin/slapd");
+    command.args(["-d", "0", "-h", &url, "-f"]).arg(&config).stderr(Stdio::null());
+    let slapd = Slapd(command.spawn().unwrap());
+    let until = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(address).is_err() {
+        assert!(Instant::now() < until, "slapd does not answer");
+        thread::yield_now();
+    }
+    (slapd, url)
+}
+
+/// What is wrong, in words.
+fn faults(checked: &Finished) -> Vec<String> {
+    let json: serde_json::Value = serde_json::from_str(&checked.out).unwrap();
+    let faults = json["faults"].as_array().unwrap();
+    faults.iter().map(|fault| fault["why"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Accounts, which not every server knows.
+const ACCOUNTS: &str = "branch: ou=Accounts,dc=example,dc=com\nsubordinateTemplate: account:9\n\n\
+    template: account\nrdnAttr: uid\nobjectClass: account\nobjectClass: posixAccount\n\
+    uid: u<sequential>\ncn: {uid}\nuidNumber: <sequential:1000>\ngidNumber: 100\n\
+    homeDirectory: /home/{uid}\n";
+
+fn accounts(folder: &Path) -> String {
+    let template = folder.join("accounts.template");
+    fs::write(&template, ACCOUNTS).unwrap();
+    template.display().to_string()
+}
+
+#[test]
+fn a_template_is_checked_against_what_a_server_publishes() {
+    let (folder, server) = sample(1);
+    let template = accounts(folder.path());
+    let password = server.text("administrator_password_file").to_owned();
+    let access = ["--bind-dn", server.administrator(), "--password-file", &password];
+    let ca = ["--ca", server.text("ca_certificate")];
+    let access = [&access[..], &ca].concat();
+    for template in ["example", "people_and_groups", &template] {
+        check(template, server.ldaps(), &access).expect(0);
+    }
+    // Without an account of its own it is not shown, or shown.
+    let anonymous = check(&template, server.ldaps(), &ca);
+    assert!(anonymous.code == 0 || anonymous.out.contains("--bind-dn"), "{}", anonymous.out);
+    if !available(&["/usr/sbin/slapd"]) {
+        return;
+    }
+    let (_slapd, url) = slapd(folder.path());
+    for template in ["example", "people_and_groups"] {
+        check(template, &url, &[]).expect(0);
+    }
+    let unknown = check(&template, &url, &[]).expect(1);
+    let faults = faults(&unknown);
+    assert!(faults.iter().any(|why| why.contains("object class posixAccount is not known")));
+    assert!(
+        faults.iter().any(|why| why.contains("attribute homeDirectory is not known")),
+        "{faults:?}"
+    );
+}
+
+/// It takes half a minute to load and to start; so it is a test of the night.
+#[test]
+fn a_template_is_checked_against_what_389_ds_publishes() {
+    if !nightly() || !available(&["/usr/sbin/ns-slapd"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ldif = folder.path().join("top.ldif");
+    fs::write(&ldif, "dn: dc=example,dc=com\nobjectClass: domain\ndc: example\n").unwrap();
+    // Nobody binds; but it wants one that is hashed.
+    let stored = "{SSHA512}OKrX9aR0J3KnqWmXOyIykOyB7ZeyAd+Ckn2ThaLXalAutVQo4s4\
+        hdhfKwVcBGhfApSf+P1OFBGvWkjaQIB8zemVpZ2h0LWJ5";
+    let server = Dirsrv::start(folder.path(), &ldif, stored).unwrap();
+    let url = format!("ldap://{}", server.address);
+    for template in ["example", "people_and_groups", &accounts(folder.path())] {
+        check(template, &url, &[]).expect(0);
+    }
 }

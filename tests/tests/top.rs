@@ -203,7 +203,7 @@ fn it_sorts_pauses_follows_the_window_and_leaves_the_terminal_as_it_was() {
     pane.shows("too small");
     pane.size(132, 43);
     pane.wait("larger footer", |lines| lines.len() == 43 && lines[42].contains("Q quit"));
-    for signal in [Signal::TERM, Signal::INT] {
+    for signals in [&[Signal::TERM][..], &[Signal::INT], &[Signal::INT, Signal::TERM]] {
         let pane = Pane::open(80, 24, &["--data", folder_of(&server), "--interval", "0.2"]);
         pane.shows("since start");
         let alternate = || pane.tmux(&["display-message", "-p", "-t", "top", "#{alternate_on}"]);
@@ -212,9 +212,16 @@ fn it_sorts_pauses_follows_the_window_and_leaves_the_terminal_as_it_was() {
         let shell: u32 = shell.trim().parse().unwrap();
         let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
         let top: i32 = children.unwrap().trim().parse().unwrap();
-        kill_process(Pid::from_raw(top).unwrap(), signal).unwrap();
+        for signal in signals {
+            kill_process(Pid::from_raw(top).unwrap(), *signal).unwrap();
+        }
         pane.shows("ENDED 0");
         assert_eq!(alternate().trim(), "0");
+        // What is typed is seen, and a line at a time: the terminal is not raw.
+        let modes = pane.tmux(&["display-message", "-p", "-t", "top", "#{pane_tty}"]);
+        let modes = finish(Command::new("stty").arg("-a").arg("-F").arg(modes.trim()), "");
+        let modes = modes.expect(0).out;
+        assert!(modes.contains(" icanon") && modes.contains(" echo "), "{modes}");
     }
 }
 

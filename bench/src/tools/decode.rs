@@ -6,9 +6,10 @@
 //! proxy wrote of such searches, many times over; each time its connections begin anew.
 
 use super::load::Site;
+use super::measured::{self, Run};
 use super::{Arguments, maven};
 use crate::ldap::{free_address, wait_for};
-use crate::process::{Process, children_time, processor_time};
+use crate::process::{Process, children_time};
 use crate::report::{Claim, Findings, Table, median};
 use keyway_tests::proxy::captured;
 use serde_json::Value;
@@ -93,14 +94,6 @@ fn debugger(class_path: &str, to: &str, own: SocketAddr) -> Command {
     command
 }
 
-/// What a run came to.
-struct Run {
-    /// The proxy's processor time a message, in microseconds.
-    cost_us: f64,
-    /// Messages a second.
-    rate: f64,
-}
-
 /// Sends searches through a proxy, until it is warm and then for so many seconds.
 fn through(
     site: &Site<'_>,
@@ -114,27 +107,9 @@ fn through(
     wait_for(own, Duration::from_secs(30))?;
     let mut load = Process::start(&mut site.load_through(&format!("ldap://{own}"), in_flight)?)?;
     let lines = load.child().stderr.take().ok_or("it has no output")?;
-    let (mut operations, mut before, mut seen, mut said) = (0.0, None, 0, String::new());
-    for line in BufReader::new(lines).lines() {
-        let line = line.map_err(|why| why.to_string())?;
-        let Some(count) = super::load::done(&line) else {
-            said.push_str(&line);
-            continue;
-        };
-        let cpu = processor_time(&[proxy.id()]);
-        seen += 1;
-        let Some(before) = before else {
-            before = (seen == WARM_UP).then_some(cpu);
-            continue;
-        };
-        operations += count;
-        if seen == WARM_UP + seconds {
-            let messages = f64::max(operations * MESSAGES, 1.0);
-            let cost_us = (cpu - before).as_secs_f64() * 1e6 / messages;
-            return Ok(Run { cost_us, rate: messages / seconds as f64 });
-        }
-    }
-    Err(format!("{command:?}: the load ends too early: {said}"))
+    let messages = |line: &str| super::load::done(line).map(|searches| searches * MESSAGES);
+    measured::run(lines, proxy.id(), (WARM_UP, seconds), messages)
+        .map_err(|why| format!("{command:?}: the load: {why}"))
 }
 
 /// A capture, and how many messages are in it.

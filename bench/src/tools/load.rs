@@ -4,13 +4,14 @@
 //! first with one request in flight on each, then with many. Each runs for itself until it is warm;
 //! then its processor time between the lines that it prints is divided by the operations in them.
 
+use super::measured::{self, Run};
 use super::{Arguments, maven};
 use crate::ldap::{PASSWORD, SUFFIX, keyway, ssha512, write_people};
-use crate::process::{Process, processor_time};
+use crate::process::Process;
 use crate::report::{Claim, Findings, Table, median};
 use keyway_tests::Server;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -135,14 +136,6 @@ impl Site<'_> {
     }
 }
 
-/// What a run came to.
-struct Run {
-    /// The client's processor time an operation, in microseconds.
-    cost_us: f64,
-    /// Operations a second.
-    rate: f64,
-}
-
 fn ours(command: Command, seconds: usize) -> Result<Run, String> {
     run(command, seconds, done)
 }
@@ -179,25 +172,6 @@ fn run(
         (None, Some(err)) => Box::new(err),
         _ => return Err("it has no output".into()),
     };
-    let (mut operations, mut before, mut seen, mut said) = (0.0, None, 0, String::new());
-    for line in BufReader::new(lines).lines() {
-        let line = line.map_err(|why| why.to_string())?;
-        let Some(count) = done(&line) else {
-            said.push_str(&line);
-            continue;
-        };
-        let cpu = processor_time(&[process.id()]);
-        seen += 1;
-        let Some(before) = before else {
-            before = (seen == WARM_UP).then_some(cpu);
-            continue;
-        };
-        operations += count;
-        if seen == WARM_UP + seconds {
-            let spent = (cpu - before).as_secs_f64();
-            let cost_us = spent * 1e6 / f64::max(operations, 1.0);
-            return Ok(Run { cost_us, rate: operations / seconds as f64 });
-        }
-    }
-    Err(format!("{command:?} ends too early: {said}"))
+    measured::run(lines, process.id(), (WARM_UP, seconds), done)
+        .map_err(|why| format!("{command:?}: {why}"))
 }

@@ -9,6 +9,7 @@ mod data;
 mod decode;
 mod load;
 mod maven;
+mod measured;
 
 use crate::report::{Findings, Report};
 use std::path::PathBuf;

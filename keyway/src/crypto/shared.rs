@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
-use crate::signals;
+use crate::signals::{self, Second};
 use keyway_cryptotest::{Interrupt, LeftOut};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
@@ -50,6 +50,6 @@ pub fn say(text: impl Display) -> Result<bool, Failure> {
 pub fn interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::default();
     let flag = interrupt.clone();
-    signals::at_end(move || flag.end())?;
+    signals::at_end(Second::Ends, move || flag.end())?;
     Ok(interrupt)
 }

@@ -9,6 +9,7 @@ mod tui;
 
 use crate::failure::{Failure, plain};
 use crate::output;
+use crate::signals::{self, Second};
 use arguments::{DecodeCommand, Form, Words};
 use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
 use keyway_decode::view::{Full, Json, Line, Printer, View};
@@ -19,7 +20,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use zeroize::Zeroizing;
 
@@ -61,7 +62,8 @@ fn watch(decode: &Decode) -> Result<bool, Failure> {
     let decoder = Decoder::new(&decode.ports, options(&decode.form, decode.show_secrets));
     let mut decoder = decoder.with_keys(keys(decode.keylog.as_deref())?);
     let (book, stopped) = (tui::Shared::default(), Arc::new(AtomicBool::new(false)));
-    tui::stop_at_signals(&stopped)?;
+    let told = stopped.clone();
+    signals::at_end(Second::Asks, move || told.store(true, Ordering::Relaxed))?;
     let mut printer = Printer::new(book.clone(), decode.filter.clone(), io::sink());
     let (files, seen) = (decode.files.clone(), stopped.clone());
     let source = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ");

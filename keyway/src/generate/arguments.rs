@@ -1,5 +1,7 @@
 //! The flags of `keyway data`.
 
+use super::access::Access;
+use super::entries::Entries;
 use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_data::Format;
@@ -22,6 +24,7 @@ Sections end at an empty line. Templates can have subordinate templates of their
 (extends: NAME), and stand in other files (include FILE).")]
 pub enum Generate {
     Make(Box<Make>),
+    Check(Box<Check>),
     Tags(Tags),
     Template(Template),
 }
@@ -60,48 +63,11 @@ MakeLDIF's options are: -t FILE, the argument; -o; -s, --seed; -x, --per-templat
 -d, --dns; -b, --binds; -L, --logins (-i, --login-attribute); -F, --filters; -T, --filter; -N, -X:
 --matches. OpenDJ's -c NAME=VALUE is --define, its -r is --resources.")]
 pub struct Make {
-    /// The template: a file, or one that is built in (example, people_and_groups)
-    #[arg(value_name = "TEMPLATE", default_value = "example.template")]
-    pub template: PathBuf,
+    #[command(flatten)]
+    pub entries: Entries,
     /// The file to write, or '-' for standard output; .gz and .zst are compressed
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// What chance begins with
-    #[arg(short, long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
-    /// Give a constant another value than the template does; 5k and 5M are numbers (repeatable)
-    #[arg(long, value_name = "NAME=VALUE", value_parser = constant)]
-    pub define: Vec<(String, String)>,
-    /// Leave out the entries before this one (5000, 5k, 5M)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = count)]
-    pub from: u64,
-    /// Make so many entries [default: all]
-    #[arg(long, value_name = "N", value_parser = count)]
-    pub count: Option<u64>,
-    /// Make no more than so many entries of a subordinateTemplate line below one parent
-    #[arg(short = 'x', long, value_name = "N", value_parser = count)]
-    pub per_template: Option<u64>,
-    /// Threads that make entries [default: one for each processor]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<std::num::NonZeroUsize>,
-    /// Where files are that the template names, if not beside it (repeatable)
-    #[arg(short, long, value_name = "DIR")]
-    pub resources: Vec<PathBuf>,
-    /// Names of people with letters beyond ASCII
-    #[arg(long)]
-    pub utf8_names: bool,
-    /// The file of comma-separated values that <csvfield:N> reads
-    #[arg(short = 'c', long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// What is between its fields
-    #[arg(long, value_name = "CHARACTER", default_value_t = ',')]
-    pub csv_delimiter: char,
-    /// Its first row is a heading
-    #[arg(long)]
-    pub csv_heading: bool,
-    /// Let <exec:..> start programs
-    #[arg(long)]
-    pub allow_exec: bool,
     /// What a file is
     #[arg(long, value_name = "FORMAT", default_value = "ldif")]
     pub format: FileFormat,
@@ -111,13 +77,12 @@ pub struct Make {
     /// Write change records, which ldapmodify takes, instead of entries
     #[arg(long, value_name = "KIND", conflicts_with_all = ["columns", "to", "into"])]
     pub changes: Option<Changes>,
-    /// Which state of the entries: 0 is the first, another number has other values where chance has
-    /// a part in them, but for those that names are made of
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub generation: u64,
     /// Attributes that --changes modify replaces [default: those that another generation changes]
     #[arg(long, value_name = "ATTRIBUTE", value_delimiter = ',')]
     pub attributes: Vec<String>,
+    /// Threads that make entries [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<std::num::NonZeroUsize>,
     /// Compress a file, whatever it is called
     #[arg(long, value_name = "HOW", conflicts_with_all = ["to", "into"])]
     pub compress: Option<Compression>,
@@ -146,18 +111,8 @@ pub struct Make {
     /// Add the entries to a server (ldap:// or ldaps://)
     #[arg(long, value_name = "URL", conflicts_with_all = ["output", "into"])]
     pub to: Option<String>,
-    /// Who adds them
-    #[arg(short = 'D', long, value_name = "DN", requires = "to")]
-    pub bind_dn: Option<String>,
-    /// The file with his password (0600)
-    #[arg(short = 'y', long, value_name = "FILE", requires = "bind_dn")]
-    pub password_file: Option<PathBuf>,
-    /// Certificate authorities to trust, PEM [default: the system's, and keyway-data/ca.pem]
-    #[arg(long, value_name = "FILE", requires = "to")]
-    pub ca: Option<PathBuf>,
-    /// Ask an ldap:// server for TLS
-    #[arg(long, requires = "to")]
-    pub start_tls: bool,
+    #[command(flatten)]
+    pub access: Access,
     /// Entries that are sent before the first of them is answered
     #[arg(long, value_name = "N", default_value = "64")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -178,6 +133,46 @@ pub struct Make {
     #[arg(long, requires = "into")]
     pub restart: bool,
     /// Say how it went as one line of JSON (on standard error if entries go to standard output)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Check the entries of a template against a schema: that a directory would take them
+///
+/// The entries are made and thrown away. Looked at are their object classes, what these demand and
+/// allow, the syntax of values, values that are there twice, and attributes that may have one value
+/// only. Each thing that is wrong is said once, with the template's line, the first entry that has
+/// it, and how many have it.
+///
+/// The exit status is 0 if all entries are right, 1 if not.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway data check people.template
+      all entries, against the definitions that are built in
+  keyway data check people.template --each 1000 --schema our.schema
+      the first thousand of each branch and template; with definitions of ours beside those
+  keyway data check people.template --to ldaps://ldap.example.com --bind-dn DN \\
+      --password-file FILE
+      against the schema that this server publishes, and nothing else
+
+Definitions are files of attribute types and object classes as OpenLDAP has them (.schema, or LDIF
+of cn=config), or LDIF of a subschema entry as 389 Directory Server has it.")]
+pub struct Check {
+    #[command(flatten)]
+    pub entries: Entries,
+    /// Check no more than the first N entries of each branch and template
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with_all = ["from", "count"])]
+    pub each: Option<u64>,
+    /// Definitions beside those that are built in (repeatable)
+    #[arg(long, value_name = "FILE", conflicts_with = "to")]
+    pub schema: Vec<PathBuf>,
+    /// Take the schema of a server (ldap:// or ldaps://)
+    #[arg(long, value_name = "URL")]
+    pub to: Option<String>,
+    #[command(flatten)]
+    pub access: Access,
+    /// Say what was found as one line of JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -250,6 +245,7 @@ impl Generate {
             Generate::Make(make) => {
                 make.to.is_none() && make.into.is_none() && make.output.as_os_str() == "-"
             }
+            Generate::Check(_) => false,
             Generate::Tags(_) | Generate::Template(_) => true,
         }
     }
@@ -271,7 +267,7 @@ impl Make {
             }
             (Some(Changes::Add), _) => Format::Add,
             (Some(Changes::Delete), _) => Format::Delete,
-            (Some(Changes::Modify), _) if self.generation == 0 => {
+            (Some(Changes::Modify), _) if self.entries.generation == 0 => {
                 return Err(Failure::usage(
                     "--changes modify changes entries into another generation; say which, \
                      --generation 1",
@@ -296,7 +292,8 @@ impl Make {
     }
 }
 
-fn constant(text: &str) -> Result<(String, String), String> {
+/// Reads a constant of a template: `NAME=VALUE`.
+pub fn constant(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
             let name = name.trim().to_owned();
@@ -309,7 +306,7 @@ fn constant(text: &str) -> Result<(String, String), String> {
 }
 
 /// A number, with k, M or G for thousands, millions and milliards.
-fn count(text: &str) -> Result<u64, String> {
+pub fn count(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'M', 'G']) {
         Some(digits) if text.ends_with('k') => (digits, 1_000),
         Some(digits) if text.ends_with('M') => (digits, 1_000_000),

@@ -2,10 +2,11 @@
 
 use super::arguments::{Compression, Make};
 use super::filters;
-use super::stop::Stop;
 use crate::failure::Failure;
 use crate::output::{self, grouped};
 use crate::progress::Progress;
+use crate::signals::Second;
+use crate::stop::Stop;
 use crate::target::Target;
 use keyway_data::{Compress, Format, Job, Part, Plan};
 use serde_json::json;
@@ -48,7 +49,7 @@ pub fn run(arguments: &Make, plan: &Arc<Plan>, range: (u64, u64)) -> Result<(), 
         (&arguments.logins, Format::Logins(arguments.login_attribute.clone())),
     ];
     look_for_twice(arguments)?;
-    let stop = Stop::watch()?;
+    let stop = Stop::watch(Second::Ends)?;
     let written = (|| {
         outputs.push(Output::open(&arguments.output, format)?);
         for (path, format) in lists {
@@ -70,8 +71,8 @@ pub fn run(arguments: &Make, plan: &Arc<Plan>, range: (u64, u64)) -> Result<(), 
     let to_standard = arguments.output.as_os_str() == "-";
     if arguments.json {
         let line = json!({
-            "event": "made", "template": arguments.template, "seed": arguments.seed,
-            "from": range.0, "entries": entries, "bytes": bytes, "seconds": seconds,
+            "event": "made", "template": arguments.entries.template,
+            "seed": arguments.entries.seed, "from": range.0, "entries": entries, "bytes": bytes, "seconds": seconds,
             "filters": filters, "file": (!to_standard).then_some(&arguments.output),
         });
         return if to_standard { output::aside(&line) } else { output::json(&line) };
@@ -119,7 +120,7 @@ fn entries(
         plan: plan.clone(),
         from,
         count,
-        generation: arguments.generation,
+        generation: arguments.entries.generation,
         formats: outputs.iter().map(|output| output.format.clone()).collect(),
         compress,
         threads: arguments.thread_count(),

@@ -1,9 +1,9 @@
 //! Filters that match a wanted number of the entries.
 
 use super::arguments::Make;
-use super::stop::Stop;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::stop::Stop;
 use crate::target::Target;
 use keyway_data::Plan;
 use keyway_data::filters::{Kind, Wanted, filters};

@@ -1,21 +1,15 @@
 //! Entries straight to a server.
 
 use super::arguments::Make;
-use super::stop::Stop;
-use crate::data::{name, read_secret};
 use crate::failure::Failure;
-use crate::ldap::{Manner, Url};
+use crate::ldap::Url;
 use crate::output::{self, grouped};
 use crate::progress::Progress;
+use crate::signals::Second;
+use crate::stop::Stop;
 use keyway_data::{Client, ClientError, Maker, Plan};
 use serde_json::json;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-const CONNECT_WAIT: Duration = Duration::from_secs(10);
-/// How long a server may think about an add.
-const ANSWER_WAIT: Duration = Duration::from_secs(120);
 
 /// Adds the entries. Says whether the server took all of them.
 ///
@@ -28,29 +22,15 @@ pub fn run(
     (from, count): (u64, u64),
 ) -> Result<bool, Failure> {
     let server = Url::parse("--to", url)?;
-    let password = arguments.password_file.as_deref().map(read_secret).transpose()?;
-    if password.is_some() {
-        server.may_carry_password(arguments.start_tls)?;
-    }
-    let stop = Stop::watch()?;
-    let stream = server.connect(&Manner {
-        ca: arguments.ca.clone(),
-        own_ca: Path::new("keyway-data").join(name::CA_CERTIFICATE),
-        start_tls: arguments.start_tls,
-        connect_wait: CONNECT_WAIT,
-        answer_wait: ANSWER_WAIT,
-    })?;
+    let login = arguments.access.login(&server)?;
+    let stop = Stop::watch(Second::Ends)?;
+    let stream = server.connect(&arguments.access.manner())?;
     let mut client = Client::new(stream, usize::from(arguments.in_flight));
-    let failed = |why: ClientError| Failure::new(format!("{url}: {why}"));
-    if let Some(dn) = &arguments.bind_dn {
-        let password = password.as_deref().map(|it| it.trim_end_matches(['\n', '\r']));
-        let Some(password) = password.filter(|password| !password.is_empty()) else {
-            return Err(Failure::usage("--bind-dn needs a password: --password-file FILE"));
-        };
-        client.bind(dn, password.as_bytes()).map_err(failed)?;
+    if let Some((dn, password)) = &login {
+        client.bind(dn, password).map_err(|why| Failure::new(format!("{url}: {why}")))?;
     }
     let maker = Maker::new(plan, from).map_err(Failure::new)?;
-    let mut maker = maker.with_generation(arguments.generation);
+    let mut maker = maker.with_generation(arguments.entries.generation);
     let bar = Progress::entries("adding entries", count);
     let added = client.add(&mut maker, count, &mut |done| {
         let all = done.added + done.present + done.refused;
@@ -82,8 +62,8 @@ pub fn run(
     if arguments.json {
         let reason = |(dn, why): &(String, String)| json!({ "dn": dn, "why": why });
         output::json(&json!({
-            "event": "added", "server": url, "template": arguments.template,
-            "seed": arguments.seed, "from": from, "added": done.added, "present": done.present,
+            "event": "added", "server": url, "template": arguments.entries.template,
+            "seed": arguments.entries.seed, "from": from, "added": done.added, "present": done.present,
             "refused": done.refused, "seconds": seconds,
             "reasons": done.reasons.iter().map(reason).collect::<Vec<_>>(),
         }))?;

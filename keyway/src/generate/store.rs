@@ -25,13 +25,13 @@ pub fn run(
         plan,
         from,
         count,
-        generation: arguments.generation,
+        generation: arguments.entries.generation,
         formats: vec![Format::Ldif],
         compress: None,
         threads: arguments.thread_count(),
     };
     let stream = job.start().map_err(Failure::new)?;
-    let shown = arguments.template.display().to_string();
+    let shown = arguments.entries.template.display().to_string();
     let source = Source::made(stream, shown, format!("{MADE}{}", again(arguments)));
     let import = Import {
         file: PathBuf::new(),
@@ -47,29 +47,30 @@ pub fn run(
 
 /// The arguments that make the same entries again.
 fn again(arguments: &Make) -> String {
-    let mut words = vec![shell(&arguments.template.to_string_lossy())];
+    let entries = &arguments.entries;
+    let mut words = vec![shell(&entries.template.to_string_lossy())];
     let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), shell(&value)]);
-    add("--seed", arguments.seed.to_string());
-    add("--from", arguments.from.to_string());
-    arguments.define.iter().for_each(|(name, value)| add("--define", format!("{name}={value}")));
-    let numbers = [("--count", arguments.count), ("--per-template", arguments.per_template)];
+    add("--seed", entries.seed.to_string());
+    add("--from", entries.from.to_string());
+    entries.define.iter().for_each(|(name, value)| add("--define", format!("{name}={value}")));
+    let numbers = [("--count", entries.count), ("--per-template", entries.per_template)];
     for (flag, number) in numbers {
         if let Some(number) = number {
             add(flag, number.to_string());
         }
     }
-    if let Some(csv) = &arguments.csv {
+    if let Some(csv) = &entries.csv {
         add("--csv", csv.to_string_lossy().into_owned());
-        add("--csv-delimiter", arguments.csv_delimiter.to_string());
+        add("--csv-delimiter", entries.csv_delimiter.to_string());
     }
-    arguments.resources.iter().for_each(|it| add("--resources", it.to_string_lossy().into_owned()));
-    if arguments.generation > 0 {
-        add("--generation", arguments.generation.to_string());
+    entries.resources.iter().for_each(|it| add("--resources", it.to_string_lossy().into_owned()));
+    if entries.generation > 0 {
+        add("--generation", entries.generation.to_string());
     }
     let flags = [
-        ("--csv-heading", arguments.csv_heading),
-        ("--utf8-names", arguments.utf8_names),
-        ("--allow-exec", arguments.allow_exec),
+        ("--csv-heading", entries.csv_heading),
+        ("--utf8-names", entries.utf8_names),
+        ("--allow-exec", entries.allow_exec),
         ("--continue", arguments.go_on),
     ];
     words.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| (*flag).to_owned()));

@@ -231,7 +231,7 @@ fn provider() -> Arc<CryptoProvider> {
 fn interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::default();
     let flag = interrupt.clone();
-    signals::at_end(move || flag.end())?;
+    signals::at_end(signals::Second::Ends, move || flag.end())?;
     Ok(interrupt)
 }
 

@@ -6,8 +6,9 @@ use super::sight::Change;
 use super::source::Source;
 use crate::cli::Top;
 use crate::failure::Failure;
-use crate::generate::stop::Stop;
 use crate::output;
+use crate::signals::Second;
+use crate::stop::Stop;
 use crate::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub fn run(
     interval: Duration,
     arguments: &Top,
 ) -> Result<(), Failure> {
-    let stop = Stop::watch()?;
+    let stop = Stop::watch(Second::Ends)?;
     let mut hosts: Vec<Host> = sources.iter().map(|(name, _)| Host::new(name.clone())).collect();
     let seen = watch(sources, interval, &Arc::new(AtomicBool::new(false)));
     if arguments.csv {

@@ -1,42 +1,18 @@
 //! A server seen over LDAP: its `cn=monitor`, and what slapd's and 389's have of the same.
 
 use super::sight::{Facts, Lists, Sight};
-use crate::failure::{Failure, plain};
-use crate::ldap::{Connection, Manner, Url};
-use keyway_codec::Filter;
-use keyway_codec::ber;
-use keyway_codec::message::{
-    Authentication, BindRequest, Deref, LdapResult, Message, Op, ResultCode, Scope, SearchRequest,
-};
+use crate::failure::Failure;
+use crate::ldap::{Manner, Url};
+use crate::search::{Entry, Found, Login, Session};
+use keyway_codec::message::{ResultCode, Scope};
 use keyway_meter::{Distribution, Snapshot};
-use std::collections::HashMap;
-use std::io::{ErrorKind, Read, Write};
 use std::time::Instant;
-use zeroize::Zeroizing;
-
-/// Bytes of one answer, and of all answers to one question.
-const MESSAGE_BYTES_MAX: usize = 16 << 20;
-const ANSWER_BYTES_MAX: usize = 256 << 20;
-const READ_BYTES: usize = 64 << 10;
 
 const MONITOR: &str = "cn=monitor";
 const CONFIG: &str = "cn=config";
 
-/// Who asks: a name and its password.
-pub type Login = Option<(String, Zeroizing<Vec<u8>>)>;
-
 /// A connection to a server that is looked at.
-pub struct Remote {
-    stream: Box<dyn Connection>,
-    read: Vec<u8>,
-    id: u32,
-}
-
-/// An entry: its name, and its values by the names of attributes in small letters.
-struct Entry {
-    dn: String,
-    values: HashMap<String, Vec<String>>,
-}
+pub struct Remote(Session);
 
 impl Remote {
     /// Connects and binds.
@@ -44,17 +20,7 @@ impl Remote {
     /// # Errors
     /// If nobody is there, or he does not let us in.
     pub fn connect(url: &Url, manner: &Manner, login: &Login) -> Result<Remote, Failure> {
-        let stream = url.connect(manner)?;
-        let mut remote = Remote { stream, read: Vec::new(), id: 0 };
-        if let Some((name, password)) = login {
-            let authentication = Authentication::Simple(password);
-            remote.send(Op::BindRequest(BindRequest { version: 3, name, authentication }))?;
-            remote.receive(&mut |op| match op {
-                Op::BindResponse(response) => Some(good(&response.result, "does not let us in")),
-                _ => None,
-            })?;
-        }
-        Ok(remote)
+        Session::open(url, manner, login).map(Remote)
     }
 
     /// Looks at it; at connections only if they are wanted, since there may be thousands.
@@ -92,134 +58,29 @@ impl Remote {
     /// # Errors
     /// If the connection breaks.
     pub fn is_administrator(&mut self) -> Result<bool, Failure> {
-        self.send(Op::SearchRequest(SearchRequest {
-            base: CONFIG,
-            scope: Scope::Base,
-            deref: Deref::Never,
-            size_limit: 0,
-            time_limit_s: 0,
-            types_only: true,
-            filter: Filter::Present("objectClass".into()),
-            attributes: vec!["1.1"],
-        }))?;
-        let mut is_shown = false;
-        self.receive(&mut |op| match op {
-            Op::SearchResultEntry(_) => {
-                is_shown = true;
-                None
-            }
-            Op::SearchResultDone(_) => Some(Ok(())),
-            _ => None,
-        })?;
-        Ok(is_shown)
+        let found = self.0.search(CONFIG, Scope::Base, "(objectClass=*)", &["1.1"])?;
+        Ok(!found.entries.is_empty())
     }
 
     fn search(&mut self, filter: &str) -> Result<Vec<Entry>, Failure> {
-        let filter = Filter::parse(filter).map_err(Failure::new)?;
-        self.send(Op::SearchRequest(SearchRequest {
-            base: MONITOR,
-            scope: Scope::Subtree,
-            deref: Deref::Never,
-            size_limit: 0,
-            time_limit_s: 0,
-            types_only: false,
-            filter,
-            attributes: vec!["*", "+"],
-        }))?;
-        let mut entries = Vec::new();
-        self.receive(&mut |op| match op {
-            Op::SearchResultEntry(entry) => {
-                let values = entry.attributes.iter().map(|attribute| {
-                    let text = |value: &std::borrow::Cow<'_, [u8]>| {
-                        String::from_utf8_lossy(value).into_owned()
-                    };
-                    let values = attribute.values.iter().map(text).collect();
-                    (attribute.description.to_ascii_lowercase(), values)
-                });
-                entries.push(Entry { dn: entry.dn.to_string(), values: values.collect() });
-                None
-            }
+        let Found { entries, end } = self.0.search(MONITOR, Scope::Subtree, filter, &["*", "+"])?;
+        match end {
+            Ok(()) => Ok(entries),
             // What there is no more of than this is shown.
-            Op::SearchResultDone(result) if result.code == ResultCode::SizeLimitExceeded => {
-                Some(Ok(()))
+            Err(why)
+                if matches!(why.code, ResultCode::SizeLimitExceeded | ResultCode::NoSuchObject) =>
+            {
+                Ok(entries)
             }
-            Op::SearchResultDone(result) if result.code == ResultCode::NoSuchObject => Some(Ok(())),
-            Op::SearchResultDone(result) => {
-                Some(good(result, "does not show cn=monitor (say who asks with --bind-dn)"))
-            }
-            _ => None,
-        })?;
-        Ok(entries)
-    }
-
-    fn send(&mut self, op: Op<'_>) -> Result<(), Failure> {
-        self.id += 1;
-        let mut out = Zeroizing::new(Vec::new());
-        Message::new(self.id, op).encode(&mut out);
-        self.stream.write_all(&out).and_then(|()| self.stream.flush()).map_err(|why| broken(&why))
-    }
-
-    /// Takes answers until one is the last.
-    fn receive(
-        &mut self,
-        take: &mut dyn FnMut(&Op<'_>) -> Option<Result<(), Failure>>,
-    ) -> Result<(), Failure> {
-        let mut all_bytes = 0;
-        loop {
-            let nonsense = |why: &dyn std::fmt::Display| {
-                Failure::new(format!("the server's answer makes no sense: {why}"))
-            };
-            let frame = ber::frame(&self.read, MESSAGE_BYTES_MAX).map_err(|why| nonsense(&why))?;
-            if let Some(length) = frame {
-                let bytes = self.read.get(..length).unwrap_or_default();
-                let message = Message::decode(bytes).map_err(|why| nonsense(&why))?;
-                if message.id == 0 {
-                    return Err(Failure::new("the server ends the connection"));
-                }
-                let end = if message.id == self.id { take(&message.op) } else { None };
-                self.read.drain(..length);
-                all_bytes += length;
-                match end {
-                    Some(end) => return end,
-                    None if all_bytes > ANSWER_BYTES_MAX => {
-                        return Err(nonsense(&"it has no end"));
-                    }
-                    None => continue,
-                }
-            }
-            let mut piece = vec![0; READ_BYTES];
-            match self.stream.read(&mut piece) {
-                Ok(0) => return Err(broken(&ErrorKind::UnexpectedEof.into())),
-                Ok(length) => self.read.extend_from_slice(piece.get(..length).unwrap_or_default()),
-                Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                Err(why) => return Err(broken(&why)),
-            }
+            Err(why) => Err(Failure::new(format!(
+                "the server does not show cn=monitor (say who asks with --bind-dn): {}",
+                why.words
+            ))),
         }
     }
 }
 
-fn broken(why: &std::io::Error) -> Failure {
-    Failure::new(match why.kind() {
-        ErrorKind::UnexpectedEof => "the server has closed the connection".to_owned(),
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => "the server does not answer".to_owned(),
-        _ => format!("the connection broke: {}", plain(why)),
-    })
-}
-
-fn good(result: &LdapResult<'_>, what: &str) -> Result<(), Failure> {
-    if result.code == ResultCode::Success {
-        return Ok(());
-    }
-    let (name, text) = (result.code.name(), &result.diagnostic);
-    let text = if text.is_empty() { String::new() } else { format!(": {text}") };
-    Err(Failure::new(format!("the server {what}: {name}{text}")))
-}
-
 impl Entry {
-    fn value(&self, attribute: &str) -> Option<&str> {
-        self.values.get(attribute)?.first().map(String::as_str)
-    }
-
     fn number(&self, attribute: &str) -> Option<u64> {
         self.value(attribute)?.parse().ok()
     }

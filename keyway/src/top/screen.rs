@@ -6,7 +6,8 @@ use super::sight::Sight;
 use super::source::Source;
 use super::views;
 use crate::failure::{Failure, plain};
-use crate::generate::stop::Stop;
+use crate::signals::Second;
+use crate::stop::Stop;
 use crate::terminal::Keys;
 use ratatui::Frame;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -95,7 +96,7 @@ pub fn run(
     interval: Duration,
     crypto: bool,
 ) -> Result<(), Failure> {
-    let stop = Stop::watch()?;
+    let stop = Stop::watch(Second::Asks)?;
     let connections = Arc::new(AtomicBool::new(false));
     let hosts = sources.iter().map(|(name, _)| Host::new(name.clone())).collect();
     let seen = watch(sources, interval, &connections);

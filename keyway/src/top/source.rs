@@ -1,12 +1,13 @@
 //! Whom we look at: a server of this machine, or another over LDAP; each by a thread of its own.
 
-use super::remote::{Login, Remote};
+use super::remote::Remote;
 use super::sight::{Lists, Sight};
 use crate::cryptod;
 use crate::data::{name, read_secret};
 use crate::failure::Failure;
 use crate::ldap::{Manner, Url};
 use crate::running::Running;
+use crate::search::Login;
 use keyway_meter::{Reader, Snapshot};
 use keyway_server::ADMINISTRATOR_DN;
 use std::path::{Path, PathBuf};

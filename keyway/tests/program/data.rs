@@ -103,6 +103,100 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(keyway(["data", "template"]).well().out.contains("template: person"));
 }
 
+/// A template with one thing wrong in each of most lines.
+const WRONG: &str = "branch: dc=example,dc=com\n\nbranch: ou=Made,dc=example,dc=com\n\
+    subordinateTemplate: person:300\nsubordinateTemplate: odd:2\n\n\
+    template: person\nrdnAttr: uid\nobjectClass: inetOrgPerson\nuid: user.<sequential>\n\
+    cn: {uid}\nemployeeNumber: 1\nemployeeNumber: 2\ngidNumber: 7\nshoeSize: 42\n\
+    mail: c\u{f6}ln<sequential>\ndescription: same\ndescription: SAME\nseeAlso;lang-de: cn=x\n\
+    telephoneNumber;binary: 1\n\n\
+    template: odd\nrdnAttr: cn\nobjectClass: inetOrgPersn\ncn: odd <sequential>\n";
+
+#[test]
+fn a_check_says_each_thing_once_with_its_line() {
+    let place = tempfile::tempdir().unwrap();
+    let good = write(place.path());
+    let well = keyway(["data", "check", &good]).well().out;
+    assert!(well.starts_with("checked 305 entries against the definitions that are built in: "));
+    keyway(["data", "check", "people_and_groups", "--each", "50"]).well();
+    let template = place.path().join("wrong.template");
+    fs::write(&template, WRONG).unwrap();
+    let shown = template.to_str().unwrap();
+    let done = keyway(["data", "check", shown]);
+    assert_eq!((done.code, done.err.as_str()), (Some(1), ""), "{}", done.out);
+    let lines: Vec<&str> = done.out.lines().collect();
+    let first = "(uid=user.0,ou=Made,dc=example,dc=com and 299 more entries)";
+    for (line, (number, words)) in lines.iter().zip([
+        (7, "object class inetOrgPerson demands attribute sn"),
+        (12, "attribute employeeNumber may have one value only"),
+        (14, "no object class of the entry allows attribute gidNumber"),
+        (15, "attribute shoeSize is not known"),
+        (16, "value \"c\u{f6}ln0\" of attribute mail is not valid: "),
+        (17, "value \"SAME\" of attribute description is not valid: it is there twice"),
+        (20, "attribute telephoneNumber;binary has an unknown option"),
+        (24, "object class inetOrgPersn is not known; did you mean inetorgperson?"),
+    ]) {
+        let begin = format!("{shown}, line {number}: {words}");
+        assert!(line.starts_with(&begin), "{line}\n{begin}");
+        assert!(number == 24 || line.ends_with(first), "{line}");
+    }
+    let last = "built in: 302 are wrong, for 8 reasons";
+    assert!(lines.len() == 9 && lines[8].ends_with(last), "{}", done.out);
+    assert!(lines[7].ends_with("(cn=odd 0,ou=Made,dc=example,dc=com and another entry)"));
+    // A file of definitions beside those; some entries only.
+    let schema = place.path().join("shoes.schema");
+    let shoes = "attributetype ( 1.3.6.1.4.1.99999.1 NAME 'shoeSize' SUP name )\n\
+        objectclass ( 1.3.6.1.4.1.99999.2 NAME 'inetOrgPersn' SUP person MAY ( shoeSize $ gidNumber ) )\n";
+    fs::write(&schema, shoes).unwrap();
+    let json = keyway([
+        "data",
+        "check",
+        shown,
+        "--schema",
+        schema.to_str().unwrap(),
+        "--json",
+        "--each",
+        "3",
+    ]);
+    let json = json.json();
+    assert_eq!((&json["entries"], &json["faulty"]), (&7.into(), &5.into()), "{json}");
+    let faults = json["faults"].as_array().unwrap();
+    let of = |line: u64| faults.iter().find(|fault| fault["line"] == line).unwrap();
+    assert_eq!(of(15)["why"], "no object class of the entry allows attribute shoeSize");
+    assert_eq!((&of(16)["value"], &of(16)["entries"]), (&"c\u{f6}ln0".into(), &3.into()));
+    assert_eq!(of(22)["why"], "object class inetOrgPersn demands attribute sn");
+}
+
+#[test]
+fn a_check_that_is_asked_wrongly_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let check = |arguments: &[&str]| keyway(["data", "check"].iter().chain(arguments));
+    check(&["/no/such.template"]).refused(1, &["/no/such.template"]);
+    check(&["--schema", "/no/such.schema"]).refused(1, &["/no/such.schema"]);
+    let bad = file("bad.schema", "attributetype ( 1.2.3 NAME 'x' SUP nowhere )\n");
+    check(&["--schema", &bad]).refused(1, &["bad.schema", "line 1", "nowhere"]);
+    check(&["--each", "0"]).refused(2, &["without an entry"]);
+    check(&["--count", "0"]).refused(2, &["without an entry"]);
+    check(&["--each", "1", "--count", "1"]).refused(2, &["--each", "--count"]);
+    check(&["--to", "http://x"]).refused(2, &["ldaps://HOST"]);
+    check(&["--to", "ldap://127.0.0.1:1"]).refused(1, &["127.0.0.1", "refused"]);
+    check(&["--bind-dn", "cn=x"]).refused(2, &["--to"]);
+    check(&["--to", "ldap://x", "--schema", &bad]).refused(2, &["--schema"]);
+    let endless = file(
+        "endless",
+        "branch: dc=x\nsubordinateTemplate: t\n\ntemplate: t\n\
+        rdnAttr: uid\nobjectClass: account\nuid: u<sequential>\n",
+    );
+    check(&[&endless]).refused(2, &["--count N"]);
+    let some = check(&[&endless, "--each", "5"]).well().out;
+    assert!(some.starts_with("checked 6 entries"), "{some}");
+}
+
 /// Somebody who does not want to wait: no half of a file is left.
 #[test]
 fn a_signal_leaves_nothing_half_done() {

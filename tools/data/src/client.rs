@@ -52,7 +52,13 @@ pub enum ClientError {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ClientError::Connection(why) => write!(f, "the connection broke: {why}"),
+            ClientError::Connection(why) => match why.kind() {
+                ErrorKind::UnexpectedEof => f.write_str("the server has closed the connection"),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    f.write_str("the server does not answer")
+                }
+                _ => write!(f, "the connection broke: {why}"),
+            },
             ClientError::Bind(why) => write!(f, "the server does not let us in: {why}"),
             ClientError::Server(why) => write!(f, "the server ends it: {why}"),
             ClientError::Make(why) => why.fmt(f),

@@ -60,6 +60,7 @@ pub use list::Table;
 pub use maker::{Maker, View};
 pub use plan::{Lookup, Options, Plan};
 pub use stream::{Job, Part, Stream};
+pub use template::Place;
 
 /// Templates that are built in: a name, and the text.
 pub const TEMPLATES: [(&str, &str); 2] = [

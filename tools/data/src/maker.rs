@@ -4,6 +4,7 @@ use crate::cursor::Cursor;
 use crate::entry::{Entry, Extent};
 use crate::error::MakeError;
 use crate::plan::{Kind, Plan};
+use crate::template::Place;
 use std::sync::Arc;
 
 /// Makes the entries of a plan. What it makes depends on the plan and the entry's number alone, not
@@ -56,6 +57,16 @@ impl Maker {
         self.cursor.seek(&self.plan, index)
     }
 
+    /// Goes to an entry by its number among those of a branch or template, which is counted as
+    /// [`Plan::counts`] has them. Where there is none, the next entry is none.
+    ///
+    /// # Errors
+    /// If an entry above it cannot be made.
+    pub fn seek_of(&mut self, kind: usize, number: u64) -> Result<(), MakeError> {
+        self.is_new = true;
+        self.cursor.seek_of(&self.plan, kind, number)
+    }
+
     /// Makes the next entry; `None` after the last.
     ///
     /// # Errors
@@ -91,6 +102,19 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn parent(&self) -> Option<u64> {
         self.parent
+    }
+
+    /// Where the branch or template is that it is made of.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.kind.place
+    }
+
+    /// The lines that made it: where each stands, its attribute, its values here, which may be none.
+    pub fn lines(&self) -> impl Iterator<Item = (Place, &'a str, impl Iterator<Item = &'a [u8]>)> {
+        let entry = self.entry;
+        let lines = self.kind.lines.iter().enumerate();
+        lines.map(move |(at, line)| (line.place, line.attribute.as_str(), entry.values(at)))
     }
 
     /// Attributes with their values, each attribute once, in the order of the template.

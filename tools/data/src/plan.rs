@@ -4,6 +4,7 @@
 use crate::list::{List, Table};
 use crate::piece::{Condition, Piece};
 use crate::reference::Reference;
+use crate::template::Place;
 use std::sync::Arc;
 
 /// Finds a file that a template names: `None` if there is none, an error in words if it cannot be
@@ -31,6 +32,8 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) seed: u64,
+    /// The files that it was read from.
+    pub(crate) files: Vec<String>,
     /// Branches, then templates.
     pub(crate) kinds: Vec<Kind>,
     /// The branches.
@@ -47,6 +50,7 @@ pub struct Plan {
 #[derive(Debug)]
 pub(crate) struct Kind {
     pub(crate) name: String,
+    pub(crate) place: Place,
     /// A branch's whole name.
     pub(crate) dn: Option<String>,
     /// The attributes of the RDN, and the lines of each.
@@ -97,6 +101,7 @@ pub(crate) struct Kid {
 pub(crate) struct Line {
     /// As it was written.
     pub(crate) attribute: String,
+    pub(crate) place: Place,
     /// The same for the same attribute, however it was written.
     pub(crate) id: usize,
     /// `attribute: `
@@ -142,6 +147,12 @@ impl Plan {
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The file that something stands in, as it was named.
+    #[must_use]
+    pub fn file(&self, place: Place) -> &str {
+        self.files.get(place.file).map(String::as_str).unwrap_or_default()
     }
 
     /// How many entries there are of each branch (by its DN) and each template (by its name).

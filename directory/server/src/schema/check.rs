@@ -1,9 +1,10 @@
 //! Whether an entry is one that its object classes allow.
 
-use super::{ObjectClass, Schema, base};
+use super::{AttributeType, ObjectClass, Schema, base};
 use crate::failure::{Failure, Result};
 use keyway_codec::description::ClassKind;
 use keyway_codec::message::ResultCode;
+use keyway_codec::syntax::Syntax;
 
 /// Attributes under canonical names, as entries are stored.
 pub type Attributes = Vec<(String, Vec<Vec<u8>>)>;
@@ -66,7 +67,7 @@ pub fn check_loosely<'s>(
         return Ok((structural, true));
     }
     let structural = classes.iter().find(|class| class.kind() == ClassKind::Structural);
-    let none = || Failure::new(ResultCode::ObjectClassViolation, "the entry has no object class");
+    let none = || violation("the entry has no object class");
     Ok((structural.or(classes.first()).ok_or_else(none)?, false))
 }
 
@@ -75,47 +76,120 @@ pub fn is_sound(schema: &Schema, attributes: &Attributes) -> bool {
     classes(schema, attributes).is_ok_and(|classes| structural(&classes).is_ok())
 }
 
+/// Everything that the schema has against an entry's classes and attributes, each with the attribute
+/// that it is about; if a class is not known only that, as nobody knows what it allows. Values are not
+/// looked at ([`check_value`]).
+pub fn violations(schema: &Schema, attributes: &Attributes) -> Vec<(String, Failure)> {
+    let of_classes = |failure| (OBJECT_CLASS.to_owned(), failure);
+    let classes = match classes(schema, attributes) {
+        Ok(classes) => classes,
+        Err(failure) => return vec![of_classes(failure)],
+    };
+    let mut found: Vec<_> = structural(&classes).err().map(of_classes).into_iter().collect();
+    for (attribute, failure) in not_allowed(schema, &classes, counted(attributes)) {
+        // What a class demands, those below it demand as well.
+        if !found.iter().any(|(known, _)| known == attribute) {
+            found.push((attribute.to_owned(), failure));
+        }
+    }
+    found
+}
+
+/// Checks that a value is of its attribute's syntax, as `validate` sees it, and that its matching rule
+/// takes it.
+///
+/// # Errors
+/// Why not, in words.
+pub fn check_value(
+    schema: &Schema,
+    attribute: &AttributeType,
+    value: &[u8],
+    validate: fn(Syntax, &[u8]) -> std::result::Result<(), &'static str>,
+) -> std::result::Result<(), &'static str> {
+    validate(attribute.syntax(), value)?;
+    // Unknown object classes are the business of those who check the whole entry.
+    let rule = attribute.equality().filter(|_| attribute.name() != OBJECT_CLASS);
+    match rule.map(|rule| schema.normalize(rule, value)) {
+        Some(None) => Err("its matching rule does not take it"),
+        _ => Ok(()),
+    }
+}
+
 /// Checks what classes demand and allow.
 fn check_attributes(schema: &Schema, attributes: &Attributes, large: &[&str]) -> Result<()> {
     let classes = classes(schema, attributes)?;
-    let counted = attributes.iter().map(|(name, values)| (name.as_str(), values.len()));
-    let counted = counted.chain(large.iter().map(|name| (*name, usize::MAX)));
-    let violation = |text| Err(Failure::new(ResultCode::ObjectClassViolation, text));
-    for class in &classes {
-        for must in class.must().iter().filter_map(|position| schema.attributes.get(*position)) {
-            if !counted.clone().any(|(name, _)| base(name) == must.name()) {
-                let (class, must) = (class.name(), must.name());
-                return violation(format!("object class {class} demands attribute {must}"));
-            }
-        }
+    let all = counted(attributes).chain(large.iter().map(|name| (*name, usize::MAX)));
+    match not_allowed(schema, &classes, all).next() {
+        Some((_, failure)) => Err(failure),
+        None => Ok(()),
     }
+}
+
+/// Attributes, and how many values each has.
+fn counted(attributes: &Attributes) -> impl Iterator<Item = (&str, usize)> + Clone {
+    attributes.iter().map(|(name, values)| (name.as_str(), values.len()))
+}
+
+/// What classes demand and is not there, then what is there and may not be so: the attribute, and why.
+fn not_allowed<'a>(
+    schema: &'a Schema,
+    classes: &'a [&'a ObjectClass],
+    attributes: impl Iterator<Item = (&'a str, usize)> + Clone + 'a,
+) -> impl Iterator<Item = (&'a str, Failure)> {
+    let demanded = classes.iter().flat_map(move |class| {
+        let positions = class.must().iter();
+        positions.filter_map(move |position| Some((*class, schema.attributes.get(*position)?)))
+    });
+    let there = attributes.clone();
+    let missing = demanded.filter_map(move |(class, must)| {
+        if there.clone().any(|(name, _)| base(name) == must.name()) {
+            return None;
+        }
+        let (class, must) = (class.name(), must.name());
+        Some((must, violation(format!("object class {class} demands attribute {must}"))))
+    });
     let all = classes.iter().any(|class| class.allows_all());
-    for (name, values) in counted {
-        let Some(attribute) = schema.attribute(base(name)) else {
-            let text = format!("attribute {name} is not known");
-            return Err(Failure::new(ResultCode::UndefinedAttributeType, text));
-        };
-        let allowed = all
-            || attribute.is_operational()
-            || classes.iter().any(|class| class.allows(attribute.position));
-        if !allowed {
-            return violation(format!("no object class of the entry allows attribute {name}"));
-        }
-        if attribute.is_single_value() && values > 1 {
-            let text = format!("attribute {name} may have one value only");
-            return Err(Failure::new(ResultCode::ConstraintViolation, text));
-        }
+    let unwanted = attributes.filter_map(move |(name, values)| {
+        why_not(schema, classes, all, (name, values)).map(|failure| (name, failure))
+    });
+    missing.chain(unwanted)
+}
+
+/// Why so many values of an attribute may not be there, if they may not; with `all`, one of the classes
+/// allows every attribute.
+fn why_not(
+    schema: &Schema,
+    classes: &[&ObjectClass],
+    all: bool,
+    (name, values): (&str, usize),
+) -> Option<Failure> {
+    let Some(attribute) = schema.attribute(base(name)) else {
+        let text = format!("attribute {name} is not known");
+        return Some(Failure::new(ResultCode::UndefinedAttributeType, text));
+    };
+    let allowed = all
+        || attribute.is_operational()
+        || classes.iter().any(|class| class.allows(attribute.position));
+    if !allowed {
+        return Some(violation(format!("no object class of the entry allows attribute {name}")));
     }
-    Ok(())
+    if attribute.is_single_value() && values > 1 {
+        let text = format!("attribute {name} may have one value only");
+        return Some(Failure::new(ResultCode::ConstraintViolation, text));
+    }
+    None
+}
+
+fn violation(text: impl Into<String>) -> Failure {
+    Failure::new(ResultCode::ObjectClassViolation, text)
 }
 
 /// The classes that an entry lists.
 fn classes<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<Vec<&'s ObjectClass>> {
-    let violation = |text| Failure::new(ResultCode::ObjectClassViolation, text);
     let (_, values) = attributes
         .iter()
         .find(|(name, _)| name == OBJECT_CLASS)
-        .ok_or_else(|| violation("the entry has no object class".into()))?;
+        .ok_or_else(|| violation("the entry has no object class"))?;
     let class = |value: &Vec<u8>| {
         let name = str::from_utf8(value).unwrap_or("?");
         schema.class(name).ok_or_else(|| violation(schema.unknown_class(name)))
@@ -125,12 +199,11 @@ fn classes<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<Vec<&'s Ob
 
 /// The most specific structural class; all other structural ones must be above it.
 fn structural<'s>(classes: &[&'s ObjectClass]) -> Result<&'s ObjectClass> {
-    let violation = |text| Failure::new(ResultCode::ObjectClassViolation, text);
     let structural = || classes.iter().filter(|class| class.kind() == ClassKind::Structural);
     let lowest = structural()
         .find(|class| !structural().any(|other| other != *class && other.is_a(class)))
         .or_else(|| classes.iter().find(|class| class.may_stand_alone()))
-        .ok_or_else(|| violation("the entry has no structural object class".into()))?;
+        .ok_or_else(|| violation("the entry has no structural object class"))?;
     match structural().find(|class| !lowest.is_a(class)) {
         None => Ok(lowest),
         Some(other) => Err(violation(format!(

@@ -14,7 +14,10 @@ mod difference;
 mod sources;
 
 pub use attribute::AttributeType;
-pub use check::{Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes, is_sound};
+pub use check::{
+    Attributes, OBJECT_CLASS, check_entry, check_loosely, check_value, complete_classes, is_sound,
+    violations,
+};
 pub use class::ObjectClass;
 pub use compose::{Composed, Defined, Origin};
 pub use definition::Definition;
@@ -152,6 +155,15 @@ impl Schema {
     /// What to say of an attribute that is not known.
     pub fn unknown_attribute(&self, name: &str) -> String {
         unknown("attribute", name, &self.attribute_index)
+    }
+
+    /// What to say of a description whose type or options are not known.
+    pub fn unknown_description(&self, description: &str) -> String {
+        let name = base(description);
+        match self.attribute(name) {
+            Some(_) => format!("attribute {description} has an unknown option"),
+            None => self.unknown_attribute(name),
+        }
     }
 
     /// What to say of an object class that is not known.

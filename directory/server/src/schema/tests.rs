@@ -329,7 +329,15 @@ fn entries_are_held_against_their_classes() {
         let failure = check(&wrong).unwrap_err();
         assert_eq!(failure.code, ResultCode::ObjectClassViolation);
         assert!(failure.diagnostic.contains(names), "{failure}");
+        let all = violations(&schema, &entry(&wrong));
+        assert_eq!(all.first().map(|(_, first)| first), Some(&failure));
     }
+    assert_eq!(violations(&schema, &entry(&person)), []);
+    let several = [("objectClass", "inetOrgPerson"), ("uidNumber", "1"), ("employeeNumber", "1")];
+    let again = [("employeeNumber", "2")];
+    let all = violations(&schema, &entry(&[&several[..], &again].concat()));
+    let about: Vec<&str> = all.iter().map(|(attribute, _)| attribute.as_str()).collect();
+    assert_eq!(about, ["cn", "sn", "uidNumber", "employeeNumber"], "each once, and all");
     assert_eq!(
         check(&more(("unheard-of", "x"))).unwrap_err().code,
         ResultCode::UndefinedAttributeType

@@ -1,6 +1,6 @@
 //! An entry while it is changed.
 
-use super::edit::{self, missing};
+use super::edit;
 use super::values::LargeDraft;
 use crate::directory::Core;
 use crate::failure::Result;
@@ -24,10 +24,6 @@ impl Draft {
         Draft { attributes: entry.to_entry().attributes, large }
     }
 
-    fn large(&mut self, name: &str) -> Option<&mut LargeDraft> {
-        self.large.iter_mut().find(|large| large.name == name)
-    }
-
     /// Adds, deletes or replaces values of an attribute, or increments it.
     ///
     /// # Errors
@@ -41,18 +37,19 @@ impl Draft {
         description: &Description<'_>,
         values: &[Vec<u8>],
     ) -> Result<()> {
-        let name = description.canonical();
-        if let Some(large) = self.large(&name) {
-            return change(large, schema, view, operation, description, values);
-        }
-        let attributes = &mut self.attributes;
-        match operation {
-            ChangeOperation::Add => edit::add(schema, attributes, description, values.to_vec()),
-            ChangeOperation::Delete => edit::delete(schema, attributes, description, values),
-            ChangeOperation::Replace => {
-                edit::replace(schema, attributes, description, values.to_vec())
-            }
-            ChangeOperation::Increment => edit::increment(attributes, description, values),
+        use ChangeOperation::{Add, Delete, Increment, Replace};
+        let (name, attribute) = (description.canonical(), description.attribute);
+        let Draft { attributes, large } = self;
+        let large = large.iter_mut().find(|large| large.name == name);
+        match (operation, large) {
+            (Add, Some(large)) => large.add(schema, view, attribute, values.to_vec()),
+            (Add, None) => edit::add(schema, attributes, description, values.to_vec()),
+            (Delete, Some(large)) => large.delete(schema, view, attribute, values),
+            (Delete, None) => edit::delete(schema, attributes, description, values),
+            (Replace, Some(large)) => large.replace(schema, view, attribute, values.to_vec()),
+            (Replace, None) => edit::replace(schema, attributes, description, values.to_vec()),
+            // Integers are never large.
+            (Increment, _) => edit::increment(attributes, description, values),
         }
     }
 
@@ -138,28 +135,6 @@ impl Draft {
 /// Descriptions of those that have values.
 pub(super) fn large_names(large: &[LargeDraft]) -> impl Iterator<Item = &str> {
     large.iter().filter(|large| large.len() > 0).map(|large| large.name.as_str())
-}
-
-fn change(
-    large: &mut LargeDraft,
-    schema: &Schema,
-    view: View<'_>,
-    operation: ChangeOperation,
-    description: &Description<'_>,
-    values: &[Vec<u8>],
-) -> Result<()> {
-    let attribute = description.attribute;
-    match operation {
-        ChangeOperation::Add => large.add(schema, view, attribute, values.to_vec()),
-        ChangeOperation::Delete if large.len() == 0 => Err(missing(&large.name, "attribute ")),
-        ChangeOperation::Delete if values.is_empty() => {
-            large.replace(schema, view, attribute, Vec::new())
-        }
-        ChangeOperation::Delete => large.delete(schema, view, attribute, values),
-        ChangeOperation::Replace => large.replace(schema, view, attribute, values.to_vec()),
-        // Integers are never large.
-        ChangeOperation::Increment => edit::increment(&mut Attributes::new(), description, values),
-    }
 }
 
 /// Those values of a large attribute that may have a key in common with values that go; `None` if

@@ -4,7 +4,7 @@
 use crate::failure::{Failure, Result};
 use crate::large::normal;
 use crate::limits::ATTRIBUTE_VALUES_MAX;
-use crate::schema::{AttributeType, Attributes, Description, OBJECT_CLASS, Schema, base};
+use crate::schema::{AttributeType, Attributes, Description, Schema, check_value};
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
 use std::borrow::Cow;
@@ -16,11 +16,7 @@ use std::collections::HashSet;
 /// `undefinedAttributeType`.
 pub fn describe<'s>(schema: &'s Schema, description: &str) -> Result<Description<'s>> {
     schema.describe(description).ok_or_else(|| {
-        let name = base(description);
-        let text = match schema.attribute(name) {
-            Some(_) => format!("attribute {description} has an unknown option"),
-            None => schema.unknown_attribute(name),
-        };
+        let text = schema.unknown_description(description);
         Failure::new(ResultCode::UndefinedAttributeType, text)
     })
 }
@@ -76,17 +72,11 @@ fn check_values<V: AsRef<[u8]>>(
     validate: fn(Syntax, &[u8]) -> std::result::Result<(), &'static str>,
 ) -> Result<()> {
     for (index, value) in values.iter().enumerate() {
-        let checked = validate(attribute.syntax(), value.as_ref());
-        // Unknown object classes are the business of those who check the whole entry.
-        let rule = attribute.equality().filter(|_| attribute.name() != OBJECT_CLASS);
-        let normal = rule.map(|rule| schema.normalize(rule, value.as_ref()));
-        let why = match (checked, normal) {
-            (Err(why), _) => why,
-            (Ok(()), Some(None)) => "its matching rule does not take it",
-            (Ok(()), _) => continue,
-        };
-        let text = format!("value {index} of attribute {} is not valid: {why}", attribute.name());
-        return Err(Failure::new(ResultCode::InvalidAttributeSyntax, text));
+        check_value(schema, attribute, value.as_ref(), validate).map_err(|why| {
+            let name = attribute.name();
+            let text = format!("value {index} of attribute {name} is not valid: {why}");
+            Failure::new(ResultCode::InvalidAttributeSyntax, text)
+        })?;
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ impl LargeDraft {
         Ok(())
     }
 
-    /// Deletes values.
+    /// Deletes values, or all of them if none are given.
     ///
     /// # Errors
     /// `noSuchAttribute`, or the store's.
@@ -113,6 +113,12 @@ impl LargeDraft {
         attribute: &AttributeType,
         deleted: &[Vec<u8>],
     ) -> Result<()> {
+        if self.len() == 0 {
+            return Err(missing(&self.name, "attribute "));
+        }
+        if deleted.is_empty() {
+            return self.replace(schema, view, attribute, Vec::new());
+        }
         for value in deleted {
             if !self.take(view, key(schema, attribute, value))? {
                 return Err(missing(&self.name, "such value of attribute "));

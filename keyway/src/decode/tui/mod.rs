@@ -10,7 +10,6 @@ mod list;
 use crate::failure::{Failure, plain};
 use crate::limits::TUI_LOOK_EVERY;
 use crate::output;
-use crate::signals::Signals;
 use crate::terminal::Keys;
 pub use book::Shared;
 use book::{Book, What};
@@ -19,9 +18,7 @@ use list::List;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use std::io::{self, IsTerminal};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 /// What is shown.
 enum Shows {
@@ -90,9 +87,8 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// Shows what a book has until somebody ends it, or `stopped` is set; where it is `live`, the end of it first.
-/// The terminal is what it was before,
-/// whatever ends it; SIGINT and SIGTERM set `stopped`.
+/// Shows what a book has until somebody ends it, or `stopped` is set; where it is `live`, the end of it
+/// first. The terminal is what it was before, whatever ends it.
 ///
 /// # Errors
 /// If the terminal cannot be used.
@@ -102,31 +98,6 @@ pub fn run(source: String, live: bool, book: &Shared, stopped: &AtomicBool) -> R
     let shown = show(Screen::new(source, live), book, stopped);
     output::divert_notes(None);
     shown.map_err(|why| Failure::new(format!("cannot use the terminal: {}", plain(&why))))
-}
-
-/// Has signals set `stopped`, the second one too: the terminal is put in order first.
-///
-/// # Errors
-/// If the system refuses.
-pub fn stop_at_signals(stopped: &Arc<AtomicBool>) -> Result<(), Failure> {
-    let cannot = |why: io::Error| Failure::new(format!("cannot start: {}", plain(&why)));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(cannot)?;
-    let mut signals = {
-        let _inside = runtime.enter();
-        Signals::catch()?
-    };
-    let stopped = stopped.clone();
-    let watch = move || {
-        runtime.block_on(async {
-            loop {
-                signals.next().await;
-                stopped.store(true, Ordering::Relaxed);
-            }
-        });
-    };
-    thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(cannot)?;
-    Ok(())
 }
 
 fn show(screen: Screen, book: &Shared, stopped: &AtomicBool) -> io::Result<()> {

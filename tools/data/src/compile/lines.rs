@@ -25,6 +25,7 @@ pub(super) fn compile(
         let site = Site { kind, line: at, salt: mix(kind as u64, at as u64) };
         let mut line = Line {
             attribute: written.attribute.clone(),
+            place: written.place,
             id: *id,
             prefix: format!("{}: ", written.attribute).into_bytes(),
             conditions: Vec::new(),

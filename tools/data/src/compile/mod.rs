@@ -81,6 +81,7 @@ impl Plan {
         };
         let mut plan = Plan {
             seed: crate::random::mix(options.seed, 0),
+            files: sections.files.clone(),
             kinds: Vec::new(),
             roots: tree.roots.clone(),
             first_names,

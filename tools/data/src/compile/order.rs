@@ -58,6 +58,7 @@ pub(super) fn arrange(
     }
     let mut kind = Kind {
         name: draft.name.clone(),
+        place: draft.place,
         dn: draft.dn.clone(),
         rdn,
         lines,

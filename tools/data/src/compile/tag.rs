@@ -11,6 +11,7 @@ use crate::reference::Reference;
 use crate::tags;
 use crate::template::split;
 use crate::time;
+use keyway_codec::definitions::nearest;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -23,6 +24,10 @@ pub(super) enum Made {
     /// The line refers to entries; so often, if `many`.
     Reference(Reference, bool),
 }
+
+/// What `<random>` makes.
+const RANDOM: [&str; 8] =
+    ["alpha", "alphanumeric", "base64", "chars", "hex", "month", "numeric", "telephone"];
 
 const DIGITS: &str = "0123456789";
 const ALPHA: &str = "abcdefghijklmnopqrstuvwxyz";
@@ -195,7 +200,17 @@ fn random(what: &str, arguments: &[&str]) -> Result<Option<Piece>, String> {
         ("telephone", []) => Ok(Some(Piece::Telephone)),
         ("month", []) => Ok(Some(Piece::Month { characters: usize::MAX })),
         ("month", [characters]) => Ok(Some(Piece::Month { characters: number(characters)? })),
-        _ => Ok(None),
+        (what, _) if RANDOM.contains(&what) => Ok(None),
+        (what, _) => Err(no_random(what)),
+    }
+}
+
+/// What to say where `<random>` makes no such thing.
+fn no_random(what: &str) -> String {
+    let (form, all) = (format!("there is no <random:{what}>"), RANDOM.join(", "));
+    match nearest(what, RANDOM.into_iter()) {
+        Some(near) => format!("{form}; did you mean <random:{near}>?"),
+        None => format!("{form}; there are {all}, and other tags (keyway data tags lists them)"),
     }
 }
 

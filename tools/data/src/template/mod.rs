@@ -10,5 +10,6 @@ mod text;
 mod value;
 
 pub(crate) use sections::{Kid, Line, Section, SectionKind, Sections, read};
-pub(crate) use text::{Place, Text};
+pub use text::Place;
+pub(crate) use text::Text;
 pub(crate) use value::{Part, parts, split};

@@ -4,14 +4,14 @@ use crate::limits::EXPANDED_BYTES_MAX;
 use std::collections::HashMap;
 
 /// Where something is in a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Which of the files.
-    pub(crate) file: usize,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Which of the files ([`crate::Plan::file`]).
+    pub file: usize,
     /// Counted from 1.
-    pub(crate) line: u32,
+    pub line: u32,
     /// In characters, counted from 1.
-    pub(crate) column: u32,
+    pub column: u32,
 }
 
 /// A stretch of the text that was one in the file.

@@ -38,6 +38,8 @@ fn tags() {
     line("x: <random:alpha:99999999>", 4, "more than");
     line("x: <random:numeric:9:1>", 4, "9 is more than 1");
     line("x: <random:chars::3>", 4, "no characters");
+    line("x: <random:telefone>", 4, "did you mean <random:telephone>?");
+    line("x: <random:json:5>", 4, "there is no <random:json>; there are alpha, ");
     line("x: <presence:101>", 4, "percentage");
     line("x: <loop:5:1>", 4, "<loop> goes up");
     line("x: <list:a:0,b:0>", 4, "weights");

@@ -1,0 +1,33 @@
+//! A signal, heard by work that looks now and then.
+
+use crate::failure::Failure;
+use crate::signals::{STATUS_AT_ONCE, Second, at_end};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether somebody has asked for an end.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Catches signals from now on. The first one is heeded by whoever looks.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn watch(second: Second) -> Result<Stop, Failure> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let told = asked.clone();
+        at_end(second, move || told.store(true, Ordering::Relaxed))?;
+        Ok(Stop(asked))
+    }
+
+    /// Whether the work is to end.
+    pub fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// What to say then.
+    pub fn failure(line: &str) -> Failure {
+        Failure::with_status(line, STATUS_AT_ONCE as u8)
+    }
+}
