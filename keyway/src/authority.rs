@@ -293,6 +293,36 @@ fn server(key: &SigningKey, names: &Names, now: Timestamp) -> Result<Certificate
     Ok(params)
 }
 
+/// A certificate for a client's key, of the authority with this key and these certificates.
+///
+/// # Errors
+/// If it is not the authority's key, or there is no driver.
+pub fn for_client(
+    ca_key: SigningKey,
+    ca: &[CertificateDer<'_>],
+    key: &SigningKey,
+    subject: &DistinguishedName,
+    days: u16,
+    now: Timestamp,
+) -> Result<rcgen::Certificate, Failure> {
+    let issuer = Issuer::new(authority(&ca_key, now)?, ca_key);
+    let mut params = CertificateParams::default();
+    params.not_before = now.after_days(-BACKDATED_DAYS).date_time();
+    params.not_after = now.after_days(days.into()).date_time();
+    params.distinguished_name = subject.clone();
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params.use_authority_key_identifier_extension = true;
+    params.serial_number = Some(serial(key, now)?);
+    let certificate = params.signed_by(key, &issuer).map_err(cannot_issue)?;
+    if Certificate::read(certificate.der()).is_ok_and(|read| is_issued_by(&read, ca)) {
+        return Ok(certificate);
+    }
+    Err(cannot_issue(
+        "the data folder's authority is not one that Keyway made; have yours issue it",
+    ))
+}
+
 /// A self-signed certificate for 127.0.0.1, and its key, that are not kept.
 ///
 /// # Errors
@@ -335,7 +365,8 @@ pub fn malformed(file: &Path, why: impl Display) -> Failure {
     Failure::new(format!("{} cannot be used: {why}", file.display()))
 }
 
-fn cannot_issue(why: impl Display) -> Failure {
+/// Why no certificate was made.
+pub fn cannot_issue(why: impl Display) -> Failure {
     Failure::new(format!("cannot make a certificate: {why}"))
 }
 

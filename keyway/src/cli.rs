@@ -1,6 +1,7 @@
 //! The command line: what can be asked of the program, and how it says so.
 
 use crate::acl::Acl;
+use crate::client_certificate::ClientCertificate;
 use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
@@ -17,6 +18,7 @@ use crate::output::Voice;
 use crate::quic::Quic;
 use crate::supervised::Inherited;
 use crate::unix_socket;
+use crate::user::Account;
 use crate::web::Web;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -152,6 +154,8 @@ Examples:
       DIR/keyway.toml, brings the entries
   keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --name ldap.example.com
       serve other machines too, which call it by that name (also settable in DIR/keyway.toml)
+  keyway up --listen 0.0.0.0:389 --listen-tls 0.0.0.0:636 --user keyway
+      started by root, for the ports: what serves is the user keyway's, and so is DIR
   keyway up --listen off --listen-tls 127.0.0.1:0 --json
       LDAPS only, on a port that the system chooses; one JSON line says which
   keyway up --listen-unix ldapi
@@ -169,9 +173,12 @@ The server's certificate:
 
 Hardening:
   The processes cannot be traced by others of their user, leave no core file, gain no rights and
-  make files for their owner only (--allow-debugging leaves out the first two). cryptod gives up
-  all other files, the network and most system calls. Keys are wiped after use. Where one may lock memory without a limit (root, LimitMEMLOCK=infinity), all but the
-  store's pages is locked, and nothing of that gets to swap; what it once used it then keeps.
+  make files for their owner only (--allow-debugging leaves out the first two). Both give up files
+  outside of their folders and most system calls, cryptod the network too (--no-sandbox leaves that
+  out). Keys are wiped after use. Where one may lock memory without a limit (root,
+  LimitMEMLOCK=infinity), all but the store's pages is locked, and nothing of that gets to swap; what
+  it once used it then keeps.
+  Started by root it binds its ports and becomes another user (--user), all of it and for good.
   A systemd unit (with Type=notify) can add:
     User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
     ProtectSystem=strict            ReadWritePaths=DIR
@@ -189,7 +196,7 @@ pub struct Up {
     /// passphrase:PATH, credential:NAME or tpm:PATH, as for keyway cryptod [default:
     /// file:DIR/cryptod/master.key]
     #[arg(long, value_name = "SOURCE", value_parser = cryptod::file_source)]
-    pub master: Option<String>,
+    pub master: Option<cryptod::Source>,
 }
 
 /// Start the directory's server alone: the half of keyway up that speaks LDAP and has the store
@@ -259,9 +266,16 @@ pub struct Serve {
     /// cn=config or cn=schema); they are copied to DIR/schema
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub schema: Vec<PathBuf>,
+    /// Whom to run as, if root starts it: a user of this machine, by name or number, and :GROUP if not his own;
+    /// 'root' to stay root [default: process.user of DIR/keyway.toml, else whom DIR belongs to]
+    #[arg(long, value_name = "USER", value_parser = Account::parse)]
+    pub user: Option<Account>,
     /// Let debuggers attach and core files be written; keys and passwords are in both
     #[arg(long)]
     pub allow_debugging: bool,
+    /// Keep the right to open any file and make any system call
+    #[arg(long)]
+    pub no_sandbox: bool,
     /// Say where it listens as one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -293,6 +307,7 @@ impl Serve {
             ("--json", self.json),
             ("--allow-debugging", self.allow_debugging),
             ("--empty", self.empty),
+            ("--no-sandbox", self.no_sandbox),
         ];
         all.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
         all
@@ -454,6 +469,7 @@ pub struct History {
 #[derive(Debug, Subcommand)]
 pub enum Admin {
     Password(AdminPassword),
+    Certificate(ClientCertificate),
 }
 
 /// Set a new password for the administrator: the way back when it is forgotten

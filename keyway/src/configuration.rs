@@ -19,6 +19,7 @@ use crate::metrics::{self, Collector};
 use crate::schema::{self, Given};
 use crate::tls::{self, ServerKey};
 use crate::unix_socket;
+use crate::user::Account;
 use keyway_codec::dn::Dn;
 use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
@@ -50,6 +51,8 @@ pub struct Configuration {
     pub listen_tls: Listen,
     /// Where to take LDAP of this machine's own processes.
     pub unix: unix_socket::Settings,
+    /// Whom the server runs as, if it says so.
+    pub user: Option<Account>,
     /// Suffixes to hold even while they are empty.
     pub naming_contexts: Vec<String>,
     /// Where the cryptod listens whose keys are used.
@@ -278,7 +281,7 @@ fn line_of(text: &str, at: usize) -> usize {
 
 fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Configuration, Wrong> {
     let Raw { listen, listen_tls, listen_unix, unix, naming_contexts, .. } = raw;
-    let Raw { cryptod, tls, password, .. } = raw;
+    let Raw { process, cryptod, tls, password, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
     let Raw { metrics, .. } = raw;
     let address =
@@ -288,6 +291,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         listen: address(&listen)?,
         listen_tls: address(&listen_tls)?,
         unix: unix_settings(&listen_unix, &unix)?,
+        user: account(&process.user)?,
         naming_contexts,
         tls: tls_section::settings(&tls)?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
@@ -335,6 +339,12 @@ fn unix_settings(path: &Spanned<String>, raw: &raw::Unix) -> Result<unix_socket:
     let path = unix_socket::path(path.get_ref()).map_err(|why| wrong(path, why))?;
     let mode = unix_socket::mode(raw.mode.get_ref()).map_err(|why| wrong(&raw.mode, why))?;
     Ok(unix_socket::Settings { path, mode })
+}
+
+fn account(text: &Spanned<String>) -> Result<Option<Account>, Wrong> {
+    let named = Some(text.get_ref()).filter(|user| !user.is_empty());
+    let read = |user: &String| Account::parse(user).map_err(|why| wrong(text, why));
+    named.map(read).transpose()
 }
 
 fn local_administrators(texts: &[Spanned<String>]) -> Result<Vec<u32>, Wrong> {

@@ -470,11 +470,19 @@ fn in_use(folder: &Path, lock: &mut File) -> Failure {
 
 /// Whether nobody else can look into the folder, and we can write to it.
 fn check(folder: &Path) -> Result<(), Failure> {
-    let metadata = fs::metadata(folder)
-        .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
-    private(folder, metadata.mode(), "700")?;
+    is_private(folder)?;
     access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|why| Failure::system("write to the data folder", folder, &why.into()))
+}
+
+/// That nobody but a folder's owner can look into it.
+///
+/// # Errors
+/// If somebody can.
+pub fn is_private(folder: &Path) -> Result<(), Failure> {
+    let metadata = fs::metadata(folder)
+        .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
+    private(folder, metadata.mode(), "700")
 }
 
 fn private(path: &Path, mode: u32, wanted: &str) -> Result<(), Failure> {

@@ -3,12 +3,22 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// One clear line for people, and the exit status that goes with it.
 #[derive(Debug)]
 pub struct Failure {
     line: String,
     status: u8,
+}
+
+/// Why this process does not get at files of others, if it has seen to that itself.
+static CONFINED: OnceLock<String> = OnceLock::new();
+
+/// Says of each file from now on that cannot be had why that may be.
+pub fn say_confined(why: String) {
+    // The first says it all.
+    let _ = CONFINED.set(why);
 }
 
 /// The system, the data or another program is at fault.
@@ -40,6 +50,9 @@ impl Failure {
                 "cannot {what} {path}: the disk is full; make room and start again, nothing that \
                  was acknowledged is lost"
             ),
+            ErrorKind::PermissionDenied if let Some(why) = CONFINED.get() => {
+                format!("cannot {what} {path}: no permission; {why}")
+            }
             ErrorKind::PermissionDenied => {
                 format!("cannot {what} {path}: no permission; run as its owner or name another")
             }

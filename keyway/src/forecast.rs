@@ -8,7 +8,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use keyway_server::password::{Given, Passwords, classify};
 use std::fmt;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 use tokio::runtime;
@@ -39,11 +38,8 @@ impl Forecast {
         done: u64,
         passwords: &Passwords,
     ) -> Result<Option<Forecast>, Failure> {
-        if source.bytes.is_none() {
-            return Ok(None);
-        }
+        let Some(file) = source.again() else { return Ok(None) };
         let bad = |why: std::io::Error| Failure::new(format!("{}: {}", source.shown, plain(&why)));
-        let file = File::open(&source.path).map_err(bad)?;
         match count(BufReader::with_capacity(1 << 16, file), done).map_err(bad)? {
             0 => Ok(None),
             count => Ok(Some(Forecast { passwords: count, ..Forecast::measure(passwords)? })),

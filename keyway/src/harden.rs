@@ -32,9 +32,7 @@ pub fn process(debugging: bool) {
 ///
 /// Returns whether it is so. If not, and the system has swap, it warns, if it is to.
 pub fn lock_memory(warn: bool) -> bool {
-    let unlimited = Rlimit { current: None, maximum: None };
-    // Root may lift the limit; others have what they were given.
-    let _ = setrlimit(Resource::Memlock, unlimited);
+    lift_lock_limit();
     let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
     let mut locked = mlockall(all).is_ok();
     if locked && !may_lock_more() {
@@ -49,6 +47,12 @@ pub fn lock_memory(warn: bool) -> bool {
         );
     }
     locked
+}
+
+/// Lifts the limit on locked memory, also for the programs that this process starts. Root may; others have
+/// what they were given.
+pub fn lift_lock_limit() {
+    let _ = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
 }
 
 /// Whether no limit will end what was begun: at a limit, allocations would fail. Who could lock

@@ -9,7 +9,7 @@ use crate::client;
 use crate::config_tree;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
-use crate::failure::{Failure, is_disk_full, plain};
+use crate::failure::{self, Failure, is_disk_full, plain};
 use crate::harden;
 use crate::history;
 use crate::instance::Instance;
@@ -22,6 +22,7 @@ use crate::output;
 use crate::populate::{self, Manner, Populated};
 use crate::reload::Reload;
 use crate::sample::Sample;
+use crate::sandbox;
 use crate::schema::{self, Given};
 use crate::signals::{self, Asked, Signals};
 use crate::source::Source;
@@ -29,6 +30,7 @@ use crate::supervised::{self, Inherited, Supervised};
 use crate::timestamp::{Timestamp, time_since_boot};
 use crate::tls::Tls;
 use crate::unix_socket;
+use crate::user::{self, Account};
 use crate::watched;
 use keyway_drivers::{Verifier, software};
 use keyway_engine::Engine;
@@ -55,15 +57,27 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// Whatever keeps it from serving; what was acknowledged before is on the disk.
 pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
+    // One that comes before it is caught waits.
+    let hold = signals::hold_hangup();
     let handed_over = Sockets::handed_over()?;
-    let runtime = runtime()?;
-    let hangup = runtime.block_on(async { signals::catch_hangup() })?;
     let serve = &arguments.serve;
     let given = Given::read(&serve.schema, &serve.data.folder)?;
     let Start { supervision, source, folder, mut configuration, sockets } = match supervised {
         Some(supervised) => Start::supervised(serve, supervised, &given)?,
         None => Start::alone(serve, handed_over, &given)?,
     };
+    // Threads that run by then would keep all that they have.
+    if !serve.no_sandbox {
+        sandbox::of_ldapd(&folder, &configuration)?.enter()?;
+        failure::say_confined(format!(
+            "the server runs as {} and opens files only in the folders that it was started with: start it \
+             again if this one is new",
+            Account::this()
+        ));
+    }
+    let runtime = runtime()?;
+    let hangup = runtime.block_on(async { signals::catch_hangup() })?;
+    drop(hold);
     let again = supervision.as_ref().is_some_and(|it| it.again);
     // The logs count as well.
     open_meter(&folder);
@@ -167,7 +181,7 @@ impl Start {
     }
 
     fn supervised(arguments: &Serve, by: Supervised, given: &Given) -> Result<Start, Failure> {
-        let Supervised { up, channel, lock, ldap, ldaps, import, again } = by;
+        let Supervised { up, channel, lock, ldap, ldaps, import, again, .. } = by;
         let source = arguments.import.as_deref().map(|path| Source::new(path, import));
         let folder = Folder::inherited(&arguments.data.folder, lock)?;
         let configuration = Configuration::load_with(&folder, given)?.with_flags(arguments);
@@ -282,11 +296,26 @@ fn say_notes(arguments: &Serve, populated: &Populated) -> Result<(), Failure> {
     if arguments.json { Ok(()) } else { populate::say_notes(&populated.report) }
 }
 
-/// Finds the folder and the configuration, and takes the ports, unless there are sockets already.
+/// Becomes the user that it is to run as, finds the folder and the configuration, and takes the ports,
+/// unless there are sockets already. To be called before it starts a thread.
 ///
 /// # Errors
-/// If the folder or a port cannot be had, or the configuration is wrong.
+/// If there is no such user, or he cannot read what is named. If the folder or a port cannot be had, or the configuration is wrong.
 pub fn prepare(
+    arguments: &Serve,
+    handed_over: Option<Sockets>,
+    given: &Given,
+) -> Result<(Folder, Configuration, Sockets), Failure> {
+    let entered = user::enter(arguments.user.as_ref(), &arguments.data.folder)?;
+    let (folder, configuration, sockets) = open(arguments, handed_over, given)?;
+    user::check(configuration.user.as_ref(), arguments.user.as_ref())?;
+    let files = configuration.tls.named().map(|file| folder.file_at(file));
+    entered.can_read(arguments.schema.iter().cloned().chain(files))?;
+    entered.keep_nothing()?;
+    Ok((folder, configuration, sockets))
+}
+
+fn open(
     arguments: &Serve,
     handed_over: Option<Sockets>,
     given: &Given,
@@ -401,7 +430,10 @@ impl Serving<'_> {
         match &supervision {
             // Before anybody else knows: who asks for an end then gets one in good order.
             Some(supervision) => supervised::ready(&supervision.channel),
-            None => notify::ready(false),
+            None => {
+                user::warn_of_root(arguments.user.as_ref());
+                notify::ready(false);
+            }
         }
         if supervision.is_none_or(|it| !it.again) {
             banner.say(arguments.json)?;

@@ -14,6 +14,7 @@ mod certificates;
 mod check;
 mod cli;
 mod client;
+mod client_certificate;
 mod config;
 mod config_tree;
 mod configuration;
@@ -51,6 +52,7 @@ mod quic;
 mod reload;
 mod running;
 mod sample;
+mod sandbox;
 mod schema;
 mod search;
 mod signals;
@@ -66,6 +68,7 @@ mod top;
 mod trust;
 mod unix_socket;
 mod up;
+mod user;
 mod watched;
 mod web;
 
@@ -107,6 +110,9 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
+        Command::Admin(Admin::Certificate(arguments)) => {
+            client_certificate::run(&arguments).map(|()| true)
+        }
         Command::Config(command) => config::run(&command).map(|()| true),
         Command::Acl(command) => acl::run(&command).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),

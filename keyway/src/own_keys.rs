@@ -83,13 +83,19 @@ pub fn are_held(data: &Path) -> bool {
     })
 }
 
-/// What the cryptod that listens there calls the key with this public half, if it holds it.
+/// What the cryptod that listens there calls the key with this public half, and what it signs with, if it
+/// holds it.
 ///
 /// # Errors
 /// If it does not answer.
-pub fn held(cryptod: &Path, which: Which, public_key: &[u8]) -> Result<Option<String>, Failure> {
+pub fn held(
+    cryptod: &Path,
+    which: Which,
+    public_key: &[u8],
+) -> Result<Option<(String, Vec<Algorithm>)>, Failure> {
     let held = Held::open(cryptod)?;
-    Ok(held.find(which, Some(public_key)).map(|key| key.name.clone()))
+    let key = held.find(which, Some(public_key));
+    Ok(key.map(|key| (key.name.clone(), key.algorithms.clone())))
 }
 
 /// The keys of a data folder.
@@ -293,9 +299,26 @@ fn policy(algorithms: &[Algorithm]) -> KeyPolicy {
     KeyPolicy {
         algorithms: algorithms.iter().map(|it| it.name().to_owned()).collect(),
         purposes: vec!["sign".to_owned()],
-        callers: vec![format!("user:{}", getuid().as_raw())],
+        callers: vec![this_user()],
     }
 }
+
+/// Whether it was made when the folder belonged to other users, for them alone.
+fn is_anothers(policy: &KeyPolicy) -> bool {
+    // As in "uid 0 to sign".
+    let user =
+        |caller: &String| caller.split(" to ").next()?.strip_prefix("uid ")?.parse::<u32>().ok();
+    let own = getuid().as_raw();
+    policy.callers.iter().all(|caller| user(caller).is_some_and(|user| user != own))
+}
+
+/// This user as cryptod knows him.
+fn this_user() -> String {
+    format!("user:{}", getuid().as_raw())
+}
+
+/// The state of a key that can be used.
+const ACTIVE: &str = "active";
 
 impl Held {
     fn open(socket: &Path) -> Result<Held, Failure> {
@@ -318,12 +341,18 @@ impl Held {
 
     fn look_at(&self, key: KeyInfo) -> Result<HeldKey, Failure> {
         let KeyInfo { name, policy, state, .. } = key;
+        if state == ACTIVE && is_anothers(&policy) {
+            let ask = KeyAsk::Allow { name: name.clone(), callers: vec![this_user()] };
+            if !matches!(self.daemon.ask(&Ask::Keys(ask))?, Answer::Done) {
+                return Err(nonsense());
+            }
+        }
         let ask = Ask::Keys(KeyAsk::Public { name: name.clone() });
         let Answer::Public { key: public_key, .. } = self.daemon.ask(&ask)? else {
             return Err(nonsense());
         };
         let algorithms = policy.algorithms.iter().filter_map(|it| it.parse().ok()).collect();
-        Ok(HeldKey { name, algorithms, public_key, is_active: state == "active" })
+        Ok(HeldKey { name, algorithms, public_key, is_active: state == ACTIVE })
     }
 
     /// Has the daemon make or take a key.

@@ -6,6 +6,7 @@
 
 use crate::failure::{Failure, plain};
 use crate::supervised::RELOAD;
+use nix::sys::signal::SigSet;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use tokio::io::AsyncReadExt;
@@ -40,6 +41,24 @@ pub enum Asked {
 /// If the system refuses.
 pub fn catch_hangup() -> Result<Signal, Failure> {
     catch(SignalKind::hangup())
+}
+
+/// Has SIGHUP wait until what is returned is dropped, in this thread and for good in those that it starts.
+pub fn hold_hangup() -> Held {
+    let mut hangup = SigSet::empty();
+    hangup.add(nix::sys::signal::Signal::SIGHUP);
+    // If the system refuses, it comes as ever.
+    let _ = hangup.thread_block();
+    Held(hangup)
+}
+
+/// A signal that waits.
+pub struct Held(SigSet);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.thread_unblock();
+    }
 }
 
 fn catch(kind: SignalKind) -> Result<Signal, Failure> {

@@ -3,11 +3,15 @@
 use crate::failure::{Failure, plain};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, absolute};
+use std::sync::Arc;
 
 /// A file or standard input, open.
 pub struct Source {
     reader: Box<dyn Read>,
+    /// The same, if it is a file that can be read twice.
+    file: Option<Arc<File>>,
     /// What it is called in messages.
     pub shown: String,
     /// What it is called from anywhere; an import that is not finished is known by it.
@@ -29,7 +33,7 @@ impl Source {
 
     /// One that is made while it is read: `shown` in messages, and `path` once it is not finished.
     pub fn made(reader: impl Read + 'static, shown: String, path: String) -> Source {
-        Source { reader: Box::new(reader), shown, path, bytes: None, read_bytes: 0 }
+        Source { reader: Box::new(reader), file: None, shown, path, bytes: None, read_bytes: 0 }
     }
 
     /// One that was [opened](open()).
@@ -42,6 +46,7 @@ impl Source {
             let reader = Box::new(io::stdin());
             return Ok(Source {
                 reader,
+                file: None,
                 shown: name,
                 path: "-".to_owned(),
                 bytes: None,
@@ -51,13 +56,37 @@ impl Source {
         let bad = |why: io::Error| bad(path, &why);
         let metadata = file.metadata().map_err(bad)?;
         let full = absolute(path).map_err(bad)?;
+        let file = Arc::new(file);
         Ok(Source {
-            reader: Box::new(file),
+            reader: Box::new(file.clone()),
+            file: metadata.is_file().then_some(file),
             shown: path.display().to_string(),
             path: full.display().to_string(),
             bytes: metadata.is_file().then_some(metadata.len()),
             read_bytes: 0,
         })
+    }
+}
+
+impl Source {
+    /// All of it from its beginning, whatever has been read; `None` if it can be read only once. It is not
+    /// opened again: this process may have lost the right to that.
+    pub fn again(&self) -> Option<impl Read + use<>> {
+        Some(Again { file: self.file.clone()?, at: 0 })
+    }
+}
+
+/// A file that is read without moving where others read it.
+struct Again {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Again {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(out, self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }
 

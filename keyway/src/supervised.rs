@@ -30,6 +30,9 @@ pub struct Inherited {
     pub ldaps: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<i32>,
+    /// The file of cryptod's master key or passphrase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub master: Option<i32>,
     /// Whether an earlier process of the same supervisor was ready.
     pub again: bool,
 }
@@ -43,6 +46,7 @@ pub struct Supervised {
     pub ldap: Option<TcpListener>,
     pub ldaps: Option<TcpListener>,
     pub import: Option<File>,
+    pub master: Option<File>,
     pub again: bool,
 }
 
@@ -79,6 +83,7 @@ impl Inherited {
             ldap: socket(self.ldap)?.map(TcpListener::from),
             ldaps: socket(self.ldaps)?.map(TcpListener::from),
             import: socket(self.import)?.map(|file: OwnedFd| file.into()),
+            master: socket(self.master)?.map(|file: OwnedFd| file.into()),
             again: self.again,
         })
     }

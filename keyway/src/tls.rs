@@ -123,6 +123,21 @@ struct Read {
 const ONLY_TLS13: &[&SupportedProtocolVersion] = &[&TLS13];
 const ONLY_TLS12: &[&SupportedProtocolVersion] = &[&TLS12];
 
+impl Settings {
+    /// The files that they name.
+    pub fn named(&self) -> impl Iterator<Item = &Path> {
+        let pairs = self.files.iter().chain(&self.additional);
+        let of_pairs = pairs.flat_map(|pair| {
+            let key = match &pair.key {
+                ServerKey::File(key) => Some(key),
+                ServerKey::Held(_) => None,
+            };
+            [Some(&pair.certificate), key].into_iter().flatten()
+        });
+        of_pairs.chain(&self.client_ca).chain(&self.client_crls).map(PathBuf::as_path)
+    }
+}
+
 impl Versions {
     fn supported(self) -> &'static [&'static SupportedProtocolVersion] {
         match self {

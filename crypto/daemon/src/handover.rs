@@ -69,6 +69,8 @@ pub enum Part {
         handle: SessionHandle,
         /// What it was opened with.
         steps: Vec<Step>,
+        /// Whether its key was made by the daemon.
+        is_generated: bool,
     },
     /// That was all. The new daemon answers with [`Part::Taken`].
     End,

@@ -115,3 +115,6 @@ pub const USAGE_SAVE_S: u64 = 60;
 pub const AUDIT_REFUSALS_BYTES_MAX: u64 = 64 << 20;
 /// Longest sealed blob of a TPM, in bytes.
 pub const TPM_BLOB_BYTES_MAX: usize = 4_096;
+
+/// Changes of keys that wait for the one before them.
+pub const KEY_CHANGES_WAITING_MAX: usize = 64;

@@ -24,13 +24,14 @@ const TABLES: [&str; 4] = ["access", "integrity.allocate", "integrity.unique", "
 /// The section whose settings are attributes.
 const INDEXES: &str = "indexes.";
 /// What takes effect at the next start only.
-const AT_NEXT_START: [&str; 7] = [
+const AT_NEXT_START: [&str; 8] = [
     "cryptod.socket",
     "limits.store_bytes_max",
     "listen",
     "listen_tls",
     "listen_unix",
     "naming_contexts",
+    "process.user",
     "unix.mode",
 ];
 

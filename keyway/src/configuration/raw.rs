@@ -17,6 +17,7 @@ pub struct Raw {
     pub listen_tls: Spanned<String>,
     pub listen_unix: Spanned<String>,
     pub unix: Unix,
+    pub process: Process,
     pub naming_contexts: Vec<String>,
     pub cryptod: Cryptod,
     pub tls: Tls,
@@ -48,6 +49,13 @@ pub struct Unix {
     pub mode: Spanned<String>,
     pub administrators: Vec<Spanned<String>>,
     pub by_uid_number: bool,
+}
+
+/// `[process]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    pub user: Spanned<String>,
 }
 
 /// `[tls]`

@@ -1,6 +1,7 @@
 //! What `keyway cryptod` can be asked for.
 
 use crate::supervised::Inherited;
+use crate::user::Account;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -63,7 +64,7 @@ pub struct Cryptod {
     #[arg(long = "allow-group", value_name = "GROUP")]
     pub groups: Vec<String>,
     /// Let others in only if they run one of these programs (repeatable); to see what other users
-    /// run, the daemon has to be root or to have CAP_SYS_PTRACE
+    /// run, the daemon has to be root (and stay so: --user root) or to have CAP_SYS_PTRACE
     #[arg(long = "allow-program", value_name = "PATH")]
     pub programs: Vec<PathBuf>,
     /// Let every user in
@@ -82,6 +83,10 @@ pub struct Cryptod {
     /// Threads that poll [default: one for two processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub pumps: Option<u16>,
+    /// Whom to run as, if root starts it: a user of this machine, by name or number, and :GROUP if not his own;
+    /// 'root' to stay root [default: whom DIR belongs to]
+    #[arg(long, value_name = "USER", value_parser = Account::parse)]
+    pub user: Option<Account>,
     /// Let debuggers attach and core files be written; keys are in both
     #[arg(long)]
     pub allow_debugging: bool,

@@ -5,8 +5,9 @@ use keyway_daemon::keys::{self, KeyStore, Master, MasterKey, Passphrase};
 use keyway_engine::Engine;
 use keyway_engine::limits::PASSWORD_BYTES_MAX;
 use std::env;
+use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -26,6 +27,18 @@ pub enum Source {
     Tpm(PathBuf),
 }
 
+impl fmt::Display for Source {
+    /// As it is written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File(path) => write!(f, "file:{}", path.display()),
+            Source::Passphrase(path) => write!(f, "passphrase:{}", path.display()),
+            Source::Credential(name) => write!(f, "credential:{name}"),
+            Source::Tpm(path) => write!(f, "tpm:{}", path.display()),
+        }
+    }
+}
+
 /// Reads a source.
 ///
 /// # Errors
@@ -42,16 +55,16 @@ pub fn source(text: &str) -> Result<Source, String> {
     }
 }
 
-/// A source for a daemon that may have to be started again, as it is written.
+/// A source for a daemon that may have to be started again.
 ///
 /// # Errors
 /// As [`source`], and if it can be read only once.
-pub fn file_source(text: &str) -> Result<String, String> {
+pub fn file_source(text: &str) -> Result<Source, String> {
     match source(text)? {
         Source::Passphrase(path) if path.as_os_str() == "-" => {
             Err("cryptod may have to be started again: name a file instead of '-'".to_owned())
         }
-        _ => Ok(text.to_owned()),
+        source => Ok(source),
     }
 }
 
@@ -61,15 +74,42 @@ pub enum Got {
     Passphrase(Zeroizing<Vec<u8>>),
 }
 
-/// Gets it, or makes it at the first start.
+/// Opens the file that a source is, if it is one and is there: for a process that may not read it later.
+///
+/// # Errors
+/// The system's.
+pub fn open(source: &Source) -> Result<Option<File>, Failure> {
+    let (Source::File(path) | Source::Passphrase(path)) = source else { return Ok(None) };
+    if !path.is_file() {
+        return Ok(None);
+    }
+    File::open(path).map(Some).map_err(|why| Failure::system("read", path, &why))
+}
+
+/// Gets it, from a file that is [open](open()) already if there is one, or makes it at the first start.
 ///
 /// # Errors
 /// What is wrong with where it comes from.
-pub fn get(source: &Option<Source>, folder: &Path, engine: &Engine) -> Result<Got, Failure> {
+pub fn get(
+    source: &Option<Source>,
+    open: Option<File>,
+    folder: &Path,
+    engine: &Engine,
+) -> Result<Got, Failure> {
     let at_home = Source::File(folder.join(FILE));
-    let key = match source.as_ref().unwrap_or(&at_home) {
-        Source::File(path) if path.exists() => MasterKey::from_file(path),
-        Source::File(path) => MasterKey::create_file(path, engine),
+    let source = source.as_ref().unwrap_or(&at_home);
+    if let Source::File(path) | Source::Tpm(path) = source
+        && !path.exists()
+        && open.is_none()
+    {
+        may_be_made(path, &folder.join(super::KEYS))?;
+    }
+    let key = match source {
+        Source::File(path) => match &open {
+            Some(file) => MasterKey::from_open(file, path),
+            None if path.exists() => MasterKey::from_file(path),
+            None => MasterKey::create_file(path, engine),
+        },
         Source::Tpm(path) if path.exists() => MasterKey::from_tpm(path),
         Source::Tpm(path) => MasterKey::create_in_tpm(path, engine),
         Source::Credential(name) => {
@@ -81,18 +121,37 @@ pub fn get(source: &Option<Source>, folder: &Path, engine: &Engine) -> Result<Go
             };
             MasterKey::from_credential(&Path::new(&place).join(name))
         }
-        Source::Passphrase(path) => return passphrase(path).map(Got::Passphrase),
+        Source::Passphrase(path) => return passphrase(path, open).map(Got::Passphrase),
     };
     key.map(Got::Key).map_err(|why| Failure::new(format!("no master key: {why}")))
 }
 
+/// That no keys are sealed under another one already, which a new one would not open.
+fn may_be_made(path: &Path, keys: &Path) -> Result<(), Failure> {
+    if !KeyStore::exists(keys) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "no master key: {} is not there, and the keys in {} are sealed under one already; say with \
+         --master where that comes from (file:PATH, passphrase:PATH, credential:NAME or tpm:PATH), as \
+         when they were made, or put the file back",
+        path.display(),
+        keys.display()
+    )))
+}
+
 /// The first line of a file.
-fn passphrase(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+fn passphrase(path: &Path, open: Option<File>) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let most = PASSWORD_BYTES_MAX + 2;
     let mut bytes = Zeroizing::new(Vec::with_capacity(most + 1));
+    let file = || open.map_or_else(|| File::open(path), Ok);
     let read = match path.as_os_str() == "-" {
         true => std::io::stdin().lock().take(most as u64).read_to_end(&mut bytes),
-        false => File::open(path).and_then(|file| file.take(most as u64).read_to_end(&mut bytes)),
+        false => file().and_then(|mut file| {
+            // Who had it open before has read it; a pipe has no beginning.
+            let _ = file.rewind();
+            file.take(most as u64).read_to_end(&mut bytes)
+        }),
     };
     read.map_err(|why| {
         Failure::new(format!("no passphrase: cannot read {}: {}", path.display(), plain(&why)))

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod master;
-mod sandbox;
 pub mod who;
 
 use crate::data::name;
@@ -10,16 +9,18 @@ use crate::failure::{Failure, plain};
 use crate::harden;
 use crate::notify::{self, HandedOver};
 use crate::output;
+use crate::sandbox;
 use crate::signals::{self, Signals};
 use crate::supervised::{self, Inherited};
 use crate::timestamp::time_since_boot;
+use crate::user;
 use crate::watched;
 pub use arguments::Cryptod;
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_meter::counter;
-pub use master::file_source;
+pub use master::{Source, file_source, open as open_master};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{getgid, getuid};
@@ -48,7 +49,15 @@ const SPIN_MAX: Duration = Duration::from_micros(100);
 /// # Errors
 /// Whatever keeps it from serving.
 pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
-    let supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
+    let mut supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
+    // What only root may read is opened before he becomes another.
+    let open = match supervised.as_mut() {
+        Some(supervised) => supervised.master.take(),
+        None => arguments.master.as_ref().map(master::open).transpose()?.flatten(),
+    };
+    if supervised.is_none() {
+        user::enter(arguments.user.as_ref(), &arguments.folder)?.keep_nothing()?;
+    }
     let admission = admission(arguments)?;
     let folder = arguments.folder.join(name::CRYPTOD);
     make_folder(&folder)?;
@@ -65,14 +74,14 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
     let engine = keyway_drivers::engine_beside(verifier);
     // Before the sandbox, which may keep the daemon from where it comes from.
-    let master = master::get(&arguments.master, &folder, &engine)?;
+    let master = master::get(&arguments.master, open, &folder, &engine)?;
     let spin = keyway_ring::wake_cost().clamp(SPIN_MIN, SPIN_MAX);
     if !arguments.no_sandbox {
         let socket = match &place {
             Place::Made(_, socket) => socket.as_deref(),
             Place::Taken(socket) => Some(&**socket),
         };
-        sandbox::enter(&folder, socket, admission.programs.is_empty())?;
+        sandbox::of_cryptod(&folder, socket, admission.programs.is_empty()).enter()?;
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let keys = || master.open(&folder.join(KEYS), &engine);

@@ -1,6 +1,6 @@
 //! Whether files of certificates have changed since they were read.
 
-use super::{ServerKey, Settings};
+use super::Settings;
 use crate::data::{Folder, name};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -42,17 +42,10 @@ impl Watch {
             Some(_) => Vec::new(),
         };
         let mut files = own.clone();
-        for pair in settings.files.iter().chain(&settings.additional) {
-            files.push(folder.file_at(&pair.certificate));
-            if let ServerKey::File(key) = &pair.key {
-                files.push(folder.file_at(key));
-            }
-        }
+        files.extend(settings.named().map(|file| folder.file_at(file)));
         if settings.client_ca.is_empty() && settings.files.is_some() {
             files.push(folder.file(name::CA_CERTIFICATE));
         }
-        let clients = settings.client_ca.iter().chain(&settings.client_crls);
-        files.extend(clients.map(|file| folder.file_at(file)));
         Watch { own: own.len(), ..Watch::of(files) }
     }
 

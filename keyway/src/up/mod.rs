@@ -10,7 +10,7 @@ mod restarts;
 use crate::cli::Up;
 use crate::configuration::Configuration;
 use crate::control::Control;
-use crate::cryptod::socket_at;
+use crate::cryptod::{open_master, socket_at};
 use crate::data::Folder;
 use crate::failure::{Failure, plain};
 use crate::ldapd;
@@ -23,6 +23,7 @@ use crate::schema::Given;
 use crate::signals::{self, Asked, STATUS_AT_ONCE, Signals};
 use crate::source;
 use crate::supervised::Inherited;
+use crate::user;
 use keyway_server::log::{Severity, Value};
 use process::{Process, Program, is_crash, words};
 use restarts::{Next, Restarts};
@@ -49,6 +50,7 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
         // A file that is not there and a port that is taken are found before anything is made.
         let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
         let given = Given::read(&arguments.serve.schema, &arguments.serve.data.folder)?;
+        let master = arguments.master.as_ref().map(open_master).transpose()?.flatten();
         let (folder, configuration, sockets) =
             ldapd::prepare(&arguments.serve, handed_over, &given)?;
         let ends = signal(SignalKind::child());
@@ -64,6 +66,7 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
             folder,
             sockets,
             import,
+            master,
             program: Program::new()?,
             signals: Signals::catch_beside(hangup, None)?,
             ends,
@@ -82,6 +85,8 @@ struct Supervisor<'a> {
     sockets: Sockets,
     /// What a first start is filled from.
     import: Option<File>,
+    /// The file of cryptod's master key or passphrase, which only root may be able to open.
+    master: Option<File>,
     program: Program,
     signals: Signals,
     /// Tells that a process has ended.
@@ -150,6 +155,7 @@ impl Supervisor<'_> {
         if until_ready(process, &mut self.signals, Process::reload).await {
             self.import = None;
             notify::ready(false);
+            user::warn_of_root(self.arguments.serve.user.as_ref());
             return Ok(Begun::Ready);
         }
         let status = process.wait().map_err(|why| Failure::new(plain(&why)))?;
@@ -333,21 +339,24 @@ impl Supervisor<'_> {
         let mut command = self.program.command("cryptod");
         command.arg("--json").arg("--data").arg(self.folder.path());
         if let Some(master) = &self.arguments.master {
-            command.arg("--master").arg(master);
+            command.arg("--master").arg(master.to_string());
         }
-        if self.arguments.serve.allow_debugging {
-            command.arg("--allow-debugging");
-        }
+        let serve = &self.arguments.serve;
+        let flags =
+            [("--allow-debugging", serve.allow_debugging), ("--no-sandbox", serve.no_sandbox)];
+        command.args(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag));
         // What it says is for this process.
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let lock = self.folder.lock();
-        let started = Process::start(command, &[lock], |channel| Inherited {
+        let (lock, master) = (self.folder.lock(), &self.master);
+        let files: Vec<_> = [lock].into_iter().chain(master.iter().map(AsFd::as_fd)).collect();
+        let started = Process::start(command, &files, |channel| Inherited {
             up: std::process::id(),
             channel,
             lock: lock.as_raw_fd(),
             ldap: None,
             ldaps: None,
             import: None,
+            master: master.as_ref().map(AsRawFd::as_raw_fd),
             again: false,
         });
         cryptod.process.process = Some(started.map_err(|why| cannot_start("cryptod", &why))?);
@@ -372,6 +381,7 @@ impl Supervisor<'_> {
             ldap: number(plain),
             ldaps: number(tls),
             import: self.import.as_ref().map(AsRawFd::as_raw_fd),
+            master: None,
             again: !first,
         });
         self.ldapd.process = Some(started.map_err(|why| cannot_start("ldapd", &why))?);

@@ -144,6 +144,13 @@ fn a_new_one_takes_the_place_of_the_old() {
     let (engine, _remote) = connect(&socket);
     let session = gcm(&engine);
     let known = sealed(&gcm(&keyway_drivers::engine()));
+    // Of handshakes under way: keys that are nowhere else.
+    let made = [Algorithm::X25519, Algorithm::EcdhP256, Algorithm::MlKem768].map(|algorithm| {
+        let parameters = Parameters::new(algorithm, Key::Generate);
+        let session = engine.session(parameters).unwrap();
+        let public = session.public_key().unwrap();
+        (session, public)
+    });
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -165,6 +172,9 @@ fn a_new_one_takes_the_place_of_the_old() {
         stop.store(true, Ordering::Relaxed);
         assert!(worker.join().unwrap() > 0);
     });
+    for (session, public) in &made {
+        assert_eq!(session.public_key().as_ref(), Ok(public), "{:?}", session.algorithm());
+    }
     running.stop();
     assert!(!socket.exists());
 }

@@ -1,6 +1,7 @@
 //! What a running server gives away of itself, as the system and a debugger see it.
 
 use crate::support::{KEYWAY, PAGE, Running, hold_of_memory, keyway, mappings};
+use landlock::{Compatible, RulesetAttr};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -58,13 +59,78 @@ fn a_server_leaves_no_core_and_gains_no_rights() {
         assert_eq!(status(process, "NoNewPrivs:"), "1");
         assert_eq!(status(process, "Umask:"), "0077");
     }
-    // It has given up most system calls.
-    assert_eq!(status(cryptod, "Seccomp:"), "2");
+    // They have given up most system calls.
+    for process in [running.server(), cryptod] {
+        assert_eq!(status(process, "Seccomp:"), "2");
+    }
     // It can still be watched.
     let data = data.to_str().unwrap();
     let top = keyway(["top", "--json", "--count", "1", "--interval", "0.05", "--data", data]);
     assert!(top.well().out.contains('{'));
     running.stop();
+}
+
+/// What a server was not started with it does not get at, and says so; when it is started again it does.
+#[test]
+fn a_server_keeps_to_its_folders() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, logs) = (place.path().join("data"), place.path().join("logs"));
+    let shown = data.to_str().unwrap();
+    fs::create_dir(&logs).unwrap();
+    let set = |key: &str, value: &str| keyway(["config", "set", "--data", shown, key, value]);
+    let running = Running::start(&data, &["--sample", "0"]);
+    let outside = logs.to_str().unwrap();
+    if has_landlock() {
+        let words = ["not changed", "no permission", "the folders that it was started with"];
+        set("log.folder", outside).refused(1, &words);
+        assert_eq!(fs::read_dir(&logs).unwrap().count(), 0);
+        // Nor does it read there.
+        fs::write(logs.join("clients.pem"), "nothing").unwrap();
+        let file = logs.join("clients.pem");
+        set("tls.client_ca", file.to_str().unwrap()).refused(1, &["clients.pem", "no permission"]);
+        fs::remove_file(file).unwrap();
+    }
+    // Its own it can do with what it likes, and what others put into it.
+    set("log.file_bytes_max", "65536").well();
+    set("log.folder", "other").well();
+    assert!(data.join("other/error.log").exists());
+    running.stop();
+    let text = fs::read_to_string(data.join("keyway.toml")).unwrap();
+    let elsewhere = text.replace("folder = \"other\"", &format!("folder = {outside:?}"));
+    fs::write(data.join("keyway.toml"), elsewhere).unwrap();
+    let running =
+        Running::start(&data, &["--listen-unix", place.path().join("s").to_str().unwrap()]);
+    assert!(logs.join("error.log").exists() && place.path().join("s").exists());
+    running.stop();
+    // What a link leads to is as if it were here.
+    let store = place.path().join("store");
+    fs::rename(data.join("store"), &store).unwrap();
+    std::os::unix::fs::symlink(&store, data.join("store")).unwrap();
+    let running = Running::start(&data, &[]);
+    set("limits.idle_max_s", "77").well();
+    running.stop();
+    // Whoever looks for a fault may have it without.
+    let running = Running::start(&data, &["--no-sandbox"]);
+    for process in [running.server(), running.child("cryptod").unwrap()] {
+        assert_eq!(status(process, "Seccomp:"), "0");
+    }
+    set("log.folder", place.path().join("more").to_str().unwrap()).well();
+    running.stop();
+}
+
+/// Whether the system has Landlock; said on standard error if not. In CI that is a failure.
+fn has_landlock() -> bool {
+    let Err(why) = landlock::Ruleset::default()
+        .set_compatibility(landlock::CompatLevel::HardRequirement)
+        .handle_access(landlock::AccessFs::ReadFile)
+        .and_then(landlock::Ruleset::create)
+    else {
+        return true;
+    };
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+    assert!(!ci, "nothing may be skipped in CI, but this system has no Landlock: {why}");
+    eprintln!("skipped in part: this system has no Landlock ({why})");
+    false
 }
 
 /// Keys lie wherever libraries allocate: that is locked. ldapd has read the file, and keeps nothing of it.

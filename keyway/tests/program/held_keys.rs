@@ -8,6 +8,7 @@ use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -293,4 +294,54 @@ fn a_killed_cryptod_takes_nothing_with_it() {
     });
     up.stop();
     cryptod.stop();
+}
+
+/// The authority's key is in cryptod, and a client gets a certificate of it all the same.
+#[test]
+fn clients_get_certificates_of_an_authority_whose_key_is_held() {
+    if !installed("openssl") || !installed("ldapwhoami") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let running = Running::start(&data, &["--sample", "0"]);
+    let issue = |subject: &str, more: &[&str]| {
+        let arguments = ["admin", "certificate", subject, "--json", "--data"];
+        let mut command = Command::new(KEYWAY);
+        command.args(arguments).arg(&data).args(more).current_dir(place.path());
+        finish(&mut command, "")
+    };
+    let made = issue("cn=Ada,o=Example", &["--days", "7"]).well().json();
+    let (pem, key) = (place.path().join("Ada.pem"), place.path().join("Ada.key"));
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut verify = Command::new("openssl");
+    verify.args(["verify", "-purpose", "sslclient", "-CAfile"]).arg(data.join("ca.pem")).arg(&pem);
+    finish(&mut verify, "").well();
+    let whoami = || {
+        let mut client = Command::new("ldapwhoami");
+        client
+            .args(["-Q", "-Y", "EXTERNAL", "-H", running.text("ldaps")])
+            .env("LDAPCONF", "/dev/null");
+        client.env("LDAPTLS_CACERT", data.join("ca.pem"));
+        finish(client.env("LDAPTLS_CERT", &pem).env("LDAPTLS_KEY", &key), "")
+    };
+    assert_eq!(whoami().code, Some(49));
+    for administrator in [made["fingerprint"].as_str().unwrap(), "cn=ada, o=example"] {
+        let set = ["config", "set", "tls.administrators", administrator, "--data"];
+        keyway(set.iter().chain(&[data.to_str().unwrap()])).well();
+        assert_eq!(whoami().well().out.trim(), "dn:cn=admin,cn=keyway");
+    }
+    // Nothing is written over, and nothing is left of what could not be.
+    let refused = issue("cn=Ada", &[]);
+    assert!(refused.code == Some(1) && refused.out.contains("Ada.pem"), "{}", refused.out);
+    running.stop();
+    let refused = issue("cn=Bob", &[]);
+    assert!(
+        refused.code == Some(1) && refused.out.contains("no cryptod listens"),
+        "{}",
+        refused.out
+    );
+    assert!(!place.path().join("Bob.pem").exists() && !place.path().join("Bob.key").exists());
+    let refused = issue("dc=a,dc=b", &[]);
+    assert!(refused.code == Some(2) && refused.out.contains("twice"), "{}", refused.out);
 }

@@ -15,3 +15,4 @@ mod start;
 mod supervision;
 mod support;
 mod top;
+mod users;

@@ -1,6 +1,6 @@
 //! The first start, the second, and the end.
 
-use crate::support::{Finished, KEYWAY, Running, finish, keyway};
+use crate::support::{Finished, KEYWAY, Running, but_for_root, finish, keyway};
 use keyway_meter::Reader;
 use rustix::process::Signal;
 use std::fs;
@@ -128,7 +128,7 @@ fn until_ready(data: &Path, arguments: &[&str]) -> Finished {
     rustix::process::kill_process(pid, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     out.push_str(&String::from_utf8(output.stdout).unwrap());
-    let err = String::from_utf8(output.stderr).unwrap();
+    let err = but_for_root(&String::from_utf8(output.stderr).unwrap());
     Finished { code: output.status.code(), out, err }.well()
 }
 
@@ -315,7 +315,7 @@ fn too_few_open_files_are_spoken_of() {
         ]);
         command.args(["--listen", "127.0.0.1:0", "--data"]).arg(&data);
         Running::spawn(command.stderr(fs::File::create(said).unwrap())).stop();
-        fs::read_to_string(said).unwrap()
+        but_for_root(&fs::read_to_string(said).unwrap())
     };
     let said = start(&place.path().join("said"));
     for part in ["300 files", "connections_max = 10000", "10064", "LimitNOFILE"] {

@@ -198,6 +198,12 @@ pub fn until(mut so: impl FnMut() -> bool, what: &str) {
     }
 }
 
+/// What was said on standard error, but for the warning that root gets where tests are his.
+pub fn but_for_root(said: &str) -> String {
+    let lines = said.lines().filter(|line| !line.contains("warning: the server runs as root"));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
 /// Whether a program of others is here; said on standard error if not. In CI that is a failure.
 pub fn installed(program: &str) -> bool {
     let mut look = Command::new("sh");

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -77,6 +77,19 @@ pub(crate) fn read_any(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing
     read_checked(path, bytes_max, |_, _| Ok(()))
 }
 
+/// The same of a file that is open, of this user or of root.
+pub(crate) fn read_open(
+    mut file: &File,
+    path: &Path,
+    bytes_max: usize,
+) -> Result<Zeroizing<Vec<u8>>, Error> {
+    file.rewind().map_err(Error::system("read", path))?;
+    read_whole(file, path, bytes_max, |path, metadata| match metadata.uid() {
+        0 if metadata.mode() & 0o077 == 0 => Ok(()),
+        _ => private(path, metadata),
+    })
+}
+
 fn read_checked(
     path: &Path,
     bytes_max: usize,
@@ -86,6 +99,15 @@ fn read_checked(
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(Error::system("open", path))?,
     };
+    read_whole(&file, path, bytes_max, check).map(Some)
+}
+
+fn read_whole(
+    file: &File,
+    path: &Path,
+    bytes_max: usize,
+    check: impl Fn(&Path, &Metadata) -> Result<(), Error>,
+) -> Result<Zeroizing<Vec<u8>>, Error> {
     let metadata = file.metadata().map_err(Error::system("open", path))?;
     if !metadata.is_file() {
         return Err(Error::damaged(path, "it is no plain file"));
@@ -98,7 +120,7 @@ fn read_checked(
     if bytes.len() > bytes_max {
         return Err(Error::damaged(path, "it is longer than any such file can be"));
     }
-    Ok(Some(bytes))
+    Ok(bytes)
 }
 
 /// Puts a file in place. What was there before stays there if that fails.

@@ -5,6 +5,7 @@ use super::{disk, tpm};
 use crate::limits::MASTER_KEY_BYTES;
 use keyway_engine::Engine;
 use std::fmt;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 use zeroize::Zeroizing;
@@ -51,6 +52,15 @@ impl MasterKey {
     /// longer or shorter.
     pub fn from_file(path: &Path) -> Result<Self, Error> {
         Self::read(path, disk::read(path, MASTER_KEY_BYTES)?)
+    }
+
+    /// The same of a file that is open, from its beginning: nobody but its owner, who is this user or root,
+    /// may be able to read it. `path` is what it is called.
+    ///
+    /// # Errors
+    /// As [`MasterKey::from_file`].
+    pub fn from_open(file: &File, path: &Path) -> Result<Self, Error> {
+        Self::read(path, Some(disk::read_open(file, path, MASTER_KEY_BYTES)?))
     }
 
     /// Makes one at random and puts it into a new file (0600).

@@ -88,6 +88,26 @@ pub(super) fn check(
     }
 }
 
+/// A private key, and its form.
+pub(crate) type Generated = (Encoding, Zeroizing<Vec<u8>>);
+
+/// A private key for a session that is to have a new one; `None` where no session makes one.
+///
+/// # Errors
+/// Those of the engine.
+pub(crate) fn generate_for_session(
+    algorithm: Algorithm,
+    engine: &Engine,
+) -> Result<Option<Generated>, Error> {
+    match algorithm.kind() {
+        // To make one takes seconds, and is for a manager.
+        Kind::Signature if algorithm.name().starts_with("rsa") => Ok(None),
+        Kind::Exchange | Kind::Kem | Kind::Signature => check(Material::NEW, &[algorithm], engine)
+            .map(|Checked { encoding, material, .. }| Some((encoding, material))),
+        _ => Ok(None),
+    }
+}
+
 fn accept(
     encoding: Encoding,
     material: Zeroizing<Vec<u8>>,

@@ -84,6 +84,7 @@ pub use error::Error;
 pub use header::{Header, PassphraseHeader};
 pub use info::{KeyInfo, VersionInfo};
 pub use master::{Master, MasterKey, Passphrase};
+pub(crate) use material::generate_for_session;
 pub use material::{Material, decode_pem};
 pub use record::{Encoding, Record};
 pub use sealed::SealedFile;

@@ -40,6 +40,8 @@ pub struct QueuePair {
 pub struct Opened {
     pub generation: u64,
     pub steps: Vec<control::Step>,
+    /// Whether its key was made here.
+    pub is_generated: bool,
 }
 
 impl Opened {

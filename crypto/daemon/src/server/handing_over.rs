@@ -1,5 +1,6 @@
 //! Handing everything over to a daemon that takes this one's place.
 
+use super::changes::Changes;
 use super::guest::{Guest, Opened, QueuePair};
 use super::state::{SendAway, Server};
 use crate::handover::{self, Part};
@@ -26,6 +27,8 @@ impl Server {
             return self.reply(id, &answer, &[]);
         }
         let process = guest.caller.pid;
+        // Changes that were asked for are made first: requests do not have to wait for them.
+        self.changes = None;
         let sent = self.freeze().and_then(|positions| {
             self.give_up_keys()?;
             self.send_everything(id, &positions)
@@ -43,6 +46,7 @@ impl Server {
                 if let Some(keys) = &self.options.keys {
                     // Where the other one has it still, keys are used here and not changed.
                     let _ = keys.take_back();
+                    self.changes = Changes::start(keys).ok();
                 }
                 self.pumps.iter().for_each(|pump| pump.command(Command::Thaw));
                 Err(SendAway)
@@ -107,9 +111,10 @@ fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
         let handle = RegionHandle { index: index as u8, generation: *generation };
         handover::send(socket, &Part::Region(handle), &[memory.as_fd()])?;
     }
-    for (index, Opened { generation, steps }) in guest.sessions.iter() {
+    for (index, Opened { generation, steps, is_generated }) in guest.sessions.iter() {
         let handle = SessionHandle { index: index as u16, generation: *generation };
-        handover::send(socket, &Part::Session { handle, steps: steps.clone() }, &[])?;
+        let (steps, is_generated) = (steps.clone(), *is_generated);
+        handover::send(socket, &Part::Session { handle, steps, is_generated }, &[])?;
     }
     Ok(())
 }

@@ -57,10 +57,9 @@ impl Server {
     /// Saves how often keys were used, now and then.
     fn save_usage(&mut self) {
         if self.saved.elapsed() >= Duration::from_secs(USAGE_SAVE_S)
-            && let Some(keys) = &self.options.keys
+            && let Some(changes) = &self.changes
         {
-            // What cannot be saved now is saved the next time.
-            let _ = keys.save_usage();
+            changes.save_usage();
             self.saved = Instant::now();
         }
     }
@@ -139,7 +138,7 @@ impl Server {
             Ask::Status => self.status(id)?,
             Ask::Ping => Answer::Done,
             Ask::TakeOver => return self.hand_over(id),
-            Ask::Keys(ask) => self.manage(id, ask)?,
+            Ask::Keys(ask) => return self.manage(id, ask),
             Ask::Export { session, under } => self.export(id, session, &under)?,
             Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
         };

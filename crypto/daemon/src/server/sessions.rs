@@ -2,21 +2,26 @@
 
 use super::guest::Opened;
 use super::state::{SendAway, Server};
-use crate::keys::{Caller, KeySession, Wanted};
+use crate::keys::{self, Caller, Encoding, KeySession, Wanted};
 use crate::managing;
 use crate::pump::{ClientId, Command};
 use crate::refusal::Refusal;
 use keyway_drivers::remote::wire;
-use keyway_engine::Session;
+use keyway_engine::{Algorithm, Engine, Session};
 use keyway_ring::control::{self, Answer, KeyAsk};
 use keyway_ring::descriptor::{GENERATION_MAX, SessionHandle, Status};
+use std::os::fd::AsFd;
 use std::time::SystemTime;
 
 /// What exported sessions are bound to, so that nothing else that is wrapped passes for one.
 const EXPORT_CONTEXT: &[u8] = b"keyway session 1";
 
 impl Server {
-    pub fn open(&mut self, id: ClientId, steps: Vec<control::Step>) -> Result<Answer, SendAway> {
+    pub fn open(
+        &mut self,
+        id: ClientId,
+        mut steps: Vec<control::Step>,
+    ) -> Result<Answer, SendAway> {
         let limits = self.options.limits;
         let sessions_max = limits.sessions.min(keyway_ring::limits::SESSIONS_MAX);
         let guest = self.guest(id)?;
@@ -26,14 +31,18 @@ impl Server {
         let caller = guest.caller.clone();
         let mut generation = [0; 8];
         let drawn = self.engine.random(&mut generation);
-        let opened = drawn.map_err(Refusal::from).and_then(|()| self.session(&caller, &steps));
-        let (session, key) = match opened {
+        let made = drawn.map_err(Refusal::from).and_then(|()| generate(&self.engine, &mut steps));
+        let opened =
+            made.and_then(|is_generated| Ok((is_generated, self.session(&caller, &steps)?)));
+        let (is_generated, (session, key)) = match opened {
             Ok(opened) => opened,
             Err(Refusal { status, why }) => return Ok(Answer::refused(status, why)),
         };
         let generation = u64::from_ne_bytes(generation) & GENERATION_MAX;
         let guest = self.guest(id)?;
-        let Ok(index) = u16::try_from(guest.sessions.put(Opened { generation, steps })) else {
+        let Ok(index) =
+            u16::try_from(guest.sessions.put(Opened { generation, steps, is_generated }))
+        else {
             return Err(SendAway);
         };
         let handle = SessionHandle { index, generation };
@@ -75,8 +84,7 @@ impl Server {
         let Some(opened) = opened.filter(|opened| opened.generation == session.generation) else {
             return Ok(Answer::refused(Status::NoSession, "there is no such session"));
         };
-        let is_generated = |step: &control::Step| step.key == control::Key::Generate;
-        if opened.steps.iter().any(is_generated) {
+        if opened.is_generated {
             let why = "a key that was generated in a session stays there";
             return Ok(Answer::refused(Status::Unsupported, why));
         }
@@ -110,18 +118,48 @@ impl Server {
         Ok(())
     }
 
-    /// Does what an administrator wants done with the keys.
-    pub fn manage(&mut self, id: ClientId, ask: KeyAsk) -> Result<Answer, SendAway> {
-        let caller = self.guest(id)?.caller.clone();
-        let Some(keys) = &self.options.keys else { return Ok(holds_none()) };
+    /// Does what an administrator wants done with the keys, or has it done.
+    pub fn manage(&mut self, id: ClientId, ask: KeyAsk) -> Result<(), SendAway> {
+        let guest = self.guest(id)?;
+        let (caller, socket) = (guest.caller.clone(), guest.socket.as_fd().try_clone_to_owned());
+        let Some(keys) = &self.options.keys else { return self.reply(id, &holds_none(), &[]) };
         if !self.options.admission.administers(&caller) {
-            return Ok(Answer::refused(
-                Status::Unsupported,
-                "only the daemon's own user and root look after its keys",
-            ));
+            let why = "only the daemon's own user and root look after its keys";
+            return self.reply(id, &Answer::refused(Status::Unsupported, why), &[]);
         }
-        Ok(managing::answer(keys, &caller, ask, SystemTime::now()))
+        if matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. }) {
+            let answer = managing::answer(keys, &caller, ask, SystemTime::now());
+            return self.reply(id, &answer, &[]);
+        }
+        let socket = socket.map_err(|_| SendAway)?;
+        match self.changes.as_ref().is_some_and(|changes| changes.ask(caller, ask, socket)) {
+            true => Ok(()),
+            false => {
+                let why = "too many changes of keys wait; try again";
+                self.reply(id, &Answer::refused(Status::Busy, why), &[])
+            }
+        }
     }
+}
+
+/// Makes the key of a session that is to have a new one, as if its client had brought it: so it is there to be
+/// handed over to another daemon. Says whether it has made one.
+fn generate(engine: &Engine, steps: &mut [control::Step]) -> Result<bool, Refusal> {
+    let [control::Step { algorithm, key: key @ control::Key::Generate }] = steps else {
+        return Ok(false);
+    };
+    let Ok(algorithm) = algorithm.parse::<Algorithm>() else { return Ok(false) };
+    // What cannot be made so the engine refuses.
+    if let Some((encoding, material)) = keys::generate_for_session(algorithm, engine)? {
+        let material = control::Secret::from(&material[..]);
+        *key = match encoding {
+            Encoding::Secret => control::Key::Secret(material),
+            Encoding::Pkcs8 => control::Key::Pkcs8(material),
+            Encoding::Pkcs1 => control::Key::Pkcs1(material),
+            Encoding::Sec1 => control::Key::Sec1(material),
+        };
+    }
+    Ok(true)
 }
 
 fn holds_none() -> Answer {

@@ -1,5 +1,6 @@
 //! What the control thread has, and how it speaks to clients and pumps.
 
+use super::changes::Changes;
 use super::guest::Guest;
 use crate::options::{HandedOver, Options};
 use crate::pump::{ClientId, Command, Pump};
@@ -26,6 +27,8 @@ pub struct Server {
     pub ended: Arc<(AtomicBool, Doorbell)>,
     pub epoll: OwnedFd,
     pub pumps: Vec<Pump>,
+    /// If it holds keys.
+    pub changes: Option<Changes>,
     pub guests: BTreeMap<ClientId, Guest>,
     pub next: ClientId,
     /// When it started, in seconds since 1970.
@@ -54,6 +57,7 @@ impl Server {
         epoll::add(&epoll, &ended.1, EventData::new_u64(ENDED), EventFlags::IN)?;
         let start = |index| Pump::start(engine, index, options.spin);
         let pumps = (0..options.pumps.max(1)).map(start).collect::<io::Result<_>>()?;
+        let changes = options.keys.as_ref().map(Changes::start).transpose()?;
         Ok(Server {
             engine: engine.clone(),
             listener,
@@ -61,6 +65,7 @@ impl Server {
             ended: ended.clone(),
             epoll,
             pumps,
+            changes,
             guests: BTreeMap::new(),
             next: 1,
             since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),

@@ -112,12 +112,15 @@ impl Server {
                     .put_at(usize::from(handle.index), (handle.generation, memory.clone()));
                 self.command(client, Command::Region { client, handle, memory });
             }
-            Part::Session { handle, steps } => {
+            Part::Session { handle, steps, is_generated } => {
                 // One that cannot be opened here is one that its client opens anew.
                 let client = *current;
                 let caller = self.guests.get(current)?.caller.clone();
-                let Ok((session, key)) = self.session(&caller, &steps) else { return Some(()) };
-                let opened = Opened { generation: handle.generation, steps };
+                // Another key is not the session's.
+                let is_lost = steps.iter().any(|step| step.key == control::Key::Generate);
+                let opened = Some(self.session(&caller, &steps)).filter(|_| !is_lost);
+                let Some(Ok((session, key))) = opened else { return Some(()) };
+                let opened = Opened { generation: handle.generation, steps, is_generated };
                 self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
                 self.command(client, Command::Session { client, handle, session, key });
             }

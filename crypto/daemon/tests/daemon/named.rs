@@ -160,3 +160,27 @@ fn a_session_is_exported_and_imported() {
     let generated = client.open("x25519", Key::Generate);
     assert!(is_refused(&client.ask(&Ask::Export { session: generated, under: under() })));
 }
+
+/// What takes long for one is no reason for another to wait: each question of the one makes an RSA key, and
+/// the other's as many have their answers first.
+#[test]
+fn keys_are_made_beside_what_others_ask() {
+    const KEYS: usize = 8;
+    let served = Served::start();
+    let (maker, other) = (Client::new(&served.socket()), Client::new(&served.socket()));
+    for number in 0..KEYS {
+        let policy = policy("rsa-pss-sha-256", &["sign"], &["everybody"]);
+        maker.say(&Ask::Keys(KeyAsk::Generate { name: format!("key{number}"), policy }), &[]);
+    }
+    let mut made = KEYS;
+    for _ in 0..KEYS {
+        other.aes();
+        let answer = other.ask(&Ask::Keys(KeyAsk::List { after: String::new() }));
+        let Answer::Keys { keys, .. } = answer else { panic!("{answer:?}") };
+        made = keys.len();
+    }
+    assert!(made < KEYS, "they were made first");
+    for _ in 0..KEYS {
+        assert_eq!(maker.hear().0, Answer::Done);
+    }
+}

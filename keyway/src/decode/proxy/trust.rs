@@ -78,7 +78,7 @@ fn held(data: &Path, engine: &Engine) -> Result<Own, Failure> {
     let (chain, _) = authority::chain(&file)?;
     let key = own_keys::held(&daemon.socket, Which::Server, &own_keys::public_key_in(&file)?)?;
     let key = key.ok_or_else(|| malformed(&file, "cryptod does not hold its key"))?;
-    Ok(Own { chain, key: PrivateKey::Held(key), remote })
+    Ok(Own { chain, key: PrivateKey::Held(key.0), remote })
 }
 
 /// What the server is spoken to with over TLS.

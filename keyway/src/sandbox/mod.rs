@@ -1,0 +1,250 @@
+//! What a process takes from itself before it lets anybody in: the file system but for its own folders, ports
+//! and signals (Landlock), and system calls that it never makes (seccomp).
+//!
+//! What cryptod and ldapd keep is said here, and nowhere else.
+
+mod calls;
+
+use crate::configuration::Configuration;
+use crate::data::{Folder, name};
+use crate::failure::Failure;
+use crate::log::To;
+use crate::output;
+use crate::unix_socket;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope, make_bitflags,
+};
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+use std::collections::BTreeMap;
+use std::env::consts::ARCH;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// To look at files and folders, not to run them.
+const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+/// To do with plain files, folders and sockets below a folder what one likes.
+const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
+    ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | MakeSock | RemoveFile | RemoveDir
+});
+/// To put a socket into a folder, and to take it away.
+const SOCKET: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeSock | RemoveFile});
+const REMOVE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{RemoveFile});
+
+/// What says how many processors there are, what a process has, and whose a client is.
+const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys/devices/system", "/sys/fs/cgroup"];
+/// Who is who on this machine and where, for the C library, and the libraries that it loads for that.
+const NAMES: [&str; 12] = [
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl/certs",
+    "/lib",
+    "/usr/lib",
+];
+
+/// What a process keeps. It gives up the rest from the thread that says so, and those that this will start.
+pub struct Keeps {
+    /// What it may do below which files and folders; `None` for everything everywhere.
+    files: Option<Vec<(PathBuf, BitFlags<AccessFs>)>>,
+    /// Whether it may connect to others over a network. It listens to no more ports in any case.
+    network: bool,
+    calls: &'static [&'static [i64]],
+}
+
+/// What cryptod keeps: its own folder, and the right to remove its socket. Whether files are closed off too
+/// is a choice, since a process that gives them up cannot see which program its clients run.
+pub fn of_cryptod(folder: &Path, socket: Option<&Path>, files: bool) -> Keeps {
+    let system = OF_THE_SYSTEM.map(|path| (path.into(), READ));
+    let beside = socket.and_then(Path::parent).map(|folder| match folder.as_os_str().is_empty() {
+        true => (".".into(), REMOVE),
+        false => (folder.into(), REMOVE),
+    });
+    let places = system.into_iter().chain([(folder.into(), WRITE)]).chain(beside).collect();
+    Keeps { files: files.then_some(places), network: false, calls: &[calls::COMMON, calls::OLD] }
+}
+
+/// What ldapd keeps: its data folder and its logs, which are made if they are not there, the place of its
+/// Unix socket, and to read in the folders of the files that its configuration names.
+///
+/// # Errors
+/// If the logs' folder cannot be made.
+pub fn of_ldapd(folder: &Folder, configuration: &Configuration) -> Result<Keeps, Failure> {
+    let mut places: Vec<_> =
+        OF_THE_SYSTEM.iter().chain(&NAMES).map(|it| (it.into(), READ)).collect();
+    places.push((folder.path().into(), WRITE));
+    // The configuration, if a link leads to it, is replaced where it is.
+    let file = fs::canonicalize(folder.file(name::CONFIGURATION)).ok();
+    places.extend(file.as_deref().and_then(Path::parent).map(|folder| (folder.into(), WRITE)));
+    if configuration.log.to == To::Files {
+        let logs = folder.file_at(&configuration.log.folder);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&logs);
+        made.map_err(|why| Failure::system("make the logs' folder", &logs, &why))?;
+        places.push((logs, WRITE));
+    }
+    let mut linked = linked_from(folder.path());
+    linked.extend(linked_from(&folder.file(name::SCHEMA)));
+    linked.extend(linked_from(&folder.file_at(&configuration.log.folder)));
+    for target in linked {
+        // A file's neighbours may be what the link leads to tomorrow.
+        let beside = target.parent().filter(|_| !target.is_dir());
+        places.extend(beside.map(|folder| (folder.into(), READ)));
+        places.push((target, WRITE));
+    }
+    let socket = unix_socket::file(folder, &configuration.unix);
+    places.extend(socket.as_deref().and_then(Path::parent).map(|folder| (folder.into(), SOCKET)));
+    let collector = configuration.metrics.as_ref().and_then(|it| it.ca.as_deref());
+    for named in configuration.tls.named().chain(collector) {
+        let file = folder.file_at(named);
+        // A link may lead from the one to the other, and tomorrow to another file there.
+        for file in [fs::canonicalize(&file).ok(), Some(file)].iter().flatten() {
+            places.extend(file.parent().map(|folder| (folder.into(), READ)));
+        }
+    }
+    let calls = &[calls::COMMON, calls::OLD, calls::OF_LDAPD, calls::OLD_OF_LDAPD];
+    Ok(Keeps { files: Some(places), network: true, calls })
+}
+
+/// What links in a folder lead to: somebody has put it elsewhere.
+fn linked_from(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.filter_map(|link| fs::canonicalize(link.path()).ok()).collect()
+}
+
+impl Keeps {
+    /// Gives up all else.
+    ///
+    /// # Errors
+    /// If the system has these means and refuses them. A system that lacks them is warned of.
+    pub fn enter(&self) -> Result<(), Failure> {
+        match &self.files {
+            Some(places) => close_files(places, self.network).map_err(|why| refused(&why))?,
+            None => output::note(
+                "the daemon keeps the right to open files, since it has to see which programs its \
+                 clients run (--allow-program)",
+            ),
+        }
+        close_calls(self).map_err(|why| refused(&why))
+    }
+}
+
+fn refused(why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("the system refuses the sandbox ({why}); --no-sandbox starts without one"))
+}
+
+fn close_files(
+    places: &[(PathBuf, BitFlags<AccessFs>)],
+    network: bool,
+) -> Result<(), landlock::RulesetError> {
+    let ports = match network {
+        true => AccessNet::BindTcp.into(),
+        false => AccessNet::from_all(ABI::V4),
+    };
+    let ruleset = Ruleset::default().handle_access(AccessFs::from_all(ABI::V4))?;
+    let ruleset = ruleset.handle_access(ports)?.scope(Scope::Signal)?;
+    let mut ruleset = ruleset.create()?;
+    for (path, access) in places {
+        // What is not there cannot be reached.
+        if let Ok(place) = PathFd::new(path) {
+            ruleset = ruleset.add_rule(PathBeneath::new(place, *access))?;
+        }
+    }
+    if ruleset.restrict_self()?.ruleset == RulesetStatus::NotEnforced {
+        output::note("warning: this system has no Landlock, so the process may open files");
+    }
+    Ok(())
+}
+
+fn close_calls(keeps: &Keeps) -> Result<(), Box<dyn std::error::Error>> {
+    let all = keeps.calls.iter().copied().flatten();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = all.map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_socket, sockets(keeps.network)?);
+    if keeps.network {
+        let ioctl = |request: &u64| SeccompRule::new(vec![is(1, *request)?]);
+        rules.insert(libc::SYS_ioctl, calls::IOCTLS.iter().map(ioctl).collect::<Result<_, _>>()?);
+    }
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let filter = SeccompFilter::new(rules, refuse, SeccompAction::Allow, ARCH.try_into()?)?;
+    let program: BpfProgram = filter.try_into()?;
+    seccompiler::apply_filter(&program)?;
+    Ok(())
+}
+
+/// Sockets of this machine; of a network streams, datagrams (to ask for a name), and what tells this
+/// machine's addresses.
+fn sockets(network: bool) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let mut rules = vec![SeccompRule::new(vec![is(0, libc::AF_UNIX as u64)?])?];
+    if network {
+        rules.push(SeccompRule::new(vec![is(0, libc::AF_NETLINK as u64)?])?);
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
+                let mask = SeccompCmpOp::MaskedEq(KIND_OF_SOCKET);
+                let kind = SeccompCondition::new(1, SeccompCmpArgLen::Dword, mask, kind as u64)?;
+                rules.push(SeccompRule::new(vec![is(0, family as u64)?, kind])?);
+            }
+        }
+    }
+    Ok(rules)
+}
+
+/// What of a socket's type is no flag.
+const KIND_OF_SOCKET: u64 = 0xf;
+
+/// That an argument is this.
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixDatagram;
+
+    /// On a thread of its own, which alone gives it all up.
+    #[test]
+    fn what_was_given_up_is_refused_and_the_rest_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, beside) = (place.path().join("own"), place.path().join("beside"));
+        fs::create_dir(&folder).unwrap();
+        fs::create_dir(&beside).unwrap();
+        let socket = beside.join("socket");
+        fs::write(&socket, "").unwrap();
+        fs::write(beside.join("other"), "secret").unwrap();
+        let given_up = move || {
+            of_cryptod(&folder, Some(&socket), true).enter().unwrap();
+            assert_eq!(TcpListener::bind("127.0.0.1:0").unwrap_err().kind(), PERMISSION);
+            assert!(UnixDatagram::unbound().is_ok());
+            fs::write(folder.join("file"), "text").unwrap();
+            fs::rename(folder.join("file"), folder.join("renamed")).unwrap();
+            assert_eq!(fs::read_to_string(folder.join("renamed")).unwrap(), "text");
+            assert!(fs::read_to_string("/proc/self/status").is_ok());
+            fs::remove_file(&socket).unwrap();
+            fs::read_to_string(beside.join("other")).map_err(|why| why.kind())
+        };
+        let read = std::thread::spawn(given_up).join().unwrap();
+        if read.is_ok() {
+            let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+            assert!(!ci, "nothing may be skipped in CI, but this system has no Landlock");
+            eprintln!("skipped in part: this system has no Landlock");
+            return;
+        }
+        assert_eq!(read, Err(PERMISSION));
+    }
+
+    const PERMISSION: ErrorKind = ErrorKind::PermissionDenied;
+}

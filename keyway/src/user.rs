@@ -1,0 +1,357 @@
+//! The user that a server runs as when root has started it. Nothing of it is root for longer than it takes
+//! to open what only root may: from then on it has the one right to bind low ports, and when they are
+//! bound none.
+//!
+//! Whose the data folder is decides. A folder of root's is given to the user that was named, when he is
+//! first. What is in a folder that is somebody's already makes nobody root: he may have written it.
+
+use crate::data::{self, State, name};
+use crate::failure::Failure;
+use crate::harden;
+use crate::output;
+use nix::unistd::{
+    Gid, Group, Uid, User, getresgid, getresuid, initgroups, setgroups, setresgid, setresuid,
+};
+use rustix::fs::{Access, access};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_keep_capabilities,
+};
+use std::ffi::CString;
+use std::fmt;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
+use std::path::{Path, PathBuf, absolute};
+
+const FOLDER_MODE: u32 = 0o700;
+/// Of folders above it that are made on the way.
+const ABOVE_MODE: u32 = 0o755;
+
+/// A user, with the group that goes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// By which his other groups are found; a number alone has none.
+    name: Option<String>,
+    uid: Uid,
+    gid: Gid,
+}
+
+impl Account {
+    /// Reads `USER` or `USER:GROUP`, each a name or a number.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn parse(text: &str) -> Result<Account, String> {
+        let (user, group) = match text.split_once(':') {
+            Some((user, group)) => (user, Some(group)),
+            None => (text, None),
+        };
+        let found = User::from_name(user).ok().flatten();
+        let mut account = match (found, user.parse()) {
+            (Some(found), _) => Account::from(found),
+            (None, Ok(number)) => Account::of(number, number),
+            (None, Err(_)) => {
+                return Err(format!(
+                    "there is no user {user:?} on this machine; make one (useradd --system \
+                     {user}), or give the number of one"
+                ));
+            }
+        };
+        if let Some(group) = group {
+            let named = || Group::from_name(group).ok().flatten().map(|it| it.gid.as_raw());
+            let gid = named().or_else(|| group.parse().ok());
+            account.gid = Gid::from_raw(gid.ok_or_else(|| {
+                format!("there is no group {group:?} on this machine; give a name or a number")
+            })?);
+        }
+        Ok(account)
+    }
+
+    /// Who has these numbers.
+    fn of(uid: u32, gid: u32) -> Account {
+        let found = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+        let unnamed = || Account { name: None, uid: Uid::from_raw(uid), gid: Gid::from_raw(gid) };
+        found.map_or_else(unnamed, Account::from)
+    }
+
+    /// That of this process.
+    pub fn this() -> Account {
+        Account::of(geteuid().as_raw(), getegid().as_raw())
+    }
+
+    fn is_root(&self) -> bool {
+        self.uid.is_root()
+    }
+
+    /// Whether this process is his.
+    fn is_this(&self) -> bool {
+        self.uid.as_raw() == geteuid().as_raw()
+    }
+}
+
+impl From<User> for Account {
+    fn from(user: User) -> Account {
+        Account { name: Some(user.name), uid: user.uid, gid: user.gid }
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => f.write_str(name),
+            None => write!(f, "user {}", self.uid),
+        }
+    }
+}
+
+/// What is left of root's rights.
+#[must_use]
+pub struct Entered {
+    /// Who it has become.
+    account: Option<Account>,
+}
+
+/// Becomes the user that a server on this data folder is to be, if root has started it; to be called
+/// before it starts a thread. Who is no root stays who he is.
+///
+/// # Errors
+/// If the folder is another's or cannot be given away, or the system refuses.
+pub fn enter(flag: Option<&Account>, folder: &Path) -> Result<Entered, Failure> {
+    if !geteuid().is_root() {
+        return match flag.filter(|account| !account.is_this()) {
+            None => Ok(Entered { account: None }),
+            Some(account) => Err(not_root(&format!("--user {account}"), account)),
+        };
+    }
+    let Some(account) = wanted(flag, folder)?.filter(|account| !account.is_root()) else {
+        return Ok(Entered { account: None });
+    };
+    harden::lift_lock_limit();
+    change_to(&account).map_err(|why| {
+        Failure::new(format!(
+            "root cannot become {account}: {why}; it needs CAP_SETUID and CAP_SETGID, which a container \
+             may lack: start it as {account}, or with --user root"
+        ))
+    })?;
+    if access(folder, Access::EXEC_OK).is_err() {
+        let folder = folder.display();
+        return Err(Failure::new(format!(
+            "{account}, as whom the server is to run, does not get to {folder}: a folder on the way there is \
+             closed to him; name another with --data DIR"
+        )));
+    }
+    Ok(Entered { account: Some(account) })
+}
+
+/// That the configuration names nobody else. `flag` wins.
+///
+/// # Errors
+/// If it does.
+pub fn check(configured: Option<&Account>, flag: Option<&Account>) -> Result<(), Failure> {
+    match configured {
+        Some(account) if flag.is_none() && !account.is_this() => {
+            Err(not_root(&format!("{}: [process] user", name::CONFIGURATION), account))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_root(source: &str, account: &Account) -> Failure {
+    Failure::new(format!(
+        "{source}: this process is of {}, and only root can become another; start it as root or as \
+         {account}",
+        Account::this()
+    ))
+}
+
+/// Says that a server runs as root and need not, unless somebody has asked for it.
+pub fn warn_of_root(flag: Option<&Account>) {
+    if !geteuid().is_root() || flag.is_some() {
+        return;
+    }
+    output::note(
+        "warning: the server runs as root, and so does whoever finds a hole in it; give it a user of \
+         its own (useradd --system keyway) and start it with --user keyway, or with --user root to \
+         leave it so",
+    );
+}
+
+/// Who is to serve the folder, which is his from then on.
+fn wanted(flag: Option<&Account>, folder: &Path) -> Result<Option<Account>, Failure> {
+    let owner = match fs::metadata(folder) {
+        Ok(metadata) => Some((metadata.uid(), metadata.gid())),
+        Err(why) if why.kind() == ErrorKind::NotFound => None,
+        Err(why) => return Err(Failure::system("look at the data folder", folder, &why)),
+    };
+    if let Some((uid, gid)) = owner.filter(|(uid, _)| *uid != 0) {
+        let owner = Account::of(uid, gid);
+        return match flag {
+            Some(account) if account.uid != owner.uid && !account.is_root() => {
+                let shown = folder.display();
+                Err(Failure::new(format!(
+                    "{shown} belongs to {owner}; start with --user {}, or give it away (chown -R {} \
+                     {shown})",
+                    owner.uid, account.uid
+                )))
+            }
+            Some(account) => Ok(Some(account.clone())),
+            None => Ok(Some(owner)),
+        };
+    }
+    let account = match flag {
+        Some(account) => Some(account.clone()),
+        None => configured(folder)?,
+    };
+    if let Some(account) = account.as_ref().filter(|account| !account.is_root()) {
+        give(folder, account)?;
+    }
+    Ok(account)
+}
+
+/// Whom the configuration of a folder of root's names.
+fn configured(folder: &Path) -> Result<Option<Account>, Failure> {
+    let file = folder.join(name::CONFIGURATION);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = data::read(&file)?;
+    // What is wrong with the rest is said when all of it is read.
+    let Ok(table) = text.parse::<toml::Table>() else { return Ok(None) };
+    let user = table.get("process").and_then(|section| section.get("user")?.as_str());
+    let named = user.filter(|user| !user.is_empty()).map(Account::parse).transpose();
+    named.map_err(|why| Failure::new(format!("{}: [process] user: {why}", file.display())))
+}
+
+/// Makes the folder for a user, or gives him what is in it. It is root's until the end: nobody else can put
+/// into it meanwhile what is not to be his.
+fn give(folder: &Path, to: &Account) -> Result<(), Failure> {
+    let folder =
+        absolute(folder).map_err(|why| Failure::system("find the data folder", folder, &why))?;
+    let given = |why| Failure::system("give the data folder away", &folder, &why);
+    if !folder.exists() {
+        return make(&folder, to).map_err(given);
+    }
+    if data::look(&folder)? == State::Ours {
+        data::is_private(&folder)?;
+        if let Some(user) = data::user(&folder) {
+            let folder = folder.display();
+            return Err(Failure::new(format!("{folder} is in use by {user}; stop it first")));
+        }
+    } else {
+        let mode = fs::metadata(&folder).map_err(given)?.mode();
+        if mode & 0o022 != 0 {
+            // What others have put into it is not to be given away.
+            data::is_private(&folder)?;
+        }
+        fs::set_permissions(&folder, Permissions::from_mode(FOLDER_MODE)).map_err(given)?;
+    }
+    give_all(&folder, to).map_err(given)
+}
+
+/// Folders on the way there are open, as they are everywhere.
+fn make(folder: &Path, to: &Account) -> io::Result<()> {
+    let missing: Vec<_> = folder.ancestors().skip(1).take_while(|it| !it.exists()).collect();
+    for above in missing.into_iter().rev() {
+        DirBuilder::new().create(above)?;
+        fs::set_permissions(above, Permissions::from_mode(ABOVE_MODE))?;
+    }
+    DirBuilder::new().mode(FOLDER_MODE).create(folder)?;
+    lchown(folder, Some(to.uid.as_raw()), Some(to.gid.as_raw()))
+}
+
+fn give_all(path: &Path, to: &Account) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        for entry in fs::read_dir(path)? {
+            give_all(&entry?.path(), to)?;
+        }
+    }
+    lchown(path, Some(to.uid.as_raw()), Some(to.gid.as_raw()))
+}
+
+/// Groups, group and user, for good; the right to bind low ports stays, if root had it.
+fn change_to(account: &Account) -> io::Result<()> {
+    let Account { name, uid, gid } = account;
+    set_keep_capabilities(true)?;
+    match name.as_ref().and_then(|name| CString::new(name.as_str()).ok()) {
+        Some(name) => initgroups(&name, *gid)?,
+        None => setgroups(&[*gid])?,
+    }
+    setresgid(*gid, *gid, *gid)?;
+    setresuid(*uid, *uid, *uid)?;
+    set_keep_capabilities(false)?;
+    let left = capabilities(None)?.permitted & CapabilitySet::NET_BIND_SERVICE;
+    let inheritable = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: left, permitted: left, inheritable })?)
+}
+
+impl Entered {
+    /// Gives up the last right, when all ports are bound, and looks whether there is a way back.
+    ///
+    /// # Errors
+    /// If there is.
+    pub fn keep_nothing(&self) -> Result<(), Failure> {
+        let Some(account) = &self.account else { return Ok(()) };
+        let none = CapabilitySet::empty();
+        let all = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        let kept = |why: &dyn fmt::Display| {
+            Failure::new(format!("cannot give up the rights of root as {account}: {why}"))
+        };
+        set_capabilities(None, all).map_err(|why| kept(&why))?;
+        let (users, groups) =
+            (getresuid().map_err(|why| kept(&why))?, getresgid().map_err(|why| kept(&why))?);
+        let Account { uid, gid, .. } = account;
+        let is_his = [users.real, users.effective, users.saved] == [*uid; 3]
+            && [groups.real, groups.effective, groups.saved] == [*gid; 3];
+        let root = Uid::from_raw(0);
+        let is_back = setresuid(root, root, root).is_ok();
+        let has_any = capabilities(None).map_err(|why| kept(&why))?.permitted != none;
+        if is_back || has_any || !is_his {
+            return Err(kept(&"the system has left some"));
+        }
+        Ok(())
+    }
+
+    /// That files which root has named can be read.
+    ///
+    /// # Errors
+    /// Which one cannot, and what to do.
+    pub fn can_read(&self, files: impl IntoIterator<Item = PathBuf>) -> Result<(), Failure> {
+        let Some(account) = &self.account else { return Ok(()) };
+        let is_closed = |file: &PathBuf| {
+            access(file.as_path(), Access::READ_OK)
+                .is_err_and(|why| io::Error::from(why).kind() == ErrorKind::PermissionDenied)
+        };
+        match files.into_iter().find(is_closed) {
+            None => Ok(()),
+            Some(file) => {
+                let file = file.display();
+                Err(Failure::new(format!(
+                    "{file} cannot be read by {account}, as whom the server runs and reads it again when \
+                     it changes; give that user a copy (install -o {} -m 600 {file} PLACE, as a hook of \
+                     whatever renews it), or the key to cryptod (keyway key import)",
+                    account.uid
+                )))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_groups_are_read() {
+        let root = Account::parse("root").unwrap();
+        assert!(root.is_root() && root.gid.as_raw() == 0);
+        assert_eq!(Account::parse("0"), Ok(root));
+        let unknown = Account::parse("4123456789:4123456788").unwrap();
+        assert_eq!((unknown.uid.as_raw(), unknown.gid.as_raw()), (4_123_456_789, 4_123_456_788));
+        assert_eq!((unknown.name.as_ref(), unknown.to_string()), (None, "user 4123456789".into()));
+        assert_eq!(Account::parse("4123456789").unwrap().gid.as_raw(), 4_123_456_789);
+        for none in ["", "no such user", "0:no such group", "-1", "root:"] {
+            assert!(Account::parse(none).is_err(), "{none}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The user that a server runs as when root has started it.
+
+use crate::support::{Finished, KEYWAY, Running, bind, installed, keyway, until};
+use keyway_codec::message::ResultCode;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+const ADMIN: &str = "cn=admin,cn=keyway";
+/// Debian's `nobody` and `daemon`.
+const NOBODY: u32 = 65534;
+const DAEMON: u32 = 1;
+
+/// A place that all may look into; `None` if we are no root who could become another.
+fn place() -> Option<(TempDir, PathBuf)> {
+    if !geteuid().is_root() {
+        let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+        assert!(!ci, "nothing may be skipped in CI, but to become another takes root");
+        eprintln!("skipped: to become another user takes root");
+        return None;
+    }
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let data = place.path().join("data");
+    Some((place, data))
+}
+
+fn up(data: &Path, arguments: &[&str]) -> Running {
+    Running::start(data, &[&["--sample", "0"], arguments].concat())
+}
+
+fn refused(command: &str, data: &Path, arguments: &[&str], status: i32, parts: &[&str]) {
+    run(command, data, arguments).refused(status, parts);
+}
+
+fn run(command: &str, data: &Path, arguments: &[&str]) -> Finished {
+    let mut all = vec![command, "--data", data.to_str().unwrap()];
+    if command != "cryptod" {
+        all.extend(["--listen", "127.0.0.1:0", "--listen-tls", "off", "--sample", "0"]);
+    }
+    keyway(all.iter().chain(arguments))
+}
+
+/// What is behind a word of a process's status.
+fn status(process: u32, word: &str) -> Vec<String> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(word)).unwrap();
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// It is a user's, with that user's group and no other, and there is no way back.
+#[track_caller]
+fn is_of(process: u32, user: u32) {
+    let user = user.to_string();
+    assert_eq!(status(process, "Uid:"), vec![user.clone(); 4]);
+    assert_eq!(status(process, "Gid:"), vec![user.clone(); 4]);
+    assert!(status(process, "Groups:").iter().all(|group| *group == user));
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(status(process, set), ["0000000000000000"], "{set}");
+    }
+    assert_eq!(status(process, "NoNewPrivs:"), ["1"]);
+}
+
+fn owners(path: &Path, found: &mut Vec<u32>) {
+    let metadata = fs::symlink_metadata(path).unwrap();
+    found.push(metadata.uid());
+    if metadata.is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| owners(&entry.unwrap().path(), found));
+    }
+}
+
+fn is_all_of(data: &Path, user: u32) {
+    let mut found = Vec::new();
+    owners(data, &mut found);
+    assert!(found.len() > 5 && found.iter().all(|owner| *owner == user), "{found:?}");
+}
+
+fn binds(running: &Running, data: &Path) {
+    let password = fs::read_to_string(data.join("admin-password")).unwrap();
+    assert_eq!(bind(running, ADMIN, &password), ResultCode::Success);
+}
+
+fn kill(process: u32) {
+    kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL).unwrap();
+}
+
+/// A port that only root may bind and nobody has.
+fn low_port() -> String {
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    format!("127.0.0.1:{}", (600..1024).rev().find(is_free).unwrap())
+}
+
+#[test]
+fn nothing_is_roots_once_the_ports_are_bound() {
+    let Some((_place, data)) = place() else { return };
+    let (folder, low) = (data.join("below/data"), low_port());
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(KEYWAY);
+        command.args(["up", "--json", "--sample", "0", "--listen-tls", "127.0.0.1:0"]);
+        command.args(["--listen", &low, "--data"]).arg(&folder).args(arguments);
+        Running::spawn(&mut command)
+    };
+    let mut running = start(&["--user", "nobody"]);
+    let children = |running: &Running| {
+        [running.pid(), running.child("ldapd").unwrap(), running.child("cryptod").unwrap()]
+    };
+    children(&running).iter().for_each(|process| is_of(*process, NOBODY));
+    is_all_of(&folder, NOBODY);
+    // Folders on the way there are whose they would be.
+    let above = fs::metadata(&data).unwrap();
+    assert_eq!((above.uid(), above.mode() & 0o777), (0, 0o755));
+    binds(&running, &folder);
+    running.signal(Signal::HUP);
+    assert_eq!(running.next_event()["event"], "reloaded");
+    // What is started again is the same.
+    let [_, ldapd, cryptod] = children(&running);
+    kill(cryptod);
+    until(|| running.child("cryptod").is_some_and(|it| it != cryptod), "no cryptod");
+    kill(ldapd);
+    until(|| running.child("ldapd").is_some_and(|it| it != ldapd), "no ldapd");
+    binds(&running, &folder);
+    children(&running).iter().for_each(|process| is_of(*process, NOBODY));
+    running.stop();
+    // Whose folder it is, he serves it.
+    let running = start(&[]);
+    children(&running).iter().for_each(|process| is_of(*process, NOBODY));
+    binds(&running, &folder);
+    running.stop();
+    is_all_of(&folder, NOBODY);
+}
+
+/// A directory that root has run gets a user, and its keys are that user's.
+#[test]
+fn a_folder_of_roots_is_given_away() {
+    let Some((_place, data)) = place() else { return };
+    up(&data, &[]).stop();
+    is_all_of(&data, 0);
+    let configuration = data.join("keyway.toml");
+    let text = fs::read_to_string(&configuration).unwrap();
+    fs::write(&configuration, text.replace("user = \"\"", "user = \"nobody:daemon\"")).unwrap();
+    let running = up(&data, &[]);
+    assert_eq!(status(running.server(), "Gid:"), ["1"; 4]);
+    assert_eq!(running.text("ca_key"), "cryptod:tls-ca");
+    is_all_of(&data, NOBODY);
+    binds(&running, &data);
+    if installed("openssl") {
+        let mut client = Command::new("openssl");
+        let address = running.text("ldaps").trim_start_matches("ldaps://");
+        client.args(["s_client", "-verify_return_error", "-CAfile"]).arg(data.join("ca.pem"));
+        crate::support::finish(client.args(["-connect", address]), "").well();
+    }
+    running.stop();
+    // Who could have written it is not made root by it.
+    fs::write(&configuration, text.replace("user = \"\"", "user = \"root\"")).unwrap();
+    refused("up", &data, &[], 1, &["[process] user", "only root"]);
+    refused("up", &data, &["--user", "daemon"], 1, &["belongs to nobody", "--user 65534"]);
+    fs::write(&configuration, text).unwrap();
+    // The halves by themselves, and one that takes over.
+    let start = |command: &str, arguments: &[&str]| {
+        let mut started = Command::new(KEYWAY);
+        started.args([command, "--json", "--data"]).arg(&data);
+        Running::spawn(started.args(arguments))
+    };
+    let cryptod = start("cryptod", &[]);
+    is_of(cryptod.pid(), NOBODY);
+    let ldapd = start("ldapd", &["--listen", "127.0.0.1:0", "--listen-tls", "off"]);
+    is_of(ldapd.pid(), NOBODY);
+    let next = start("cryptod", &["--take-over"]);
+    assert!(cryptod.end().0.success());
+    is_of(next.pid(), NOBODY);
+    binds(&ldapd, &data);
+    ldapd.stop();
+    next.stop();
+    is_all_of(&data, NOBODY);
+}
+
+/// A tree that only root may read is read all the same, once: a server that is started again needs it no more.
+#[test]
+fn an_import_may_be_roots() {
+    let Some((place, data)) = place() else { return };
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let ldif = closed.join("own.ldif");
+    fs::write(&ldif, "dn: o=mine\nobjectClass: organization\no: mine\n").unwrap();
+    let running = Running::start(&data, &["--import", ldif.to_str().unwrap(), "--user", "nobody"]);
+    assert_eq!(running.ready["entries"], 1);
+    is_of(running.server(), NOBODY);
+    running.stop();
+}
+
+/// It is opened before root becomes another, and stays open for a cryptod that is started again.
+#[test]
+fn a_master_key_may_be_roots() {
+    let Some((place, data)) = place() else { return };
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let passphrase = closed.join("passphrase");
+    fs::write(&passphrase, "correct horse\n").unwrap();
+    let key = closed.join("master.key");
+    fs::write(&key, [7; 32]).unwrap();
+    for file in [&passphrase, &key] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    for (kind, file) in [("file", &key), ("passphrase", &passphrase)] {
+        let data = data.with_extension(kind);
+        let source = format!("{kind}:{}", file.display());
+        let running = up(&data, &["--user", "nobody", "--master", &source]);
+        let first = running.child("cryptod").unwrap();
+        kill(first);
+        until(|| running.child("cryptod").is_some_and(|it| it != first), "no cryptod");
+        let list = ["key", "list", "--data", data.to_str().unwrap()];
+        until(|| keyway(list).code == Some(0), "it does not serve");
+        running.stop();
+        assert!(!data.join("cryptod/master.key").exists());
+        // Forgotten, it is asked for, and none is made in its place.
+        refused("up", &data, &[], 1, &["no master key", "are sealed under one", "--master"]);
+        assert!(!data.join("cryptod/master.key").exists());
+        // Alone it is the same.
+        let mut cryptod = Command::new(KEYWAY);
+        cryptod.args(["cryptod", "--json", "--master", &source, "--data"]).arg(&data);
+        let cryptod = Running::spawn(&mut cryptod);
+        is_of(cryptod.pid(), NOBODY);
+        cryptod.stop();
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said_and_nothing_is_given_away() {
+    let Some((place, data)) = place() else { return };
+    refused("up", &data, &["--user", "no such"], 2, &["--user", "there is no user", "useradd"]);
+    refused("up", &data, &["--user", "nobody:no such"], 2, &["there is no group"]);
+    assert!(!data.exists());
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("letter"), "dear").unwrap();
+    refused("up", &data, &["--user", "nobody"], 1, &["holds something else"]);
+    assert_eq!(fs::metadata(data.join("letter")).unwrap().uid(), 0);
+    fs::remove_file(data.join("letter")).unwrap();
+    // Others could have put a link into it.
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
+    refused("up", &data, &["--user", "nobody"], 1, &["is open to others"]);
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+    // One that runs keeps what it has.
+    let running = up(&data, &["--user", "root"]);
+    refused("up", &data, &["--user", "nobody"], 1, &["is in use by process"]);
+    is_all_of(&data, 0);
+    running.stop();
+    // What only root may read, the server could not read again.
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+    let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let (pem, key_file) = (closed.join("pem"), closed.join("key"));
+    fs::write(&pem, params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&key_file, key.serialize_pem()).unwrap();
+    fs::set_permissions(&key_file, fs::Permissions::from_mode(0o600)).unwrap();
+    let text = format!("[tls]\ncertificate = {pem:?}\nkey = {key_file:?}\n");
+    fs::write(data.join("keyway.toml"), text).unwrap();
+    refused(
+        "up",
+        &data,
+        &["--user", "nobody"],
+        1,
+        &["cannot be read by nobody", "keyway key import"],
+    );
+    // Nor does he get to what lies there.
+    let below = closed.join("data");
+    refused("up", &below, &["--user", "nobody"], 1, &["nobody", "does not get to", "--data DIR"]);
+    // Root alone can become another.
+    let own = place.path().join("own");
+    fs::create_dir(&own).unwrap();
+    chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
+    let program = place.path().join("keyway");
+    fs::copy(KEYWAY, &program).unwrap();
+    let mut command = Command::new(program);
+    command.args(["up", "--user", "root", "--data"]).arg(&own).uid(NOBODY).gid(NOBODY);
+    crate::support::finish(&mut command, "").refused(1, &["--user root", "only root"]);
+    chown(&own, Some(DAEMON), Some(DAEMON)).unwrap();
+    refused("cryptod", &own, &["--user", "nobody"], 1, &["belongs to daemon"]);
+}
