@@ -357,9 +357,37 @@ fn hostile_requests_are_refused_and_hurt_nobody() {
     for noise in ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{5}hello\r\n\r\n"] {
         assert!(![200, 303].contains(&page.send(noise).status()));
     }
-    // Who holds every place and says nothing keeps the others waiting no longer than a header may take.
-    let idle: Vec<TcpStream> =
-        (0..limits::CONNECTIONS_MAX).map(|_| TcpStream::connect(page.address).unwrap()).collect();
-    drop(idle);
+}
+
+#[test]
+fn a_crowd_that_says_nothing_keeps_nobody_out() {
+    let page = Page::with_token();
+    let (cookie, key) = page.enter();
+    let both = [("Cookie", cookie.as_str()), ("X-Keyway-Page", key.as_str())];
+    // A browser that was let in keeps its connection.
+    let mut known = TcpStream::connect(page.address).unwrap();
+    known.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let request = format!("GET / HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", page.address);
+    let mut answered = || {
+        known.write_all(request.as_bytes()).unwrap();
+        let mut text = Vec::new();
+        while !text.ends_with(b"</html>\n") {
+            let mut byte = [0];
+            known.read_exact(&mut byte).unwrap();
+            text.push(byte[0]);
+        }
+        assert!(text.starts_with(b"HTTP/1.1 200"));
+    };
+    answered();
+    let crowd: Vec<TcpStream> = (0..limits::CONNECTIONS_MAX * 2)
+        .map(|_| {
+            let mut one = TcpStream::connect(page.address).unwrap();
+            // They may have been turned out by then.
+            let _ = one.write_all(b"GET / HTTP/1.1\r\nX: ");
+            one
+        })
+        .collect();
     assert_eq!(page.get("/api/hosts", &both).status(), 200);
+    answered();
+    drop(crowd);
 }
