@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// The authority of the data folder issues it, also while a server runs: its key is where it is, in cryptod
 /// (which then has to run) or in DIR/ca.key. The client's key is made here and kept in FILE.key alone.
 ///
-/// A client that shows it is the entry that its subject names, or the administrator if [tls]
+/// A client that shows it is the entry that its subject names, or the administrator if `[tls]`
 /// administrators of DIR/keyway.toml has the subject or the fingerprint, which is printed. A subject has
 /// each type of attribute once: for entries below two of dc, name an authority of your own in client_ca.
 /// There is no revocation list of this authority: give short times, or use one of your own.
