@@ -7,17 +7,8 @@ use crate::plot;
 use crate::report::{Claim, Findings, Table, median};
 use std::path::Path;
 
-/// Payload, and the most that sealing a packet of it may take with header protection, in batches;
-/// then the bound of the processor for which that was set (Zen 5, 3.7 GHz). On another it is what
-/// the bounds' ratio makes of it.
-const TARGETS: [(usize, f64, f64); 6] = [
-    (16, 10.0, 2.4),
-    (64, 12.0, 4.1),
-    (256, 20.0, 9.1),
-    (600, 32.0, 17.6),
-    (1280, 50.0, 36.1),
-    (1450, 55.0, 39.5),
-];
+/// Bytes of the payloads that claims are made of.
+const CLAIMED_BYTES: [usize; 6] = [16, 64, 256, 600, 1280, 1450];
 const QUINN: &str = "rustls + ring";
 /// How many times faster than quinn's default.
 const QUINN_GAIN: [(usize, f64); 2] = [(16, 8.0), (1280, 4.0)];
@@ -95,12 +86,10 @@ impl Figures {
 /// Claims and tables of those that are wanted.
 pub fn all(figures: &Figures, wants: impl Fn(u8) -> bool) -> Findings {
     let mut found = Findings::default();
-    let parts: [fn(&Figures, &mut Findings); 6] =
-        [targets, one_a_call, masks, connections, bulk, seed];
-    for (number, part) in parts.into_iter().enumerate() {
-        if wants(number as u8) {
-            part(figures, &mut found);
-        }
+    let parts: [(u8, fn(&Figures, &mut Findings)); 5] =
+        [(1, libraries), (2, masks), (3, connections), (4, bulk), (5, seed)];
+    for (_, part) in parts.into_iter().filter(|(number, _)| wants(*number)) {
+        part(figures, &mut found);
     }
     let grid = ALGORITHMS.into_iter().flat_map(|algorithm| WAYS.map(|way| (algorithm, way)));
     let tables = grid.map(|(algorithm, way)| everything(figures, algorithm, way));
@@ -110,60 +99,32 @@ pub fn all(figures: &Figures, wants: impl Fn(u8) -> bool) -> Findings {
     found
 }
 
-fn targets(figures: &Figures, found: &mut Findings) {
-    let mut table = Table::new(
-        "0 AES-128-GCM with header protection, seal, ns a packet",
-        &[
-            "bytes",
-            "at most",
-            "here",
-            "batch 16",
-            "batch 64",
-            "cycles",
-            QUINN,
-            "times",
-            "best peer",
-            "",
-            "times",
-            "bound",
-        ],
-    );
-    for (bytes, limit, zen_5) in TARGETS {
+/// Beside the libraries: one packet a call beside the best of them, batches beside quinn's default.
+fn libraries(figures: &Figures, found: &mut Findings) {
+    one_a_call(figures, found);
+    let columns = ["bytes", "batch 16", "batch 64", "cycles", QUINN, "times"];
+    let columns = [&columns[..], &["best peer", "", "times", "bound"]].concat();
+    let title = "1 AES-128-GCM with header protection, seal, ns a packet";
+    let mut table = Table::new(title, &columns);
+    for bytes in CLAIMED_BYTES {
         let case = Case { bytes, ..SEAL };
         let Some(ours) = figures.ours(case) else { continue };
         let small = figures.ours(Case { batch: 16, ..case }).unwrap_or_default();
-        for (batch, figures) in [(16, &small), (BATCH_MAX, &ours)] {
-            let name = format!("0 seal with header, {bytes} B, batch {batch}");
-            found.claims.push(Claim::at_most(&name, "ns", figures, limit));
-        }
-        let here = figures.bound(bytes).map(|bound| limit * bound / zen_5);
-        if let Some(here) = here {
-            let name = format!("0 seal with header, {bytes} B, by the bound here");
-            found.claims.push(Claim::at_most(&name, "ns", &ours, here).secondary());
-        }
         let quinn = figures.quinn(case).unwrap_or_default();
         if let Some((_, gain)) = QUINN_GAIN.iter().find(|(size, _)| *size == bytes) {
-            let name = format!("0 seal with header, {bytes} B, quinn's default");
+            let name = format!("1 seal with header, {bytes} B, quinn's default");
             found.claims.push(Claim::cost(&name, "ns", &ours, QUINN, &quinn).demand(*gain));
         }
         if let Some(open) = figures.ours(Case { way: Way::Open, ..case }) {
-            let name = format!("0 open with header, {bytes} B");
             let most: Vec<_> = ours.iter().map(|seal| seal * OPEN_MAX).collect();
-            let batch = format!("{name}, batch 64");
-            found.claims.push(Claim::cost(&batch, "ns", &open, "seal + 5 %", &most).demand(1.0));
-            if let Some(here) = here {
-                let name = format!("{name}, by the bound here + 5 %");
-                let claim = Claim::at_most(&name, "ns", &open, here * OPEN_MAX);
-                found.claims.push(claim.secondary());
-            }
+            let name = format!("1 open with header, {bytes} B, batch 64");
+            found.claims.push(Claim::cost(&name, "ns", &open, "seal + 5 %", &most).demand(1.0));
         }
         let (peer, best) = figures.best_peer(case, &BATCHES).unwrap_or_default();
         let (one, two, three) = (median(&ours), median(&quinn), median(&best));
         let clock = figures.bound.as_ref().map(|bound| bound.clock);
         table.rows.push(vec![
             bytes.to_string(),
-            show(limit),
-            here.map_or(String::new(), show),
             show(median(&small)),
             show(one),
             clock.map_or(String::new(), |clock| format!("{:.0}", one * clock)),
@@ -183,7 +144,7 @@ fn targets(figures: &Figures, found: &mut Findings) {
 /// besides. The first is bound by the instructions' throughput, the second, where packets come one
 /// a call, by their latency.
 fn cycles(figures: &Figures, bound: &Bound) -> Table {
-    let title = "0 where the cycles go, with header protection, by a line through 64 and 1450 B";
+    let title = "1 where the cycles go, with header protection, by a line through 64 and 1450 B";
     let columns = ["", "seal: each 64 B", "a packet besides", "open: each 64 B", "besides"];
     let mut table = Table::new(title, &columns);
     let [short, long] = [64, 1450].map(|bytes| (bytes, Bound::steps(bytes)));
@@ -207,7 +168,7 @@ fn cycles(figures: &Figures, bound: &Bound) -> Table {
 }
 
 fn one_a_call(figures: &Figures, found: &mut Findings) {
-    for (bytes, way) in TARGETS.into_iter().flat_map(|(bytes, ..)| WAYS.map(|way| (bytes, way))) {
+    for (bytes, way) in CLAIMED_BYTES.into_iter().flat_map(|bytes| WAYS.map(|way| (bytes, way))) {
         let case = Case { bytes, way, batch: 1, ..SEAL };
         let (ours, best) = (figures.ours(case), figures.best_peer(case, &[1]));
         if let (Some(ours), Some((peer, theirs))) = (ours, best) {
