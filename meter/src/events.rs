@@ -135,6 +135,16 @@ pub const EVENTS: &[Event] = &[
     event("engine.{driver}.{algorithm}.deliver", "ns", "from finish to hand-over, of a sample"),
     event("engine.{driver}.backlog", "nanoseconds now", "of work that the driver has before it"),
     event(
+        "engine.{driver}.pending_most",
+        "requests now",
+        "that the driver had before it at most, since the start",
+    ),
+    event(
+        "engine.pending_most",
+        "requests now",
+        "that all drivers beside the caller had before them at most, since the start",
+    ),
+    event(
         "engine.{driver}.{algorithm}.predicted",
         "nanoseconds now",
         "that a request of the usual size is expected to take",

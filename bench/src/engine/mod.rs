@@ -1,13 +1,14 @@
 //! The engine: what its calls and queues cost beside the libraries and DPDK, and what batches,
-//! balancing, overload and two classes gain.
+//! balancing, overload, two classes and cards gain.
 //!
-//! Seven claims, one file each. The sides of a comparison run by turns, as often and for as many
+//! Eight claims, one file each. The sides of a comparison run by turns, as often and for as many
 //! operations one as the other. In claims 1 and 3 a round's figure is the median of such runs, and
 //! a run that a neighbour on the same core disturbed is repeated, whoever's it is; in claims 2 and
 //! 4 it is the best of short runs. What is reported is the median of the rounds.
 
 mod balancing;
 mod classes;
+mod contention;
 mod dispatch;
 mod dpdk;
 mod multibuffer;
@@ -28,8 +29,8 @@ use std::time::{Duration, Instant};
 /// What can be asked of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only these claims, 1 to 7, with commas between them
-    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=7))]
+    /// Only these claims, 1 to 8, with commas between them
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=8))]
     only: Vec<u8>,
     /// Rounds of what is compared by turns
     #[arg(long, default_value_t = 7)]
@@ -50,7 +51,7 @@ pub struct Arguments {
 
 type Measure = fn(&Arguments, &ProgressBar) -> Result<Findings, String>;
 
-const CLAIMS: [(&str, Measure); 8] = [
+const CLAIMS: [(&str, Measure); 9] = [
     ("1 null operation", null_operation::measure),
     ("2 AES-128-GCM by direct call", records::measure),
     ("3 several requests at a time", multibuffer::measure),
@@ -59,6 +60,7 @@ const CLAIMS: [(&str, Measure); 8] = [
     ("6 overload", overload::measure),
     ("6 drivers coming and going", trial::measure),
     ("7 fast beside slow", classes::measure),
+    ("8 a program that computes", contention::measure),
 ];
 
 /// Runs it.

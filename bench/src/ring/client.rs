@@ -57,7 +57,15 @@ impl Client {
     }
 
     pub fn region(&self, bytes: usize) -> Result<Region, String> {
-        let memory = SharedMemory::create(bytes).map_err(text)?;
+        self.register(self.memory(bytes)?)
+    }
+
+    /// Memory that can be registered.
+    pub fn memory(&self, bytes: usize) -> Result<SharedMemory, String> {
+        SharedMemory::create(bytes).map_err(text)
+    }
+
+    pub fn register(&self, memory: SharedMemory) -> Result<Region, String> {
         match self.ask(&Ask::Region, &[memory.as_fd()])? {
             (Answer::Region { region }, _) => Ok(Region { memory, handle: region }),
             _ => Err(UNEXPECTED.into()),

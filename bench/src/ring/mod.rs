@@ -1,7 +1,7 @@
 //! Rings and cryptod: what a request costs that is done in another process, beside the same work in
 //! this one, the processors' own way from one to the other, and p11-kit.
 //!
-//! Eight claims, one file each; the ninth is `keyway-bench binds`, the tenth
+//! Eight claims, one file each, and what registration takes; the ninth is `keyway-bench binds`, the tenth
 //! `keyway-bench skeleton`. This thread has the first processor and the daemon the second. The
 //! sides of a comparison run by turns; a round's figure is the best of many short runs, since two
 //! threads that wait for each other are both disturbed by whoever disturbs one, and the median of
@@ -14,6 +14,7 @@ mod null_operation;
 mod packets;
 mod pkcs11;
 mod records;
+mod registration;
 mod restarts;
 mod signatures;
 mod sleepers;
@@ -40,8 +41,9 @@ pub struct Arguments {
 
 type Measure = fn(&Arguments) -> Result<Findings, String>;
 
-const CLAIMS: [(&str, Measure); 8] = [
+const CLAIMS: [(&str, Measure); 9] = [
     ("1 null operation", null_operation::measure),
+    ("1 registration of memory", registration::measure),
     ("2 AES-128-GCM", records::measure),
     ("3 packets of sixteen clients", packets::measure),
     ("4 signatures", signatures::measure),

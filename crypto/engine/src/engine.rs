@@ -324,6 +324,12 @@ impl Engine {
         self.inner.registry.drivers().iter().map(|driver| DriverReport::new(driver)).collect()
     }
 
+    /// The most requests that drivers beside the caller had at one time and had not finished, all
+    /// drivers together. A driver's own mark is in its [`DriverReport`].
+    pub fn pending_most(&self) -> u64 {
+        self.inner.registry.pending.most()
+    }
+
     /// What is known of every driver's costs: of all that was in use where there was a choice, and
     /// with `all` of everything that can be measured, which takes a moment.
     pub fn costs(&self, all: bool) -> Vec<CostReport> {
@@ -388,6 +394,9 @@ pub struct DriverReport {
     pub algorithms: Vec<Algorithm>,
     /// Nanoseconds of work that it is reckoned to have before it.
     pub backlog: u64,
+    /// The most requests that it had at one time and had not finished; 0 where it works on the
+    /// caller's own time.
+    pub pending_most: u64,
 }
 
 impl DriverReport {
@@ -401,6 +410,7 @@ impl DriverReport {
             parallel: driver.parallel,
             algorithms: Algorithm::ALL.iter().copied().filter(does).collect(),
             backlog: driver.backlog.load(std::sync::atomic::Ordering::Relaxed),
+            pending_most: driver.pending.most(),
         }
     }
 }

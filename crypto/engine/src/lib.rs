@@ -148,6 +148,7 @@ mod metrics;
 mod operation;
 mod order;
 mod parameters;
+mod pending;
 mod placement;
 mod queue;
 mod registered;

@@ -73,17 +73,38 @@ struct DriverEnd {
     in_flight: usize,
     /// Nanoseconds of the driver's backlog that are tasks of this end.
     load: u64,
+    /// Tasks that were placed here and are not back, and how many of them the registry counts.
+    pending: u64,
+    counted: u64,
 }
 
 impl DriverEnd {
     fn load(&mut self, nanoseconds: u32) {
         self.load += u64::from(nanoseconds);
+        self.pending += 1;
         self.driver.load(u64::from(nanoseconds));
     }
 
     fn unload(&mut self, nanoseconds: u32) {
         self.load -= u64::from(nanoseconds);
+        self.pending -= 1;
         self.driver.unload(u64::from(nanoseconds));
+    }
+
+    /// Nothing of it is pending any more.
+    fn leave(mut self, registry: &Registry) {
+        self.pending = 0;
+        self.count(registry);
+    }
+
+    /// Has the registry count what is pending here, once for many tasks.
+    fn count(&mut self, registry: &Registry) {
+        if self.pending > self.counted {
+            registry.begin(&self.driver, self.pending - self.counted);
+        } else if self.pending < self.counted {
+            registry.finish(&self.driver, self.counted - self.pending);
+        }
+        self.counted = self.pending;
     }
 }
 
@@ -396,7 +417,7 @@ impl Queue {
         }
         let queue = driver.implementation.as_ref().and_then(|driver| driver.queue(&self.waker));
         let driver = driver.clone();
-        self.ends.push(DriverEnd { driver, queue, batch: Vec::new(), in_flight: 0, load: 0 });
+        self.ends.push(DriverEnd { driver, queue, batch: Vec::new(), in_flight: 0, load: 0, pending: 0, counted: 0 });
         self.ends.len() - 1
     }
 
@@ -419,6 +440,7 @@ impl Queue {
 
     fn push_end(&mut self, index: usize, more: bool) {
         let end = &mut self.ends[index];
+        end.count(&self.registry);
         let Some(queue) = &mut end.queue else {
             let mut batch = mem::take(&mut end.batch);
             for task in &mut batch {
@@ -497,6 +519,7 @@ impl Queue {
                 found.extend(done.drain(before..));
                 self.settle(&mut found);
                 self.found = found;
+                self.ends[index].count(&self.registry);
             }
         }
         self.gather_rest();
@@ -537,7 +560,7 @@ impl Queue {
             }
             let mut batch = mem::take(&mut self.ends[index].batch);
             if self.ends[index].in_flight == 0 {
-                self.ends.swap_remove(index);
+                self.ends.swap_remove(index).leave(&self.registry);
                 self.routes = Routes::none();
             } else {
                 // It is looked at again when its driver has finished what it has.
@@ -657,6 +680,16 @@ impl Drop for Queue {
     /// [`CLOSE`](limits::CLOSE) is over. Without, they are dropped: nothing can collect them any
     /// more.
     fn drop(&mut self) {
+        self.close();
+        for end in self.ends.drain(..) {
+            end.leave(&self.registry);
+        }
+    }
+}
+
+impl Queue {
+    /// Hands over what is accepted, where completions are handed over.
+    fn close(&mut self) {
         if self.each.is_none() {
             return;
         }

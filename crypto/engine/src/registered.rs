@@ -1,6 +1,7 @@
 //! A registered driver, as the engine sees it.
 
 use crate::metrics::Work;
+use crate::pending::Pending;
 use crate::{Algorithm, Driver, Place, Selection, Waker};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +27,8 @@ pub(crate) struct RegisteredDriver {
     withdrawn: RwLock<Vec<Algorithm>>,
     /// Predicted nanoseconds of what it has accepted and not finished, from all queues.
     pub backlog: AtomicU64,
+    /// Requests that it has and has not finished, where it works beside the caller.
+    pub pending: Pending,
     singles: [OnceLock<Arc<Work>>; Algorithm::COUNT],
     chains: Mutex<HashMap<Vec<Algorithm>, Arc<Work>>>,
 }
@@ -63,6 +66,7 @@ impl RegisteredDriver {
             alive: AtomicBool::new(true),
             withdrawn: RwLock::default(),
             backlog: AtomicU64::new(0),
+            pending: Pending::default(),
             singles: [const { OnceLock::new() }; Algorithm::COUNT],
             chains: Mutex::default(),
         }

@@ -2,6 +2,7 @@
 
 use crate::metrics::Work;
 use crate::parameters::is_name;
+use crate::pending::Pending;
 use crate::registered::RegisteredDriver;
 use crate::{Algorithm, Demand, Driver, DriverSession, Error, Place, Selection, Step, limits};
 use smallvec::SmallVec;
@@ -21,6 +22,8 @@ pub(crate) struct Registry {
     drivers: RwLock<Vec<Arc<RegisteredDriver>>>,
     /// Runs the chains that no driver does whole.
     pub chain: Arc<RegisteredDriver>,
+    /// Requests on drivers that work beside the caller, of all drivers together.
+    pub pending: Pending,
     pub hooks: Hooks,
 }
 
@@ -45,6 +48,7 @@ impl Registry {
             legacy: AtomicBool::new(legacy),
             drivers: RwLock::default(),
             chain: Arc::new(RegisteredDriver::chain()),
+            pending: Pending::default(),
             hooks,
         }
     }
@@ -103,6 +107,20 @@ impl Registry {
         // Unlocked first: a driver that is dropped here may call the engine.
         drop(drivers);
         true
+    }
+
+    /// So many requests go to a driver that works beside the caller.
+    #[inline]
+    pub fn begin(&self, driver: &RegisteredDriver, requests: u64) {
+        driver.pending.add(requests);
+        self.pending.add(requests);
+    }
+
+    /// So many of these are done.
+    #[inline]
+    pub fn finish(&self, driver: &RegisteredDriver, requests: u64) {
+        driver.pending.take(requests);
+        self.pending.take(requests);
     }
 
     /// The driver has died: no session is placed on it any more.

@@ -379,12 +379,14 @@ impl Inner {
             let shared = !binding.driver.on_caller;
             if shared {
                 binding.driver.load(u64::from(service));
+                self.placement.registry.begin(&binding.driver, 1);
             }
             let begun = if timed { clock::now() } else { 0 };
             let result = run(state, request);
             let ended = if timed { clock::now() } else { 0 };
             if shared {
                 binding.driver.unload(u64::from(service));
+                self.placement.registry.finish(&binding.driver, 1);
             }
             if result == Err(Error::Gone) {
                 self.placement.registry.mark_dead(&binding.driver);

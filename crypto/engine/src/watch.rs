@@ -28,8 +28,12 @@ impl Engine {
                 let backlog = gauge(&format!("engine.{}.backlog", driver.name));
                 backlog.set(driver.backlog.load(Relaxed));
             }
+            if !driver.on_caller {
+                gauge(&format!("engine.{}.pending_most", driver.name)).set(driver.pending.most());
+            }
             driver.works().iter().for_each(|work| work.show(driver, now_unix_s));
         }
+        gauge("engine.pending_most").set(registry.pending.most());
     }
 }
 

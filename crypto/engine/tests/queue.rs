@@ -295,6 +295,27 @@ fn what_is_never_collected_is_not_reckoned_with() {
 }
 
 #[test]
+fn high_water_marks_count_requests_of_all_queues() {
+    let device = Device::new("queue-marks", 8);
+    let engine = Engine::builder().driver(device.clone()).build();
+    let session = engine.session(GCM.on(Demand::Hardware)).unwrap();
+    let marks = || (engine.drivers()[0].pending_most, engine.pending_most());
+    assert_eq!(marks(), (0, 0));
+    let (mut one, mut other) = (engine.queue(100), engine.queue(100));
+    one.submit(&mut tasks(&session, 0..5), false);
+    other.submit(&mut tasks(&session, 5..8), false);
+    assert_eq!(marks(), (8, 8));
+    device.finish(8);
+    let mut done = Vec::new();
+    assert_eq!(one.poll(&mut done) + other.poll(&mut done), 8);
+    // What is done makes room below the mark; what is never collected does not stay above it.
+    one.submit(&mut tasks(&session, 0..6), false);
+    drop(one);
+    other.submit(&mut tasks(&session, 6..13), false);
+    assert_eq!(marks(), (8, 8));
+}
+
+#[test]
 fn a_dead_driver_is_replaced_without_anybody_noticing() {
     let device = Device::new("queue-dying", 3);
     let engine = Engine::builder().driver(device.clone()).build();
