@@ -136,6 +136,44 @@ fn wrong_results_and_failures_are_told() {
 }
 
 #[test]
+fn signatures_are_verified_by_modulus() {
+    let test = "test --algorithm rsa-pkcs1-sha-256 --algorithm ed25519 --operation verify \
+                --rsa-bits 2048,3072 --size 64 --count 20";
+    let runs = json(test, 0)["runs"].clone();
+    let runs = runs.as_array().unwrap();
+    let bits: Vec<_> = runs.iter().map(|run| run["rsa_bits"].as_u64()).collect();
+    assert_eq!(bits, [Some(2048), Some(3072), None]);
+    for run in runs {
+        assert_eq!((&run["operation"], &run["operations"]), (&"verify".into(), &20.into()));
+        assert_eq!(run["errors"], serde_json::json!({}));
+    }
+    let fooled = json("test --driver null --algorithm ed25519 --operation verify --count 9", 1);
+    assert_eq!(fooled["runs"][0]["errors"]["wrong-result"], 9, "{fooled}");
+    assert!(text("test --algorithm sha-256 --operation verify", 2).contains("no signatures"));
+    assert!(text("test --rsa-bits 1024", 2).contains("2048"));
+}
+
+#[test]
+fn high_water_marks_are_shown() {
+    let test = "test --with pool:1 --driver pool --algorithm sha-256 --size 64 --in-flight 16";
+    let marks = json(&format!("{test} --count 200"), 0)["pending_most"].clone();
+    let most = marks["drivers"]["pool"].as_u64().unwrap();
+    assert!((1..=16).contains(&most) && marks["in_all"] == most, "{marks}");
+    assert!(text(&format!("{test} --count 200"), 0).contains("under way at most: pool "));
+}
+
+#[test]
+fn a_bench_has_the_sizes_of_protocols() {
+    let few = "bench --algorithm sha-256 --driver software --seconds 0.01 --profile";
+    for (profile, sizes) in [("ssh", vec![64]), ("ipsec", vec![40, 576, 1460])] {
+        let bench = json(&format!("{few} {profile}"), 0);
+        let cells = bench["cells"].as_array().unwrap().iter();
+        let bytes: Vec<_> = cells.map(|cell| cell["bytes"].as_u64().unwrap()).collect();
+        assert_eq!(bytes, sizes, "{profile}");
+    }
+}
+
+#[test]
 fn a_profile_says_what_it_costs() {
     let profiled = "test --profile --algorithm aes-128-gcm --size 1k --in-flight 4 --seconds 0.1";
     let test = json(profiled, 0);

@@ -88,7 +88,7 @@ fn alone(
     [here, there]: [&Session; 2],
     claims: &mut Vec<Claim>,
 ) -> Result<(), String> {
-    let bytes = SIZES[1].0;
+    let bytes = SIZES[1];
     let mut local = Round::new(engine, here, 1, || Ok(vec![1; bytes].into()))?;
     let mut lent = Round::new(engine, there, 1, || remote.buffer(bytes).map_err(text))?;
     let mut data = vec![1; bytes];

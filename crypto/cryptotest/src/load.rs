@@ -258,7 +258,7 @@ mod tests {
         let engine = keyway_drivers::engine();
         let mut open = 0;
         for algorithm in Algorithm::ALL {
-            let work = Work { steps: vec![*algorithm] };
+            let work = Work::from(*algorithm);
             // It has no RSA key, and what is legacy is off.
             let subject = Subject::open(&engine, &work, Demand::Named("software"), None);
             let Ok(subject) = subject.map(Arc::new) else { continue };
@@ -270,6 +270,23 @@ mod tests {
             assert!(load.errors.is_empty(), "{algorithm}: {:?}", load.errors);
         }
         assert!(open > 50, "{open}");
+    }
+
+    #[test]
+    fn signatures_are_verified_over_and_over() {
+        let engine = keyway_drivers::engine();
+        engine.register(keyway_test_drivers::null()).unwrap();
+        let work = "ed25519".parse::<Work>().unwrap().verifying().unwrap();
+        assert!("sha-256".parse::<Work>().unwrap().verifying().is_none());
+        for (driver, wrong) in [("software", 0), ("null", 3)] {
+            let subject = Subject::open(&engine, &work, Demand::Named(driver), None);
+            let subject = Arc::new(subject.unwrap());
+            let interrupt = Interrupt::default();
+            let mut load = Load::new(&engine, &subject, 64, Entry::Direct, 4_096, &interrupt);
+            assert_eq!(load.run(3).0, 3);
+            load.verify();
+            assert_eq!(load.errors.get(WRONG).copied().unwrap_or(0), wrong, "{driver}");
+        }
     }
 
     #[test]

@@ -27,6 +27,9 @@ impl Maker {
     /// A new one.
     pub(crate) fn operation(&mut self) -> Operation {
         let Subject { session, work, .. } = &*self.subject;
+        if work.verifies {
+            return self.subject.verification(&self.plain);
+        }
         let (text, input) = (self.plain.clone(), self.subject.input().to_vec());
         let capacity = session.signature_bytes_max();
         let mut operation = workload::operation(&work.steps, text, input, capacity);

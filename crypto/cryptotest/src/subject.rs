@@ -8,12 +8,14 @@ use crate::work::Work;
 use keyway_drivers::software;
 use keyway_engine::{
     Algorithm, Demand, Direction, DriverSession, Engine, Error, Key, Kind, Nonces, Operation,
-    Parameters, Part, Request, Session, Step, run_chain, workload,
+    Parameters, Part, Request, Session, Step, limits, run_chain, workload,
 };
 use zeroize::Zeroizing;
 
 /// The message that is decrypted with a private key, in bytes: a key.
 const MESSAGE_BYTES: usize = 32;
+/// No signature is longer, in bytes: ML-DSA-87 has 4,627.
+const SIGNATURE_BYTES_MAX: usize = 8_192;
 
 /// A session on the engine, and what it takes to check its results.
 pub struct Subject {
@@ -32,6 +34,8 @@ struct Check {
     input: Vec<u8>,
     /// Our public key, for those who verify.
     public_key: Vec<u8>,
+    /// Whether the session takes a signature that is wrong for right.
+    is_fooled: bool,
 }
 
 impl Subject {
@@ -57,6 +61,8 @@ impl Subject {
             .map(|(step, secret)| Ok(Step { algorithm: *step, key: key(*step, secret, rsa)? }));
         let steps = steps.collect::<Result<Vec<_>, LeftOut>>()?;
         let parameters = match *steps {
+            // Verification takes the public key with each request.
+            [step] if work.verifies => Parameters::new(step.algorithm, Key::None),
             // Threads share it, so that packets are not numbered upwards.
             [step] => Parameters::new(step.algorithm, step.key).nonces(Nonces::Given),
             _ => Parameters::chain(&steps),
@@ -64,6 +70,15 @@ impl Subject {
         let session = engine.session(parameters.on(demand))?;
         let check = Check::new(work, &steps, &session)?;
         Ok(Subject { session, work: work.clone(), check })
+    }
+
+    /// A signature of this text to verify. An empty one where none is made: that is an error of
+    /// each operation.
+    pub(crate) fn verification(&self, message: &[u8]) -> Operation {
+        let mut signature = vec![0; SIGNATURE_BYTES_MAX];
+        let made = self.check.run(&mut Request::Sign { message, out: &mut signature });
+        signature.truncate(made.unwrap_or(0));
+        Operation::verify(&self.check.public_key[..], message, signature)
     }
 
     /// Whether that is what had to come of it.
@@ -80,17 +95,13 @@ fn secret(engine: &Engine, algorithm: Algorithm) -> Result<Zeroizing<Vec<u8>>, E
     Ok(secret)
 }
 
-fn is_rsa(algorithm: Algorithm) -> bool {
-    algorithm.name().starts_with("rsa-")
-}
-
 fn key<'a>(
     algorithm: Algorithm,
     secret: &'a [u8],
     rsa: Option<&'a [u8]>,
 ) -> Result<Key<'a>, LeftOut> {
     Ok(match algorithm.kind() {
-        _ if is_rsa(algorithm) => Key::Pkcs8(rsa.ok_or(LeftOut::NeedsRsaKey)?),
+        _ if Work::from(algorithm).is_rsa() => Key::Pkcs8(rsa.ok_or(LeftOut::NeedsRsaKey)?),
         // Encapsulation is to the peer's key.
         Kind::Kem => Key::None,
         _ => workload::key(algorithm, secret),
@@ -101,9 +112,23 @@ impl Check {
     fn new(work: &Work, steps: &[Step<'_>], session: &Session) -> Result<Check, Error> {
         let driver = software();
         let open = |step: Step<'_>| driver.open(&[step]);
-        let mut check = Check { sessions: Vec::new(), input: Vec::new(), public_key: Vec::new() };
+        let mut check = Check {
+            sessions: Vec::new(),
+            input: Vec::new(),
+            public_key: Vec::new(),
+            is_fooled: false,
+        };
         let algorithm = work.algorithm();
         match algorithm.kind() {
+            Kind::Signature if work.verifies => {
+                let signer = steps.iter().map(|step| open(*step)).collect::<Result<Vec<_>, _>>()?;
+                check.sessions = signer;
+                let mut public_key = vec![0; limits::PUBLIC_KEY_BYTES_MAX];
+                let used = check.run(&mut Request::PublicKey { out: &mut public_key })?;
+                public_key.truncate(used);
+                check.public_key = public_key;
+                check.is_fooled = check.fools(session);
+            }
             Kind::Signature => {
                 if session.signature_bytes_max() == 0 {
                     return Err(Error::Unsupported(algorithm));
@@ -136,6 +161,15 @@ impl Check {
             _ => check.sessions = steps.iter().map(|step| open(*step)).collect::<Result<_, _>>()?,
         }
         Ok(check)
+    }
+
+    /// Whether the session takes the signature of one text for that of another.
+    fn fools(&self, session: &Session) -> bool {
+        let mut signature = vec![0; SIGNATURE_BYTES_MAX];
+        let made = self.run(&mut Request::Sign { message: b"one", out: &mut signature });
+        signature.truncate(made.unwrap_or(0));
+        let (public_key, message, signature) = (&self.public_key[..], b"other", &signature[..]);
+        session.run(&mut Request::Verify { public_key, message, signature }).is_ok()
     }
 
     /// Has the software driver run a request.
@@ -212,6 +246,7 @@ impl Check {
                 self.run(&mut Request::Verify { public_key, message, signature })?;
                 true
             }
+            Operation::Verify { .. } => !self.is_fooled,
             Operation::PrivateDecrypt { out, .. } => {
                 out.get(..result) == Some(&[0x6b; MESSAGE_BYTES][..])
             }

@@ -9,6 +9,8 @@ use std::str::FromStr;
 pub struct Work {
     /// One step, or those of a chain in the order in which they protect.
     pub steps: Vec<Algorithm>,
+    /// Whether a signature is verified over and over, and not made.
+    pub verifies: bool,
 }
 
 impl FromStr for Work {
@@ -35,7 +37,7 @@ impl FromStr for Work {
         {
             return Err("what compression leaves is seldom whole blocks: take aes-128-ctr".into());
         }
-        Ok(Work { steps })
+        Ok(Work { steps, verifies: false })
     }
 }
 
@@ -46,7 +48,24 @@ impl fmt::Display for Work {
     }
 }
 
+impl From<Algorithm> for Work {
+    fn from(algorithm: Algorithm) -> Work {
+        Work { steps: vec![algorithm], verifies: false }
+    }
+}
+
 impl Work {
+    /// The same algorithm, with signatures verified instead of made. `None` where it makes none.
+    pub fn verifying(&self) -> Option<Work> {
+        let signs = !self.is_chain() && self.algorithm().kind() == Kind::Signature;
+        signs.then(|| Work { steps: self.steps.clone(), verifies: true })
+    }
+
+    /// Whether its key is an RSA key.
+    pub fn is_rsa(&self) -> bool {
+        self.steps.iter().any(|step| step.name().starts_with("rsa-"))
+    }
+
     /// The algorithm; of a chain, the first.
     pub(crate) fn algorithm(&self) -> Algorithm {
         self.steps.first().copied().unwrap_or(Algorithm::Random)
@@ -72,6 +91,7 @@ impl Work {
             Kind::Hkdf => "expand",
             Kind::Exchange => "agree",
             Kind::Kem => "encapsulate",
+            Kind::Signature if self.verifies => "verify",
             Kind::Signature => "sign",
             Kind::Encryption => "decrypt",
             Kind::Random => "generate",

@@ -417,7 +417,15 @@ impl Queue {
         }
         let queue = driver.implementation.as_ref().and_then(|driver| driver.queue(&self.waker));
         let driver = driver.clone();
-        self.ends.push(DriverEnd { driver, queue, batch: Vec::new(), in_flight: 0, load: 0, pending: 0, counted: 0 });
+        self.ends.push(DriverEnd {
+            driver,
+            queue,
+            batch: Vec::new(),
+            in_flight: 0,
+            load: 0,
+            pending: 0,
+            counted: 0,
+        });
         self.ends.len() - 1
     }
 

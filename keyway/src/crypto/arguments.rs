@@ -89,7 +89,9 @@ Examples:
   keyway crypto test --profile --algorithm sha-256 --in-flight 8
       min, mean, percentiles and max of each stage of an operation
   keyway crypto test --algorithm rsa-pss-sha-256 --key rsa.pem
-      RSA needs a key; this makes one: openssl genpkey -algorithm RSA -out rsa.pem")]
+      RSA needs a key; this makes one: openssl genpkey -algorithm RSA -out rsa.pem
+  keyway crypto test --algorithm rsa-pkcs1-sha-256 --operation verify --rsa-bits 2048,3072,4096
+      verification by modulus, with keys that are made for it")]
 pub struct Test {
     /// An algorithm, or a chain joined by + such as aes-128-cbc+hmac-sha-1 (repeatable) [default:
     /// aes-128-gcm]
@@ -138,6 +140,14 @@ pub struct Test {
     /// An RSA private key (PKCS#8, PEM or DER)
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// Make RSA keys of these sizes, in bits, and test with each: 2048, 3072, 4096 or 8192 (which
+    /// takes up to a minute to make)
+    #[arg(long, value_name = "BITS", value_delimiter = ',', conflicts_with = "key",
+          value_parser = rsa_bits)]
+    pub rsa_bits: Vec<u32>,
+    /// What is done with signatures over and over
+    #[arg(long, value_enum, default_value = "sign")]
+    pub operation: Signatures,
     #[command(flatten)]
     pub more: Drivers,
     /// Say it as one line of JSON
@@ -159,6 +169,8 @@ Examples:
       alone and 32 at a time, with a picture
   keyway crypto bench --algorithm sha-256 --size 64 --size 1k --driver software --json
       two cells, as one line of JSON
+  keyway crypto bench --profile ipsec --in-flight 32
+      packets of 40, 576 and 1,460 bytes, as a gateway has them
   keyway crypto bench --with pool:2 --driver pool --driver software --in-flight 64
       does it pay to hand the work to other processors?")]
 pub struct Bench {
@@ -172,6 +184,10 @@ pub struct Bench {
     /// Bytes an operation works on; 4k is 4,096 (repeatable) [default: 16 to 64k]
     #[arg(long = "size", value_name = "BYTES", value_parser = size)]
     pub sizes: Vec<usize>,
+    /// The sizes of a protocol's operations: ssh a keystroke's packet of 64 bytes, scp 4k, tls a full
+    /// record of 16k, ipsec packets of 40, 576 and 1,460
+    #[arg(long, value_enum, value_name = "PROTOCOL", conflicts_with = "sizes")]
+    pub profile: Option<Profile>,
     /// Go through a queue with so many operations under way (repeatable)
     #[arg(long, value_name = "N", value_parser = in_flight)]
     pub in_flight: Vec<usize>,
@@ -192,6 +208,40 @@ pub struct Bench {
     /// Say it as one line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is done with signatures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Signatures {
+    /// They are made
+    Sign,
+    /// One is verified
+    Verify,
+}
+
+/// A protocol whose operations have typical sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// A login's packets: 64 bytes
+    Ssh,
+    /// Files in blocks of 4 KiB
+    Scp,
+    /// Full records: 16 KiB
+    Tls,
+    /// Packets of 40, 576 and 1,460 bytes
+    Ipsec,
+}
+
+impl Profile {
+    /// Bytes that an operation works on.
+    pub fn sizes(self) -> &'static [usize] {
+        match self {
+            Profile::Ssh => &[64],
+            Profile::Scp => &[4 << 10],
+            Profile::Tls => &[16 << 10],
+            Profile::Ipsec => &[40, 576, 1_460],
+        }
+    }
 }
 
 /// How requests get to a driver.
@@ -223,6 +273,11 @@ fn size(text: &str) -> Result<usize, String> {
     bytes
         .filter(|bytes| (1..=SIZE_BYTES_MAX).contains(bytes))
         .ok_or_else(|| "it is not a number of bytes from 1 to 16m, like 64, 4k or 1m".to_owned())
+}
+
+fn rsa_bits(text: &str) -> Result<u32, String> {
+    let bits = text.parse().ok().filter(|bits| [2_048, 3_072, 4_096, 8_192].contains(bits));
+    bits.ok_or_else(|| "it is none of 2048, 3072, 4096 and 8192".to_owned())
 }
 
 fn in_flight(text: &str) -> Result<usize, String> {

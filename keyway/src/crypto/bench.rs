@@ -25,7 +25,11 @@ pub fn run(arguments: &arguments::Bench) -> Result<bool, Failure> {
     known(&arguments.drivers, &drivers)?;
     let engine = engine(&drivers, arguments.more.legacy)?;
     let rsa = private_key(arguments.key.as_deref())?;
-    let sizes = if arguments.sizes.is_empty() { &SIZES[..] } else { &arguments.sizes };
+    let sizes = match arguments.profile {
+        Some(profile) => profile.sizes(),
+        None if arguments.sizes.is_empty() => &SIZES,
+        None => &arguments.sizes,
+    };
     let entries = entries(arguments);
     let deepest = entries.iter().map(|entry| entry.in_flight()).max().unwrap_or(1);
     check_memory(1, deepest, sizes)?;
@@ -33,10 +37,9 @@ pub fn run(arguments: &arguments::Bench) -> Result<bool, Failure> {
         writable(path)?;
     }
     let usual = || {
-        let chain = vec![Algorithm::Aes128Cbc, Algorithm::HmacSha256];
-        [vec![Algorithm::Aes128Gcm], vec![Algorithm::ChaCha20Poly1305], chain]
-            .map(|steps| Work { steps })
-            .to_vec()
+        let steps = vec![Algorithm::Aes128Cbc, Algorithm::HmacSha256];
+        let chain = Work { steps, verifies: false };
+        vec![Algorithm::Aes128Gcm.into(), Algorithm::ChaCha20Poly1305.into(), chain]
     };
     let works = match arguments.algorithms.is_empty() {
         true => usual(),

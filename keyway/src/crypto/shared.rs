@@ -15,7 +15,9 @@ use zeroize::Zeroizing;
 pub fn words(why: &LeftOut) -> String {
     match why {
         LeftOut::Legacy(_) => format!("{why}; --legacy allows it"),
-        LeftOut::NeedsRsaKey => format!("{why}: name one with --key FILE"),
+        LeftOut::NeedsRsaKey => {
+            format!("{why}: name one with --key FILE or make some with --rsa-bits")
+        }
         why => why.to_string(),
     }
 }

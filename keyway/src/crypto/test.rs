@@ -1,7 +1,7 @@
 //! `keyway crypto test`: one operation over and over, by some threads, every result checked. Or the
 //! conformance suite on one driver.
 
-use super::arguments::{Policy, Test};
+use super::arguments::{Policy, Signatures, Test};
 use super::shared::{interrupt, private_key, say, words};
 use crate::failure::Failure;
 use crate::output::{self, grouped};
@@ -11,12 +11,13 @@ use keyway_cryptotest::{
     Entry, Figures, Interrupt, Profile, StageTimes, Subject, Trial, WRONG, Work, check_memory,
     drivers, engine, known,
 };
-use keyway_drivers::software;
+use keyway_drivers::{generate_private_key, software};
 use keyway_engine::{Algorithm, Demand, Driver, Engine};
 use keyway_test_drivers::queued2003;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 const SIZES: [usize; 3] = [64, 1_024, 8_192];
 const SECONDS: f64 = 1.0;
@@ -39,18 +40,56 @@ pub fn run(arguments: &Test) -> Result<bool, Failure> {
         drivers.push(wrapper);
     }
     let engine = engine(&drivers, arguments.more.legacy)?;
-    let rsa = private_key(arguments.key.as_deref())?;
+    let keys = rsa_keys(arguments)?;
     let interrupt = interrupt()?;
     let driver = drivers.iter().rfind(|driver| Some(driver.name()) == named.as_deref());
     match driver {
         Some(driver) if arguments.conformance || is_bare(arguments) => {
             conformance(arguments, driver, &interrupt)
         }
-        _ => {
-            let rsa = rsa.as_ref().map(|key| key.as_slice());
-            measure(arguments, &engine, named.as_deref(), rsa, &interrupt)
-        }
+        _ => measure(arguments, &engine, named.as_deref(), &keys, &interrupt),
     }
+}
+
+/// An RSA private key, if there is one, and its size in bits where it was made for the test.
+struct RsaKey {
+    bits: Option<u32>,
+    pkcs8: Option<Zeroizing<Vec<u8>>>,
+}
+
+/// The keys that are tested with, one after the other; at least one.
+fn rsa_keys(arguments: &Test) -> Result<Vec<RsaKey>, Failure> {
+    if arguments.rsa_bits.is_empty() {
+        return Ok(vec![RsaKey { bits: None, pkcs8: private_key(arguments.key.as_deref())? }]);
+    }
+    let bar = Progress::steps("making keys", arguments.rsa_bits.len() as u64);
+    let make = |(at, bits): (usize, &u32)| {
+        bar.step(at as u64, format_args!("RSA, {bits} bits"));
+        let key = generate_private_key(Algorithm::RsaPkcs1Sha256, *bits);
+        let key = key.map_err(|why| Failure::new(format!("an RSA key of {bits} bits: {why}")))?;
+        Ok(RsaKey { bits: Some(*bits), pkcs8: Some(key) })
+    };
+    arguments.rsa_bits.iter().enumerate().map(make).collect()
+}
+
+/// The works that are tested.
+fn works(arguments: &Test) -> Result<Vec<Work>, Failure> {
+    let usual = match arguments.operation {
+        Signatures::Sign => Algorithm::Aes128Gcm,
+        Signatures::Verify => Algorithm::RsaPkcs1Sha256,
+    };
+    let works = match arguments.algorithms.is_empty() {
+        true => vec![usual.into()],
+        false => arguments.algorithms.clone(),
+    };
+    if arguments.operation == Signatures::Sign {
+        return Ok(works);
+    }
+    let verifying = |work: &Work| {
+        let why = || Failure::usage(format!("{work} makes no signatures that could be verified"));
+        work.verifying().ok_or_else(why)
+    };
+    works.iter().map(verifying).collect()
 }
 
 /// Whether a driver was named, and nothing of how it is to be measured.
@@ -68,11 +107,16 @@ fn measure(
     arguments: &Test,
     engine: &Engine,
     named: Option<&str>,
-    rsa: Option<&[u8]>,
+    keys: &[RsaKey],
     interrupt: &Interrupt,
 ) -> Result<bool, Failure> {
-    let usual: Vec<Work> = vec![Work { steps: vec![Algorithm::Aes128Gcm] }];
-    let works = if arguments.algorithms.is_empty() { &usual } else { &arguments.algorithms };
+    let works = works(arguments)?;
+    // Other keys than RSA's have one size.
+    let pairs = works.iter().flat_map(|work| {
+        let keys = if work.is_rsa() { keys } else { &keys[..1] };
+        keys.iter().map(move |key| (work, key))
+    });
+    let pairs: Vec<_> = pairs.collect();
     let sizes = if arguments.sizes.is_empty() { &SIZES[..] } else { &arguments.sizes };
     let trial = Trial {
         engine,
@@ -86,9 +130,11 @@ fn measure(
     };
     check_memory(trial.threads, trial.entry.in_flight(), sizes)?;
     let demand = named.map_or(Demand::Any, Demand::Named);
-    let bar = Progress::steps("testing", works.len() as u64 * sizes.len() as u64);
+    let bar = Progress::steps("testing", pairs.len() as u64 * sizes.len() as u64);
     let (mut figures, mut skipped, mut headed) = (Vec::new(), Vec::new(), false);
-    for (index, work) in works.iter().enumerate() {
+    for (index, (work, key)) in pairs.into_iter().enumerate() {
+        let bits = key.bits.filter(|_| work.is_rsa());
+        let rsa = key.pkcs8.as_ref().map(|key| key.as_slice());
         let subject = match Subject::open(engine, work, demand, rsa) {
             Ok(subject) => Arc::new(subject),
             Err(why) => {
@@ -109,12 +155,12 @@ fn measure(
             let new = trial.measure(&subject, size);
             if !arguments.json {
                 let header = if headed { String::new() } else { header() + "\n" };
-                if !bar.aside(|| say(header + &as_text(&new)))? {
+                if !bar.aside(|| say(header + &as_text(&new, bits)))? {
                     interrupt.end();
                 }
                 headed = true;
             }
-            figures.push(new);
+            figures.push((new, bits));
         }
     }
     drop(bar);
@@ -129,15 +175,22 @@ fn measure(
             "threads": trial.threads,
             "in_flight": arguments.in_flight,
             "runs": figures.iter().map(as_json).collect::<Vec<_>>(),
+            "pending_most": pending_most(engine),
             "left_out": skipped,
         }))?;
     }
-    if named == Some("null") && figures.iter().any(|run| run.errors.contains_key(WRONG)) {
+    let marks = pending_most(engine);
+    if !arguments.json && marks["in_all"] != 0 {
+        say(format_args!("requests under way at most: {}", pending_text(&marks)))?;
+    }
+    if named == Some("null") && figures.iter().any(|(run, _)| run.errors.contains_key(WRONG)) {
         output::note(
             "the null driver does no cryptography; --no-verify measures what is around it",
         );
     }
-    Ok(!figures.is_empty() && figures.iter().all(|run| run.errors.is_empty()) && skipped.is_empty())
+    Ok(!figures.is_empty()
+        && figures.iter().all(|(run, _)| run.errors.is_empty())
+        && skipped.is_empty())
 }
 
 fn header() -> String {
@@ -156,7 +209,21 @@ fn header() -> String {
     )
 }
 
-fn as_text(figures: &Figures) -> String {
+/// High-water marks of requests on drivers that work beside the caller, since the engine was made.
+fn pending_most(engine: &Engine) -> Value {
+    let drivers = engine.drivers().into_iter().filter(|driver| driver.pending_most > 0);
+    let drivers: Map<_, _> =
+        drivers.map(|driver| (driver.name, json!(driver.pending_most))).collect();
+    json!({ "in_all": engine.pending_most(), "drivers": drivers })
+}
+
+fn pending_text(marks: &Value) -> String {
+    let drivers = marks["drivers"].as_object().into_iter().flatten();
+    let drivers: Vec<_> = drivers.map(|(name, most)| format!("{name} {most}")).collect();
+    format!("{}; {} in all", drivers.join(", "), marks["in_all"])
+}
+
+fn as_text(figures: &Figures, bits: Option<u32>) -> String {
     let run: u64 = figures.drivers.iter().map(|(_, operations)| operations).sum();
     let share = |(name, operations): &(String, u64)| match figures.drivers.len() {
         1 => name.clone(),
@@ -166,7 +233,7 @@ fn as_text(figures: &Figures) -> String {
     let sized = |text: String| if figures.work.is_sized() { text } else { "-".to_owned() };
     let mut text = format!(
         "{:<30} {:<11} {:>8} {:>11} {:>15} {:>8.3} {:>10.3} {:>10} {:>5.1}% {:>7}  {}",
-        figures.work.to_string(),
+        bits.map_or(figures.work.to_string(), |bits| format!("{} {bits}", figures.work)),
         figures.work.verb(),
         sized(grouped(figures.bytes as u64)),
         grouped(figures.operations),
@@ -187,12 +254,13 @@ fn as_text(figures: &Figures) -> String {
     text
 }
 
-fn as_json(figures: &Figures) -> Value {
+fn as_json((figures, bits): &(Figures, Option<u32>)) -> Value {
     let drivers: Map<_, _> =
         figures.drivers.iter().map(|(name, number)| (name.clone(), json!(number))).collect();
     json!({
         "work": figures.work.to_string(),
         "operation": figures.work.verb(),
+        "rsa_bits": bits,
         "bytes": figures.bytes,
         "operations": figures.operations,
         "bytes_in_all": figures.bytes_in_all(),
