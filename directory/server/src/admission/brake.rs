@@ -6,9 +6,9 @@
 //! be recognised before, which waits for failures at this name from this source only. Nothing that
 //! happens on the second way, nor a right password on either, changes when a wrong one is answered.
 
-use super::{Attempt, Way};
 use super::limits::*;
 use super::table::Table;
+use super::{Attempt, Way};
 
 pub struct Brake {
     failures: Table<Failures>,

@@ -6,8 +6,8 @@
 //! turn for longest; and of that, the newest, because the oldest may have given up.
 
 use super::brake::Brake;
-use super::{Attempt, Way};
 use super::limits::*;
+use super::{Attempt, Way};
 use keyway_meter::{Gauge, gauge};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -202,9 +202,7 @@ impl<J> Line<J> {
                 continue;
             }
             let rank = rank(&self.marks, waiting);
-            if best.is_some_and(|(best, _)| best <= rank)
-                || is_owner(waiting) != owners
-            {
+            if best.is_some_and(|(best, _)| best <= rank) || is_owner(waiting) != owners {
                 continue;
             }
             if let (Some(attempt), Some(way)) = (&waiting.attempt, waiting.begins) {

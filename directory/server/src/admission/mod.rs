@@ -198,7 +198,13 @@ impl Admission {
         }
     }
 
-    fn begin_at(&self, state: &mut State, attempt: Attempt, way: Way, now_ms: u64) -> Option<Begun> {
+    fn begin_at(
+        &self,
+        state: &mut State,
+        attempt: Attempt,
+        way: Way,
+        now_ms: u64,
+    ) -> Option<Begun> {
         if state.brake.not_before_ms(&attempt, way) > now_ms {
             return None;
         }

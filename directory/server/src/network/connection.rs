@@ -8,8 +8,8 @@ use super::Shared;
 use super::administrator::FINGERPRINT_BYTES;
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
-use super::registry::Leave;
 use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX};
+use super::registry::Leave;
 use super::stream::{Stream, drain};
 use crate::log::{Access, Value};
 use crate::network::Mode;
@@ -429,8 +429,9 @@ impl Connection {
         config: Arc<ServerConfig>,
         handshake_max: Duration,
     ) -> Option<Result<io::Result<Self>, Elapsed>> {
-        let Connection { stream: Stream::Plain(tcp), mut conversation, stop: Some(mut stop), .. } =
-            self
+        let Connection {
+            stream: Stream::Plain(tcp), mut conversation, stop: Some(mut stop), ..
+        } = self
         else {
             return None;
         };

@@ -50,7 +50,9 @@ impl Shared {
         let source = source.map(|source| source.to_string()).unwrap_or_default();
         let error = error.map(io::Error::to_string).unwrap_or_default();
         let text = match (error.is_empty(), made_room) {
-            (false, _) => "the system has no room for more connections; raise its limit of open files",
+            (false, _) => {
+                "the system has no room for more connections; raise its limit of open files"
+            }
             (true, 0) => "all connections are taken by users who have logged in (connections_max)",
             (true, _) => {
                 "all connections are taken (connections_max); those over which nobody has logged in make \

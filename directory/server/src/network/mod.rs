@@ -28,8 +28,8 @@ mod peer;
 mod registry;
 mod seen;
 mod slow;
-mod stream;
 mod strangers;
+mod stream;
 mod tls;
 
 use crate::Directory;
@@ -227,9 +227,7 @@ impl Server {
             .into_iter()
             .map(|Listener { socket, mode }| Ok((listener::prepare(socket)?, mode)))
             .collect::<io::Result<_>>()?;
-        let accept = |(socket, mode)| {
-            tokio::spawn(listener::accept(shared.clone(), socket, mode))
-        };
+        let accept = |(socket, mode)| tokio::spawn(listener::accept(shared.clone(), socket, mode));
         let accepting = sockets.into_iter().map(accept).collect();
         Ok(Server { accepting, shared, beside })
     }

@@ -230,13 +230,15 @@ impl State {
             .for_each(|dn| *users.entry(dn).or_default() += 1);
         let own = users.get(user).copied().unwrap_or_default();
         users.remove(ADMINISTRATOR_DN);
-        let Some((most, _)) = users.into_iter().filter(|(_, count)| *count > own).max_by_key(|it| it.1)
+        let Some((most, _)) =
+            users.into_iter().filter(|(_, count)| *count > own).max_by_key(|it| it.1)
         else {
             return false;
         };
-        let his = self.open.iter().filter(|(_, entry)| {
-            !entry.leaving && entry.seen.who().dn.as_deref() == Some(&*most)
-        });
+        let his = self
+            .open
+            .iter()
+            .filter(|(_, entry)| !entry.leaving && entry.seen.who().dn.as_deref() == Some(&*most));
         let waits = |entry: &Entry| entry.seen.waiting().is_empty();
         let idlest = his.max_by_key(|(_, entry)| (waits(entry), entry.seen.idle(now)));
         let Some(id) = idlest.map(|(id, _)| *id) else { return false };
