@@ -183,6 +183,7 @@ pub struct Integrity {
 pub struct Unique {
     pub attributes: Vec<Spanned<String>>,
     pub below: Option<Spanned<String>>,
+    pub filter: Option<Spanned<String>>,
 }
 
 /// `[[integrity.allocate]]`
