@@ -401,8 +401,7 @@ impl Serving<'_> {
         let Serving { arguments, folder, instance, engine, verifier, logs, listen, .. } = self;
         let Serving { certificates, configuration, supervision, .. } = self;
         banner.log(logs);
-        let connections_max = configuration.network.limits.connections_max;
-        if let Some(text) = limits::too_few_open_files(connections_max) {
+        if let Some(text) = limits::fit_open_files(&mut configuration.network.limits.clone()) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
             output::note(text);
         }
@@ -511,7 +510,8 @@ impl Serving<'_> {
         let unix = unix_socket::listen(self.folder, &self.configuration.unix)?;
         let unix = unix.map(|socket| listener(socket.into(), Mode::Plain));
         let listeners = plain.into_iter().chain(tls).chain(unix).collect();
-        let network = self.configuration.network.clone();
+        let mut network = self.configuration.network.clone();
+        limits::fit_open_files(&mut network.limits);
         Server::start(self.instance.directory.clone(), listeners, network)
             .map_err(|why| Failure::new(format!("cannot serve: {why}")))
     }
