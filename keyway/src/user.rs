@@ -14,11 +14,11 @@ use crate::data::{self, State, name};
 use crate::failure::Failure;
 use crate::harden;
 use crate::output;
+use keyway_ring::Socket;
 use nix::unistd::{
     Gid, Group, Uid, User, getgroups, getresgid, getresuid, initgroups, setgroups, setresgid,
     setresuid,
 };
-use keyway_ring::Socket;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, access};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
@@ -324,11 +324,7 @@ fn give_all(path: &Path, to: &Account) -> io::Result<()> {
 
 /// Whose cryptod's folder is, if it is no root's, nor that of the directory's user, and nobody else was
 /// named.
-fn owner_of_cryptod(
-    flag: Option<&Account>,
-    folder: &Path,
-    directory: &Account,
-) -> Option<Account> {
+fn owner_of_cryptod(flag: Option<&Account>, folder: &Path, directory: &Account) -> Option<Account> {
     let owner = fs::symlink_metadata(folder.join(name::CRYPTOD)).ok()?;
     let owner = Account::of(owner.uid(), owner.gid());
     (flag.is_none() && !owner.is_root() && owner.uid != directory.uid).then_some(owner)
@@ -378,8 +374,7 @@ fn give_cryptod(
         _ => {}
     }
     let from = owner.unwrap_or(directory);
-    let place =
-        rustix::fs::openat(&above, name::CRYPTOD, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    let place = rustix::fs::openat(&above, name::CRYPTOD, flags | OFlags::NOFOLLOW, Mode::empty())?;
     give_below(&place, from, to)?;
     let group = Some(rustix::fs::Gid::from_raw(directory.gid.as_raw()));
     let user = Some(rustix::fs::Uid::from_raw(to.uid.as_raw()));

@@ -59,14 +59,11 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
         let ends = ends.map_err(|why| Failure::new(format!("cannot wait for processes: {why}")))?;
         let mut supervisor = Supervisor {
             arguments,
-            cryptod: configuration
-                .cryptod
-                .is_none()
-                .then(|| Cryptod {
-                    socket: socket_at(folder.path()),
-                    account,
-                    process: Watched::default(),
-                }),
+            cryptod: configuration.cryptod.is_none().then(|| Cryptod {
+                socket: socket_at(folder.path()),
+                account,
+                process: Watched::default(),
+            }),
             ldapd: Watched::default(),
             log: configuration.log,
             folder,

@@ -350,7 +350,10 @@ fn cryptod_may_be_another_user_than_the_directory() {
         let written = as_ldapd("/bin/cp".as_ref(), &["/dev/null", file.to_str().unwrap()]);
         assert_ne!(written.code, Some(0), "{}", file.display());
     }
-    assert_ne!(as_ldapd("/bin/ls".as_ref(), &[data.join("cryptod").to_str().unwrap()]).code, Some(0));
+    assert_ne!(
+        as_ldapd("/bin/ls".as_ref(), &[data.join("cryptod").to_str().unwrap()]).code,
+        Some(0)
+    );
     let shown = data.to_str().unwrap();
     let other = ["key", "generate", "secret", "--algorithm", "aes-256-gcm", "--for", "user:root"];
     keyway(other.iter().chain(&["--data", shown])).well();

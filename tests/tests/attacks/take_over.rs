@@ -1,11 +1,11 @@
 //! Daemons that take another one's place, or seem to: what its clients notice.
 
 use keyway_engine::{Algorithm, Request};
+use keyway_ring::control::{Answer, Ask, Key};
+use keyway_ring::descriptor::{Descriptor, Opcode, Segment, Status};
 use keyway_tests::cryptod::{Cryptod, Neighbour, beside_neighbours};
 use keyway_tests::nightly;
 use keyway_tests::ring_client::Client;
-use keyway_ring::control::{Answer, Ask, Key};
-use keyway_ring::descriptor::{Descriptor, Opcode, Segment, Status};
 
 /// Slow requests that are under way do not keep another daemon from taking over, nor the others from being
 /// served: the new daemon does them again, and each has one answer.
