@@ -111,8 +111,15 @@ pub const LOCK_LOOK_EVERY: Duration = Duration::from_millis(2);
 pub const RESTART_PAUSE: Duration = Duration::from_millis(100);
 /// How often in a row a process is started again.
 pub const RESTARTS_MAX: u32 = 6;
-/// For how long a process has to run so that its end is not in a row with those before.
+/// For how long a process has to serve so that its end is not in a row with those before.
 pub const RESTART_FORGET: Duration = Duration::from_secs(10);
+/// How often a process that serves says that it is alive.
+pub const ALIVE_EVERY: Duration = Duration::from_secs(1);
+/// How often its supervisor looks whether it has.
+pub const ALIVE_LOOK_EVERY: Duration = Duration::from_secs(4);
+/// After how many looks at which it has said nothing it counts as hung, and is killed. A machine that was
+/// asleep makes one of them at most.
+pub const SILENT_LOOKS_MAX: u32 = 3;
 /// How often is looked whether a cryptod that somebody else started is still there.
 pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 

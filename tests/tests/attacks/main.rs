@@ -26,3 +26,4 @@
 //!   `keyway_tests::nightly()` says when it may be as long as it likes.
 
 mod doorbell;
+mod take_over;
