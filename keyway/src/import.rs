@@ -12,7 +12,7 @@ use crate::populate::{self, Manner, Populated};
 use crate::schema::{self, Given};
 use crate::source::Source;
 use crate::timestamp::Timestamp;
-use crate::user;
+use crate::user::{self, Half};
 use keyway_server::Verdict;
 use serde_json::json;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
 /// If a file cannot be read, or that user cannot be become.
 pub fn prepare(arguments: &Import) -> Result<Given, Failure> {
     let given = Given::read(&arguments.schema, &arguments.data.folder)?;
-    user::enter(None, &arguments.data.folder)?.keep_nothing()?;
+    user::enter(None, &arguments.data.folder, Half::Ldapd)?.keep_nothing()?;
     Ok(given)
 }
 
