@@ -3,8 +3,8 @@
 
 use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
-use keyway_daemon::limits::ClientLimits;
-use keyway_daemon::{Admission, Daemon, HandedOver, Options, listen};
+use keyway_daemon::limits::{ClientLimits, SharedLimits};
+use keyway_daemon::{Admission, Daemon, HandedOver, Options, Weights, listen};
 use keyway_engine::{Algorithm, Key, Parameters};
 use keyway_ring::descriptor::Status;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,10 @@ impl Served {
     }
 
     pub fn with(limits: ClientLimits) -> Self {
+        Self::sharing(limits, SharedLimits::of_this_machine(), Weights::default())
+    }
+
+    pub fn sharing(limits: ClientLimits, shared: SharedLimits, weights: Weights) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = listen(&folder.path().join("socket")).unwrap();
         let engine = keyway_drivers::engine();
@@ -35,6 +39,8 @@ impl Served {
             admission: Admission::default(),
             keys: Some(Arc::new(keys.unwrap())),
             limits,
+            shared,
+            weights,
             socket: None,
             pumps: 1,
             spin: Duration::from_micros(20),
