@@ -282,6 +282,16 @@ pub struct Finished {
     pub err: String,
 }
 
+/// A file that only its owner may read, as passwords have to be in.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn secret(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).expect("written");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).expect("closed");
+}
+
 /// Runs it to its end with `input` on standard input.
 ///
 /// # Panics

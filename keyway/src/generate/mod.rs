@@ -13,7 +13,7 @@ mod server;
 mod store;
 mod tags;
 
-pub use arguments::{Generate, constant, count};
+pub use arguments::{Generate, constant};
 
 use crate::failure::Failure;
 use arguments::FileFormat;

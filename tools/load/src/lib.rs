@@ -44,7 +44,7 @@ pub use agents::said_again;
 pub use agents::{Called, Hub, answer};
 pub use error::Error;
 pub use find::{Found, Probe, Verdict, find};
-pub use host::HostUse;
+pub use host::{Host, HostUse};
 pub use latencies::Latencies;
 pub use outcome::{AgentUse, Outcome, Second, ThreadUse};
 pub use probe::probe;

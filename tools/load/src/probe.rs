@@ -16,21 +16,27 @@ const INVALID_CREDENTIALS: u32 = 49;
 const INSUFFICIENT_ACCESS_RIGHTS: u32 = 50;
 
 /// Does each job of a scenario once, over one connection, as it is done in a run; nothing of it counts.
-/// `provider` is the cryptography of TLS.
+/// `provider` is the cryptography of TLS. Says which step of which job failed, how, and what to do about it.
 ///
 /// # Errors
-/// Which step of which job failed, how, and what to do about it; or as [`run`].
+/// As [`run`]: no connection can be opened, or the server does not take the account.
 pub fn probe(
     scenario: &mut Scenario,
     provider: &Arc<CryptoProvider>,
     interrupt: &Interrupt,
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
     let trial = Trial::of(scenario);
-    let done = (0..scenario.jobs.len())
-        .filter(|job| trial.weights.get(*job).is_some_and(|weight| *weight > 0.0))
-        .try_for_each(|job| one(scenario, job, provider, interrupt));
+    let jobs = 0..scenario.jobs.len();
+    let has_work = |job: &usize| trial.weights.get(*job).is_some_and(|weight| *weight > 0.0);
+    let mut failed = Ok(None);
+    for job in jobs.filter(has_work) {
+        failed = one(scenario, job, provider, interrupt);
+        if !matches!(failed, Ok(None)) {
+            break;
+        }
+    }
     trial.undo(scenario);
-    done
+    failed
 }
 
 /// What a scenario has otherwise.
@@ -82,7 +88,7 @@ fn one(
     number: usize,
     provider: &Arc<CryptoProvider>,
     interrupt: &Interrupt,
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
     let group = scenario.jobs.get(number).map_or(0, |job| job.group);
     for (at, job) in scenario.jobs.iter_mut().enumerate() {
         job.weight = f64::from(u8::from(at == number));
@@ -100,10 +106,10 @@ fn one(
     let tally = outcome.phases.first().and_then(|phase| phase.jobs.get(number));
     let failed = tally.and_then(|tally| tally.failed.keys().next());
     let (Some((step, fault)), Some(job)) = (failed, scenario.jobs.get(number)) else {
-        return Ok(());
+        return Ok(None);
     };
     let url = scenario.urls.first().map(ToString::to_string).unwrap_or_default();
-    Err(Error::Server(format!(
+    Ok(Some(format!(
         "{url}: {}, tried once before the start, failed: {}{}",
         job.step_name(*step),
         outcome.words_of(*fault),

@@ -145,13 +145,7 @@ fn second(second: &Second) -> Value {
         "monitors": second.monitors.iter().map(|(name, value)| {
             (name.to_string(), Value::from(*value))
         }).collect::<serde_json::Map<_, _>>(),
-        "host": second.host.map(|host| json!({
-            "cpu_share": host.cpu_share,
-            "memory_bytes": host.memory_bytes,
-            "written_bytes": host.written_bytes,
-            "received_bytes": host.network_bytes.0,
-            "sent_bytes": host.network_bytes.1,
-        })),
+        "host": second.host,
     })
 }
 

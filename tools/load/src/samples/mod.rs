@@ -319,12 +319,20 @@ fn path(path: &Path) -> String {
 mod tests {
     use super::*;
     use crate::scenario::Scenario;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// The administrator's password, for us only.
+    fn secret(folder: &Path, text: &str) {
+        let file = folder.join("admin-password");
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
 
     #[test]
     fn every_sample_is_a_scenario() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("names.txt"), "ada\nbob\n").unwrap();
-        std::fs::write(folder.path().join("admin-password"), "x{y}\n").unwrap();
+        secret(folder.path(), "x{y}\n");
         for sample in SAMPLES {
             let text = sample.text(&Options::default());
             let scenario = Scenario::parse(&text, sample.name, folder.path());
@@ -342,7 +350,7 @@ mod tests {
         for sample in SAMPLES.iter().filter(|sample| !sample.data.contains("names.txt")) {
             let text = sample.text(&options);
             let folder = tempfile::tempdir().unwrap();
-            std::fs::write(folder.path().join("admin-password"), "x").unwrap();
+            secret(folder.path(), "x");
             let scenario = Scenario::parse(&text, sample.name, folder.path());
             let scenario = scenario.unwrap_or_else(|why| panic!("{}: {why}\n{text}", sample.name));
             assert_eq!(scenario.phases.last().and_then(|phase| phase.most), Some(7));
