@@ -493,7 +493,7 @@ pub fn is_private(folder: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If they may, or the system does not say.
-pub fn is_private(path: &Path, file: &File) -> Result<(), Failure> {
+pub fn is_secret(path: &Path, file: &File) -> Result<(), Failure> {
     let metadata = file.metadata().map_err(|why| Failure::system("read", path, &why))?;
     if metadata.is_file() { private(path, metadata.mode(), "600") } else { Ok(()) }
 }

@@ -5,7 +5,7 @@ mod connection;
 
 use super::arguments::Replay;
 use super::{keys, reading};
-use crate::data::is_private;
+use crate::data::is_secret;
 use crate::failure::{Failure, plain};
 use crate::limits::{REPLAY_CONNECTIONS_MAX, REPLAY_PASSWORDS_BYTES_MAX, raise_open_files};
 use crate::output::{self, grouped};
@@ -93,7 +93,7 @@ fn secret(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let wrong = |why: io::Error| Failure::system("read", path, &why);
     let mut text = Zeroizing::new(Vec::new());
     let file = File::open(path).map_err(wrong)?;
-    is_private(path, &file)?;
+    is_secret(path, &file)?;
     file.take(bytes_max + 1).read_to_end(&mut text).map_err(wrong)?;
     if text.len() as u64 > bytes_max {
         let path = path.display();

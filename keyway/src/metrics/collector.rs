@@ -14,7 +14,6 @@ use keyway_load::Trust;
 use rustls_pki_types::ServerName;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;

@@ -77,7 +77,7 @@ fn notes(result: &Value, page: &mut String) {
         note("Somebody ended the run early.".into());
     }
     if let Some(why) = result["ended_by"].as_str() {
-        let _ = writeln!(page, "<p class=bad>Ended early: {}.</p>", escaped(why));
+        note(format!("The run ended early: {why}."));
     }
     if let Some(rule) = result["aborted_by"].as_str() {
         note(format!("The run ended early: the threshold '{rule}' was broken."));
