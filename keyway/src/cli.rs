@@ -178,7 +178,10 @@ Hardening:
   out). Keys are wiped after use. Where one may lock memory without a limit (root,
   LimitMEMLOCK=infinity), all but the store's pages is locked, and nothing of that gets to swap; what
   it once used it then keeps.
-  Started by root it binds its ports and becomes another user (--user), all of it and for good.
+  Started by root it binds its ports and becomes another user (--user), all of it and for good. With
+  two users, one for the directory and one for cryptod (useradd --system keyway-cryptod), what breaks
+  into the directory can use its keys as long as it is there, and read none: DIR/cryptod is closed to
+  it, and it looks after no key. Who starts it as one user has one for both.
   A systemd unit (with Type=notify) can add:
     User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
     ProtectSystem=strict            ReadWritePaths=DIR
@@ -197,6 +200,11 @@ pub struct Up {
     /// file:DIR/cryptod/master.key]
     #[arg(long, value_name = "SOURCE", value_parser = cryptod::file_source)]
     pub master: Option<cryptod::Source>,
+    /// Whom cryptod is to run as, if root starts it: another user than the directory's, who then cannot read
+    /// what is in DIR/cryptod; the directory's user for both as one [default: whom DIR/cryptod belongs to, if
+    /// not the directory's user, else keyway-cryptod, if there is that user]
+    #[arg(long, value_name = "USER", value_parser = Account::parse)]
+    pub cryptod_user: Option<Account>,
 }
 
 /// Start the directory's server alone: the half of keyway up that speaks LDAP and has the store

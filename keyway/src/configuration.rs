@@ -468,6 +468,7 @@ fn seconds(at: &Spanned<u64>) -> Result<Duration, Wrong> {
 fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
     Ok(network::Limits {
         connections_max: positive(&raw.connections_max)?,
+        connections_reserved: positive(&raw.connections_reserved)?,
         message_bytes_max: positive(&raw.message_bytes_max)?,
         message_bytes_before_bind_max: positive(&raw.message_bytes_before_bind_max)?,
         requests_in_flight_max: positive(&raw.requests_in_flight_max)?,

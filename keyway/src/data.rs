@@ -18,6 +18,8 @@ use zeroize::Zeroizing;
 /// The form of the data folder that this program makes and reads.
 const FORMAT: u32 = 1;
 const FOLDER_MODE: u32 = 0o700;
+/// The data folder's group may pass through it, where cryptod is another user and has that group.
+const PASSED: u32 = 0o010;
 const SECRET_MODE: u32 = 0o600;
 const PUBLIC_MODE: u32 = 0o644;
 /// More than any file that is read whole may have, in bytes.
@@ -376,7 +378,8 @@ fn create(path: &Path) -> Result<(), Failure> {
             DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
         }
         Err(why) if why.kind() == ErrorKind::AlreadyExists => {
-            fs::set_permissions(path, fs::Permissions::from_mode(FOLDER_MODE))
+            let mode = fs::metadata(path).map_or(0, |it| it.mode() & PASSED) | FOLDER_MODE;
+            fs::set_permissions(path, fs::Permissions::from_mode(mode))
         }
         other => other,
     };
@@ -486,7 +489,7 @@ fn check(folder: &Path) -> Result<(), Failure> {
 pub fn is_private(folder: &Path) -> Result<(), Failure> {
     let metadata = fs::metadata(folder)
         .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
-    private(folder, metadata.mode(), "700")
+    private(folder, metadata.mode() & !PASSED, "700")
 }
 
 /// Refuses a file with passwords in it that others than its owner may read.

@@ -30,7 +30,7 @@ use crate::supervised::{self, Inherited, Supervised};
 use crate::timestamp::{Timestamp, time_since_boot};
 use crate::tls::Tls;
 use crate::unix_socket;
-use crate::user::{self, Account};
+use crate::user::{self, Account, Half};
 use crate::watched;
 use keyway_drivers::{Verifier, software};
 use keyway_engine::Engine;
@@ -176,7 +176,8 @@ impl Start {
     ) -> Result<Start, Failure> {
         // A file that is not there and a port that is taken are found before anything is made.
         let source = arguments.import.as_deref().map(Source::open).transpose()?;
-        let (folder, configuration, sockets) = prepare(arguments, handed_over, given)?;
+        let (folder, configuration, sockets, _) =
+            prepare(arguments, handed_over, given, Half::Ldapd)?;
         Ok(Start { supervision: None, source, folder, configuration, sockets })
     }
 
@@ -297,7 +298,8 @@ fn say_notes(arguments: &Serve, populated: &Populated) -> Result<(), Failure> {
 }
 
 /// Becomes the user that it is to run as, finds the folder and the configuration, and takes the ports,
-/// unless there are sockets already. To be called before it starts a thread.
+/// unless there are sockets already. Says too whom cryptod is to be, if that is another. To be called before it
+/// starts a thread.
 ///
 /// # Errors
 /// If there is no such user, or he cannot read what is named. If the folder or a port cannot be had, or the configuration is wrong.
@@ -305,14 +307,15 @@ pub fn prepare(
     arguments: &Serve,
     handed_over: Option<Sockets>,
     given: &Given,
-) -> Result<(Folder, Configuration, Sockets), Failure> {
-    let entered = user::enter(arguments.user.as_ref(), &arguments.data.folder)?;
+    half: Half<'_>,
+) -> Result<(Folder, Configuration, Sockets, Option<Account>), Failure> {
+    let entered = user::enter(arguments.user.as_ref(), &arguments.data.folder, half)?;
     let (folder, configuration, sockets) = open(arguments, handed_over, given)?;
     user::check(configuration.user.as_ref(), arguments.user.as_ref())?;
     let files = configuration.tls.named().map(|file| folder.file_at(file));
     entered.can_read(arguments.schema.iter().cloned().chain(files))?;
     entered.keep_nothing()?;
-    Ok((folder, configuration, sockets))
+    Ok((folder, configuration, sockets, entered.cryptod().cloned()))
 }
 
 fn open(
@@ -399,8 +402,7 @@ impl Serving<'_> {
         let Serving { arguments, folder, instance, engine, verifier, logs, listen, .. } = self;
         let Serving { certificates, configuration, supervision, .. } = self;
         banner.log(logs);
-        let connections_max = configuration.network.limits.connections_max;
-        if let Some(text) = limits::too_few_open_files(connections_max) {
+        if let Some(text) = limits::fit_open_files(&mut configuration.network.limits.clone()) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
             output::note(text);
         }
@@ -510,7 +512,8 @@ impl Serving<'_> {
         let unix = unix_socket::listen(self.folder, &self.configuration.unix)?;
         let unix = unix.map(|socket| listener(socket.into(), Mode::Plain));
         let listeners = plain.into_iter().chain(tls).chain(unix).collect();
-        let network = self.configuration.network.clone();
+        let mut network = self.configuration.network.clone();
+        limits::fit_open_files(&mut network.limits);
         Server::start(self.instance.directory.clone(), listeners, network)
             .map_err(|why| Failure::new(format!("cannot serve: {why}")))
     }

@@ -1,5 +1,6 @@
 //! What the process may use of the system.
 
+use keyway_server::network;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::time::Duration;
 
@@ -22,21 +23,34 @@ pub const LOG_FILE_BYTES_MIN: u64 = 4 << 10;
 /// Most files that are kept of each log.
 pub const LOG_FILES_KEPT_MAX: u32 = 1_000;
 
-/// Files that a server has open beside its connections: store, logs, listeners, and room to spare.
-pub const FILES_BESIDE_CONNECTIONS: usize = 64;
+/// Files that a server has open beside its connections: store, logs, listeners, connections that are
+/// making room for others (64), and room to spare.
+pub const FILES_BESIDE_CONNECTIONS: usize = 128;
 
-/// A line that says so, if fewer files may be open than so many connections need.
-pub fn too_few_open_files(connections_max: usize) -> Option<String> {
+/// Lowers the number of connections to what this process may have of open files, so that connections make
+/// room for others before the system refuses one. A line that says so, if it had to be lowered.
+pub fn fit_open_files(limits: &mut network::Limits) -> Option<String> {
     // Without a limit there is no number.
     let files = usize::try_from(getrlimit(Resource::Nofile).current?).ok()?;
-    let needed = connections_max.saturating_add(FILES_BESIDE_CONNECTIONS);
-    (files < needed).then(|| {
-        format!(
-            "the system lets this process have {files} files open, and connections_max = \
-             {connections_max} needs {needed}: raise the limit (ulimit -Hn, LimitNOFILE= of a \
-             systemd unit) or lower connections_max"
-        )
-    })
+    fit(limits, files)
+}
+
+fn fit(limits: &mut network::Limits, files: usize) -> Option<String> {
+    let connections_max = limits.connections_max;
+    let beside = limits.connections_reserved.saturating_add(FILES_BESIDE_CONNECTIONS);
+    let needed = connections_max.saturating_add(beside);
+    if files >= needed {
+        return None;
+    }
+    limits.connections_reserved = limits.connections_reserved.min(files / 8);
+    let beside = limits.connections_reserved.saturating_add(FILES_BESIDE_CONNECTIONS);
+    limits.connections_max = files.saturating_sub(beside).max(1);
+    Some(format!(
+        "the system lets this process have {files} files open, and connections_max = \
+         {connections_max} needs {needed}: it serves {} connections at once. Raise the limit (ulimit \
+         -Hn, LimitNOFILE= of a systemd unit) or lower connections_max",
+        limits.connections_max
+    ))
 }
 
 /// Lets the process have as many open files, and so connections, as the system allows it at all.
@@ -97,8 +111,15 @@ pub const LOCK_LOOK_EVERY: Duration = Duration::from_millis(2);
 pub const RESTART_PAUSE: Duration = Duration::from_millis(100);
 /// How often in a row a process is started again.
 pub const RESTARTS_MAX: u32 = 6;
-/// For how long a process has to run so that its end is not in a row with those before.
+/// For how long a process has to serve so that its end is not in a row with those before.
 pub const RESTART_FORGET: Duration = Duration::from_secs(10);
+/// How often a process that serves says that it is alive.
+pub const ALIVE_EVERY: Duration = Duration::from_secs(1);
+/// How often its supervisor looks whether it has.
+pub const ALIVE_LOOK_EVERY: Duration = Duration::from_secs(4);
+/// After how many looks at which it has said nothing it counts as hung, and is killed. A machine that was
+/// asleep makes one of them at most.
+pub const SILENT_LOOKS_MAX: u32 = 3;
 /// How often is looked whether a cryptod that somebody else started is still there.
 pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 

@@ -9,6 +9,7 @@ use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use crate::index;
 use crate::instance::Instance;
+use crate::limits::fit_open_files;
 use crate::log::Logs;
 use crate::metrics::{self, Push, Pusher};
 use crate::output;
@@ -82,7 +83,9 @@ impl Reload<'_> {
         let taken = self.instance.directory.reconfigure(&new.directory);
         let takes_integrity = taken.map_err(|why| new.explain(&why, self.folder))?;
         self.verifier.remember(new.remember);
-        self.server.reconfigure(new.network.clone());
+        let mut network = new.network.clone();
+        fit_open_files(&mut network.limits);
+        self.server.reconfigure(network);
         self.certificates.put(fresh);
         self.keep(new, takes_integrity);
         Ok(())

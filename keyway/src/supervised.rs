@@ -2,6 +2,7 @@
 //! over which it says that it is ready and hears what it is to do. It ends with its supervisor.
 
 use crate::failure::{Failure, plain};
+use crate::limits::ALIVE_EVERY;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -13,6 +14,8 @@ use std::os::unix::process::parent_id;
 
 /// What a process says when it is ready.
 pub const READY: u8 = b'+';
+/// What it says again and again from then on: it is not stopped, and its threads get to run.
+pub const ALIVE: u8 = b'.';
 /// What it hears when it is to read its files again. The end of the channel asks for an end.
 pub const RELOAD: u8 = b'r';
 
@@ -33,6 +36,11 @@ pub struct Inherited {
     /// The file of cryptod's master key or passphrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub master: Option<i32>,
+    /// Key files of the folder's own certificates, for a cryptod of another user, which is to hold them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_key: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_key: Option<i32>,
     /// Whether an earlier process of the same supervisor was ready.
     pub again: bool,
 }
@@ -47,6 +55,8 @@ pub struct Supervised {
     pub ldaps: Option<TcpListener>,
     pub import: Option<File>,
     pub master: Option<File>,
+    pub ca_key: Option<File>,
+    pub server_key: Option<File>,
     pub again: bool,
 }
 
@@ -84,14 +94,27 @@ impl Inherited {
             ldaps: socket(self.ldaps)?.map(TcpListener::from),
             import: socket(self.import)?.map(|file: OwnedFd| file.into()),
             master: socket(self.master)?.map(|file: OwnedFd| file.into()),
+            ca_key: socket(self.ca_key)?.map(|file: OwnedFd| file.into()),
+            server_key: socket(self.server_key)?.map(|file: OwnedFd| file.into()),
             again: self.again,
         })
     }
 }
 
-/// Says that this process is ready. If nobody hears it, it will hear of that.
+/// Says that this process is ready, and from then on that it is alive. To be called in its runtime, which is
+/// what says so.
 pub fn ready(channel: &UnixStream) {
+    // If nobody hears it, it will hear of that.
     let _ = (&*channel).write_all(&[READY]);
+    let Ok(channel) = channel.try_clone() else { return };
+    tokio::spawn(async move {
+        let mut beat = tokio::time::interval(ALIVE_EVERY);
+        loop {
+            beat.tick().await;
+            // Where it does not fit, there is enough of it.
+            let _ = (&channel).write(&[ALIVE]);
+        }
+    });
 }
 
 #[cfg(test)]

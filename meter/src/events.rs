@@ -50,6 +50,7 @@ const fn event(name: &'static str, unit: &'static str, help: &'static str) -> Ev
 pub const EVENTS: &[Event] = &[
     event("ldap.connection.opened", "connections", "accepted from clients"),
     event("ldap.connection.closed", "connections", "ended, by whichever side"),
+    event("ldap.connection.made_room", "connections", "closed because others needed their place"),
     event("ldap.bind", "operations", "bind requests answered"),
     event("ldap.search", "operations", "search requests answered"),
     event("ldap.compare", "operations", "compare requests answered"),

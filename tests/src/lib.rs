@@ -9,8 +9,16 @@ pub mod authority;
 pub mod browser;
 pub mod capture;
 pub mod client;
+pub mod cryptod;
 pub mod dirsrv;
 pub mod proxy;
+#[path = "../../crypto/daemon/tests/daemon/client.rs"]
+#[allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    reason = "it is the daemon's tests' own, see there"
+)]
+pub mod ring_client;
 pub mod slapd;
 
 use rustix::process::{Pid, Signal, kill_process};

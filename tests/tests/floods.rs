@@ -2,8 +2,11 @@
 
 use keyway_tests::client::Client;
 use keyway_tests::{Server, sample};
+use rustix::net::sockopt;
 use std::fs;
-use std::net::SocketAddr;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -81,6 +84,62 @@ fn a_victim_gets_in_beside_those_who_guess() {
         0 => uid(connection * 1_000_000 + round),
         _ => victim.clone(),
     });
+}
+
+/// Places for connections, and connections that say nothing.
+const PLACES: usize = 40;
+const SILENT: usize = 300;
+
+/// Connections from an address of this machine that nobody else has.
+fn silent_crowd(server: &Server) -> Vec<TcpStream> {
+    let (plain, tls) = (address(server), server.tls_address().parse().unwrap());
+    (0..SILENT)
+        .map(|number| {
+            // Some are in the middle of a handshake, some in the middle of a request.
+            let mut silent = from_elsewhere(if number % 3 == 0 { tls } else { plain });
+            if number % 3 == 1 {
+                let _ = silent.write_all(&[0x30, 0x20, 0x02, 0x01]);
+            }
+            silent
+        })
+        .collect()
+}
+
+fn from_elsewhere(server: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let stream = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    sockopt::set_socket_reuseaddr(&stream, true).unwrap();
+    bind(&stream, &SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+    connect(&stream, &server).unwrap();
+    stream.into()
+}
+
+#[test]
+fn a_silent_crowd_shuts_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir_all(&data).unwrap();
+    let limits = format!("[limits]\nconnections_max = {PLACES}\n");
+    let text = format!("listen_unix = \"ldapi\"\n[unix]\nadministrators = [\"self\"]\n{limits}");
+    fs::write(data.join("keyway.toml"), text).unwrap();
+    let mut server = Server::start(&data, &["--sample", "1"]);
+    let (address, password) = (address(&server), server.password());
+    let mut early = Client::connect(address).unwrap();
+    early.bind(server.administrator(), &password).unwrap();
+    let crowd = silent_crowd(&server);
+    let mut late = Client::connect(address).unwrap();
+    late.bind(server.administrator(), &password).unwrap();
+    let mut at_home = Client::over(UnixStream::connect(data.join("ldapi")).unwrap());
+    for client in [&mut early, &mut late] {
+        assert_eq!(client.search("dc=example,dc=com", "objectClass", "domain"), Ok(1));
+    }
+    at_home.bind(server.administrator(), &password).unwrap();
+    let log = fs::read_to_string(data.join("log/error.log")).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(" warning crowd ")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("most_from=127.0.0.2"), "{log}");
+    assert!(server.is_up());
+    drop(crowd);
 }
 
 /// Clients that each send most of a request and no more.

@@ -8,9 +8,17 @@ pub const CLIENTS_MAX: usize = 1024;
 pub const STRANGERS_MAX: usize = 64;
 /// How long a connection may take to say who it is.
 pub const HELLO: Duration = Duration::from_secs(5);
-/// How long a pump may take to finish what it has taken, and another daemon to say that it has a
-/// part of what is handed over.
+/// How long a pump may take to finish what it has taken, but for slow requests, and another daemon to take
+/// all that is handed over.
 pub const FREEZE: Duration = Duration::from_secs(10);
+/// How long another daemon may give no sign of life while clients wait for it.
+pub const SUCCESSOR_SILENCE: Duration = Duration::from_secs(2);
+/// How often it gives one.
+pub const ALIVE_EVERY: Duration = Duration::from_millis(100);
+/// How long it asks for what cannot be handed over yet, and how often: keys are being changed.
+pub const TAKE_OVER_WAIT: Duration = Duration::from_secs(60);
+/// See [`TAKE_OVER_WAIT`].
+pub const TAKE_OVER_AGAIN: Duration = Duration::from_millis(50);
 /// Requests of the fast class that a pump hands to the engine at a time.
 pub const BATCH_MAX: usize = 64;
 /// Most requests that a pump has taken and not answered: those of the slow class, mostly.

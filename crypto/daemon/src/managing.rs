@@ -38,23 +38,9 @@ fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<An
             added?;
         }
         KeyAsk::List { after } => {
-            let mut listed: Vec<_> =
-                keys.list().into_iter().filter(|key| key.name > after).collect();
-            listed.sort_by(|one, other| one.name.cmp(&other.name));
-            let more = listed.len() > LISTED_MAX;
-            listed.truncate(LISTED_MAX);
-            return Ok(Answer::Keys { keys: listed.iter().map(shown).collect(), more });
+            return Ok(listed(keys.list(), &after));
         }
-        KeyAsk::Public { name } => {
-            let key = keys.show(&name)?;
-            let newest = key.versions.last().filter(|version| !version.public_key.is_empty());
-            let (Some(version), Some(algorithm)) = (newest, key.algorithms.first()) else {
-                let why = format!("{name} is a secret and has no public half");
-                return Err(Refusal { status: Status::InvalidRequest, why });
-            };
-            let (algorithm, key) = (algorithm.name().to_owned(), version.public_key.clone());
-            return Ok(Answer::Public { algorithm, key });
-        }
+        KeyAsk::Public { name } => return public(&keys.show(&name)?),
         KeyAsk::Rotate { name } => drop(keys.rotate(&name, Material::NEW, by, now)?),
         KeyAsk::Revoke { name } => keys.revoke(&name, by, now)?,
         KeyAsk::Delete { name } => keys.delete(&name, by, now)?,
@@ -75,6 +61,45 @@ fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<An
         }
     }
     Ok(Answer::Done)
+}
+
+/// Tells a client that is no administrator of the keys that it may use; of others it hears nothing, not
+/// even whether they are there.
+pub fn look(keys: &KeyStore, by: &Caller, ask: KeyAsk) -> Answer {
+    let may_use = |key: &crate::keys::KeyInfo| {
+        key.algorithms.iter().any(|algorithm| !keys.granted(&key.name, by, *algorithm).is_empty())
+    };
+    let mut its = keys.list();
+    its.retain(may_use);
+    for key in &mut its {
+        key.grants.retain(|grant| grant.who.is(by));
+    }
+    match ask {
+        KeyAsk::List { after } => listed(its, &after),
+        KeyAsk::Public { name } => match its.iter().find(|key| key.name == name) {
+            Some(key) => public(key).unwrap_or_else(Answer::from),
+            None => Answer::refused(Status::Unsupported, "there is no such key for this client"),
+        },
+        _ => Answer::refused(Status::Unsupported, "only administrators change keys"),
+    }
+}
+
+fn listed(mut keys: Vec<crate::keys::KeyInfo>, after: &str) -> Answer {
+    keys.retain(|key| *key.name > *after);
+    keys.sort_by(|one, other| one.name.cmp(&other.name));
+    let more = keys.len() > LISTED_MAX;
+    keys.truncate(LISTED_MAX);
+    Answer::Keys { keys: keys.iter().map(shown).collect(), more }
+}
+
+fn public(key: &crate::keys::KeyInfo) -> Result<Answer, Refusal> {
+    let newest = key.versions.last().filter(|version| !version.public_key.is_empty());
+    let (Some(version), Some(algorithm)) = (newest, key.algorithms.first()) else {
+        let why = format!("{} is a secret and has no public half", key.name);
+        return Err(Refusal { status: Status::InvalidRequest, why });
+    };
+    let (algorithm, key) = (algorithm.name().to_owned(), version.public_key.clone());
+    Ok(Answer::Public { algorithm, key })
 }
 
 /// What a key is to be for, read.

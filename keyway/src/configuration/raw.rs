@@ -108,6 +108,7 @@ pub struct Password {
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     pub connections_max: Spanned<u64>,
+    pub connections_reserved: Spanned<u64>,
     pub message_bytes_max: Spanned<u64>,
     pub message_bytes_before_bind_max: Spanned<u64>,
     pub requests_in_flight_max: Spanned<u64>,
@@ -182,6 +183,7 @@ pub struct Integrity {
 pub struct Unique {
     pub attributes: Vec<Spanned<String>>,
     pub below: Option<Spanned<String>>,
+    pub filter: Option<Spanned<String>>,
 }
 
 /// `[[integrity.allocate]]`

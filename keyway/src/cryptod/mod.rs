@@ -9,16 +9,18 @@ use crate::failure::{Failure, plain};
 use crate::harden;
 use crate::notify::{self, HandedOver};
 use crate::output;
+use crate::own_keys::{self, Brought, Which};
 use crate::sandbox;
 use crate::signals::{self, Signals};
-use crate::supervised::{self, Inherited};
+use crate::supervised::{self, Inherited, Supervised};
 use crate::timestamp::time_since_boot;
-use crate::user;
+use crate::user::{self, Half};
 use crate::watched;
 pub use arguments::Cryptod;
 use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
+use keyway_engine::Engine;
 use keyway_meter::counter;
 pub use master::{Source, file_source, open as open_master};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
@@ -28,7 +30,7 @@ use serde_json::json;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,18 +58,23 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         None => arguments.master.as_ref().map(master::open).transpose()?.flatten(),
     };
     if supervised.is_none() {
-        user::enter(arguments.user.as_ref(), &arguments.folder)?.keep_nothing()?;
+        user::enter(arguments.user.as_ref(), &arguments.folder, Half::Cryptod)?.keep_nothing()?;
     }
-    let admission = admission(arguments)?;
+    let directory = user::directory_of(&arguments.folder);
+    let mut admission = admission(arguments)?;
     let folder = arguments.folder.join(name::CRYPTOD);
     make_folder(&folder)?;
     let place = match arguments.take_over {
         true => Place::Taken(socket_path(arguments, &folder)),
         false => listener(arguments, &admission, &folder)?,
     };
+    admission.users.extend(directory.map(|(user, _)| user));
     let meter = folder.join(METER);
     if let Err(why) = keyway_meter::open(Some(&meter)) {
         output::note(format_args!("warning: keyway top will not see the counters: {why}"));
+    }
+    if let Some((_, group)) = directory {
+        share(&place, &meter, group)?;
     }
     harden::lock_memory(true);
     let verifier = Verifier::new(software(), Remember::default(), Box::new(time_since_boot))
@@ -75,6 +82,10 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     let engine = keyway_drivers::engine_beside(verifier);
     // Before the sandbox, which may keep the daemon from where it comes from.
     let master = master::get(&arguments.master, open, &folder, &engine)?;
+    let brought = match (supervised.as_mut(), directory) {
+        (Some(supervised), Some(_)) => brought(supervised, &engine, &arguments.folder)?,
+        _ => Vec::new(),
+    };
     let spin = keyway_ring::wake_cost().clamp(SPIN_MIN, SPIN_MAX);
     if !arguments.no_sandbox {
         let socket = match &place {
@@ -84,7 +95,13 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         sandbox::of_cryptod(&folder, socket, admission.programs.is_empty()).enter()?;
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
-    let keys = || master.open(&folder.join(KEYS), &engine);
+    let keys = || {
+        let keys = master.open(&folder.join(KEYS), &engine)?;
+        if let Some((user, _)) = directory {
+            own_keys::provide(&keys, user, &brought)?;
+        }
+        Ok::<_, Failure>(keys)
+    };
     let options = |keys, socket| Options {
         admission,
         limits: ClientLimits::default(),
@@ -157,6 +174,43 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         true => output::json(&json!({ "event": event })),
         false => output::text(event),
     };
+    Ok(())
+}
+
+/// The key files that the directory's user has, and this one is to hold.
+fn brought(
+    supervised: &mut Supervised,
+    engine: &Engine,
+    data: &Path,
+) -> Result<Vec<Brought>, Failure> {
+    let files = [
+        (Which::Authority, supervised.ca_key.take()),
+        (Which::Server, supervised.server_key.take()),
+    ];
+    let mut brought = Vec::new();
+    for (which, file) in files {
+        let Some(file) = file else { continue };
+        brought.extend(own_keys::brought(engine, data, which, file)?);
+    }
+    Ok(brought)
+}
+
+/// Lets the group of the directory's user connect, and see the counters.
+fn share(place: &Place, meter: &Path, group: u32) -> Result<(), Failure> {
+    let socket = match place {
+        Place::Made(_, Some(socket)) => Some((socket.as_path(), 0o660)),
+        _ => None,
+    };
+    for (path, mode) in socket.into_iter().chain([(meter, 0o640)]) {
+        let shared = chown(path, None, Some(group))
+            .and_then(|()| fs::set_permissions(path, Permissions::from_mode(mode)));
+        match shared {
+            Err(why) if path != meter => {
+                return Err(Failure::system("let the directory's user reach", path, &why));
+            }
+            _ => {}
+        }
+    }
     Ok(())
 }
 

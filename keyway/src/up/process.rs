@@ -1,6 +1,7 @@
 //! A process that `keyway up` has started: this program again, which knows of its supervisor.
 
 use crate::failure::{Failure, plain};
+use crate::limits::SILENT_LOOKS_MAX;
 use crate::supervised::{Inherited, READY, RELOAD};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::Value;
@@ -55,8 +56,10 @@ pub struct Process {
     channel: UnixStream,
     /// The same, to wait at.
     waiting: tokio::net::UnixStream,
-    began: Instant,
-    is_ready: bool,
+    /// Since when it serves.
+    serves: Option<Instant>,
+    /// Looks in a row at which it had said nothing since the one before.
+    silent: u32,
 }
 
 impl Process {
@@ -82,24 +85,24 @@ impl Process {
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()))?;
         let child = command.spawn();
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
-        Ok(Process { child: child?, channel, waiting, began: Instant::now(), is_ready: false })
+        Ok(Process { child: child?, channel, waiting, serves: None, silent: 0 })
     }
 
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// How long it has run.
-    pub fn age(&self) -> Duration {
-        self.began.elapsed()
+    /// How long it has served.
+    pub fn served(&self) -> Duration {
+        self.serves.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Waits until it is ready; `false` if it ends before.
     pub async fn ready(&mut self) -> bool {
         let mut said = [0];
-        while !self.is_ready {
+        while self.serves.is_none() {
             match self.waiting.read(&mut said).await {
-                Ok(1) => self.is_ready = said == [READY],
+                Ok(1) => self.hear(&said),
                 _ => return false,
             }
         }
@@ -108,9 +111,37 @@ impl Process {
 
     /// Whether it has been ready by now.
     pub fn was_ready(&mut self) -> bool {
-        let mut said = [0];
-        self.is_ready = self.is_ready || matches!((&self.channel).read(&mut said), Ok(1));
-        self.is_ready
+        self.listen();
+        self.serves.is_some()
+    }
+
+    /// Whether it serves and has said nothing for so long that it never will. To be asked every
+    /// [`ALIVE_LOOK_EVERY`](crate::limits::ALIVE_LOOK_EVERY).
+    pub fn hangs(&mut self) -> bool {
+        self.silent += 1;
+        self.listen();
+        self.serves.is_some() && self.silent > SILENT_LOOKS_MAX
+    }
+
+    /// Kills one that hangs.
+    pub fn kill(&mut self) {
+        // One that has ended meanwhile is noticed as ever.
+        let _ = self.child.kill();
+    }
+
+    /// Hears all that it has said by now.
+    fn listen(&mut self) {
+        let mut said = [0; 64];
+        while let Ok(bytes @ 1..) = (&self.channel).read(&mut said) {
+            self.hear(&said[..bytes]);
+        }
+    }
+
+    fn hear(&mut self, said: &[u8]) {
+        self.silent = 0;
+        if said.contains(&READY) {
+            self.serves.get_or_insert_with(Instant::now);
+        }
     }
 
     /// Has it read its files again.

@@ -2,9 +2,10 @@
 
 use super::client::{Client, Entry};
 use super::command::{ClientId, Command};
-use super::pair::Pair;
+use super::pair::{Pair, Taken};
 use super::state::Work;
 use crate::keys::KeySession;
+use keyway_ring::descriptor::Descriptor;
 use rustix::event::epoll::{self, EventFlags};
 use std::sync::atomic::Ordering;
 
@@ -67,6 +68,7 @@ impl Work {
                 let is_it = |(generation, _): &mut (u16, _)| *generation == handle.generation;
                 take_if(&mut client.regions, handle.index.into(), is_it);
             }
+            Command::Again { client, number, descriptor } => self.again(client, number, descriptor),
             Command::Freeze(tell) => self.frozen = Some(Some(tell)),
             Command::Thaw => self.thaw(),
         }
@@ -75,6 +77,19 @@ impl Work {
     fn client(&mut self, number: ClientId) -> Option<(usize, &mut Client)> {
         let slot = *self.numbers.get(&number)?;
         Some((slot, self.clients.get_mut(slot)?))
+    }
+
+    /// Counts a request as taken; it is begun with those of the next turn.
+    fn again(&mut self, client: ClientId, number: u32, descriptor: Descriptor) {
+        let Some((client, _)) = self.client(client) else { return };
+        let is_it = |(_, pair): &(usize, &Pair)| pair.client == client && pair.number == number;
+        let Some(index) = self.pairs.iter().find(is_it).map(|(index, _)| index) else { return };
+        if let Some(pair) = self.pairs.get_mut(index)
+            && pair.in_flight < pair.entries
+        {
+            pair.in_flight += 1;
+            self.taken.push(Taken { pair: index, generation: pair.generation, descriptor });
+        }
     }
 
     fn remove(&mut self, number: ClientId) {

@@ -9,6 +9,7 @@ use keyway_ring::control::{self, KeyAsk};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
@@ -17,6 +18,8 @@ use std::time::SystemTime;
 pub struct Changes {
     work: Option<SyncSender<Work>>,
     thread: Option<JoinHandle<()>>,
+    /// What waits and what is being done.
+    pending: Arc<AtomicUsize>,
 }
 
 enum Work {
@@ -29,10 +32,13 @@ impl Changes {
     /// The system's.
     pub fn start(keys: &Arc<KeyStore>) -> io::Result<Changes> {
         let (work, waiting) = sync_channel(KEY_CHANGES_WAITING_MAX);
-        let keys = keys.clone();
+        let (keys, pending) = (keys.clone(), Arc::new(AtomicUsize::new(0)));
         let thread = thread::Builder::new().name("keys".to_owned());
-        let thread = thread.spawn(move || run(&keys, &waiting))?;
-        Ok(Changes { work: Some(work), thread: Some(thread) })
+        let thread = thread.spawn({
+            let pending = pending.clone();
+            move || run(&keys, &waiting, &pending)
+        })?;
+        Ok(Changes { work: Some(work), thread: Some(thread), pending })
     }
 
     /// Has it make a change and answer on this socket; `false` if too many wait.
@@ -46,12 +52,22 @@ impl Changes {
         self.put(Work::SaveUsage);
     }
 
+    /// Whether nothing waits and nothing is being done, so that to drop it takes no time.
+    pub fn is_idle(&self) -> bool {
+        self.pending.load(Ordering::Acquire) == 0
+    }
+
     fn put(&self, work: Work) -> bool {
-        self.work.as_ref().is_some_and(|to| to.try_send(work).is_ok())
+        self.pending.fetch_add(1, Ordering::AcqRel);
+        let put = self.work.as_ref().is_some_and(|to| to.try_send(work).is_ok());
+        if !put {
+            self.pending.fetch_sub(1, Ordering::AcqRel);
+        }
+        put
     }
 }
 
-fn run(keys: &KeyStore, waiting: &Receiver<Work>) {
+fn run(keys: &KeyStore, waiting: &Receiver<Work>, pending: &AtomicUsize) {
     for work in waiting {
         match work {
             Work::Change { caller, ask, answer: socket } => {
@@ -64,6 +80,7 @@ fn run(keys: &KeyStore, waiting: &Receiver<Work>) {
             // What cannot be saved now is saved the next time.
             Work::SaveUsage => drop(keys.save_usage()),
         }
+        pending.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

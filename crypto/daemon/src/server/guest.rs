@@ -18,6 +18,8 @@ pub struct Guest {
     /// What it calls itself, once it has.
     pub name: Option<String>,
     pub since: Instant,
+    /// Whether it has asked to take over once.
+    pub takes_over: bool,
     pub pump: usize,
     pub queues: Vec<QueuePair>,
     pub next_queue: u32,
@@ -57,6 +59,7 @@ impl Guest {
             caller,
             name: None,
             since: Instant::now(),
+            takes_over: false,
             pump: 0,
             queues: Vec::new(),
             next_queue: 0,

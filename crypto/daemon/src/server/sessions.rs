@@ -123,12 +123,18 @@ impl Server {
         let guest = self.guest(id)?;
         let (caller, socket) = (guest.caller.clone(), guest.socket.as_fd().try_clone_to_owned());
         let Some(keys) = &self.options.keys else { return self.reply(id, &holds_none(), &[]) };
-        if !self.options.admission.administers(&caller) {
+        let administers = self.options.admission.administers(&caller);
+        let looks = matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. });
+        if !administers && !looks {
             let why = "only the daemon's own user and root look after its keys";
             return self.reply(id, &Answer::refused(Status::Unsupported, why), &[]);
         }
-        if matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. }) {
-            let answer = managing::answer(keys, &caller, ask, SystemTime::now());
+        if looks {
+            let now = SystemTime::now();
+            let answer = match administers {
+                true => managing::answer(keys, &caller, ask, now),
+                false => managing::look(keys, &caller, ask),
+            };
             return self.reply(id, &answer, &[]);
         }
         let socket = socket.map_err(|_| SendAway)?;

@@ -403,7 +403,11 @@ impl Conversation {
             channel if channel.private => Strength::Private,
             _ => Strength::Any,
         };
-        self.journal.origin.seen.speaks_for(subject.dn(), strength);
+        let seen = &self.journal.origin.seen;
+        seen.speaks_for(subject.dn(), strength);
+        if seen.is_to_be_listed() {
+            self.shared.registry.forgets(self.journal.origin.connection);
+        }
         self.subject = subject.over(Over { address: Some(self.from), strength });
     }
 
@@ -535,6 +539,7 @@ impl Conversation {
         shared.meters.entries_sent.add(u64::from(search.sent().wrapping_sub(sent)));
         match step {
             Step::More => {
+                self.journal.origin.seen.step();
                 self.journal.wait_at(id, search.progress());
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
                 self.searches.push_back((id, search));
@@ -707,6 +712,21 @@ impl Conversation {
         self.journal.disconnected(code, why);
         self.outbox.notice(code, why);
         self.ending = Some(Ending::Notice);
+    }
+
+    /// Ends the session with a notice because others need its place.
+    pub fn make_room(&mut self) {
+        self.abandon_all();
+        let why = "all connections are taken, and others need this one; try again";
+        self.outbox.notice(ResultCode::Busy, why);
+        self.ending = Some(Ending::Notice);
+    }
+
+    /// Whether there is a place for whom the session speaks for now.
+    pub(super) fn may_stay(&self) -> bool {
+        let origin = &self.journal.origin;
+        let connections_max = self.settings.limits.connections_max;
+        self.shared.registry.may_stay(connections_max, origin.connection, (origin.clock)())
     }
 
     /// For a shutdown: gives up searches, and when writes that were accepted are answered, ends

@@ -5,8 +5,13 @@ use std::time::Duration;
 /// What a connection may hold and how long things may take. The defaults suit a small server.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Most connections at once; one more is told so and closed.
+    /// Most connections at once. For one more the oldest makes room over which nobody has said who he
+    /// is, first those of the address that has the most; then the user with the most; else it is told
+    /// so and closed.
     pub connections_max: usize,
+    /// Places beyond these: for the administrator, over whichever listener, and for processes of this
+    /// machine's administrators. Who comes newly finds half of them, to say who he is.
+    pub connections_reserved: usize,
     /// Longest request, in bytes. Of the requests of one connection that wait for something
     /// (writes, password checks), those that are held together are no longer than this either.
     pub message_bytes_max: usize,
@@ -40,6 +45,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connections_max: 10_000,
+            connections_reserved: 32,
             message_bytes_max: 8 << 20,
             message_bytes_before_bind_max: 64 << 10,
             requests_in_flight_max: 64,
@@ -82,6 +88,13 @@ pub(super) const CLOSE_MAX: Duration = Duration::from_secs(5);
 pub(super) const LINGER_MAX: Duration = Duration::from_secs(1);
 /// How much of what a peer still sends is read and dropped, so that it sees the last answer.
 pub(super) const LINGER_BYTES_MAX: usize = 1 << 20;
+/// Connections that were asked to make room and are not gone yet, at most; meanwhile nobody is
+/// accepted.
+pub(super) const LEAVING_MAX: usize = 64;
+/// How many connections that have asked for something are passed over when one is to make room.
+pub(super) const SECOND_CHANCES_MAX: usize = 32;
+/// How often the error log says that connections have to make room.
+pub(super) const CROWD_SAID_EVERY: Duration = Duration::from_secs(60);
 /// How long accepting pauses when the system has no more descriptors.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Send buffer that the system keeps for each connection, in bytes. What a slow reader makes us

@@ -1,9 +1,8 @@
 //! Accepting connections, each into a task of its own.
 
 use super::answer::Outbox;
-use super::limits::{ACCEPT_PAUSE, SEND_BUFFER_BYTES};
+use super::limits::{ACCEPT_PAUSE, LEAVING_MAX, SEND_BUFFER_BYTES};
 use super::peer::{Peer, PeerCredentials};
-use super::registry::Registry;
 use super::stream::Stream;
 use super::{Mode, Shared, Socket, connection};
 use crate::log::{Access, Value};
@@ -53,18 +52,18 @@ impl Accepting {
 }
 
 /// Accepts until its task is aborted.
-pub(super) async fn accept(
-    shared: Arc<Shared>,
-    registry: Arc<Registry>,
-    listener: Accepting,
-    mode: Mode,
-) {
+pub(super) async fn accept(shared: Arc<Shared>, listener: Accepting, mode: Mode) {
     loop {
+        shared.registry.few_leave().await;
         match listener.accept().await {
-            Ok((stream, peer)) => admit(&shared, &registry, stream, peer, &mode),
+            Ok((stream, peer)) => admit(&shared, stream, peer, &mode),
             Err(error) if concerns_one_peer(&error) => {}
-            // Out of descriptors or memory: those who are connected may leave some.
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            // Out of descriptors or memory: those who are connected leave some.
+            Err(error) => {
+                let made_room = shared.registry.make_room(LEAVING_MAX / 2);
+                shared.note_crowd(made_room, Some(&error));
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
 }
@@ -74,15 +73,19 @@ fn concerns_one_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted)
 }
 
-fn admit(shared: &Arc<Shared>, registry: &Arc<Registry>, stream: Stream, peer: Peer, mode: &Mode) {
+fn admit(shared: &Arc<Shared>, stream: Stream, peer: Peer, mode: &Mode) {
     let seen = shared.seen(peer);
-    let connections_max = shared.settings().limits.connections_max;
-    let Some((place, stop)) = registry.enter(connections_max, seen.clone()) else {
+    let registry = &shared.registry;
+    let Some((place, stop)) = registry.enter(&shared.settings().limits, seen.clone()) else {
         shared.meters.refuse(ResultCode::Busy);
+        shared.note_crowd(None, None);
         let why = Value::Text("connections_max are open");
         shared.origin(0, seen).connection(Access::Refused, "refused-connection", &[("text", why)]);
         return turn_away(stream, mode);
     };
+    if place.made_room.is_some() {
+        shared.note_crowd(place.made_room, None);
+    }
     let (id, shared, mode) = (place.id(), shared.clone(), mode.clone());
     let origin = shared.origin(id, seen);
     let task = tokio::spawn(async move {

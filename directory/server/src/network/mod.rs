@@ -17,6 +17,7 @@ mod budget;
 mod claim;
 mod connection;
 mod conversation;
+mod crowd;
 mod extended;
 mod journal;
 mod limits;
@@ -27,6 +28,7 @@ mod peer;
 mod registry;
 mod seen;
 mod slow;
+mod strangers;
 mod stream;
 mod tls;
 
@@ -34,6 +36,7 @@ use crate::Directory;
 use crate::made::{MadeEntry, MadeTree, Maker, Wanted};
 pub use administrator::Administrator;
 use budget::Budget;
+use crowd::Crowd;
 use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
@@ -144,6 +147,8 @@ struct Shared {
     meters: Meters,
     unfinished: Arc<Budget>,
     slowest: Arc<Slowest>,
+    registry: Arc<Registry>,
+    crowd: Crowd,
 }
 
 impl Shared {
@@ -160,7 +165,9 @@ impl Shared {
 
     /// What will be seen of a connection that is opened now.
     fn seen(&self, peer: Peer) -> Arc<Seen> {
-        Arc::new(Seen::new(peer, self.directory.shared.now()))
+        let administrators = &self.settings().local.administrators;
+        let is_at_home = peer.credentials().is_some_and(|it| administrators.contains(&it.uid));
+        Arc::new(Seen::new(peer, is_at_home, self.directory.shared.now()))
     }
 }
 
@@ -168,7 +175,6 @@ impl Shared {
 /// connections to their own end.
 pub struct Server {
     accepting: Vec<JoinHandle<()>>,
-    registry: Arc<Registry>,
     shared: Arc<Shared>,
     beside: Arc<Beside>,
 }
@@ -199,13 +205,15 @@ impl Server {
             meters: Meters::new(),
             unfinished,
             slowest: slowest.clone(),
+            registry: Arc::default(),
+            crowd: Crowd::default(),
         };
-        let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
+        let shared = Arc::new(shared);
         let urls = listeners.iter();
         let urls = urls.filter_map(|listener| monitor::url(&listener.socket, &listener.mode));
         let monitor = Monitor {
             directory: Arc::downgrade(&shared.directory.shared),
-            registry: registry.clone(),
+            registry: shared.registry.clone(),
             slowest,
             started: shared.directory.shared.now(),
             listeners: urls.collect(),
@@ -219,11 +227,9 @@ impl Server {
             .into_iter()
             .map(|Listener { socket, mode }| Ok((listener::prepare(socket)?, mode)))
             .collect::<io::Result<_>>()?;
-        let accept = |(socket, mode)| {
-            tokio::spawn(listener::accept(shared.clone(), registry.clone(), socket, mode))
-        };
+        let accept = |(socket, mode)| tokio::spawn(listener::accept(shared.clone(), socket, mode));
         let accepting = sockets.into_iter().map(accept).collect();
-        Ok(Server { accepting, registry, shared, beside })
+        Ok(Server { accepting, shared, beside })
     }
 
     /// Shows these entries below `cn=monitor` too, each after the one above it. They are made by the thread of
@@ -250,11 +256,11 @@ impl Server {
             // It ends by being aborted, which is an error in name only.
             let _ = task.await;
         }
-        self.registry.stop_all();
+        self.shared.registry.stop_all();
         let drain_max = self.shared.settings().limits.drain_max;
-        if tokio::time::timeout(drain_max, self.registry.emptied()).await.is_err() {
-            self.registry.abort_all();
-            self.registry.emptied().await;
+        if tokio::time::timeout(drain_max, self.shared.registry.emptied()).await.is_err() {
+            self.shared.registry.abort_all();
+            self.shared.registry.emptied().await;
         }
         // It waits for the disk.
         let directory = self.shared.directory.clone();

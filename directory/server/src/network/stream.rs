@@ -2,12 +2,14 @@
 
 use super::limits::{LINGER_BYTES_MAX, LINGER_MAX};
 use super::seen::TlsSeen;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::block_in_place;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{HandshakeKind, ServerConfig};
@@ -24,7 +26,10 @@ pub(super) enum Stream {
 impl Stream {
     /// Takes the peer through a TLS handshake. One that fails ends with an alert that says why.
     pub async fn accept_tls(tcp: TcpStream, config: Arc<ServerConfig>) -> io::Result<Self> {
-        match TlsAcceptor::from(config).accept(tcp).into_fallible().await {
+        let mut handshake = TlsAcceptor::from(config).accept(tcp).into_fallible();
+        // A key may be in another process, and that may hang: others go on meanwhile.
+        let apart = poll_fn(|context| block_in_place(|| Pin::new(&mut handshake).poll(context)));
+        match apart.await {
             Ok(tls) => Ok(Stream::Tls(Box::new(tls))),
             Err((error, mut tcp)) => {
                 // Neither can go wrong worse than the handshake did.

@@ -35,7 +35,7 @@ use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::locate::{is_alias, urls};
 use crate::made::MadeEntry;
 use crate::plan::Source;
-use crate::policy::{Account, LOCKED_TIME, micros, subentry};
+use crate::policy::{Account, LOCKED_TIME, as_seen, micros, subentry};
 use crate::schema::Attributes;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
@@ -393,8 +393,17 @@ impl Search {
                     false => None,
                 };
                 let control = usability.as_ref().map(ResponseControl::as_control);
+                let seen = as_seen(core, tree, walk.version, id, &entry)?;
                 let mut writer = EntryWriter::begin(out, walk.message_id, candidate.dn()?);
-                match encode_entry(&mut writer, &candidate, &mut filtered) {
+                let encoded = match &seen {
+                    None => encode_entry(&mut writer, &candidate, &mut filtered),
+                    Some(seen) => {
+                        let candidate = Candidate::stored(core, id, entry, tree, walk.names);
+                        let mut filtered = Filtered::new(&core.schema, &self.selection, walk.view);
+                        encode_entry(&mut writer, &candidate.showing(seen), &mut filtered)
+                    }
+                };
+                match encoded {
                     Ok(()) => writer.finish(control.as_slice()),
                     Err(failure) => {
                         writer.discard();

@@ -92,6 +92,12 @@ async fn start_tls_server(pki: &Pki) -> Running {
     start(Mode::StartTls(pki.server()), strict()).await
 }
 
+/// A server's way to begin, and a client's configuration that trusts it.
+pub fn over_tls() -> (Mode, Arc<ClientConfig>) {
+    let pki = Pki::new();
+    (Mode::Tls(pki.server()), pki.client())
+}
+
 #[tokio::test]
 async fn passwords_may_cross_tls() {
     let pki = Pki::new();
