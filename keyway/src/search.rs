@@ -38,9 +38,8 @@ pub fn logins(dns: &[String], files: &[PathBuf], servers: usize) -> Result<Vec<L
             dns.len()
         )));
     }
-    let login = |(dn, file): (&String, &PathBuf)| {
-        Ok(Some((dn.clone(), first_line(&read_secret(file)?))))
-    };
+    let login =
+        |(dn, file): (&String, &PathBuf)| Ok(Some((dn.clone(), first_line(&read_secret(file)?))));
     let each: Vec<Login> = dns.iter().zip(files).map(login).collect::<Result<_, Failure>>()?;
     Ok(match each.len() {
         0 => vec![None; servers],

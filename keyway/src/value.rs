@@ -74,9 +74,10 @@ pub fn count_within<const LEAST: u64, const MOST: u64>(text: &str) -> Result<u64
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = factor(text, 1_024);
     let bytes = digits.replace('_', "").parse::<u64>().ok();
-    bytes.and_then(|bytes| bytes.checked_mul(factor)).filter(|bytes| *bytes > 0).ok_or_else(|| {
-        "it is not a number of bytes, like 1000000, 512k, 100M or 10G".to_owned()
-    })
+    bytes
+        .and_then(|bytes| bytes.checked_mul(factor))
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "it is not a number of bytes, like 1000000, 512k, 100M or 10G".to_owned())
 }
 
 /// Digits, and what their suffix multiplies them by.

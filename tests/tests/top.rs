@@ -334,7 +334,11 @@ fn json_and_csv_over_ldap_for_the_administrator_only() {
     let both = [url, other.ldaps(), "--insecure", "--interval", "0.1", "--count", "4"];
     let each = [&both[..], &as_administrator, &wrong].concat();
     let shown = top(&each).expect(0);
-    assert!(shown.err.contains("not tried again") && shown.err.contains("--insecure"), "{}", shown.err);
+    assert!(
+        shown.err.contains("not tried again") && shown.err.contains("--insecure"),
+        "{}",
+        shown.err
+    );
     assert!(shown.out.contains("127.0.0.1"), "{}", shown.out);
     let guesses = Command::new(keyway())
         .args(["log", "--where", "result=49", "--data", folder_of(&other)])

@@ -15,11 +15,11 @@ use crate::output;
 use crate::running::Running;
 use crate::signals;
 use arguments::{Compare, Init, Kept, Kind, Output, Report, Run, Short, Wait};
+use clap::Parser;
 use keyway_load::{
     Error, Event, Interrupt, Options, Outcome, SAMPLES, Sample, Scenario, Url, UserPassword, Users,
     summary,
 };
-use clap::Parser;
 use rustls::crypto::CryptoProvider;
 use std::fs;
 use std::io::{self, Write};
@@ -69,7 +69,8 @@ impl From<Error> for Failure {
 /// What `keyway load` does by itself.
 fn first_guess() -> Result<bool, Failure> {
     let words = ["keyway", "load", "search"];
-    let parsed = crate::cli::Cli::try_parse_from(words).map_err(|why| Failure::usage(why.kind()))?;
+    let parsed =
+        crate::cli::Cli::try_parse_from(words).map_err(|why| Failure::usage(why.kind()))?;
     match parsed.command {
         crate::cli::Command::Load(command) if command.command.is_some() => run(&command),
         _ => Err(Failure::usage("name a kind of load; keyway load --help lists them")),
@@ -232,11 +233,7 @@ fn no_rules(output: &Output) -> Result<(), Failure> {
 }
 
 /// Runs a scenario, shows what it comes to, and says whether that is good.
-fn under_load(
-    mut scenario: Scenario,
-    trial: Trial,
-    arguments: &Output,
-) -> Result<bool, Failure> {
+fn under_load(mut scenario: Scenario, trial: Trial, arguments: &Output) -> Result<bool, Failure> {
     let interrupt = interrupt()?;
     rules(&mut scenario, arguments)?;
     can_keep(&arguments.kept)?;

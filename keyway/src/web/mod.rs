@@ -13,8 +13,8 @@ use crate::limits::CERTIFICATES_LOOK_EVERY;
 use crate::listeners;
 use crate::output;
 use crate::running::Running;
-use crate::signals::Signals;
 use crate::search::logins;
+use crate::signals::Signals;
 use crate::top::{Login, Remote};
 use crate::trust;
 use keyway_engine::Engine;
@@ -240,8 +240,12 @@ fn own_target(folder: PathBuf, account: Option<(String, PathBuf)>, options: Opti
         let url = url.ok_or_else(|| {
             format!("the server on {} listens on a Unix socket only", folder.display())
         })?;
-        let mut options =
-            Options { urls: vec![url], admin: account.clone(), start_tls: false, ..options.clone() };
+        let mut options = Options {
+            urls: vec![url],
+            admin: account.clone(),
+            start_tls: false,
+            ..options.clone()
+        };
         crate::load::as_at_home(&folder, &mut options, false);
         Ok(options)
     };

@@ -90,9 +90,7 @@ impl Client {
         self.stream.write_all(&out)?;
         let answered = self.answer(&mut |_| ());
         answered.map_err(|why| match refused(&why) {
-            Some(INVALID_CREDENTIALS) => {
-                io::Error::new(ErrorKind::PermissionDenied, REFUSED)
-            }
+            Some(INVALID_CREDENTIALS) => io::Error::new(ErrorKind::PermissionDenied, REFUSED),
             _ => why,
         })
     }

@@ -9,8 +9,8 @@
 #![forbid(unsafe_code)]
 
 mod agents;
-pub mod compare;
 mod client;
+pub mod compare;
 mod entries;
 mod error;
 mod find;
@@ -31,8 +31,8 @@ mod scenario;
 mod schedule;
 mod source;
 mod start;
-mod survey;
 pub mod summary;
+mod survey;
 mod tally;
 mod target;
 mod text;

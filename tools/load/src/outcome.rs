@@ -290,7 +290,10 @@ impl Outcome {
             jobs.clone().filter_map(job)
         });
         let each = failed.flat_map(|(job, tally)| {
-            tally.failed.iter().map(move |((step, fault), failed)| (job, *step, *fault, failed.count))
+            tally
+                .failed
+                .iter()
+                .map(move |((step, fault), failed)| (job, *step, *fault, failed.count))
         });
         let (job, step, fault, _) = each.max_by_key(|(.., count)| *count)?;
         let advice = crate::probe::advice(job, step, fault);

@@ -141,6 +141,10 @@ pub(crate) fn advice(job: &Job, step: usize, fault: Fault) -> &'static str {
             "; the entry, or the one above it, is not there: say who the users are (--users, --user-dn) \
              and where entries are (--base)"
         }
+        ("search" | "compare", Fault::Code(INSUFFICIENT_ACCESS_RIGHTS)) => {
+            "; say who may see that (--bind-dn DN --password-file FILE), or what others may (--users, \
+             --filter, --base)"
+        }
         (_, Fault::Code(INSUFFICIENT_ACCESS_RIGHTS)) => {
             "; say who may do that (--bind-dn DN --password-file FILE)"
         }

@@ -304,8 +304,12 @@ mod tests {
 
     #[test]
     fn as_answered_has_no_starts_of_its_own() {
-        let closed =
-            Phase { length: Duration::from_secs(3), rate: Rate::AsAnswered, record: false, most: None };
+        let closed = Phase {
+            length: Duration::from_secs(3),
+            rate: Rate::AsAnswered,
+            record: false,
+            most: None,
+        };
         let starts = all(&[closed, phase(1, 10.0, 10.0)], 1);
         assert_eq!(starts.len(), 10);
         assert_eq!(starts[0], Start { at_ns: 3_000_000_000, phase: 1, index: 0 });

@@ -29,7 +29,8 @@ pub fn survey(
     options: &mut Options,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Option<String>, Error> {
-    let has_users = options.users.is_some() || options.filter.is_some() || options.user_dn.is_some();
+    let has_users =
+        options.users.is_some() || options.filter.is_some() || options.user_dn.is_some();
     if options.base.is_some() && has_users {
         return Ok(None);
     }
@@ -128,8 +129,7 @@ impl Asked {
                 entries.push((entry.dn.to_string(), logins));
             }
         };
-        let ended =
-            self.search(base, Scope::Subtree, PEOPLE, &LOGINS, USERS_ASKED_MAX, &mut take);
+        let ended = self.search(base, Scope::Subtree, PEOPLE, &LOGINS, USERS_ASKED_MAX, &mut take);
         let is_cut = ended.is_err() || bytes > USERS_ASKED_BYTES_MAX;
         // The name that most of them have.
         let count = |at: usize| {

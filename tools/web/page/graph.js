@@ -82,7 +82,7 @@ export class Graph {
         { stroke, grid, ticks, font, size: 24, space: 60,
           values: this.x === "clock" ? [[60, "{HH}:{mm}", null, null, null, null, null, null, 1],
             [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] : undefined },
-        { stroke, grid, ticks, font, size: 62, space: 26, values, incrs: this.binary ? BINARY : DECIMAL,
+        { stroke, grid, ticks, font, size: 62, space: 20, values, incrs: this.binary ? BINARY : DECIMAL,
           ...(this.log ? { incrs: undefined, filter: powers } : {}) },
       ],
       hooks: { setCursor: [(plot) => this.point(plot)] },

@@ -63,7 +63,14 @@ pub(crate) struct History {
 
 impl History {
     /// Takes in what came between two looks that are so many seconds apart.
-    pub fn add(&mut self, before: &Snapshot, now: &Snapshot, seconds: f64, unix_ms: u64, host: Option<HostUse>) {
+    pub fn add(
+        &mut self,
+        before: &Snapshot,
+        now: &Snapshot,
+        seconds: f64,
+        unix_ms: u64,
+        host: Option<HostUse>,
+    ) {
         let between = now.since(before);
         let is_kept = |name: &str| KEPT.iter().any(|kept| name.starts_with(kept));
         let (mut counts, mut gauges) = (BTreeMap::new(), BTreeMap::new());

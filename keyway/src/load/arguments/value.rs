@@ -14,9 +14,8 @@ pub fn rate(text: &str) -> Result<f64, String> {
 
 /// Reads who the users are: a range, or a file.
 pub fn users(text: &str) -> Result<Users, String> {
-    let range = text
-        .split_once('-')
-        .and_then(|(low, high)| Some((count(low).ok()?, count(high).ok()?)));
+    let range =
+        text.split_once('-').and_then(|(low, high)| Some((count(low).ok()?, count(high).ok()?)));
     match range {
         Some((low, high)) if low <= high && high < u64::MAX => Ok(Users::Range(low, high)),
         Some(_) => Err("the first is greater than the last".into()),

@@ -22,8 +22,7 @@ mod step {
     pub const SEARCH: &str = r#"{ search = { filter = "@FILTER@", attributes = ["cn", "mail"], expect = { @EXPECT@ } } }"#;
     pub const EQUALITY: &str = r#"{ search = { filter = "@FILTER@", expect = { @EXPECT@ } } }"#;
     pub const FIND_NAME: &str = r#"{ search = { filter = "@FILTER@", attributes = ["1.1"], expect = { entries = 1 }, take = "dn" } }"#;
-    pub const BIND_FOUND: &str =
-        r#"{ bind = { dn = "{dn}", @CREDENTIAL@ }, on = "second" }"#;
+    pub const BIND_FOUND: &str = r#"{ bind = { dn = "{dn}", @CREDENTIAL@ }, on = "second" }"#;
     pub const BIND: &str = r#"{ bind = { dn = "@USER_DN@", @CREDENTIAL@ } }"#;
     pub const READ: &str =
         r#"{ search = { base = "@USER_DN@", scope = "base", expect = { entries = 1 } } }"#;

@@ -208,11 +208,9 @@ impl Options {
             let (certificate, key) = (path(certificate), path(key));
             let _ = writeln!(text, "certificate = {certificate}\nkey = {key}");
         }
-        for (flag, name) in [
-            (self.insecure, "insecure"),
-            (self.start_tls, "start_tls"),
-            (self.resume, "resume"),
-        ] {
+        for (flag, name) in
+            [(self.insecure, "insecure"), (self.start_tls, "start_tls"), (self.resume, "resume")]
+        {
             if flag {
                 let _ = writeln!(text, "{name} = true");
             }
@@ -344,7 +342,8 @@ mod tests {
 
     #[test]
     fn users_that_a_server_has_shown_are_asked_for_by_their_names() {
-        let lines = vec!["ada{1}\tcn=ada\\,\"x\",ou={a},o=b".to_owned(), "bob\tcn=bob,o=b".to_owned()];
+        let lines =
+            vec!["ada{1}\tcn=ada\\,\"x\",ou={a},o=b".to_owned(), "bob\tcn=bob,o=b".to_owned()];
         let users = Some(Users::Lines { lines, login: "cn" });
         let options = Options { users, operations: Some(7), ..Options::default() };
         for sample in SAMPLES.iter().filter(|sample| !sample.data.contains("names.txt")) {

@@ -63,7 +63,8 @@ impl ServerCertVerifier for Listed {
         let unix_s = |at: i64| {
             UnixTime::since_unix_epoch(std::time::Duration::from_secs(at.max(0).cast_unsigned()))
         };
-        let (not_before, not_after) = (unix_s(read.not_before_unix_s), unix_s(read.not_after_unix_s));
+        let (not_before, not_after) =
+            (unix_s(read.not_before_unix_s), unix_s(read.not_after_unix_s));
         if now < not_before {
             return Err(CertificateError::NotValidYetContext { time: now, not_before }.into());
         }

@@ -46,7 +46,9 @@ fn words(why: &Error, host: &str) -> String {
         }
         Error::AlertReceived(alert) => alert_words(*alert),
         Error::PeerIncompatible(why) => {
-            format!("no version or cipher of TLS is common to both sides ({why:?}); TLS 1.2 and 1.3 are spoken here")
+            format!(
+                "no version or cipher of TLS is common to both sides ({why:?}); TLS 1.2 and 1.3 are spoken here"
+            )
         }
         why => why.to_string(),
     }

@@ -42,9 +42,11 @@ impl Worker<'_> {
             }
             self.next_start = self.starts.next();
         }
-        let is_last = self.scenario.phases.last().is_some_and(|phase| {
-            phase.most.is_some() && phase.rate != Rate::AsAnswered
-        });
+        let is_last = self
+            .scenario
+            .phases
+            .last()
+            .is_some_and(|phase| phase.most.is_some() && phase.rate != Rate::AsAnswered);
         self.is_counted_out |= is_last;
     }
 

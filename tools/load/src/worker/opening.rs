@@ -1,8 +1,8 @@
 //! How a connection is opened: connect, StartTLS, TLS, bind.
 
-use super::{REFUSED, Worker};
 use super::connection::{SETUP_ID, State};
 use super::stream::Stream;
+use super::{REFUSED, Worker};
 use crate::tally::Fault;
 use crate::text::Drawn;
 use fastrand::Rng;

@@ -37,7 +37,8 @@ fn each_job_is_tried_once_and_advice_names_flags() {
     assert_eq!(tried(&text).unwrap(), None);
     assert_eq!(served.load(Ordering::Relaxed), 1);
     let modify = "{ modify = { dn = \"cn=x\", replace = { description = \"y\" } } }";
-    let two = format!("{text}[[job]]\nname = \"change\"\nweight = 0.1\nsteps = [{SEARCH}, {modify}]\n");
+    let two =
+        format!("{text}[[job]]\nname = \"change\"\nweight = 0.1\nsteps = [{SEARCH}, {modify}]\n");
     let said = tried(&two).unwrap().unwrap();
     assert!(said.contains("change, step 2 (modify)"), "{said}");
     assert!(said.contains("insufficientAccessRights") && said.contains("--bind-dn"), "{said}");
