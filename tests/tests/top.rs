@@ -340,11 +340,7 @@ fn json_and_csv_over_ldap_for_the_administrator_only() {
         shown.err
     );
     assert!(shown.out.contains("127.0.0.1"), "{}", shown.out);
-    let guesses = Command::new(keyway())
-        .args(["log", "--where", "result=49", "--data", folder_of(&other)])
-        .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&guesses.stdout).lines().count(), 1);
+    assert_eq!(other.refused_binds(Path::new(folder_of(&other))), 1);
     let three = [&both[..], &as_administrator, &wrong, &wrong].concat();
     assert!(top(&three).expect(2).err.contains("one for each URL"));
     // The same numbers beside the server.
