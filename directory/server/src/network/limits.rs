@@ -21,7 +21,8 @@ pub struct Limits {
     /// unread.
     pub requests_in_flight_max: usize,
     /// Most answers that are held for a connection that does not read them, in bytes, at least 1.
-    /// A search stops here and goes on when there is room; one entry may overshoot.
+    /// A search stops here and goes on when there is room, also within a large entry; an entry of less
+    /// than 64 KiB may overshoot.
     pub unread_answer_bytes_max: usize,
     /// Most memory that all requests together take which are still coming in or wait for something,
     /// in bytes. Who has not bound finds a quarter of it. The first
