@@ -7,7 +7,7 @@ use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
 use crate::decode::Decode;
 use crate::failure::Failure;
-use crate::generate::Generate;
+use crate::generate::{Compression, Generate};
 use crate::index;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
@@ -358,7 +358,10 @@ Examples:
       report what is refused, and go on
   keyway directory import --resume people.ldif
       go on where an import was stopped or killed
-  zcat people.ldif.gz | keyway directory import - --data /srv/directory
+  keyway directory import everything.ldif.zst --data /srv/directory
+      read a compressed file (gzip or zstd, told by its first bytes); what keyway has exported brings its
+      definitions with it, and nothing of it is imported if it was cut off or changed
+  ldapsearch -LLL ... | keyway directory import - --data /srv/directory
       read standard input
   keyway directory import people.ldif --json
       one JSON line at the end: records imported and refused, how long it took")]
@@ -381,6 +384,14 @@ pub struct Import {
     /// Forget an import that was not finished, and begin with the first record of this file
     #[arg(long)]
     pub restart: bool,
+    /// Import what can be read of an export whose checksum is wrong or missing, because it was cut off, or
+    /// changed on purpose
+    #[arg(long)]
+    pub unverified: bool,
+    /// Store passwords in clear as {SSHA512}, which takes microseconds each and not the tens of milliseconds
+    /// of Argon2id: for test data. They are verified all the same
+    #[arg(long)]
+    pub fast_passwords: bool,
     /// Say how it went as one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -389,7 +400,10 @@ pub struct Import {
 /// Write entries as LDIF (RFC 2849), parents first
 ///
 /// Passwords are exported as they are stored (hashed), and so are the attributes that the server
-/// keeps (entryUUID, createTimestamp): what is imported again is equal entry for entry.
+/// keeps (entryUUID, createTimestamp): what is imported again is equal entry for entry. Before the entries
+/// are the definitions of attributes and classes that a new folder lacks, and behind them are their number
+/// and a checksum, all in comments, which other programs skip: an export can always be imported into a new
+/// folder, and one that was cut off or changed is noticed.
 ///
 /// It works while a server runs, too, and does not disturb it: what is exported is the directory at one
 /// moment, the one at which the export begins. For as long as it takes, the store cannot use again what changes
@@ -403,6 +417,8 @@ Examples:
       everything, to standard output
   keyway directory export everything.ldif
       to a file (0600: it has the passwords' hashes in it), in place when it is whole
+  keyway directory export everything.ldif.zst
+      the same, compressed (.gz as well)
   keyway directory export --base ou=People,dc=example,dc=com people.ldif
       one subtree
   keyway directory export --continue rest.ldif
@@ -420,6 +436,9 @@ pub struct Export {
     /// 1. An entry whose name is lost is called 'cn=lost entry N' in the names of those below it
     #[arg(long = "continue")]
     pub go_on: bool,
+    /// Compress the file, whatever it is called; without this .gz and .zst files are
+    #[arg(long, value_name = "HOW")]
+    pub compress: Option<Compression>,
     /// Say how it went as one line of JSON (on standard error if the LDIF goes to standard output)
     #[arg(long)]
     pub json: bool,

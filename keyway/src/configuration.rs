@@ -236,8 +236,7 @@ fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
         say(Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() })
     })?;
     let sets = raw.schema.sets.iter().map(set).collect::<Result<_, _>>().map_err(say)?;
-    let files = std::iter::once(ldap::definitions()).chain(found.files).collect();
-    let sources = Sources { sets, files };
+    let sources = Sources { program: vec![ldap::definitions()], sets, files: found.files };
     let composed = Composed::new(&sources, &Changes::default()).map_err(Error::Schema)?;
     let schema = composed.schema().map_err(Error::Schema)?;
     let mut unknown = Vec::new();
@@ -606,7 +605,7 @@ mod tests {
         assert_eq!(rules, directory.rules);
         assert_eq!(configuration.directory.integrity, directory.integrity);
         assert_eq!(configuration.directory.schema.sets, directory.schema.sets);
-        assert_eq!(configuration.directory.schema.files, [ldap::definitions()]);
+        assert_eq!(configuration.directory.schema.program, [ldap::definitions()]);
         let by_name = |mut indexes: Vec<IndexSetting>| {
             indexes.sort_by(|one, other| one.attribute.cmp(&other.attribute));
             indexes

@@ -4,12 +4,15 @@ use crate::failure::{Failure, is_disk_full, plain};
 use crate::limits::{LOCK_LOOK_EVERY, LOCK_OF_THE_DEAD_WAIT, SCHEMA_FILE_BYTES_MAX};
 use crate::timestamp::Timestamp;
 use keyway_store::Store;
-use rustix::fs::{Access, FlockOperation, access, flock};
+use rustix::fs::{Access, FlockOperation, OFlags, access, flock};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, lchown,
+};
 use std::path::{Path, PathBuf, absolute};
 use std::thread;
 use std::time::Instant;
@@ -278,8 +281,13 @@ impl Folder {
             Err(why) if why.kind() == ErrorKind::AlreadyExists => return Ok(()),
             made => made,
         };
-        made.and_then(|()| File::open(&self.path)?.sync_all())
-            .map_err(|why| Failure::system("make", &path, &why))
+        made.and_then(|()| {
+            if let Some((user, group)) = other_owner(&self.path)? {
+                lchown(&path, Some(user), Some(group))?;
+            }
+            File::open(&self.path)?.sync_all()
+        })
+        .map_err(|why| Failure::system("make", &path, &why))
     }
 
     /// Removes a file, for good; says whether it was there.
@@ -346,10 +354,8 @@ fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(SECRET_MODE).open(&draft)?;
         file.write_all(bytes)?;
-        // Root may be at work in the folder of somebody else, who is to read it.
-        let owner = fs::metadata(folder)?;
-        if file.metadata()?.uid() != owner.uid() {
-            std::os::unix::fs::fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        if let Some((user, group)) = other_owner(folder)? {
+            fchown(&file, Some(user), Some(group))?;
         }
         // Whatever the umask is.
         file.set_permissions(fs::Permissions::from_mode(mode))?;
@@ -362,6 +368,14 @@ fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure
         let _ = fs::remove_file(&draft);
         Failure::system("write", &path, &why)
     })
+}
+
+/// Whose the folder is, if root is at work in somebody else's: what is made in it is to be his, who could
+/// not use it otherwise.
+fn other_owner(folder: &Path) -> std::io::Result<Option<(u32, u32)>> {
+    let owner = fs::metadata(folder)?;
+    let is_others = geteuid().is_root() && owner.uid() != 0;
+    Ok(is_others.then(|| (owner.uid(), owner.gid())))
 }
 
 /// Makes the folder and those above it, or takes over an empty one. A cut of power takes none of
@@ -387,14 +401,7 @@ fn create(path: &Path) -> Result<(), Failure> {
 fn lock(folder: &Path) -> Result<File, Failure> {
     let path = folder.join(name::LOCK);
     let refused = |why| Failure::system("write to the data folder", folder, &why);
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(SECRET_MODE)
-        .open(&path)
-        .map_err(refused)?;
+    let mut file = open_lock(folder, &path).map_err(refused)?;
     let begun = Instant::now();
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -415,6 +422,23 @@ fn lock(folder: &Path) -> Result<File, Failure> {
     match file.write_all(id.as_bytes()).and_then(|()| file.set_len(id.len() as u64)) {
         Err(why) if !is_disk_full(&why) => Err(refused(why)),
         _ => Ok(file),
+    }
+}
+
+/// Opens the lock's file, made if there is none. No link is followed: root would write to what a folder's
+/// owner has it lead to.
+fn open_lock(folder: &Path, path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(SECRET_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => {
+            if let Some((user, group)) = other_owner(folder)? {
+                fchown(&file, Some(user), Some(group))?;
+            }
+            Ok(file)
+        }
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => options.open(path),
+        Err(why) => Err(why),
     }
 }
 
@@ -560,7 +584,7 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
             OpenOptions::new().write(true).create_new(true).mode(SECRET_MODE).open(&draft)?;
         file.write_all(text.as_bytes())?;
         if (file.metadata()?.uid(), file.metadata()?.gid()) != (old.uid(), old.gid()) {
-            std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            fchown(&file, Some(old.uid()), Some(old.gid()))?;
         }
         file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
         file.sync_all()?;

@@ -250,7 +250,9 @@ fn populate(
         let password = String::from_utf8_lossy(&password).into_owned();
         populate::sample(instance, &Sample::new(people, password), done)
     };
-    let manner = |done| Manner { go_on: false, done, advice: "correct it and start again" };
+    let advice = "correct it and start again";
+    let manner =
+        |done| Manner { go_on: false, done, advice, unverified: false, fast_passwords: false };
     let unfinished = instance.unfinished()?.filter(|unfinished| unfinished.records > 0);
     match (source, unfinished) {
         // What came through a pipe may come through it another way the next time.
@@ -294,7 +296,7 @@ fn populate(
 
 /// Says what was done otherwise than the input says; a program that reads JSON waits for one object.
 fn say_notes(arguments: &Serve, populated: &Populated) -> Result<(), Failure> {
-    if arguments.json { Ok(()) } else { populate::say_notes(&populated.report) }
+    if arguments.json { Ok(()) } else { populate::say_notes(populated) }
 }
 
 /// Becomes the user that it is to run as, finds the folder and the configuration, and takes the ports,

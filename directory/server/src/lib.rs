@@ -52,7 +52,8 @@ pub use access::Subject;
 pub use admission::{Attempt, Standing};
 pub use bulk::{
     ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Note, Noted,
-    Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, Unfinished, salvage,
+    Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, TakenDefinitions, Unfinished,
+    Verdict, Verifying, salvage,
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;

@@ -172,6 +172,15 @@ pub const DISAGREEMENTS_KEPT_MAX: usize = 100;
 /// Schemes of passwords that an import tells one by one.
 pub const IMPORT_SCHEMES_MAX: usize = 32;
 
+/// Attributes without a definition that one import defines, because extensibleObject entries have them.
+pub const IMPORT_DEFINED_MAX: usize = 1_000;
+
+/// Bytes of the definitions in the head of an export.
+pub const EXPORT_HEAD_BYTES_MAX: usize = SCHEMA_CHANGES_BYTES_MAX;
+
+/// Bytes of a line in the head of an export, or at its end.
+pub const EXPORT_LINE_BYTES_MAX: usize = 1 << 20;
+
 /// Bytes of LDIF in one commit of an import.
 pub const IMPORT_GROUP_BYTES_MAX: usize = 4 << 20;
 

@@ -59,6 +59,8 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
         // The folder's own name; whoever made it may have died before it was on the disk.
         disk::sync_folder(dir.parent().unwrap_or(Path::new(".")))?;
         disk::mark(dir, Mark::Creating)?;
+        // LMDB takes an empty file for a new one.
+        disk::create(&dir.join(DATA)).map_err(|e| OpenError::system("creating the store", e))?;
     } else {
         header::check(&dir.join(DATA))?;
     }
@@ -97,6 +99,11 @@ pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, Open
     if disk::marked(dir)?.is_some() {
         return Err(OpenError::Unfinished);
     }
+    // If nobody has it open LMDB would make the file, for whoever reads. If this fails, so will that.
+    let lock = dir.join(LMDB_LOCK);
+    if !lock.exists() {
+        let _ = disk::create(&lock);
+    }
     let (env, map_bytes) = map_environment(dir, options, Access::Reading)?;
     check_format(&env)?;
     let tables = lmdb::find_tables(&env).map_err(|e| refused("opening the tables", e))?;
@@ -107,12 +114,11 @@ pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, Open
 
 /// Creates the folder if it is missing, for its owner alone; its parent has to exist.
 fn make_folder(dir: &Path) -> Result<(), OpenError> {
-    match DirBuilder::new().mode(0o700).create(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(OpenError::system("creating the store's folder", error))
-        }
-        _ => Ok(()),
-    }
+    let made = match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| disk::keep_owner(dir)),
+    };
+    made.map_err(|error| OpenError::system("creating the store's folder", error))
 }
 
 /// Refuses a folder that is not ours before anything is written to it.
