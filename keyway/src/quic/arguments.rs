@@ -162,6 +162,10 @@ pub struct Get {
 /// of both with --group x25519.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The first table has rates, and which part of the processor's time goes where. The second has packets of both
+directions (with itself: at both ends) a second, the bytes in one on average, the nanoseconds of processor time
+that cryptography takes of one, and by how much that makes all the rest cost more (OVERHEAD).
+
 Examples:
   keyway quic perf
       upload, download, requests and connections with itself, three seconds each
