@@ -30,6 +30,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The name of everything that Keyway keeps in its data folder.
 pub mod name {
+    /// The folder itself, where none is named.
+    pub const DEFAULT: &str = "keyway-data";
     /// The folder's form and when it was made. What has it is ours.
     pub const VERSION: &str = "version";
     /// Locked, with the process's id in it, while a process uses the folder.
@@ -330,7 +332,9 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let system = |why| Failure::system("read", path, &why);
     let file = File::open(path).map_err(system)?;
     let metadata = file.metadata().map_err(system)?;
-    private(path, metadata.mode(), "600")?;
+    if metadata.is_file() {
+        private(path, metadata.mode(), "600")?;
+    }
     // With room for all of it no copy is left behind where it outgrew its place.
     let capacity = metadata.len().min(FILE_BYTES_MAX) as usize + 1;
     let mut text = Zeroizing::new(String::with_capacity(capacity));
@@ -510,6 +514,15 @@ pub fn is_private(folder: &Path) -> Result<(), Failure> {
     let metadata = fs::metadata(folder)
         .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
     private(folder, metadata.mode() & !PASSED, "700")
+}
+
+/// Refuses a file with passwords in it that others than its owner may read.
+///
+/// # Errors
+/// If they may, or the system does not say.
+pub fn is_secret(path: &Path, file: &File) -> Result<(), Failure> {
+    let metadata = file.metadata().map_err(|why| Failure::system("read", path, &why))?;
+    if metadata.is_file() { private(path, metadata.mode(), "600") } else { Ok(()) }
 }
 
 fn private(path: &Path, mode: u32, wanted: &str) -> Result<(), Failure> {

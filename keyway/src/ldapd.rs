@@ -398,6 +398,7 @@ impl Serving<'_> {
         let channel = self.supervision.as_ref().map(|it| it.channel.try_clone()).transpose();
         let channel = channel.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
         let mut signals = Signals::catch_beside(hangup, channel)?;
+        let ldap = sockets.plain.as_ref().and_then(|socket| socket.local_addr().ok());
         let ldaps = sockets.tls.as_ref().and_then(|socket| socket.local_addr().ok());
         let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, engine, verifier, logs, listen, .. } = self;
@@ -417,6 +418,7 @@ impl Serving<'_> {
             verifier,
             logs,
             listen,
+            ldap,
             ldaps,
             server: &server,
             certificates,

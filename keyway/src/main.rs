@@ -69,6 +69,7 @@ mod trust;
 mod unix_socket;
 mod up;
 mod user;
+mod value;
 mod watched;
 mod web;
 

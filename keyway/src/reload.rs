@@ -37,6 +37,8 @@ pub struct Reload<'a> {
     pub server: &'a Server,
     /// Where it listens.
     pub listen: &'a [SocketAddr],
+    /// Where it listens for LDAP, if it does.
+    pub ldap: Option<SocketAddr>,
     /// Where it listens for LDAPS, if it does.
     pub ldaps: Option<SocketAddr>,
     pub certificates: Certificates,
@@ -183,6 +185,7 @@ impl Reload<'_> {
         let running = Running {
             holder: self.holder,
             process: std::process::id(),
+            ldap: self.ldap,
             ldaps: self.ldaps,
             reads: self.reads,
             settings: self.configuration.settings.clone(),

@@ -17,7 +17,9 @@ use crate::limits::CONTROLS_MAX;
 
 pub(crate) use attribute::decode_strings;
 pub use attribute::{Attribute, is_password};
-pub use entry::EntryWriter;
+pub use entry::{
+    EntryWriter, attribute_bytes, begin_attribute, begin_entry, begin_value, value_bytes,
+};
 pub use request::{
     AddRequest, Authentication, BindRequest, Change, ChangeOperation, CompareRequest, Deref,
     ExtendedRequest, ModifyDnRequest, ModifyRequest, Scope, SearchRequest,

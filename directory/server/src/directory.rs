@@ -15,7 +15,7 @@ use crate::password::Passwords;
 use crate::policy::{self, Account, Policies, Policy, Status};
 use crate::redefine::{Redefinition, Stored, check_entries, install, put};
 use crate::schema::{Changes, Composed, Schema, SchemaError, Sources};
-use crate::search::{Cookies, Unindexed};
+use crate::search::{Cookies, Snapshots, Unindexed};
 use crate::settings::Settings;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
@@ -92,6 +92,8 @@ pub(crate) struct Shared {
     pub building: Mutex<bool>,
     pub engine: Engine,
     pub cookies: Cookies,
+    /// What entries that are sent in pieces are read from.
+    pub snapshots: Snapshots,
     /// Searches that no index helped.
     pub unindexed: Unindexed,
     /// What searches take, in nanoseconds.
@@ -263,6 +265,7 @@ impl Directory {
                 settings.password_min_length,
             ),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
+            snapshots: Snapshots::default(),
             unindexed: Unindexed::default(),
             search_time: counter("search.time"),
             search_entries_max: settings.search_entries_max.into(),

@@ -77,6 +77,8 @@ impl Process {
     ) -> io::Result<Process> {
         let (channel, its) = UnixStream::pair()?;
         channel.set_nonblocking(true)?;
+        // To close one that came with a byte could take as long as a process that was taken over likes.
+        let _ = keyway_ring::refuse_files(&channel);
         let waiting = tokio::net::UnixStream::from_std(channel.try_clone()?)?;
         let inherited = serde_json::to_string(&inherited(its.as_raw_fd()))?;
         command.arg("--inherited").arg(inherited);

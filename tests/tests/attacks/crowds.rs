@@ -1,12 +1,10 @@
 //! Crowds: connections of one user, open files, sessions and memory, as many as it gets.
 
-use keyway_ring::SharedMemory;
 use keyway_ring::control::{Answer, Ask, Key, KeyAsk, KeyPolicy, Step};
 use keyway_ring::descriptor::{Descriptor, Opcode, Segment, Status};
 use keyway_tests::cryptod::{Cryptod, as_user, beside_neighbours, eventually};
 use keyway_tests::ring_client::Client;
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
-use std::os::fd::AsFd;
 
 /// Users that this machine need not know.
 const HOSTILE: u32 = 64_001;
@@ -165,9 +163,9 @@ fn one_user_does_not_take_all_memory() {
             let opened = (0..10_000).take_while(|at| !is_told(&clients[at % 4].ask(&ask())));
             assert_eq!(opened.count(), 2_000);
             let regions = (0..100).map_while(|at| {
-                let memory = SharedMemory::create(4 << 20).unwrap();
-                clients[at % 4].say(&Ask::Region, &[memory.as_fd()]);
-                (!is_told(&clients[at % 4].hear().0)).then_some(memory)
+                clients[at % 4].say(&Ask::Region { bytes: 4 << 20 }, &[]);
+                let (answer, received) = clients[at % 4].hear();
+                (!is_told(&answer)).then_some(received)
             });
             assert_eq!(regions.count(), 16);
             clients

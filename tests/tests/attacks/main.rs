@@ -27,5 +27,8 @@
 
 mod crowds;
 mod doorbell;
+mod files;
+mod fork;
+mod holes;
 mod slow;
 mod take_over;

@@ -3,7 +3,7 @@
 use crate::limits::ROOM_BYTES_MIN;
 use keyway_engine::{Buffer, Memory, Operation};
 use keyway_ring::descriptor::Descriptor;
-use keyway_ring::{Piece, Pieces};
+use keyway_ring::{Piece, Pieces, SharedMemory};
 
 /// Memory that is mapped for one buffer.
 struct Mapped(Piece);
@@ -42,7 +42,8 @@ fn put(buffer: &mut Buffer, bytes: usize) {
         return;
     }
     // Where there is no such memory, the allocator may have some.
-    let piece = Pieces::create(1, bytes).ok().and_then(|pieces| pieces.take(bytes));
+    let memory = SharedMemory::create(Pieces::whole_lines(bytes)).ok();
+    let piece = memory.and_then(|memory| Pieces::new(memory, bytes).take(bytes));
     if let Some(piece) = piece {
         *buffer = Buffer::lent(Mapped(piece));
     }

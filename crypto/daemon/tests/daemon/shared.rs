@@ -5,10 +5,8 @@ use crate::client::Client;
 use crate::served::is_served;
 use keyway_daemon::Weights;
 use keyway_daemon::limits::{ADMINISTRATORS_CONNECTIONS, ClientLimits, SharedLimits};
-use keyway_ring::SharedMemory;
 use keyway_ring::control::{Answer, Ask, Key, Step};
 use keyway_ring::descriptor::Status;
-use std::os::fd::AsFd;
 
 fn refusal(answer: Answer) -> String {
     match answer {
@@ -85,9 +83,7 @@ fn sessions_memory_files_and_connections_are_shared() {
 
     let bytes = if has_share() { 16 << 10 } else { 32 << 10 };
     let regions = [clients[0].region(bytes), clients[1].region(bytes)];
-    let memory = SharedMemory::create(4096).unwrap();
-    clients[2].say(&Ask::Region, &[memory.as_fd()]);
-    let why = refusal(clients[2].hear().0);
+    let why = refusal(clients[2].ask(&Ask::Region { bytes: 4096 }));
     assert!(why.starts_with(whose) && why.contains("bytes of shared memory"), "{why}");
     clients[0].say(&Ask::Forget { region: regions[0].handle }, &[]);
     assert_eq!(clients[0].ask(&Ask::Ping), Answer::Done);

@@ -8,7 +8,9 @@ use super::Shared;
 use super::administrator::FINGERPRINT_BYTES;
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
-use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX};
+use super::limits::{
+    CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX,
+};
 use super::registry::Leave;
 use super::stream::{Stream, drain};
 use crate::log::{Access, Value};
@@ -197,6 +199,8 @@ struct Connection {
     active: bool,
     /// The request whose end the idle timer waits for.
     unfinished: Option<u64>,
+    /// It waits for the peer to read an entry.
+    within_entry: bool,
 }
 
 impl Connection {
@@ -215,6 +219,7 @@ impl Connection {
             idle,
             active: false,
             unfinished: None,
+            within_entry: false,
         }
     }
 
@@ -396,7 +401,9 @@ impl Connection {
     /// Waits for what wakes us, and closes what has been idle for too long.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
         let unfinished = self.conversation.unfinished().filter(|_| self.may_read());
-        if unfinished != self.unfinished {
+        let within_entry = self.conversation.is_within_entry();
+        if unfinished != self.unfinished || within_entry != self.within_entry {
+            self.within_entry = within_entry;
             let idle_max = idle_max(&self.conversation);
             let max = if unfinished.is_some() { UNFINISHED_MAX.min(idle_max) } else { idle_max };
             self.idle.as_mut().reset(Instant::now() + max);
@@ -466,8 +473,13 @@ impl Connection {
 
 fn idle_max(conversation: &Conversation) -> Duration {
     let limits = &conversation.settings.limits;
-    match conversation.subject.is_anonymous() {
+    let idle_max = match conversation.subject.is_anonymous() {
         true => limits.idle_before_bind_max,
         false => limits.idle_max,
+    };
+    match conversation.is_within_entry() {
+        // A state of the store is kept for it.
+        true => ENTRY_STALL_MAX.min(idle_max),
+        false => idle_max,
     }
 }

@@ -330,7 +330,9 @@ impl Conversation {
     fn must_wait(&self, bytes: &[u8]) -> bool {
         let (in_flight, limits) = (self.in_flight(), &self.settings.limits);
         match Message::peek_tag(bytes) {
-            None | Some(tag::UNBIND_REQUEST | tag::ABANDON_REQUEST) => false,
+            Some(tag::UNBIND_REQUEST) => false,
+            _ if self.is_within_entry() => true,
+            None | Some(tag::ABANDON_REQUEST) => false,
             _ if self.binding => true,
             _ if in_flight >= limits.requests_in_flight_max => true,
             _ if in_flight > 0 && self.waiting_bytes + bytes.len() > limits.message_bytes_max => {
@@ -341,6 +343,11 @@ impl Conversation {
             Some(tag::BIND_REQUEST) => in_flight > 0 || self.capacity() == 0,
             _ => self.capacity() == 0,
         }
+    }
+
+    /// Whether a part of an entry was sent: nothing else may be sent before the rest.
+    pub fn is_within_entry(&self) -> bool {
+        self.searches.front().is_some_and(|(_, search)| search.is_within_entry())
     }
 
     /// Requests that are being worked on.
@@ -542,7 +549,14 @@ impl Conversation {
                 self.journal.origin.seen.step();
                 self.journal.wait_at(id, search.progress());
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
-                self.searches.push_back((id, search));
+                match search.is_within_entry() {
+                    true => self.searches.push_front((id, search)),
+                    false => self.searches.push_back((id, search)),
+                }
+            }
+            Step::Broken(result) => {
+                self.journal.disconnected(result.code, &result.diagnostic);
+                self.break_off();
             }
             Step::Done(result, mut controls) => {
                 controls.extend(search.deciding_rules());
@@ -601,7 +615,7 @@ impl Conversation {
     /// Answers what has become ready; says whether anything has.
     pub fn poll_waiting(&mut self, context: &mut Context<'_>) -> bool {
         let mut any = false;
-        while !self.waiting.is_empty() && self.capacity() > 0 {
+        while !self.waiting.is_empty() && self.capacity() > 0 && !self.is_within_entry() {
             let Poll::Ready(Some(finished)) = self.waiting.poll_next_unpin(context) else { break };
             any = true;
             self.finish(finished);
@@ -707,15 +721,27 @@ impl Conversation {
 
     /// Ends the session with a notice; running searches end without a result.
     pub fn disconnect(&mut self, code: ResultCode, why: &str) {
-        self.abandon_all();
         self.shared.meters.refuse(code);
         self.journal.disconnected(code, why);
+        if self.is_within_entry() {
+            return self.break_off();
+        }
+        self.abandon_all();
         self.outbox.notice(code, why);
         self.ending = Some(Ending::Notice);
     }
 
+    /// Ends the session within an entry: there is no way to say anything.
+    fn break_off(&mut self) {
+        self.abandon_all();
+        self.ending = Some(Ending::Unbound);
+    }
+
     /// Ends the session with a notice because others need its place.
     pub fn make_room(&mut self) {
+        if self.is_within_entry() {
+            return self.break_off();
+        }
         self.abandon_all();
         let why = "all connections are taken, and others need this one; try again";
         self.outbox.notice(ResultCode::Busy, why);
@@ -732,6 +758,9 @@ impl Conversation {
     /// For a shutdown: gives up searches, and when writes that were accepted are answered, ends
     /// the session with a notice.
     pub fn wind_up(&mut self) {
+        if self.is_within_entry() {
+            return self.break_off();
+        }
         self.searches.clear();
         if self.waiting.is_empty() && self.ending.is_none() {
             self.disconnect(ResultCode::Unavailable, "the server is shutting down");

@@ -21,7 +21,8 @@ pub struct Limits {
     /// unread.
     pub requests_in_flight_max: usize,
     /// Most answers that are held for a connection that does not read them, in bytes, at least 1.
-    /// A search stops here and goes on when there is room; one entry may overshoot.
+    /// A search stops here and goes on when there is room, also within a large entry; an entry of less
+    /// than 64 KiB may overshoot.
     pub unread_answer_bytes_max: usize,
     /// Most memory that all requests together take which are still coming in or wait for something,
     /// in bytes. Who has not bound finds a quarter of it. The first
@@ -95,6 +96,9 @@ pub(super) const LEAVING_MAX: usize = 64;
 pub(super) const SECOND_CHANCES_MAX: usize = 32;
 /// How often the error log says that connections have to make room.
 pub(super) const CROWD_SAID_EVERY: Duration = Duration::from_secs(60);
+/// For how long a peer may read nothing of an entry of which it has a part: at least this, at most twice
+/// this.
+pub(super) const ENTRY_STALL_MAX: Duration = Duration::from_secs(10);
 /// How long accepting pauses when the system has no more descriptors.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Send buffer that the system keeps for each connection, in bytes. What a slow reader makes us
