@@ -1,6 +1,6 @@
 //! Reading an export: its frame is compared with what is in it.
 
-use super::frame::{END, EXPORT, FORM, PREFIX, VERSION, digest, end_line, stream};
+use super::frame::{END, EXPORT, FORM, PREFIX, digest, end_line, stream};
 use crate::directory::Directory;
 use crate::failure::Failure;
 use crate::limits::{EXPORT_HEAD_BYTES_MAX, EXPORT_LINE_BYTES_MAX};
@@ -138,8 +138,6 @@ fn counted(entries: u64) -> String {
 enum State {
     /// Nothing was there yet.
     Start,
-    /// `version: 1` was; the head of an export may follow. If one was there before, it has to.
-    Version { is_due: bool },
     /// In the head.
     Head,
     /// Among entries of an export.
@@ -171,7 +169,7 @@ struct Scan {
 impl Scan {
     /// Whether the head has been read, or there is none.
     fn has_head(&self) -> bool {
-        !matches!(self.state, State::Start | State::Version { .. } | State::Head)
+        !matches!(self.state, State::Start | State::Head)
     }
 
     fn piece(&mut self, piece: &[u8]) -> Result<(), Failure> {
@@ -267,22 +265,11 @@ impl Scan {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         match &self.state {
-            State::Start if text == VERSION.as_bytes() => self.begin(line, false),
-            State::Version { .. } if text.starts_with(EXPORT.as_bytes()) => {
-                self.hash(line)?;
-                self.state = State::Head;
-                let form = text.get(EXPORT.len()..).unwrap_or_default();
-                if form != FORM.as_bytes() {
-                    let form = String::from_utf8_lossy(form).into_owned();
-                    self.damaged(format!(
-                        "it is an export of form {form:?}, and this version of keyway reads {FORM}"
-                    ));
-                }
-                Ok(())
+            State::Start | State::After if text.starts_with(EXPORT.as_bytes()) => {
+                self.begin(line, text.get(EXPORT.len()..).unwrap_or_default())
             }
-            State::Start | State::Version { is_due: false } => {
+            State::Start => {
                 self.state = State::Unframed;
-                self.hash = None;
                 self.skip(line);
                 Ok(())
             }
@@ -303,8 +290,7 @@ impl Scan {
                 self.hash(line)
             }
             State::After if text.is_empty() => Ok(()),
-            State::After if text == VERSION.as_bytes() => self.begin(line, true),
-            State::After | State::Version { is_due: true } => {
+            State::After => {
                 self.damaged("something follows its end, which is no other export");
                 Ok(())
             }
@@ -315,10 +301,18 @@ impl Scan {
         }
     }
 
-    fn begin(&mut self, line: &[u8], is_due: bool) -> Result<(), Failure> {
+    /// Begins an export with the first line of its head.
+    fn begin(&mut self, line: &[u8], form: &[u8]) -> Result<(), Failure> {
+        if form != FORM.as_bytes() {
+            let form = String::from_utf8_lossy(form).into_owned();
+            self.damaged(format!(
+                "it is an export of form {form:?}, and this version of keyway reads {FORM}"
+            ));
+            return Ok(());
+        }
         self.hash = Some(stream(&self.engine)?);
         self.entries = 0;
-        self.state = State::Version { is_due };
+        self.state = State::Head;
         self.hash(line)
     }
 
@@ -363,17 +357,11 @@ impl Scan {
             let line = std::mem::take(&mut self.line);
             self.take(&line)?;
         }
-        match self.state {
-            State::Head | State::Entries => {
-                let entries = counted(self.entries);
-                self.damaged(format!(
-                    "it was cut off: the end that an export has is missing behind {entries}"
-                ));
-            }
-            State::Version { is_due: true } => {
-                self.damaged("it was cut off: behind an export the head of another one is missing");
-            }
-            _ => {}
+        if matches!(self.state, State::Head | State::Entries) {
+            let entries = counted(self.entries);
+            self.damaged(format!(
+                "it was cut off: the end that an export has is missing behind {entries}"
+            ));
         }
         Ok(())
     }
