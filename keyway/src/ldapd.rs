@@ -252,7 +252,7 @@ fn populate(
     };
     let advice = "correct it and start again";
     let manner =
-        |done| Manner { go_on: false, done, advice, unverified: false, fast_passwords: false };
+        |done| Manner { go_on: false, done, advice, unverified: false, fast_passwords: None };
     let unfinished = instance.unfinished()?.filter(|unfinished| unfinished.records > 0);
     match (source, unfinished) {
         // What came through a pipe may come through it another way the next time.

@@ -33,6 +33,8 @@ impl Directory {
 pub struct Verifying<R> {
     inner: R,
     scan: Scan,
+    /// What is read at once.
+    buffer: Vec<u8>,
     /// Read, looked at, and not handed out yet.
     pieces: Vec<u8>,
     handed_out: usize,
@@ -55,7 +57,8 @@ impl<R: Read> Verifying<R> {
             entries_before: 0,
             definitions: String::new(),
         };
-        Verifying { inner, scan, pieces: Vec::new(), handed_out: 0, has_ended: false, is_strict }
+        let (buffer, pieces) = (vec![0; PIECE_BYTES], Vec::new());
+        Verifying { inner, scan, buffer, pieces, handed_out: 0, has_ended: false, is_strict }
     }
 
     /// Reads as far as the head goes, and returns the definitions in it: lines such as
@@ -82,18 +85,15 @@ impl<R: Read> Verifying<R> {
 
     /// Reads and looks at another piece.
     fn more(&mut self) -> io::Result<()> {
-        let from = self.pieces.len();
-        self.pieces.resize(from + PIECE_BYTES, 0);
-        let place = self.pieces.get_mut(from..).unwrap_or_default();
         let read = loop {
-            match self.inner.read(place) {
+            match self.inner.read(&mut self.buffer) {
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                read => break read,
+                read => break read?,
             }
         };
-        self.pieces.truncate(from + *read.as_ref().unwrap_or(&0));
-        self.has_ended = read? == 0;
-        let piece = self.pieces.get(from..).unwrap_or_default();
+        let piece = self.buffer.get(..read).unwrap_or_default();
+        self.pieces.extend_from_slice(piece);
+        self.has_ended = read == 0;
         let looked = match self.has_ended {
             true => self.scan.end(),
             false => self.scan.piece(piece),
