@@ -29,6 +29,7 @@ mod meter_page;
 mod packet;
 mod page;
 mod password;
+mod proxy;
 mod query;
 mod record;
 mod replay;
@@ -56,6 +57,7 @@ pub use meter_page::meter_page;
 pub use packet::packet;
 pub use page::page;
 pub use password::password;
+pub use proxy::proxy;
 pub use query::query;
 pub use record::record;
 pub use replay::passwords;
@@ -88,6 +90,7 @@ pub const TARGETS: &[Target] = &[
     ("page", page),
     ("password", password),
     ("passwords", passwords),
+    ("proxy", proxy),
     ("query", query),
     ("record", record),
     ("ring", ring),
