@@ -150,7 +150,7 @@ impl Work {
         };
         let place = self.in_flight.put(in_flight);
         let job = Job { place, work, mailbox: self.mailbox.clone() };
-        if self.slow.put(client.tag(weight), cost_ns, job).is_err() {
+        if !self.slow.put(client.tag(weight), cost_ns, job) {
             self.in_flight.take(place);
             return Err(Status::Busy);
         }

@@ -58,20 +58,20 @@ impl Slow {
         Ok(slow)
     }
 
-    /// Takes a job that is expected to take so many nanoseconds, unless as many wait as may: then it comes
-    /// back.
-    pub fn put(&self, tag: Tag, cost_ns: u64, job: Job) -> Result<(), Job> {
+    /// Takes a job that is expected to take so many nanoseconds, unless as many wait as may: then it says
+    /// `false`.
+    pub fn put(&self, tag: Tag, cost_ns: u64, job: Job) -> bool {
         let mut state = self.shared.lock();
         let shares = &mut state.shares;
         let full = shares.waiting() >= SLOW_WAITING_MAX
             || shares.waiting_of(tag.user) >= SLOW_WAITING_OF_USER_MAX;
         if full {
-            return Err(job);
+            return false;
         }
         shares.put(tag, cost_ns, cost_ns > SLOW_SHORT_NS_MAX, job);
         drop(state);
         self.shared.arrived.notify_one();
-        Ok(())
+        true
     }
 
     /// Takes back what waits for a client and is no more wanted.
