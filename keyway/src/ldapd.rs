@@ -446,6 +446,7 @@ impl Serving<'_> {
         let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
         look_around.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let size = watched::StoreSize::new();
+        let mut refusals = watched::Refusals::default();
         let cryptod = watched::Cryptod::of(folder.path());
         let backups = history::Monitor::of(folder.path());
         let shown = (cryptod.clone(), backups.clone());
@@ -475,6 +476,7 @@ impl Serving<'_> {
                 _ = look_around.tick() => {
                     watched::show_engine(engine);
                     size.show(&instance.store);
+                    refusals.look(&instance.store, logs);
                     backups.look();
                     let cryptod = cryptod.clone();
                     // It waits for the daemon.
@@ -496,10 +498,10 @@ impl Serving<'_> {
             }
             Some(why) => {
                 logs.say(Severity::Error, "stop", &[("text", Value::Text(&why))]);
-                Err(Failure::new(format!(
-                    "the store takes no more changes ({why}); what was acknowledged is safe, \
-                     start again"
-                )))
+                let text = format!(
+                    "the store takes no more changes ({why}); what was acknowledged is safe, start again"
+                );
+                Err(Failure::with_status(&text, supervised::STORE_STOPPED))
             }
         }
     }

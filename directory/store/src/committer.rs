@@ -148,6 +148,7 @@ impl<'s> Committer<'s> {
         let began = Instant::now();
         let committed = write.commit();
         self.sync.record(began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX));
+        self.shared.note_commit(&committed);
         match &committed {
             Ok(()) => {
                 self.commits.increment();

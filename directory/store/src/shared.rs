@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     /// Commits do not sync; the folder carries the mark of a bulk load.
     loading: bool,
     failed: Mutex<Option<String>>,
+    /// Why the last commit was refused, if it was.
+    refused: Mutex<Option<Error>>,
     /// LMDB's lock file, once its table of readers was looked at. It stays open for as long as the
     /// environment is: whoever closes a file loses all of the process's POSIX locks on it, LMDB's too.
     pub reader_table: Mutex<Option<File>>,
@@ -38,7 +40,8 @@ impl Shared {
         lock: Option<Lock>,
     ) -> Shared {
         let dir = env.path().to_owned();
-        let (failed, reader_table) = (Mutex::new(None), Mutex::new(None));
+        let (failed, refused, reader_table) =
+            (Mutex::new(None), Mutex::new(None), Mutex::new(None));
         Shared {
             env,
             tables,
@@ -47,6 +50,7 @@ impl Shared {
             dir,
             loading,
             failed,
+            refused,
             reader_table,
             _lock: lock,
         }
@@ -116,6 +120,15 @@ impl Shared {
     /// Why the store takes no more changes, if it does not.
     pub(crate) fn failure(&self) -> Option<String> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what has become of a commit.
+    pub(crate) fn note_commit(&self, committed: &Result<(), Error>) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = committed.clone().err();
+    }
+
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Stops the store; the first reason stays.

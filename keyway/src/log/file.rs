@@ -1,5 +1,6 @@
 //! A log's file: put aside when it is full, and the oldest dropped.
 
+use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -21,6 +22,8 @@ pub struct Sizes {
 pub struct Rotating {
     path: PathBuf,
     sizes: Sizes,
+    /// Room for so many bytes that is kept behind what is written, for when the disk is full.
+    reserve: u64,
     open: Option<Open>,
 }
 
@@ -34,7 +37,12 @@ struct Open {
 impl Rotating {
     /// One that is opened when it is needed.
     pub fn new(folder: &Path, name: &str, sizes: Sizes) -> Rotating {
-        Rotating { path: folder.join(format!("{name}.log")), sizes, open: None }
+        Rotating { path: folder.join(format!("{name}.log")), sizes, reserve: 0, open: None }
+    }
+
+    /// The same with room that is kept for when the disk is full, in bytes.
+    pub fn with_reserve(self, reserve: u64) -> Rotating {
+        Rotating { reserve, ..self }
     }
 
     pub fn path(&self) -> &Path {
@@ -60,6 +68,10 @@ impl Rotating {
             file => file?,
         };
         let metadata = file.metadata()?;
+        if self.reserve > 0 {
+            // Behind its end. Where that cannot be had, the disk is as full as it is.
+            let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, metadata.len(), self.reserve);
+        }
         self.open = Some(Open { file, bytes: metadata.len(), is_regular: metadata.is_file() });
         Ok(())
     }

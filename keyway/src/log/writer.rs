@@ -5,7 +5,7 @@ use super::format;
 use super::journal::{self, Journal};
 use super::settings::{BOOKS, Form, Settings, To, place};
 use crate::failure::{Failure, plain};
-use crate::limits::LOG_LEFT_OUT_SAY_EVERY;
+use crate::limits::{LOG_LEFT_OUT_SAY_EVERY, LOG_RESERVE_BYTES};
 use crate::output;
 use keyway_meter::{Counter, counter};
 use keyway_server::log::{Book, Field, Record, Severity, Value};
@@ -59,7 +59,10 @@ impl Writer {
             To::Files => {
                 let folder = data.join(&settings.folder);
                 let sizes = Sizes { bytes_max: settings.file_bytes_max, kept: settings.files_kept };
-                let mut files = BOOKS.map(|book| Rotating::new(&folder, book, sizes));
+                // That the disk is full is to be in the error log.
+                let reserve = |book| if book == "error" { LOG_RESERVE_BYTES } else { 0 };
+                let mut files = BOOKS
+                    .map(|book| Rotating::new(&folder, book, sizes).with_reserve(reserve(book)));
                 for file in &mut files {
                     match file.open() {
                         Err(why) if !is_full(&why) => {
