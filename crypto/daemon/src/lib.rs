@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod closing;
 mod daemon;
 pub mod fair;
 mod handover;

@@ -8,6 +8,14 @@ pub const CLIENTS_MAX: usize = 1024;
 pub const STRANGERS_MAX: usize = 64;
 /// How long a connection may take to say who it is.
 pub const HELLO: Duration = Duration::from_secs(5);
+/// Most threads that close what clients have a hand in.
+pub const CLOSERS_MAX: usize = 64;
+/// Most of these that one user's files keep waiting.
+pub const CLOSERS_USER_MAX: usize = 4;
+/// How long one of them waits for more to close before it ends.
+pub const CLOSER_IDLE: Duration = Duration::from_secs(10);
+/// Most connections that wait to be closed; past that nobody is let in.
+pub const CLOSING_MAX: usize = 256;
 /// How long a pump may take to finish what it has taken, but for slow requests, and another daemon to take
 /// all that is handed over.
 pub const FREEZE: Duration = Duration::from_secs(10);

@@ -385,6 +385,8 @@ fn handed_over() -> Result<Option<OwnedFd>, Failure> {
               ListenSequentialPacket=PATH and Accept=no",
         ));
     }
+    // Where the system cannot, the daemon takes none all the same.
+    let _ = keyway_ring::refuse_files(&socket);
     // Who gave up before he was accepted holds up nobody.
     rustix::io::ioctl_fionbio(&socket, true).map_err(|why| cannot(&why))?;
     Ok(Some(socket))

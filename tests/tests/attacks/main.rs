@@ -26,4 +26,7 @@
 //!   `keyway_tests::nightly()` says when it may be as long as it likes.
 
 mod doorbell;
+mod files;
+mod fork;
+mod holes;
 mod take_over;

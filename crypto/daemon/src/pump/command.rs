@@ -109,7 +109,7 @@ pub struct Usage {
     pub bytes: AtomicU64,
     /// Requests that were refused before the engine saw them.
     pub refused: AtomicU64,
-    /// Times that it rang.
+    /// Times that it rang, as far as they had to be looked after apart.
     pub doorbells: AtomicU64,
     /// Times that it was woken.
     pub wakeups: AtomicU64,

@@ -1,11 +1,11 @@
 //! How a sleeping pump learns of commands and of slow work that is done.
 
-use keyway_ring::{Armed, Doorbell};
+use keyway_ring::{Alarm, Armed};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 pub struct Mailbox {
-    pub bell: Doorbell,
+    pub bell: Alarm,
     pub asleep: AtomicU32,
     /// Whether there are commands.
     pub any: AtomicBool,
@@ -17,7 +17,7 @@ pub struct Mailbox {
 impl Mailbox {
     pub fn new() -> io::Result<Self> {
         Ok(Mailbox {
-            bell: Doorbell::new()?,
+            bell: Alarm::new()?,
             asleep: AtomicU32::new(0),
             any: AtomicBool::new(false),
             ended: AtomicBool::new(false),

@@ -2,11 +2,11 @@
 
 use super::client::{Client, Entry};
 use super::command::{ClientId, Command};
-use super::pair::{Pair, Taken};
+use super::pair::{Pair, RUNG, Taken};
 use super::state::Work;
 use crate::keys::KeySession;
 use keyway_ring::descriptor::Descriptor;
-use rustix::event::epoll::{self, EventFlags};
+use rustix::event::epoll;
 use std::sync::atomic::Ordering;
 
 impl Work {
@@ -107,7 +107,7 @@ impl Work {
         if self.frozen.is_none()
             && let Some(pair) = self.pairs.get(index)
         {
-            let _ = epoll::add(&self.epoll, &pair.bell, pair.event(index), EventFlags::IN);
+            let _ = epoll::add(&self.epoll, &pair.bell, pair.event(index), RUNG);
         }
         self.active.push(index);
     }

@@ -3,7 +3,7 @@
 use super::command::ClientId;
 use keyway_ring::descriptor::Descriptor;
 use keyway_ring::{DaemonEnd, Doorbell, SharedMemory};
-use rustix::event::epoll::EventData;
+use rustix::event::epoll::{EventData, EventFlags};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,6 +27,10 @@ pub struct Pair {
     /// It is not looked at before then, since its client rings too often.
     pub muted_until: Option<Instant>,
 }
+
+/// How a pump waits for a client's bell: each ring is told once, and nothing has to be read, which the
+/// client could make wait.
+pub const RUNG: EventFlags = EventFlags::IN.union(EventFlags::ET);
 
 impl Pair {
     /// What tells of it when its client has rung: its place, and its generation.

@@ -1,11 +1,12 @@
 //! A client, as the control thread knows it: its connection, and what was set up for it.
 
+use crate::closing::Line;
 use crate::keys::Caller;
 use crate::limits::CLIENT_WEIGHT;
 use crate::places::Places;
 use crate::pump::{ClientId, Usage};
 use keyway_ring::control::{self, ClientStatus};
-use keyway_ring::{RingMemory, SharedMemory, Socket};
+use keyway_ring::{RingMemory, SharedMemory};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 /// A client's connection.
 pub struct Guest {
-    pub socket: Socket,
+    pub socket: Arc<Line>,
     pub caller: Caller,
     /// What it calls itself, once it has.
     pub name: Option<String>,
@@ -53,9 +54,9 @@ impl Opened {
 }
 
 impl Guest {
-    pub fn new(socket: Socket, caller: Caller) -> Self {
+    pub fn new(socket: Line, caller: Caller) -> Self {
         Guest {
-            socket,
+            socket: Arc::new(socket),
             caller,
             name: None,
             since: Instant::now(),

@@ -10,7 +10,6 @@ use keyway_drivers::remote::wire;
 use keyway_engine::{Algorithm, Engine, Session};
 use keyway_ring::control::{self, Answer, KeyAsk};
 use keyway_ring::descriptor::{GENERATION_MAX, SessionHandle, Status};
-use std::os::fd::AsFd;
 use std::time::SystemTime;
 
 /// What exported sessions are bound to, so that nothing else that is wrapped passes for one.
@@ -121,7 +120,7 @@ impl Server {
     /// Does what an administrator wants done with the keys, or has it done.
     pub fn manage(&mut self, id: ClientId, ask: KeyAsk) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
-        let (caller, socket) = (guest.caller.clone(), guest.socket.as_fd().try_clone_to_owned());
+        let (caller, socket) = (guest.caller.clone(), guest.socket.clone());
         let Some(keys) = &self.options.keys else { return self.reply(id, &holds_none(), &[]) };
         let administers = self.options.admission.administers(&caller);
         let looks = matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. });
@@ -137,7 +136,6 @@ impl Server {
             };
             return self.reply(id, &answer, &[]);
         }
-        let socket = socket.map_err(|_| SendAway)?;
         match self.changes.as_ref().is_some_and(|changes| changes.ask(caller, ask, socket)) {
             true => Ok(()),
             false => {

@@ -8,7 +8,7 @@ use keyway_engine::Algorithm;
 use keyway_ring::control::{Answer, DaemonStatus, VERSION};
 use keyway_ring::descriptor::{RegionHandle, Status};
 use keyway_ring::{Doorbell, RingMemory, SharedMemory};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 impl Server {
@@ -83,19 +83,23 @@ impl Server {
         Ok(())
     }
 
-    pub fn region(&mut self, id: ClientId, mut fds: Vec<OwnedFd>) -> Result<Answer, SendAway> {
+    pub fn region(&mut self, id: ClientId, bytes: u64) -> Result<(), SendAway> {
         let limits = self.options.limits;
         let guest = self.guest(id)?;
-        let (Some(file), true) = (fds.pop(), fds.is_empty()) else {
-            return Ok(Answer::refused(Status::InvalidRequest, "a region is one memory file"));
-        };
+        let refuse =
+            |server: &Self, status, why: &str| server.reply(id, &Answer::refused(status, why), &[]);
         if guest.regions.used() >= limits.regions.min(keyway_ring::limits::REGIONS_MAX) {
-            return Ok(Answer::refused(Status::Busy, "a client has no more regions than that"));
+            return refuse(self, Status::Busy, "a client has no more regions than that");
         }
         let left = limits.region_bytes.saturating_sub(guest.region_bytes);
-        let memory = match SharedMemory::adopt(file, left) {
+        let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= left);
+        let Some(bytes) = bytes else {
+            return refuse(self, Status::InvalidRequest, "a client has no more memory than that");
+        };
+        // Made here, it is what it should be. What a client sent could be anything.
+        let memory = match SharedMemory::create(bytes) {
             Ok(memory) => memory,
-            Err(why) => return Ok(Answer::refused(Status::InvalidRequest, why.to_string())),
+            Err(why) => return refuse(self, Status::InvalidRequest, &why.to_string()),
         };
         guest.region_generation = guest.region_generation.wrapping_add(1);
         guest.region_bytes += memory.bytes();
@@ -103,9 +107,9 @@ impl Server {
         let Ok(index) = u8::try_from(guest.regions.put((generation, memory.clone()))) else {
             return Err(SendAway);
         };
-        let handle = RegionHandle { index, generation };
-        self.command(id, Command::Region { client: id, handle, memory });
-        Ok(Answer::Region { region: handle })
+        let region = RegionHandle { index, generation };
+        self.command(id, Command::Region { client: id, handle: region, memory: memory.clone() });
+        self.reply(id, &Answer::Region { region }, &[memory.as_fd()])
     }
 
     pub fn forget(&mut self, id: ClientId, region: RegionHandle) -> Result<(), SendAway> {

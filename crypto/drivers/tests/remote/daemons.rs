@@ -194,9 +194,10 @@ fn pretend(socket: &Socket, habit: Habit, ended: &Arc<AtomicBool>) {
                 pumps.push(ring.daemon_end(0, 0).unwrap());
                 (At::Queue, Answer::Queue { queue: 0, entries: ring.entries() })
             }
-            Ask::Region => {
-                let file = received.fds.into_iter().next().unwrap();
-                regions.push(SharedMemory::adopt(file, usize::MAX).unwrap());
+            Ask::Region { bytes } => {
+                let memory = SharedMemory::create(bytes as usize).unwrap();
+                fds.push(memory.as_fd().try_clone_to_owned().unwrap());
+                regions.push(memory);
                 (At::Region, Answer::Region { region })
             }
             Ask::Ping => {
