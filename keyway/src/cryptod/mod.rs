@@ -1,6 +1,7 @@
 //! `keyway cryptod`: the daemon, wired.
 
 mod arguments;
+mod limit;
 mod master;
 pub mod who;
 
@@ -18,7 +19,6 @@ use crate::timestamp::time_since_boot;
 use crate::user::{self, Half};
 use crate::watched;
 pub use arguments::Cryptod;
-use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_engine::Engine;
@@ -64,6 +64,8 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     if supervised.is_none() {
         user::enter(arguments.user.as_ref(), &arguments.folder, Half::Cryptod)?.keep_nothing()?;
     }
+    let weights = limit::weights(&arguments.weights)?;
+    let (limits, shared) = limit::limits(&arguments.limits);
     let directory = user::directory_of(&arguments.folder);
     let mut admission = admission(arguments)?;
     let folder = arguments.folder.join(name::CRYPTOD);
@@ -109,7 +111,9 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     };
     let options = |keys, socket| Options {
         admission,
-        limits: ClientLimits::default(),
+        limits,
+        shared,
+        weights,
         keys: Some(Arc::new(keys)),
         socket,
         pumps,
