@@ -39,7 +39,11 @@ impl Disk {
         fs::create_dir(&at).unwrap();
         let run = |command: &mut Command| {
             let done = command.output().unwrap();
-            assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+            assert!(
+                done.status.success(),
+                "{command:?}: {}",
+                String::from_utf8_lossy(&done.stderr)
+            );
         };
         run(Command::new(format!("mkfs.{kind}")).arg("-q").arg(&image));
         run(Command::new("mount").args(["-o", "loop"]).args([&image, &at]));

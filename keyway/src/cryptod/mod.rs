@@ -298,9 +298,8 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
 fn keep_room(folder: &Path) {
     let path = folder.join(RESERVE);
     let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let kept = file.and_then(|file| {
-        Ok(fallocate(&file, FallocateFlags::empty(), 0, START_RESERVE_BYTES)?)
-    });
+    let kept = file
+        .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, START_RESERVE_BYTES)?));
     if kept.is_err() {
         // Less than the whole of it would only make the disk fuller.
         let _ = fs::remove_file(&path);
