@@ -8,6 +8,7 @@
 
 mod acl;
 mod admin;
+mod applied;
 mod authority;
 mod banner;
 mod certificates;
@@ -69,6 +70,7 @@ mod trust;
 mod unix_socket;
 mod up;
 mod user;
+mod value;
 mod watched;
 mod web;
 

@@ -2,7 +2,7 @@
 //! agree with those of who asked.
 
 use keyway_tests::proxy::{Proxy, captured};
-use keyway_tests::{Finished, Server, available, finish, keyway};
+use keyway_tests::{Finished, Server, available, finish, keyway, secret};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -115,13 +115,21 @@ fn requests_are_sent_again_and_compared() {
     assert_eq!(sum["same"], 7, "{sum}");
     let list = folder.path().join("list.tsv");
     let admins = format!("{}\t{}\n", admin.to_uppercase(), server.password());
-    fs::write(&list, format!("{admins}uid=user.1, {PEOPLE}\tpassword\n")).unwrap();
+    secret(&list, &format!("{admins}uid=user.1, {PEOPLE}\tpassword\n"));
     let listed = ["--passwords", list.to_str().unwrap()];
     let (sum, _) = lines(&with(&[&listed[..], &["-f", "(!(op=whoami))"]].concat()).expect(0));
     assert_eq!(sum["left_out"]["binds whose names are not in the list"], 2, "{sum}");
     fs::write(&list, "no tab\n").unwrap();
     let wrong = with(&listed).expect(1);
     assert!(wrong.out.contains("line 1: it should be a name, a tab"), "{}", wrong.out);
+    // A name and a password that are not taken end it, after one connection.
+    let stale = folder.path().join("stale-password");
+    secret(&stale, "no longer\n");
+    let refused = with(&["--bind-dn", admin, "--password-file", stale.to_str().unwrap()]).expect(1);
+    assert!(refused.out.contains("does not take the account"), "{}", refused.out);
+    fs::set_permissions(&stale, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let open = with(&["--bind-dn", admin, "--password-file", stale.to_str().unwrap()]).expect(1);
+    assert!(open.out.contains("chmod 600"), "{}", open.out);
     // Something has changed: it is said what.
     let gone = format!("uid=user.4,{PEOPLE}");
     tool(&server, "ldapdelete", server.ldap(), &[&gone], "").expect(0);

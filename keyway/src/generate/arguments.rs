@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::entries::Entries;
 use crate::failure::Failure;
+use crate::value::{count, count_within};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_data::Format;
 use keyway_data::filters::Kind;
@@ -114,9 +115,8 @@ pub struct Make {
     #[command(flatten)]
     pub access: Access,
     /// Entries that are sent before the first of them is answered
-    #[arg(long, value_name = "N", default_value = "64")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub in_flight: u16,
+    #[arg(long, value_name = "N", default_value = "64", value_parser = count_within::<1, 1000>)]
+    pub in_flight: u64,
     /// Put the entries into the store of this data folder, which nobody serves meanwhile
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     pub into: Option<PathBuf>,
@@ -322,20 +322,6 @@ pub fn constant(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write NAME=VALUE".to_owned()),
     }
-}
-
-/// A number, with k, M or G for thousands, millions and milliards.
-pub fn count(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match text.strip_suffix(['k', 'M', 'G']) {
-        Some(digits) if text.ends_with('k') => (digits, 1_000),
-        Some(digits) if text.ends_with('M') => (digits, 1_000_000),
-        Some(digits) => (digits, 1_000_000_000),
-        None => (text, 1),
-    };
-    let number: Option<u64> = digits.replace('_', "").parse().ok();
-    number
-        .and_then(|number| number.checked_mul(factor))
-        .ok_or_else(|| "it is not a number like 5000, 5k or 5M".to_owned())
 }
 
 fn filter(text: &str) -> Result<(String, FilterKind), String> {

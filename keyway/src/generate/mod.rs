@@ -13,7 +13,7 @@ mod server;
 mod store;
 mod tags;
 
-pub use arguments::{Compression, Generate, constant, count};
+pub use arguments::{Compression, Generate, constant};
 pub use files::compress;
 
 use crate::failure::Failure;

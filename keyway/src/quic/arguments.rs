@@ -1,5 +1,6 @@
 //! What `keyway quic` can be asked.
 
+use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_quic::{Target, target};
 use std::net::SocketAddr;
@@ -182,10 +183,10 @@ pub struct Perf {
     #[arg(long = "test", value_enum, value_name = "TEST")]
     pub tests: Vec<Test>,
     /// Seconds that each takes
-    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "3", value_parser = seconds)]
     pub seconds: f64,
     /// Upload and download: end after so many bytes instead; 10G is 10,737,418,240
-    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "seconds")]
+    #[arg(long, value_name = "BYTES", value_parser = value::bytes, conflicts_with = "seconds")]
     pub bytes: Option<u64>,
     /// Connections at the same time
     #[arg(long, value_name = "N", default_value = "1",
@@ -238,40 +239,11 @@ const SECONDS_MIN: f64 = 0.1;
 const SECONDS_MAX: f64 = 86_400.0;
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("it is not a number from {SECONDS_MIN} to {SECONDS_MAX}")),
-    }
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.char_indices().next_back() {
-        Some((at, 'k' | 'K')) => (&text[..at], 10),
-        Some((at, 'm' | 'M')) => (&text[..at], 20),
-        Some((at, 'g' | 'G')) => (&text[..at], 30),
-        _ => (text, 0),
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    bytes
-        .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| "it is not a number of bytes, like 1000000, 512k, 100M or 10G".to_owned())
+    value::seconds_within(text, SECONDS_MIN, SECONDS_MAX)
 }
 
 fn listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "it is not an address and a port, like 127.0.0.1:4433 or [::1]:4433".to_owned()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_bytes_have_suffixes() {
-        assert_eq!((bytes("7"), bytes("2k"), bytes("10G")), (Ok(7), Ok(2048), Ok(10 << 30)));
-        for bad in ["", "0", "k", "-1", "1T", "99999999999G", "é"] {
-            assert!(bytes(bad).is_err(), "{bad}");
-        }
-    }
 }
