@@ -202,11 +202,15 @@ pub enum Nonces {
     /// repeats none. Two sessions under one key meet only if their starts, of 96 bits each, happen
     /// to lie that close together. All clones share one counter.
     /// [`Session::seal_next`](crate::Session::seal_next) says which nonce it was.
+    ///
+    /// A child that is forked has a copy of the count, and would repeat what its parent goes on with: there
+    /// the session refuses to seal, and the child opens another.
     Salted,
     /// The session. A nonce is the twelve bytes of `iv`, the last eight of them xored with a
     /// counter that starts at `from` (as in RFC 8446 § 5.3). It repeats none, and all clones share
     /// one counter. Another session under the same key and IV has a counter of its own: it must
-    /// begin where this one ended ([`Session::sealed`](crate::Session::sealed)).
+    /// begin where this one ended ([`Session::sealed`](crate::Session::sealed)). In a forked child it refuses
+    /// to seal, as with [`Nonces::Salted`].
     Counter {
         /// Comes with the key.
         iv: [u8; NONCE_BYTES],

@@ -11,7 +11,7 @@ use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The version of these messages and of the rings' bytes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes that are wiped when they are dropped, and not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -112,8 +112,12 @@ pub enum Ask {
         /// Which.
         queue: u32,
     },
-    /// Takes the memory that comes with the message as a region.
-    Region,
+    /// Memory that the daemon makes for a region. A client sends no files: what they are, and how
+    /// long it takes to close one, would be its choice.
+    Region {
+        /// At least so many bytes.
+        bytes: u64,
+    },
     /// A region is no longer needed. Has no answer.
     Forget {
         /// Which.
@@ -261,7 +265,7 @@ pub enum Answer {
         /// Entries of each ring.
         entries: u32,
     },
-    /// To [`Ask::Region`].
+    /// To [`Ask::Region`], with the memory.
     Region {
         /// Its handle.
         region: RegionHandle,
@@ -347,7 +351,7 @@ pub struct ClientStatus {
     pub bytes: u64,
     /// Requests that were refused.
     pub refused: u64,
-    /// Times that it rang.
+    /// Times that it rang and was looked after.
     pub doorbells: u64,
     /// Times that it was woken.
     pub wakeups: u64,

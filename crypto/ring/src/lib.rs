@@ -27,6 +27,9 @@ pub mod descriptor;
 mod doorbell;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+mod files;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 mod inherit;
 pub mod limits;
 #[cfg(not(loom))]
@@ -40,7 +43,9 @@ mod socket;
 mod sync;
 
 #[cfg(not(loom))]
-pub use doorbell::{Armed, Doorbell, wake_cost};
+pub use doorbell::{Alarm, Armed, Doorbell, wake_cost};
+#[cfg(not(loom))]
+pub use files::refuse_files;
 #[cfg(not(loom))]
 pub use inherit::inherited;
 #[cfg(not(loom))]

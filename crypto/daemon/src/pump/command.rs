@@ -54,6 +54,8 @@ pub enum Command {
         session: Session,
         /// The daemon's own key that it has, if it has one.
         key: Option<KeySession>,
+        /// How many times the time of others its requests get, if that is more than its client gets.
+        weight: u32,
     },
     /// A client has closed one.
     CloseSession(ClientId, SessionHandle),
@@ -109,7 +111,7 @@ pub struct Usage {
     pub bytes: AtomicU64,
     /// Requests that were refused before the engine saw them.
     pub refused: AtomicU64,
-    /// Times that it rang.
+    /// Times that it rang, as far as they had to be looked after apart.
     pub doorbells: AtomicU64,
     /// Times that it was woken.
     pub wakeups: AtomicU64,

@@ -1,10 +1,10 @@
 //! A pump that stops so that another daemon can go on in its place.
 
 use super::command::Position;
-use super::pair::Pair;
+use super::pair::{Pair, RUNG};
 use super::state::Work;
 use keyway_ring::Armed;
-use rustix::event::epoll::{self, EventFlags};
+use rustix::event::epoll;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
@@ -61,8 +61,9 @@ impl Work {
     /// Listens to the clients again, who may have rung meanwhile.
     pub fn thaw(&mut self) {
         self.frozen = None;
+        self.mailbox.open_memory();
         for (index, pair) in self.pairs.iter_mut() {
-            let _ = epoll::add(&self.epoll, &pair.bell, pair.event(index), EventFlags::IN);
+            let _ = epoll::add(&self.epoll, &pair.bell, pair.event(index), RUNG);
             pair.idle_since = None;
             if pair.parked {
                 pair.parked = false;

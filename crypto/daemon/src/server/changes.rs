@@ -1,13 +1,12 @@
 //! The thread that changes keys, for the control thread, which has others to answer meanwhile: to make a
 //! large RSA key takes seconds, and each change waits for the disk.
 
+use crate::closing::Line;
 use crate::keys::{Caller, KeyStore};
 use crate::limits::KEY_CHANGES_WAITING_MAX;
 use crate::managing;
-use keyway_ring::Socket;
 use keyway_ring::control::{self, KeyAsk};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -23,7 +22,7 @@ pub struct Changes {
 }
 
 enum Work {
-    Change { caller: Caller, ask: KeyAsk, answer: Socket },
+    Change { caller: Caller, ask: KeyAsk, answer: Arc<Line> },
     SaveUsage,
 }
 
@@ -42,8 +41,8 @@ impl Changes {
     }
 
     /// Has it make a change and answer on this socket; `false` if too many wait.
-    pub fn ask(&self, caller: Caller, ask: KeyAsk, answer: OwnedFd) -> bool {
-        self.put(Work::Change { caller, ask, answer: Socket::from_fd(answer) })
+    pub fn ask(&self, caller: Caller, ask: KeyAsk, answer: Arc<Line>) -> bool {
+        self.put(Work::Change { caller, ask, answer })
     }
 
     /// Has it save how often keys were used.

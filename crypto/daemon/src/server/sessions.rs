@@ -1,5 +1,6 @@
 //! Sessions and keys: opened, closed, carried elsewhere, looked after.
 
+use super::budget::Share;
 use super::guest::Opened;
 use super::state::{SendAway, Server};
 use crate::keys::{self, Caller, Encoding, KeySession, Wanted};
@@ -10,7 +11,6 @@ use keyway_drivers::remote::wire;
 use keyway_engine::{Algorithm, Engine, Session};
 use keyway_ring::control::{self, Answer, KeyAsk};
 use keyway_ring::descriptor::{GENERATION_MAX, SessionHandle, Status};
-use std::os::fd::AsFd;
 use std::time::SystemTime;
 
 /// What exported sessions are bound to, so that nothing else that is wrapped passes for one.
@@ -29,6 +29,9 @@ impl Server {
             return Ok(Answer::refused(Status::Busy, "a client has no more sessions than that"));
         }
         let caller = guest.caller.clone();
+        if let Err(why) = self.may_add(id, Share::SESSION) {
+            return Ok(why.into());
+        }
         let mut generation = [0; 8];
         let drawn = self.engine.random(&mut generation);
         let made = drawn.map_err(Refusal::from).and_then(|()| generate(&self.engine, &mut steps));
@@ -39,6 +42,7 @@ impl Server {
             Err(Refusal { status, why }) => return Ok(Answer::refused(status, why)),
         };
         let generation = u64::from_ne_bytes(generation) & GENERATION_MAX;
+        let weight = self.options.weights.of_session(&steps);
         let guest = self.guest(id)?;
         let Ok(index) =
             u16::try_from(guest.sessions.put(Opened { generation, steps, is_generated }))
@@ -48,7 +52,7 @@ impl Server {
         let handle = SessionHandle { index, generation };
         let signature_bytes_max = session.signature_bytes_max() as u32;
         let makes_nonces = key.as_ref().is_some_and(KeySession::makes_nonces);
-        self.command(id, Command::Session { client: id, handle, session, key });
+        self.command(id, Command::Session { client: id, handle, session, key, weight });
         Ok(Answer::Session { session: handle, signature_bytes_max, makes_nonces })
     }
 
@@ -121,7 +125,7 @@ impl Server {
     /// Does what an administrator wants done with the keys, or has it done.
     pub fn manage(&mut self, id: ClientId, ask: KeyAsk) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
-        let (caller, socket) = (guest.caller.clone(), guest.socket.as_fd().try_clone_to_owned());
+        let (caller, socket) = (guest.caller.clone(), guest.socket.clone());
         let Some(keys) = &self.options.keys else { return self.reply(id, &holds_none(), &[]) };
         let administers = self.options.admission.administers(&caller);
         let looks = matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. });
@@ -137,7 +141,6 @@ impl Server {
             };
             return self.reply(id, &answer, &[]);
         }
-        let socket = socket.map_err(|_| SendAway)?;
         match self.changes.as_ref().is_some_and(|changes| changes.ask(caller, ask, socket)) {
             true => Ok(()),
             false => {

@@ -2,6 +2,7 @@
 
 use super::guest::{Guest, Opened, QueuePair};
 use super::state::Server;
+use crate::closing::Line;
 use crate::handover::{self, Part};
 use crate::keys::Caller;
 use crate::limits::{ALIVE_EVERY, TAKE_OVER_AGAIN, TAKE_OVER_WAIT};
@@ -11,7 +12,7 @@ use keyway_engine::Engine;
 use keyway_ring::control::{self, Answer, Ask, VERSION};
 use keyway_ring::descriptor::{Descriptor, Status};
 use keyway_ring::limits::REGION_BYTES_MAX;
-use keyway_ring::{Doorbell, Received, RingMemory, SharedMemory, Socket};
+use keyway_ring::{Alarm, Doorbell, Received, RingMemory, SharedMemory, Socket};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -29,7 +30,7 @@ impl Server {
         engine: &Engine,
         path: &Path,
         options: impl FnOnce() -> io::Result<Options>,
-        ended: &Arc<(AtomicBool, Doorbell)>,
+        ended: &Arc<(AtomicBool, Alarm)>,
         handed_over: HandedOver,
     ) -> io::Result<Server> {
         let socket = Socket::connect(path)?;
@@ -94,7 +95,8 @@ impl Server {
             } => {
                 let executable = executable.map(PathBuf::from);
                 let caller = Caller { uid, gid, groups, pid, executable };
-                let mut guest = Guest::new(Socket::from_fd(files.pop()?), caller);
+                let line = Line::new(Socket::from_fd(files.pop()?), uid, &self.closer);
+                let mut guest = Guest::new(line, caller);
                 (guest.next_queue, guest.region_generation) = (next_queue, region_generation);
                 let data = EventData::new_u64(number);
                 epoll::add(&self.epoll, &guest.socket, data, EventFlags::IN).ok()?;
@@ -133,9 +135,10 @@ impl Server {
                 let is_lost = steps.iter().any(|step| step.key == control::Key::Generate);
                 let opened = Some(self.session(&caller, &steps)).filter(|_| !is_lost);
                 let Some(Ok((session, key))) = opened else { return Some(()) };
+                let weight = self.options.weights.of_session(&steps);
                 let opened = Opened { generation: handle.generation, steps, is_generated };
                 self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
-                self.command(client, Command::Session { client, handle, session, key });
+                self.command(client, Command::Session { client, handle, session, key, weight });
             }
             Part::UnderWay(words) => {
                 let descriptor = Descriptor::from_words(words);
