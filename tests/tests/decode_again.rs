@@ -247,7 +247,11 @@ fn figures_agree_with_those_of_who_asked() {
     // One is tried before the start, over a connection of its own.
     let one_more = |count: &Value| count.as_u64().map(|count| count + 1);
     assert_eq!(searches["count"].as_u64(), one_more(&asked["done"]), "{report}");
-    assert_eq!(searches["entries"].as_u64(), one_more(&asked["connections"]["entries"]), "{report}");
+    assert_eq!(
+        searches["entries"].as_u64(),
+        one_more(&asked["connections"]["entries"]),
+        "{report}"
+    );
     assert_eq!(report["binds"][0]["count"], 5, "{report}");
     // The report's buckets are 1/16 wide.
     let service = &asked["jobs"][0]["steps"][0]["service"];
