@@ -34,6 +34,7 @@ mod places;
 mod pump;
 mod refusal;
 mod server;
+pub mod witness;
 
 pub use admission::Admission;
 pub use daemon::Daemon;

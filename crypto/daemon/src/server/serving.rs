@@ -75,7 +75,7 @@ impl Server {
         let Ok(socket) = accept_with(&self.listener, flags) else { return };
         let strangers = self.guests.values().filter(|guest| guest.name.is_none()).count();
         let has_room = self.guests.len() < CLIENTS_MAX && strangers < STRANGERS_MAX;
-        let caller = Caller::of(&socket).ok();
+        let caller = Caller::of(&socket, &self.options.admission.witness).ok();
         let user = caller.as_ref().map_or(u32::MAX, |caller| caller.uid);
         let admits = |caller: &Caller| self.options.admission.admits(caller);
         let Some(caller) = caller.filter(|caller| has_room && admits(caller)) else {
@@ -162,6 +162,7 @@ impl Server {
             Ask::Keys(ask) => return self.manage(id, ask),
             Ask::Export { session, under } => self.export(id, session, &under)?,
             Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
+            Ask::Usable { name } => self.usable(id, &name)?,
         };
         self.reply(id, &answer, &[])
     }
