@@ -12,6 +12,9 @@ pub const LOG_BATCH_BYTES_MAX: usize = 128 << 10;
 pub const LOG_TEXT_BYTES_MAX: usize = 1_024;
 /// How long a line of the access log may wait for others to be written with.
 pub const LOG_GATHER_MAX: Duration = Duration::from_millis(50);
+/// How much at the end of the audit log is looked at for lines that a cut of power may have taken, in bytes: more
+/// than those of the changes that the store keeps lines of.
+pub const LOG_LOOK_BACK_BYTES: u64 = 64 << 20;
 /// How often the access log says how many lines were left out of it.
 pub const LOG_LEFT_OUT_SAY_EVERY: Duration = Duration::from_secs(60);
 /// Most operations that one line of the access log may stand for.
@@ -144,6 +147,9 @@ pub const HISTORY_MONITORED_MAX: usize = 50;
 pub const EXPORT_OLD: Duration = Duration::from_secs(7 * 86_400);
 /// See [`EXPORT_OLD`].
 pub const CHECK_OLD: Duration = Duration::from_secs(30 * 86_400);
+
+/// How long a command that reads beside a server waits for one that is starting.
+pub const START_WAIT: Duration = Duration::from_secs(10);
 
 /// How long `keyway config set` waits for what a server says, and how often it looks.
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);

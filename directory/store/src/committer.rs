@@ -146,7 +146,8 @@ impl<'s> Committer<'s> {
         }
         let changes = write.changes();
         let began = Instant::now();
-        let committed = write.commit();
+        // One look a group: cheap beside its sync.
+        let committed = write.commit().and_then(|()| self.shared.is_in_place());
         self.sync.record(began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX));
         match &committed {
             Ok(()) => {
