@@ -32,12 +32,14 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub mod name {
     /// The folder itself, where none is named.
     pub const DEFAULT: &str = "keyway-data";
-    /// The folder's form and when it was made. What has it is ours.
+    /// The folder's form, when it was made, and which store it has had since. What has it is ours.
     pub const VERSION: &str = "version";
     /// Locked, with the process's id in it, while a process uses the folder.
     pub const LOCK: &str = "lock";
     /// The configuration.
     pub const CONFIGURATION: &str = "keyway.toml";
+    /// The text of a configuration that somebody wants although it looks cut.
+    pub const ACCEPTED: &str = "keyway.toml.accepted";
     /// What was imported, exported and checked.
     pub const HISTORY: &str = "history.jsonl";
     /// What a server that runs says of itself.
@@ -127,9 +129,54 @@ pub fn look(path: &Path) -> Result<State, Failure> {
     Ok(State::Absent)
 }
 
-/// Checks the version file and returns when the folder was made; `None` if there is no such file,
-/// or nothing in it but the zeros that a cut of power can leave.
-fn read_version(folder: &Path) -> Result<Option<String>, Failure> {
+/// What the version file says beside the form.
+struct Version {
+    /// When the folder was made.
+    made: String,
+    /// The identity of the store that it has had since.
+    store: Option<StoreId>,
+}
+
+/// The random identity of a store.
+pub type StoreId = [u8; 16];
+
+/// How an identity is written.
+pub fn shown(store: StoreId) -> String {
+    format!("{:032x}", u128::from_be_bytes(store))
+}
+
+impl Version {
+    fn text(&self) -> String {
+        let mut text = format!("keyway-data {FORMAT}\n");
+        if self.made != UNKNOWN_TIME || self.store.is_some() {
+            text += &format!("made {}\n", self.made);
+        }
+        if let Some(store) = self.store {
+            text += &format!("store {}\n", shown(store));
+        }
+        text
+    }
+}
+
+/// The identity of the store that a data folder has had, as its version file says.
+///
+/// # Errors
+/// As [`look`].
+pub fn store_of(folder: &Path) -> Result<Option<StoreId>, Failure> {
+    Ok(read_version(folder)?.and_then(|version| version.store))
+}
+
+/// Whether a data folder has had a store, which may be gone.
+///
+/// # Errors
+/// As [`look`].
+pub fn has_had_store(folder: &Path) -> Result<bool, Failure> {
+    Ok(store_of(folder)?.is_some() || Store::is_at(&folder.join(name::STORE)))
+}
+
+/// Checks the version file and reads it; `None` if there is no such file, or nothing in it but the zeros that
+/// a cut of power can leave.
+fn read_version(folder: &Path) -> Result<Option<Version>, Failure> {
     let path = folder.join(name::VERSION);
     if !path.exists() {
         return Ok(None);
@@ -156,8 +203,19 @@ fn read_version(folder: &Path) -> Result<Option<String>, Failure> {
              that into a new folder"
         )));
     }
-    let made = lines.next().and_then(|line| line.strip_prefix("made "));
-    Ok(Some(made.unwrap_or(UNKNOWN_TIME).trim().to_owned()))
+    let mut version = Version { made: UNKNOWN_TIME.to_owned(), store: None };
+    for line in lines {
+        if let Some(made) = line.strip_prefix("made ") {
+            version.made = made.trim().to_owned();
+        } else if let Some(store) = line.strip_prefix("store ") {
+            let store = u128::from_str_radix(store.trim(), 16).map_err(|_| {
+                let path = path.display();
+                Failure::new(format!("{path}: \"{line}\" names no store; take the line out"))
+            })?;
+            version.store = Some(store.to_be_bytes());
+        }
+    }
+    Ok(Some(version))
 }
 
 /// A data folder that this process has to itself.
@@ -189,17 +247,31 @@ impl Folder {
         check(&path)?;
         let mut folder = Folder { path, made: now.to_string(), lock };
         match read_version(&folder.path)? {
-            Some(made) => folder.made = made,
-            None if fresh => {
-                let version = format!("keyway-data {FORMAT}\nmade {}\n", folder.made);
-                folder.write(name::VERSION, version.as_bytes())?;
-            }
+            Some(version) => folder.made = version.made,
             None => {
-                folder.made = UNKNOWN_TIME.to_owned();
-                folder.write(name::VERSION, format!("keyway-data {FORMAT}\n").as_bytes())?;
+                if !fresh {
+                    folder.made = UNKNOWN_TIME.to_owned();
+                }
+                folder.write_version(None)?;
             }
         }
         Ok(folder)
+    }
+
+    fn write_version(&self, store: Option<StoreId>) -> Result<(), Failure> {
+        let version = Version { made: self.made.clone(), store };
+        self.write(name::VERSION, version.text().as_bytes())
+    }
+
+    /// Notes which store is in the folder, so that no other one is taken for it, nor made if it is gone.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn note_store(&self, store: StoreId) -> Result<(), Failure> {
+        match store_of(&self.path)? {
+            Some(noted) if noted == store => Ok(()),
+            _ => self.write_version(Some(store)),
+        }
     }
 
     /// The data folder whose lock another process holds, and has left to this one as well.
@@ -209,7 +281,7 @@ impl Folder {
     pub fn inherited(path: &Path, lock: File) -> Result<Folder, Failure> {
         let path =
             absolute(path).map_err(|why| Failure::system("find the data folder", path, &why))?;
-        let made = read_version(&path)?.unwrap_or_else(|| UNKNOWN_TIME.to_owned());
+        let made = read_version(&path)?.map_or_else(|| UNKNOWN_TIME.to_owned(), |it| it.made);
         Ok(Folder { path, made, lock })
     }
 
@@ -349,6 +421,14 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
 /// As there.
 pub fn write_secret(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     put(folder, name, bytes, SECRET_MODE)
+}
+
+/// [`Folder::write`] for such a data folder.
+///
+/// # Errors
+/// As there.
+pub fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    put(folder, name, bytes, PUBLIC_MODE)
 }
 
 fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure> {
@@ -513,7 +593,10 @@ fn check(folder: &Path) -> Result<(), Failure> {
 pub fn is_private(folder: &Path) -> Result<(), Failure> {
     let metadata = fs::metadata(folder)
         .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
-    private(folder, metadata.mode() & !PASSED, "700")
+    match metadata.mode() & 0o077 & !PASSED {
+        0 => Ok(()),
+        _ => private(folder, metadata.mode(), "700"),
+    }
 }
 
 /// Refuses a file with passwords in it that others than its owner may read.
@@ -681,6 +764,22 @@ mod tests {
         fs::remove_dir_all(path.join(name::STORE)).unwrap();
         fs::write(path.join("letter"), "dear").unwrap();
         look(&path).unwrap_err();
+    }
+
+    #[test]
+    fn a_folder_knows_the_store_that_it_has_had() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path(), NOW).unwrap();
+        assert!(!has_had_store(place.path()).unwrap());
+        folder.note_store([7; 16]).unwrap();
+        drop(folder);
+        assert_eq!(store_of(place.path()).unwrap(), Some([7; 16]));
+        assert!(has_had_store(place.path()).unwrap());
+        assert_eq!(Folder::open(place.path(), NOW).unwrap().made(), NOW.to_string());
+        let version = place.path().join(name::VERSION);
+        assert!(fs::read_to_string(&version).unwrap().starts_with("keyway-data 1\nmade 2027"));
+        fs::write(&version, "keyway-data 1\nstore x\n").unwrap();
+        assert!(look(place.path()).unwrap_err().to_string().contains("take the line out"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::client;
 use crate::config_tree;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
-use crate::failure::{self, Failure, is_disk_full, plain};
+use crate::failure::{self, Failure, describe, is_disk_full, plain};
 use crate::harden;
 use crate::history;
 use crate::instance::Instance;
@@ -38,7 +38,7 @@ use keyway_server::MadeEntry;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{Listener, Mode, Server};
 use serde_json::json;
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
@@ -94,7 +94,10 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
     let (certificates, made) = Certificates::open(tls, sources)?;
+    let is_new = !data::has_had_store(folder.path())?;
     let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory)?;
+    let kept = instance.directory.kept_lines().map_err(|why| Failure::new(describe(&why)))?;
+    logs.write_missing(&kept);
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
     if !serve.schema.is_empty() {
@@ -107,7 +110,8 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let passwords = instance.directory.passwords().clone();
     admin::ensure(&folder, &instance, &passwords, &runtime)?;
     let password = || admin::stored_password(&folder, name::SAMPLE_PASSWORD, &passwords, &runtime);
-    let first_start = !again && populate(serve, source, &folder, &instance, &password)?;
+    let filled = !again && populate(serve, source, &folder, &instance, &password)?;
+    let first_start = filled || is_new;
     add_naming_contexts(&folder, &configuration, &instance)?;
     let password = match again {
         // Nobody is told.
@@ -126,7 +130,6 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         engine: &engine,
         verifier: &verifier,
         logs: &logs,
-        listen: &listen,
         certificates,
         configuration,
         supervision,
@@ -166,6 +169,8 @@ struct Supervision {
     channel: UnixStream,
     /// Whether an earlier process was ready: nothing has to be said or made.
     again: bool,
+    /// Whether the supervisor binds other addresses while it runs.
+    moves: bool,
 }
 
 impl Start {
@@ -182,12 +187,12 @@ impl Start {
     }
 
     fn supervised(arguments: &Serve, by: Supervised, given: &Given) -> Result<Start, Failure> {
-        let Supervised { up, channel, lock, ldap, ldaps, import, again, .. } = by;
+        let Supervised { up, channel, lock, ldap, ldaps, import, again, moves, .. } = by;
         let source = arguments.import.as_deref().map(|path| Source::new(path, import));
         let folder = Folder::inherited(&arguments.data.folder, lock)?;
         let configuration = Configuration::load_with(&folder, given)?.with_flags(arguments);
         let sockets = Sockets { plain: ldap, tls: ldaps };
-        let supervision = Some(Supervision { up, channel, again });
+        let supervision = Some(Supervision { up, channel, again, moves });
         Ok(Start { supervision, source: source.transpose()?, folder, configuration, sockets })
     }
 }
@@ -252,7 +257,7 @@ fn populate(
     };
     let advice = "correct it and start again";
     let manner =
-        |done| Manner { go_on: false, done, advice, unverified: false, fast_passwords: false };
+        |done| Manner { go_on: false, done, advice, unverified: false, fast_passwords: None };
     let unfinished = instance.unfinished()?.filter(|unfinished| unfinished.records > 0);
     match (source, unfinished) {
         // What came through a pipe may come through it another way the next time.
@@ -327,7 +332,11 @@ fn open(
 ) -> Result<(Folder, Configuration, Sockets), Failure> {
     let open_sockets = |configuration: &Configuration| match handed_over {
         Some(sockets) => Ok(sockets),
-        None => Sockets::open(configuration.listen, configuration.listen_tls),
+        None => Sockets::open(
+            configuration.listen,
+            configuration.listen_tls,
+            configuration.unix.path.is_some(),
+        ),
     };
     let path = &arguments.data.folder;
     let open = |folder: &Folder| {
@@ -385,8 +394,6 @@ struct Serving<'a> {
     engine: &'a Engine,
     verifier: &'a Verifier,
     logs: &'a Logs,
-    /// Where it listens.
-    listen: &'a [SocketAddr],
     certificates: Certificates,
     configuration: Configuration,
     supervision: Option<Supervision>,
@@ -398,10 +405,10 @@ impl Serving<'_> {
         let channel = self.supervision.as_ref().map(|it| it.channel.try_clone()).transpose();
         let channel = channel.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
         let mut signals = Signals::catch_beside(hangup, channel)?;
-        let ldap = sockets.plain.as_ref().and_then(|socket| socket.local_addr().ok());
-        let ldaps = sockets.tls.as_ref().and_then(|socket| socket.local_addr().ok());
+        let address = |socket: &Option<TcpListener>| socket.as_ref()?.local_addr().ok();
+        let addresses = [address(&sockets.plain), address(&sockets.tls)];
         let server = self.start(sockets)?;
-        let Serving { arguments, folder, instance, engine, verifier, logs, listen, .. } = self;
+        let Serving { arguments, folder, instance, engine, verifier, logs, .. } = self;
         let Serving { certificates, configuration, supervision, .. } = self;
         banner.log(logs);
         if let Some(text) = limits::fit_open_files(&mut configuration.network.limits.clone()) {
@@ -417,9 +424,8 @@ impl Serving<'_> {
             engine,
             verifier,
             logs,
-            listen,
-            ldap,
-            ldaps,
+            addresses,
+            supervisor: supervision.as_ref().filter(|it| it.moves).map(|it| &it.channel),
             server: &server,
             certificates,
             pusher: Pusher::default(),
@@ -429,6 +435,7 @@ impl Serving<'_> {
             holder: supervision.as_ref().map_or_else(std::process::id, |it| it.up),
             reads: 0,
         };
+        reload.remember();
         reload.publish(None);
         reload.push_metrics();
         instance.directory.build_indexes();
@@ -441,13 +448,14 @@ impl Serving<'_> {
                 notify::ready(false);
             }
         }
-        if supervision.is_none_or(|it| !it.again) {
+        if supervision.as_ref().is_none_or(|it| !it.again) {
             banner.say(arguments.json)?;
         }
         let mut look = tokio::time::interval(CERTIFICATES_LOOK_EVERY);
         let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
         look_around.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let size = watched::StoreSize::new();
+        let mut refusals = watched::Refusals::default();
         let cryptod = watched::Cryptod::of(folder.path());
         let backups = history::Monitor::of(folder.path());
         let shown = (cryptod.clone(), backups.clone());
@@ -459,12 +467,16 @@ impl Serving<'_> {
             [of("Cryptod", &|| shown.0.entries()), of("Backups", &|| shown.1.entries())].concat()
         });
         let mut looking = tokio::spawn(async {});
+        let mut settling = tokio::spawn(async {});
         let failed = loop {
             tokio::select! {
                 asked = signals.next() => match asked {
                     Asked::End => break None,
                     // It reads files; connections go on with the other threads.
-                    Asked::Reload => block_in_place(|| reload.run()),
+                    Asked::Reload => {
+                        let moved = signals.moved();
+                        block_in_place(|| reload.run(moved));
+                    }
                 },
                 Some((modification, reply)) = changes.recv() => {
                     reply(block_in_place(|| reload.change(&modification)));
@@ -477,8 +489,14 @@ impl Serving<'_> {
                 _ = look_around.tick() => {
                     watched::show_engine(engine);
                     size.show(&instance.store);
+                    refusals.look(&instance.store, logs);
                     backups.look();
-                    let cryptod = cryptod.clone();
+                    let (cryptod, directory) = (cryptod.clone(), instance.directory.clone());
+                    // It waits for the disk. Lines stay kept where it fails, and a full disk says so itself.
+                    settling = match settling.is_finished() {
+                        true => spawn_blocking(move || drop(directory.settle_audit())),
+                        false => settling,
+                    };
                     // It waits for the daemon.
                     looking = match looking.is_finished() {
                         true => spawn_blocking(move || cryptod.look()),
@@ -491,6 +509,9 @@ impl Serving<'_> {
         tokio::spawn(signals.end_at_next());
         notify::stopping();
         server.shutdown().await;
+        let _ = settling.await;
+        // What cannot be settled now is at the next start.
+        let _ = block_in_place(|| instance.directory.settle_audit());
         match failed {
             None => {
                 logs.say(Severity::Info, "stop", &[]);
@@ -498,10 +519,17 @@ impl Serving<'_> {
             }
             Some(why) => {
                 logs.say(Severity::Error, "stop", &[("text", Value::Text(&why))]);
-                Err(Failure::new(format!(
-                    "the store takes no more changes ({why}); what was acknowledged is safe, \
-                     start again"
-                )))
+                let text = format!(
+                    "the store takes no more changes ({why}); what was acknowledged had reached the disk by \
+                     then; start again when that is mended"
+                );
+                // With what a full disk has let through, it can be read at once.
+                Err(match instance.store.refused() {
+                    Some(keyway_store::Error::DiskFull) => {
+                        Failure::with_status(&text, supervised::STORE_STOPPED)
+                    }
+                    _ => Failure::new(text),
+                })
             }
         }
     }

@@ -8,6 +8,7 @@
 
 mod acl;
 mod admin;
+mod applied;
 mod authority;
 mod banner;
 mod certificates;

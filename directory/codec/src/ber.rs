@@ -101,6 +101,12 @@ pub fn announced(bytes: &[u8], message_bytes_max: usize) -> Result<Option<usize>
     Ok(Some(total))
 }
 
+/// What has come in of the contents of a message, whatever its length.
+pub fn begun(bytes: &[u8]) -> Option<&[u8]> {
+    let header = Header::read(bytes).ok()??;
+    bytes.get(header.size..).filter(|_| bytes.first() == Some(&SEQUENCE))
+}
+
 /// Reads one element after another from borrowed bytes.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {

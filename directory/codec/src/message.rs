@@ -139,6 +139,16 @@ impl<'a> Message<'a> {
         body.natural(ber::INTEGER).ok()?;
         body.peek_tag()
     }
+
+    /// Message id and identifier octet of the operation, as soon as these have come in, of a message of
+    /// which the rest may not be there.
+    #[must_use]
+    pub fn peek_begin(bytes: &[u8]) -> Option<(u32, u8)> {
+        let begun = ber::begun(bytes)?;
+        let mut body = Reader::new(begun);
+        let id = body.natural(ber::INTEGER).ok()?;
+        Some((id, body.peek_tag()?))
+    }
 }
 
 /// A Control, RFC 4511 § 4.1.11; [`crate::controls`] has the meanings of some values.

@@ -60,6 +60,7 @@ pub use failure::Failure;
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStanding};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use made::{MadeEntry, MadeTree, Maker, Modification, ModifiedAttribute, Reply, Wanted};
+pub use names::check_context;
 pub use plan::{Explained, Lack, Part, Use};
 pub use search::{Search, Step};
 pub use settings::{Announced, Settings};

@@ -195,3 +195,6 @@ pub const IMPORT_SPOOL_MEMORY_BYTES_MAX: usize = 16 << 20;
 
 /// Errors that an import reports one by one; the rest are counted.
 pub const IMPORT_ERRORS_KEPT_MAX: usize = 1_000;
+
+/// Lines of the audit log that are kept in the store where the log cannot be written.
+pub const AUDIT_KEPT_MAX: u64 = 100_000;

@@ -8,7 +8,7 @@ mod calls;
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::Failure;
-use crate::log::To;
+use crate::log::{To, folder_mode};
 use crate::output;
 use crate::unix_socket;
 use landlock::{
@@ -89,7 +89,8 @@ pub fn of_ldapd(folder: &Folder, configuration: &Configuration) -> Result<Keeps,
     places.extend(file.as_deref().and_then(Path::parent).map(|folder| (folder.into(), WRITE)));
     if configuration.log.to == To::Files {
         let logs = folder.file_at(&configuration.log.folder);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&logs);
+        let mode = folder_mode(configuration.log.mode);
+        let made = DirBuilder::new().recursive(true).mode(mode).create(&logs);
         made.map_err(|why| Failure::system("make the logs' folder", &logs, &why))?;
         places.push((logs, WRITE));
     }

@@ -13,15 +13,15 @@ use crate::cryptod::{open_master, socket_at};
 use crate::data::{Folder, name};
 use crate::failure::{Failure, plain};
 use crate::ldapd;
-use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY};
-use crate::listeners::Sockets;
+use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
+use crate::listeners::{Listen, Sockets, listen};
 use crate::log::{self, Logs, To};
 use crate::notify;
 use crate::output;
 use crate::schema::Given;
 use crate::signals::{self, Asked, STATUS_AT_ONCE, Signals};
 use crate::source;
-use crate::supervised::Inherited;
+use crate::supervised::{Inherited, Moved, STORE_STOPPED};
 use crate::user::{self, Account, Half};
 use keyway_ring::Socket;
 use keyway_server::log::{Severity, Value};
@@ -52,6 +52,7 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
         let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
         let given = Given::read(&arguments.serve.schema, &arguments.serve.data.folder)?;
         let master = arguments.master.as_ref().map(open_master).transpose()?.flatten();
+        let is_handed_over = handed_over.is_some();
         let half = Half::Up(arguments.cryptod_user.as_ref());
         let (folder, configuration, sockets, account) =
             ldapd::prepare(&arguments.serve, handed_over, &given, half)?;
@@ -65,6 +66,9 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
                 process: Watched::default(),
             }),
             ldapd: Watched::default(),
+            listen: wanted(&configuration),
+            offered: None,
+            is_handed_over,
             log: configuration.log,
             folder,
             sockets,
@@ -86,6 +90,11 @@ struct Supervisor<'a> {
     folder: Folder,
     log: log::Settings,
     sockets: Sockets,
+    /// Which addresses these were asked for, and the next ones until ldapd has them.
+    listen: Wanted,
+    offered: Option<(Wanted, Moved)>,
+    /// The sockets are an init system's.
+    is_handed_over: bool,
     /// What a first start is filled from.
     import: Option<File>,
     /// The file of cryptod's master key or passphrase, which only root may be able to open.
@@ -114,6 +123,13 @@ struct Watched {
     restarts: Restarts,
     /// When it is to be started.
     due: Option<Instant>,
+}
+
+/// Addresses of LDAP and LDAPS.
+type Wanted = [Listen; 2];
+
+fn wanted(configuration: &Configuration) -> Wanted {
+    [configuration.listen, configuration.listen_tls]
 }
 
 /// What came of a start.
@@ -154,10 +170,11 @@ impl Supervisor<'_> {
         self.start_ldapd(true)?;
         let process = self.ldapd.process.as_mut();
         let process = process.ok_or_else(|| Failure::new("there is no process"))?;
+        let reload = |process: &Process| process.reload(&Moved::default());
         if hung_up {
-            process.reload();
+            reload(process);
         }
-        if until_ready(process, &mut self.signals, Process::reload).await {
+        if until_ready(process, &mut self.signals, reload).await {
             self.import = None;
             notify::ready(false);
             user::warn_of_root(self.arguments.serve.user.as_ref());
@@ -193,6 +210,10 @@ impl Supervisor<'_> {
                     }
                 },
                 _ = self.ends.recv() => self.look(),
+                () = moved(&mut self.ldapd) => {
+                    self.take_offered();
+                    None
+                }
                 _ = beats.tick() => {
                     self.kill_the_hung();
                     None
@@ -254,8 +275,44 @@ impl Supervisor<'_> {
     }
 
     fn reload(&mut self) {
+        self.offer();
         if let Some(ldapd) = &self.ldapd.process {
-            ldapd.reload();
+            let nothing = Moved::default();
+            ldapd.reload(self.offered.as_ref().map_or(&nothing, |(_, moved)| moved));
+        }
+    }
+
+    /// Binds the addresses that the configuration has instead of others now. What ldapd does not take is let go
+    /// of at the next time.
+    fn offer(&mut self) {
+        self.offered = None;
+        // If it is wrong, ldapd says so.
+        let Ok(configuration) = Configuration::load(&self.folder) else { return };
+        let next = wanted(&configuration.with_flags(&self.arguments.serve));
+        if self.is_handed_over || next == self.listen {
+            return;
+        }
+        let open = |at: usize, flag| match next[at] {
+            address if address == self.listen[at] => Ok(None),
+            address => address.map(|address| listen(address, flag)).transpose().map(Some),
+        };
+        let moved = open(0, "--listen")
+            .and_then(|plain| Ok(Moved { plain, tls: open(1, "--listen-tls")? }));
+        match moved {
+            Ok(moved) => self.offered = Some((next, moved)),
+            Err(why) => self.say(Severity::Error, "listen", &why.to_string()),
+        }
+    }
+
+    /// Listens where ldapd does now, and nowhere else.
+    fn take_offered(&mut self) {
+        let Some((listen, Moved { plain, tls })) = self.offered.take() else { return };
+        self.listen = listen;
+        if let Some(plain) = plain {
+            self.sockets.plain = plain;
+        }
+        if let Some(tls) = tls {
+            self.sockets.tls = tls;
         }
     }
 
@@ -297,7 +354,17 @@ impl Supervisor<'_> {
                 return Some(over);
             }
         }
-        let (process, status) = self.ldapd.take_ended()?;
+        let (mut process, status) = self.ldapd.take_ended()?;
+        if status.code() == Some(i32::from(STORE_STOPPED)) && process.was_ready() {
+            self.ldapd.due = Some(Instant::now() + STORE_AGAIN_PAUSE);
+            let text = format!(
+                "ldapd (process {}) could not go on with its store, and opens it again in {} s",
+                process.id(),
+                STORE_AGAIN_PAUSE.as_secs()
+            );
+            self.say(Severity::Error, "restart", &text);
+            return None;
+        }
         if !is_crash(status) {
             return Some(Over::Ended(status));
         }
@@ -379,6 +446,8 @@ impl Supervisor<'_> {
         }
         if self.ldapd.due.is_some_and(|due| due <= now) {
             self.ldapd.due = None;
+            self.offer();
+            self.take_offered();
             if let Err(why) = self.start_ldapd(false) {
                 return Some(Over::GivenUp(why));
             }
@@ -421,6 +490,7 @@ impl Supervisor<'_> {
             ca_key: ca_key.as_ref().map(AsRawFd::as_raw_fd),
             server_key: server_key.as_ref().map(AsRawFd::as_raw_fd),
             again: false,
+            moves: false,
         });
         cryptod.process.process = Some(started.map_err(|why| cannot_start("cryptod", &why))?);
         Ok(())
@@ -448,9 +518,18 @@ impl Supervisor<'_> {
             ca_key: None,
             server_key: None,
             again: !first,
+            moves: !self.is_handed_over,
         });
         self.ldapd.process = Some(started.map_err(|why| cannot_start("ldapd", &why))?);
         Ok(())
+    }
+}
+
+/// Waits until ldapd listens where it was told to.
+async fn moved(ldapd: &mut Watched) {
+    match &mut ldapd.process {
+        Some(process) => process.moved().await,
+        None => std::future::pending().await,
     }
 }
 

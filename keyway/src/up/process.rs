@@ -2,11 +2,11 @@
 
 use crate::failure::{Failure, plain};
 use crate::limits::SILENT_LOOKS_MAX;
-use crate::supervised::{Inherited, READY, RELOAD};
+use crate::supervised::{self, Inherited, MOVED, Moved, READY, RELOAD};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::Value;
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -60,6 +60,8 @@ pub struct Process {
     serves: Option<Instant>,
     /// Looks in a row at which it had said nothing since the one before.
     silent: u32,
+    /// It has said that it listens where it was told to, and nobody has asked yet.
+    has_moved: bool,
 }
 
 impl Process {
@@ -87,7 +89,7 @@ impl Process {
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()))?;
         let child = command.spawn();
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
-        Ok(Process { child: child?, channel, waiting, serves: None, silent: 0 })
+        Ok(Process { child: child?, channel, waiting, serves: None, silent: 0, has_moved: false })
     }
 
     pub fn id(&self) -> u32 {
@@ -144,12 +146,27 @@ impl Process {
         if said.contains(&READY) {
             self.serves.get_or_insert_with(Instant::now);
         }
+        self.has_moved |= said.contains(&MOVED);
     }
 
-    /// Has it read its files again.
-    pub fn reload(&self) {
+    /// Has it read its files again, and gives it listeners that are elsewhere now.
+    pub fn reload(&self, moved: &Moved) {
+        let all = moved.messages().into_iter().chain([(RELOAD, None)]);
         // One that is so far behind has enough to do.
-        let _ = (&self.channel).write(&[RELOAD]);
+        for (said, file) in all {
+            let _ = supervised::say(&self.channel, said, file);
+        }
+    }
+
+    /// Waits until it says that it listens there. It does not return if the process ends.
+    pub async fn moved(&mut self) {
+        let mut said = [0; 64];
+        while !std::mem::take(&mut self.has_moved) {
+            match self.waiting.read(&mut said).await {
+                Ok(bytes @ 1..) => self.hear(&said[..bytes]),
+                _ => std::future::pending().await,
+            }
+        }
     }
 
     /// Asks for an end in good order.

@@ -9,8 +9,10 @@ use super::administrator::FINGERPRINT_BYTES;
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
 use super::limits::{
-    CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX,
+    CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
+    UNFINISHED_MAX,
 };
+use super::proxied::{NOT_ASKED, begins_with_tls};
 use super::registry::Leave;
 use super::stream::{Stream, drain};
 use crate::log::{Access, Value};
@@ -18,6 +20,7 @@ use crate::network::Mode;
 use crate::search::nanoseconds;
 use keyway_codec::certificate::subject_dn;
 use keyway_codec::message::ResultCode;
+use keyway_codec::proxy::looks_like;
 use keyway_engine::Algorithm;
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -54,7 +57,10 @@ pub(super) async fn serve(
         (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
         (Mode::Tls(tls), Stream::Plain(tcp)) => {
             let began = Instant::now();
-            let handshake = timeout(handshake_max, Stream::accept_tls(tcp, tls.current()));
+            let handshake = timeout(handshake_max, async {
+                begins_with_tls(&tcp).await?;
+                Stream::accept_tls(tcp, tls.current()).await
+            });
             let result = tokio::select! {
                 result = handshake => result,
                 _ = &mut stop => return,
@@ -99,7 +105,11 @@ pub(super) async fn serve(
                 let close = async {
                     // Whoever does not take his last answer in time goes without.
                     if let Ok(Ok(())) = timeout(CLOSE_MAX, connection.close()).await {
-                        let _ = timeout(LINGER_MAX, connection.linger()).await;
+                        let max = match connection.conversation.left_bytes() {
+                            0 => LINGER_MAX,
+                            _ => LEFT_MAX,
+                        };
+                        let _ = timeout(max, connection.linger()).await;
                     }
                 };
                 return tokio::select! {
@@ -199,6 +209,8 @@ struct Connection {
     active: bool,
     /// The request whose end the idle timer waits for.
     unfinished: Option<u64>,
+    /// Nothing has come in yet.
+    is_silent: bool,
     /// It waits for the peer to read an entry.
     within_entry: bool,
 }
@@ -219,6 +231,7 @@ impl Connection {
             idle,
             active: false,
             unfinished: None,
+            is_silent: true,
             within_entry: false,
         }
     }
@@ -320,6 +333,10 @@ impl Connection {
             self.active = true;
             self.conversation.journal.received();
             self.conversation.shared.meters.bytes_in.add(bytes.len() as u64);
+            if std::mem::take(&mut self.is_silent) && looks_like(bytes) {
+                let why = [("text", Value::Text(NOT_ASKED))];
+                self.conversation.journal.origin.connection(Access::Refused, "proxy-header", &why);
+            }
             self.received(bytes);
             bytes.zeroize();
             Ok(true)
@@ -467,7 +484,7 @@ impl Connection {
         if self.conversation.ending != Some(Ending::Notice) || self.end_of_input {
             return Ok(());
         }
-        drain(&mut self.stream).await
+        drain(&mut self.stream, self.conversation.left_bytes()).await
     }
 }
 

@@ -117,6 +117,8 @@ pub(super) struct Conversation {
     request_bytes: usize,
     /// Length of what was read and not taken, or of the request that it begins, in bytes.
     unread_bytes: usize,
+    /// What is still to come of a request that was too long, in bytes.
+    left_bytes: usize,
     /// How many requests were taken.
     taken: u64,
     /// What it holds for unfinished requests.
@@ -213,6 +215,7 @@ impl Conversation {
             waiting_bytes: 0,
             request_bytes: 0,
             unread_bytes: 0,
+            left_bytes: 0,
             taken: 0,
             share,
             queued,
@@ -250,6 +253,10 @@ impl Conversation {
         let waits = matches!(stop, Stop::Blocked | Stop::Turn);
         self.queued.are(if waits { messages(rest, self.message_bytes_max()) } else { 0 });
         self.unread_bytes = self.unread_bytes.max(rest.len());
+        self.left_bytes = match stop {
+            Stop::Ended => self.unread_bytes - rest.len(),
+            _ => 0,
+        };
         if stop == Stop::Ended || self.hold(self.unread_bytes) {
             return (taken, stop);
         }
@@ -265,6 +272,11 @@ impl Conversation {
             false => limits.unfinished_bytes_max,
         };
         self.share.hold(self.waiting_bytes + bytes, max)
+    }
+
+    /// How many bytes are still to come of the request with which the session has ended.
+    pub fn left_bytes(&self) -> usize {
+        self.left_bytes
     }
 
     /// Length of the request that is coming in, as far as it is known, in bytes.
@@ -286,6 +298,10 @@ impl Conversation {
             Ok(Some(length)) => length,
             Ok(None) => return Err(Stop::Incomplete),
             Err(error) => {
+                if let DecodeError::TooLong { bytes, .. } = error {
+                    self.unread_bytes = bytes;
+                    self.answer_too_long(input, &error);
+                }
                 self.disconnect(ResultCode::ProtocolError, &error.to_string());
                 return Err(Stop::Ended);
             }
@@ -368,6 +384,23 @@ impl Conversation {
         match (Message::peek_id(bytes).filter(|id| *id != 0), answer) {
             (Some(id), Some(answer)) => self.put(id, answer, &[]),
             _ => self.disconnect(ResultCode::Busy, UNFINISHED_FULL),
+        }
+    }
+
+    /// Answers a request that is longer than one may be, before the session ends: most clients show what an
+    /// answer says, and not what a notice does.
+    fn answer_too_long(&mut self, begin: &[u8], error: &DecodeError) {
+        let Some((id, request)) = Message::peek_begin(begin).filter(|(id, _)| *id != 0) else {
+            return;
+        };
+        let why = format!(
+            "{error} (limits.message_bytes_max, before a bind \
+                           message_bytes_before_bind_max)"
+        );
+        if let Some(answer) =
+            Op::answer(request, LdapResult::new(ResultCode::AdminLimitExceeded, why))
+        {
+            self.put(id, answer, &[]);
         }
     }
 

@@ -89,6 +89,11 @@ pub(super) const CLOSE_MAX: Duration = Duration::from_secs(5);
 pub(super) const LINGER_MAX: Duration = Duration::from_secs(1);
 /// How much of what a peer still sends is read and dropped, so that it sees the last answer.
 pub(super) const LINGER_BYTES_MAX: usize = 1 << 20;
+/// How much is read and dropped besides of a request that is too long: many clients send all of it before they
+/// read its answer. In bytes.
+pub(super) const LEFT_BYTES_MAX: usize = 64 << 20;
+/// How long that may take.
+pub(super) const LEFT_MAX: Duration = Duration::from_secs(5);
 /// Connections that were asked to make room and are not gone yet, at most; meanwhile nobody is
 /// accepted.
 pub(super) const LEAVING_MAX: usize = 64;
@@ -110,3 +115,5 @@ pub(super) const MONITORED_CONNECTIONS_MAX: usize = 10_000;
 pub(super) const QUEUED_COUNTED_MAX: u64 = 1_000;
 /// How long an operation must be under way to be shown as slow.
 pub(super) const RUNNING_SHOWN_MIN: Duration = Duration::from_millis(100);
+/// Connections of proxies that have not said yet whose they are, of each listener. One more is closed.
+pub(super) const PROXY_HEADERS_WAITING_MAX: usize = 1_024;

@@ -1,6 +1,6 @@
 //! A connection's bytes, with or without TLS.
 
-use super::limits::{LINGER_BYTES_MAX, LINGER_MAX};
+use super::limits::{LEFT_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX};
 use super::seen::TlsSeen;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -34,7 +34,7 @@ impl Stream {
             Err((error, mut tcp)) => {
                 // Neither can go wrong worse than the handshake did.
                 let _ = tcp.shutdown().await;
-                let _ = timeout(LINGER_MAX, drain(&mut tcp)).await;
+                let _ = timeout(LINGER_MAX, drain(&mut tcp, 0)).await;
                 Err(error)
             }
         }
@@ -72,10 +72,10 @@ impl Stream {
 }
 
 /// Reads on for a little after the last word: closing with input unread would make the system reset
-/// the connection, and the peer might never see it.
-pub(super) async fn drain(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+/// the connection, and the peer might never see it. `beside` is what is known to come besides, in bytes.
+pub(super) async fn drain(stream: &mut (impl AsyncRead + Unpin), beside: usize) -> io::Result<()> {
     let mut dropped = Zeroizing::new([0; 4096]);
-    let mut left = LINGER_BYTES_MAX;
+    let mut left = LINGER_BYTES_MAX.saturating_add(beside.min(LEFT_BYTES_MAX));
     while left > 0 {
         match stream.read(&mut *dropped).await? {
             0 => break,
