@@ -1,5 +1,6 @@
 //! What `keyway cryptod` can be asked for.
 
+use super::limit::{Limit, Weight};
 use crate::supervised::Inherited;
 use crate::user::Account;
 use clap::Args;
@@ -29,6 +30,19 @@ Examples:
       a new version takes the place of the one that runs, without a request lost
   keyway cryptod --pumps 4 --json
       with four threads that poll; one JSON line says when it is ready
+  keyway cryptod --weight user:ldap=8 --weight key:web=4 --limit memory=4G
+      more of the time for some, and no more than 4 GiB of shared memory for all clients together
+
+Limits (--limit), of all clients together and of those of one user. Some connections and files are kept for
+root and for those who look after the keys; root may have all that there is. Whoever reaches a limit hears which.
+  clients, clients-of-user     connections [default: 1024, fewer where few files may be open; a quarter]
+  files, files-of-user         files that the daemon has open for them [all that it may (ulimit -n); a quarter]
+  memory, memory-of-user       bytes of memory that they share with it [half of the machine's; a quarter of that]
+  sessions, sessions-of-user   sessions [65536; 16384]
+Of a request:
+  request-bytes                bytes [64M]
+  slow-seconds                 how long it may be expected to take: passwords [5]
+  slow-memory                  bytes of memory that a password may be derived in [256M]
 
 Keys that it holds and its clients only name: keyway key --help.
 
@@ -83,6 +97,14 @@ pub struct Cryptod {
     /// [default: file:DIR/cryptod/master.key]
     #[arg(long, value_name = "SOURCE", value_parser = super::master::source)]
     pub master: Option<super::master::Source>,
+    /// Give clients more of the time than others, or requests with a key of the daemon (repeatable): user:NAME,
+    /// group:NAME, program:/PATH (joined by '+' if all must be true) or key:NAME, and N from 1 to 100, how
+    /// many times the time of others. Others have 1
+    #[arg(long = "weight", value_name = "WHO=N", value_parser = super::limit::weight)]
+    pub weights: Vec<Weight>,
+    /// Set a limit (repeatable): see below
+    #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = super::limit::limit)]
+    pub limits: Vec<Limit>,
     /// Take the place of the daemon that listens there, which hands over its clients and ends: they
     /// notice nothing but a pause
     #[arg(long)]

@@ -1,13 +1,15 @@
 //! `keyway cryptod`: the daemon, wired.
 
 mod arguments;
+mod limit;
 mod master;
 pub mod who;
 mod witness;
 
 use crate::data::name;
-use crate::failure::{Failure, plain};
+use crate::failure::{Failure, is_disk_full, plain};
 use crate::harden;
+use crate::limits::START_RESERVE_BYTES;
 use crate::notify::{self, HandedOver};
 use crate::output;
 use crate::own_keys::{self, Brought, Which};
@@ -19,21 +21,21 @@ use crate::user::{self, Half};
 use crate::watched;
 pub use arguments::Cryptod;
 use keyway_daemon::keys::KeyStore;
-use keyway_daemon::limits::ClientLimits;
 use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_engine::Engine;
 use keyway_meter::counter;
 pub use master::{Source, file_source, open as open_master};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{getgid, getuid};
 use serde_json::json;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +47,8 @@ const SOCKET: &str = "socket";
 const KEYS: &str = "keys";
 /// Its page of counters, in that folder.
 const METER: &str = "meter";
+/// Room that is kept for its next start, in that folder.
+const RESERVE: &str = "reserve";
 /// Shortest and longest time for which a ring is polled before its client has to ring.
 const SPIN_MIN: Duration = Duration::from_micros(5);
 const SPIN_MAX: Duration = Duration::from_micros(100);
@@ -72,6 +76,8 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     if helper.is_some() {
         witness::leave_it_to_the_witness();
     }
+    let weights = limit::weights(&arguments.weights)?;
+    let (limits, shared) = limit::limits(&arguments.limits);
     let directory = user::directory_of(&arguments.folder);
     let mut admission = admission(arguments, helper.unwrap_or_default())?;
     let sight = admission.witness.sight();
@@ -81,6 +87,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         true => Place::Taken(socket_path(arguments, &folder)),
         false => listener(arguments, &admission, &folder)?,
     };
+    keep_room(&folder);
     admission.users.extend(directory.map(|(user, _)| user));
     let meter = folder.join(METER);
     if let Err(why) = keyway_meter::open(Some(&meter)) {
@@ -118,7 +125,9 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     };
     let options = |keys, socket| Options {
         admission,
-        limits: ClientLimits::default(),
+        limits,
+        shared,
+        weights,
         keys: Some(Arc::new(keys)),
         socket,
         pumps,
@@ -321,6 +330,18 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     builder.create(folder).map_err(|why| Failure::system("make the folder", folder, &why))
 }
 
+/// Keeps room for the next start, if there is any: on a full disk no socket could be made.
+fn keep_room(folder: &Path) {
+    let path = folder.join(RESERVE);
+    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let kept = file
+        .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, START_RESERVE_BYTES)?));
+    if kept.is_err() {
+        // Less than the whole of it would only make the disk fuller.
+        let _ = fs::remove_file(&path);
+    }
+}
+
 /// Where the daemon of a data folder listens, unless it was told another place.
 pub fn socket_at(data: &Path) -> PathBuf {
     data.join(name::CRYPTOD).join(SOCKET)
@@ -355,7 +376,14 @@ fn listener(arguments: &Cryptod, admission: &Admission, folder: &Path) -> Result
              with --socket PATH"
         )));
     }
-    match listen(&path) {
+    let listening = match listen(&path) {
+        // What is kept for this is given back.
+        Err(why) if is_disk_full(&why) && fs::remove_file(folder.join(RESERVE)).is_ok() => {
+            listen(&path)
+        }
+        listening => listening,
+    };
+    match listening {
         Ok(socket) => {
             open_to_the_listed(admission, &path)?;
             Ok(Place::Made(socket, Some(path)))

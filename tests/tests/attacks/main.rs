@@ -26,10 +26,12 @@
 //!   `keyway_tests::nightly()` says when it may be as long as it likes.
 
 mod audit;
+mod crowds;
 mod doorbell;
 mod files;
 mod fork;
 mod holes;
 mod key_files;
 mod programs;
+mod slow;
 mod take_over;

@@ -1,5 +1,6 @@
 //! Sessions and keys: opened, closed, carried elsewhere, looked after.
 
+use super::budget::Share;
 use super::guest::Opened;
 use super::state::{SendAway, Server};
 use crate::keys::{self, Caller, Encoding, KeySession, Wanted};
@@ -28,6 +29,9 @@ impl Server {
             return Ok(Answer::refused(Status::Busy, "a client has no more sessions than that"));
         }
         let caller = guest.caller.clone();
+        if let Err(why) = self.may_add(id, Share::SESSION) {
+            return Ok(why.into());
+        }
         let mut generation = [0; 8];
         let drawn = self.engine.random(&mut generation);
         let made = drawn.map_err(Refusal::from).and_then(|()| generate(&self.engine, &mut steps));
@@ -38,6 +42,7 @@ impl Server {
             Err(Refusal { status, why }) => return Ok(Answer::refused(status, why)),
         };
         let generation = u64::from_ne_bytes(generation) & GENERATION_MAX;
+        let weight = self.options.weights.of_session(&steps);
         let guest = self.guest(id)?;
         let Ok(index) =
             u16::try_from(guest.sessions.put(Opened { generation, steps, is_generated }))
@@ -47,7 +52,7 @@ impl Server {
         let handle = SessionHandle { index, generation };
         let signature_bytes_max = session.signature_bytes_max() as u32;
         let makes_nonces = key.as_ref().is_some_and(KeySession::makes_nonces);
-        self.command(id, Command::Session { client: id, handle, session, key });
+        self.command(id, Command::Session { client: id, handle, session, key, weight });
         Ok(Answer::Session { session: handle, signature_bytes_max, makes_nonces })
     }
 

@@ -135,9 +135,10 @@ impl Server {
                 let is_lost = steps.iter().any(|step| step.key == control::Key::Generate);
                 let opened = Some(self.session(&caller, &steps)).filter(|_| !is_lost);
                 let Some(Ok((session, key))) = opened else { return Some(()) };
+                let weight = self.options.weights.of_session(&steps);
                 let opened = Opened { generation: handle.generation, steps, is_generated };
                 self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
-                self.command(client, Command::Session { client, handle, session, key });
+                self.command(client, Command::Session { client, handle, session, key, weight });
             }
             Part::UnderWay(words) => {
                 let descriptor = Descriptor::from_words(words);
