@@ -188,3 +188,6 @@ pub const SCHEMA_FILE_BYTES_MAX: u64 = 16 << 20;
 pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;
 /// Things that are wrong with the entries of a template, which are said each.
 pub const FAULTS_SAID_MAX: usize = 1_000;
+
+/// Bytes that `keyway key` has signed, encrypted or authenticated at a time. The daemon bounds a request too.
+pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;

@@ -4,6 +4,7 @@ mod arguments;
 mod limit;
 mod master;
 pub mod who;
+mod witness;
 
 use crate::data::name;
 use crate::failure::{Failure, is_disk_full, plain};
@@ -19,6 +20,8 @@ use crate::timestamp::time_since_boot;
 use crate::user::{self, Half};
 use crate::watched;
 pub use arguments::Cryptod;
+use keyway_daemon::keys::KeyStore;
+use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_engine::Engine;
@@ -55,19 +58,29 @@ const SPIN_MAX: Duration = Duration::from_micros(100);
 /// # Errors
 /// Whatever keeps it from serving.
 pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
+    if arguments.witness {
+        return witness::run();
+    }
     let mut supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
     // What only root may read is opened before he becomes another.
     let open = match supervised.as_mut() {
         Some(supervised) => supervised.master.take(),
         None => arguments.master.as_ref().map(master::open).transpose()?.flatten(),
     };
+    // As long as this process may see what it is to look at.
+    let helper = (!arguments.no_sandbox).then(witness::start).transpose()?;
     if supervised.is_none() {
         user::enter(arguments.user.as_ref(), &arguments.folder, Half::Cryptod)?.keep_nothing()?;
+    }
+    let helper = helper.map(witness::Started::witness).transpose()?;
+    if helper.is_some() {
+        witness::leave_it_to_the_witness();
     }
     let weights = limit::weights(&arguments.weights)?;
     let (limits, shared) = limit::limits(&arguments.limits);
     let directory = user::directory_of(&arguments.folder);
-    let mut admission = admission(arguments)?;
+    let mut admission = admission(arguments, helper.unwrap_or_default())?;
+    let sight = admission.witness.sight();
     let folder = arguments.folder.join(name::CRYPTOD);
     make_folder(&folder)?;
     let place = match arguments.take_over {
@@ -99,7 +112,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
             Place::Made(_, socket) => socket.as_deref(),
             Place::Taken(socket) => Some(&**socket),
         };
-        sandbox::of_cryptod(&folder, socket, admission.programs.is_empty()).enter()?;
+        sandbox::of_cryptod(&folder, socket).enter()?;
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let keys = || {
@@ -107,6 +120,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         if let Some((user, _)) = directory {
             own_keys::provide(&keys, user, &brought)?;
         }
+        warn_of_programs(&keys, sight);
         Ok::<_, Failure>(keys)
     };
     let options = |keys, socket| Options {
@@ -276,7 +290,28 @@ fn pumps() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
 }
 
-fn admission(arguments: &Cryptod) -> Result<Admission, Failure> {
+/// Says which keys are granted to programs that this daemon does not see.
+fn warn_of_programs(keys: &KeyStore, sight: Sight) {
+    for key in keys.list() {
+        for who in key.grants.iter().map(|grant| &grant.who) {
+            if let (Some(_), Err(why)) = (&who.executable, sight.reaches(who.uid)) {
+                output::note(format_args!(
+                    "warning: key {} is for nobody by {who}: {why}",
+                    key.name
+                ));
+            }
+        }
+    }
+}
+
+fn admission(arguments: &Cryptod, witness: Witness) -> Result<Admission, Failure> {
+    if !arguments.programs.is_empty() && witness.sight() != Sight::All {
+        return Err(Failure::usage(
+            "--allow-program: this daemon would not see which programs other users run: have root start it \
+             (of whose rights it keeps only that one, in a process of its own), or give it that right \
+             (systemd: AmbientCapabilities=CAP_SYS_PTRACE); it takes Linux 6.5",
+        ));
+    }
     let programs = arguments.programs.iter().map(|program| {
         fs::canonicalize(program).map_err(|why| Failure::system("look at", program, &why))
     });
@@ -285,6 +320,7 @@ fn admission(arguments: &Cryptod) -> Result<Admission, Failure> {
         groups: arguments.groups.iter().map(|name| who::group(name)).collect::<Result<_, _>>()?,
         programs: programs.collect::<Result<_, _>>()?,
         everybody: arguments.allow_everybody,
+        witness: Arc::new(witness),
     })
 }
 
