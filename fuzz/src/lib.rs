@@ -19,6 +19,7 @@ mod client;
 mod control;
 mod definitions;
 mod dn;
+mod export;
 mod filter;
 mod key_log;
 mod key_store;
@@ -46,6 +47,7 @@ pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
 pub use dn::dn;
+pub use export::export;
 pub use filter::filter;
 pub use key_log::key_log;
 pub use key_store::key_store;
@@ -77,6 +79,7 @@ pub const TARGETS: &[Target] = &[
     ("control", control),
     ("definitions", definitions),
     ("dn", dn),
+    ("export", export),
     ("filter", filter),
     ("key_log", key_log),
     ("key_store", key_store),

@@ -91,7 +91,7 @@ fn import(
             done,
             advice: ADVICE,
             unverified: arguments.unverified,
-            fast_passwords: arguments.fast_passwords,
+            fast_passwords: Some(arguments.fast_passwords),
         },
     )?;
     instance.close()?;

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What is said to whom hashing takes too long.
-const ALTERNATIVE: &str = "for test data, --fast-passwords stores {SSHA512} instead, in no time";
+const ALTERNATIVE: &str = "; for test data, --fast-passwords stores {SSHA512} instead, in no time";
 
 /// Definitions that are named one by one where some are added or left out.
 const DEFINITIONS_SAID_MAX: usize = 10;
@@ -99,8 +99,8 @@ pub struct Manner {
     pub advice: &'static str,
     /// Take what can be read of an export that was cut off or changed.
     pub unverified: bool,
-    /// Store passwords in clear with a hash that is fast.
-    pub fast_passwords: bool,
+    /// Whether passwords in clear are to be stored with a hash that is fast, where that can be asked for.
+    pub fast_passwords: Option<bool>,
 }
 
 /// What came of it.
@@ -195,27 +195,30 @@ pub fn ldif(
     manner: Manner,
 ) -> Result<Populated, Failure> {
     let directory = &*instance.directory;
+    let is_fast = manner.fast_passwords == Some(true);
+    let alternative = if manner.fast_passwords.is_some() { ALTERNATIVE } else { "" };
     let scratch = folder.path().to_owned();
     let options = ImportOptions {
         source: source.path.clone(),
         keep_going: manner.go_on,
         skip_records: manner.done,
-        fast_passwords: manner.fast_passwords,
+        fast_passwords: is_fast,
         scratch: Some(ScratchMaker(Arc::new(move || Ok(Box::new(data::scratch(&scratch)?))))),
     };
     let passwords = directory.passwords();
     let ahead = Ahead::look(directory, &source, manner)?;
     let forecast = match &ahead {
-        _ if manner.fast_passwords => None,
+        _ if is_fast => None,
         Some(ahead) => Forecast::of(ahead.clear_passwords, passwords)?,
         None => None,
     };
     if let Some(forecast) = forecast.filter(Forecast::is_worth_saying) {
-        output::note(format_args!("{}: {forecast}; {ALTERNATIVE}", source.shown));
+        output::note(format_args!("{}: {forecast}{alternative}", source.shown));
     }
     let mut rate = StreamRate {
         shown: source.shown.clone(),
-        unsaid: ahead.is_none() && !manner.fast_passwords,
+        unsaid: ahead.is_none() && !is_fast,
+        alternative,
         entries: source.entries.map(|entries| entries.saturating_sub(manner.done)),
         measured: None,
     };
@@ -286,6 +289,7 @@ fn say_verdict(shown: &str, verdict: &Verdict) {
 struct StreamRate {
     shown: String,
     unsaid: bool,
+    alternative: &'static str,
     /// How many entries come, if that is known.
     entries: Option<u64>,
     measured: Option<Forecast>,
@@ -309,7 +313,7 @@ impl StreamRate {
             Some(_) => forecast.to_string(),
             None => forecast.of_a_stream(),
         };
-        (!self.unsaid).then(|| format!("{}: {said}; {ALTERNATIVE}", self.shown))
+        (!self.unsaid).then(|| format!("{}: {said}{}", self.shown, self.alternative))
     }
 }
 

@@ -236,7 +236,7 @@ fn an_export_brings_what_was_defined_over_ldap() {
     assert_eq!(export(&new, &folder.path().join("again.ldif")), text);
     let server = start(&new);
     assert_eq!(shoes(&server).lines().count(), 2);
-    let found = search(&server, &["-b", "dc=shoes", "(shoeSize=42)", "shoeSize"]);
+    let found = search(&server, &["-b", "dc=shoes", "(uid=ada)", "shoeSize"]);
     assert!(found.expect(0).out.contains("shoeSize: 42"));
     // For other programs all of it is comments.
     if available(&["/usr/sbin/slapadd"]) {

@@ -4,8 +4,7 @@
 //! in, so that a file may be larger than memory. [`Writer`] writes what it reads.
 //!
 //! Wider than the RFC, as other tools write it: values and names may hold UTF-8 as it is, entries
-//! and changes may be mixed in one file, files may follow each other in one, and the last `-` of a
-//! modify record may be missing.
+//! and changes may be mixed in one file, and the last `-` of a modify record may be missing.
 //! Narrower: `attribute:< URL` is refused, since a file from elsewhere must not read other files,
 //! and so is a critical control, since nothing here would honour it.
 

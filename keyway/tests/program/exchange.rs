@@ -71,7 +71,9 @@ fn summaries_for_programs() {
     assert_eq!(json["bytes"], fs::metadata(&file).unwrap().len());
     // The LDIF has standard output to itself.
     let done = directory(&data, &["export", "--json"]).well();
-    assert!(done.out.starts_with("version: 1\n") && done.err.contains("\"event\":\"exported\""));
+    assert!(
+        done.out.starts_with("# keyway: export 1\n") && done.err.contains("\"event\":\"exported\"")
+    );
     let json = directory(&data, &["check", "--json"]).well().json();
     assert_eq!((&json["event"], &json["sound"]), (&"checked".into(), &true.into()));
 }

@@ -115,7 +115,7 @@ fn files_of_gzip_and_zstd_are_read_whatever_they_are_called() {
         let packed = place.path().join(name);
         directory("export", &data, &[packed.to_str().unwrap()]).well();
         let bytes = fs::read(&packed).unwrap();
-        assert!(bytes.len() < whole.len() && !bytes.starts_with(b"version"), "{name}");
+        assert!(bytes.len() < whole.len() && !bytes.starts_with(b"#"), "{name}");
         let other = place.path().join("what.it.is");
         fs::write(&other, &bytes).unwrap();
         let (taken, there) = into_new(&place, &other, &[]);

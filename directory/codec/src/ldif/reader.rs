@@ -226,8 +226,7 @@ impl Reader {
             Building::Begun { body, .. } => body.add(line),
             Building::Nothing => {
                 let line = Line::parse(line)?;
-                // Also where another file was appended to this one.
-                if line.is("version") {
+                if first && line.is("version") {
                     return match line.word()?.as_str() {
                         "1" => Ok(()),
                         _ => Err("only version 1 of LDIF is known"),

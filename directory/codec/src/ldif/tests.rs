@@ -288,8 +288,6 @@ fn what_others_write_is_read() {
     assert_eq!(latin1[0].kind, RecordKind::Content(vec![("o".into(), vec![0xe7])]));
     assert_eq!(records("dn:\nvendorName:\n"), [content(1, "", &[("vendorName", "")])]);
     assert_eq!(records("  \n\n \ndn: o=x\no: x\n")[0].line, 4);
-    // Files that follow each other in one.
-    assert_eq!(records("version: 1\n\ndn: o=x\no: x\n\nversion: 1\ndn: o=y\no: y\n").len(), 2);
     for empty in ["", "\n", "version: 1\n", "# nothing\n", "# nothing", "version: 1", "\r\n\r\n"] {
         assert_eq!(records(empty), [], "{empty:?}");
     }
@@ -312,7 +310,7 @@ fn errors_name_line_and_entry() {
     of_none(1, "dn\n");
     of_none(2, "\n o=x\n");
     of_none(1, "version: 2\ndn: o=x\no: x\n");
-    of_none(3, "version: 1\n\nversion: 2\n");
+    of_none(3, "version: 1\n\nversion: 1\n");
     of_none(1, "dn:: /w==\no: x\n");
     of_none(1, "dn:: !\no: x\n");
     of_none(1, "dn:< file:///dn\no: x\n");

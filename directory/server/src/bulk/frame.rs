@@ -2,7 +2,6 @@
 //! an end with a count and a checksum.
 //!
 //! ```text
-//! version: 1
 //! # keyway: export 1
 //! # keyway: attributeTypes: ( 1.2.3 NAME 'shoeSize' ... )
 //!
@@ -12,7 +11,8 @@
 //! # keyway: end, entries 12, sha-256 5f70...
 //! ```
 //!
-//! All of the frame is comments (RFC 2849), which other programs skip. The checksum is that of every byte
+//! All of the frame is comments (RFC 2849), which other programs skip. There is no `version: 1`, for which
+//! slapadd refuses a file. The checksum is that of every byte
 //! before its line. Exports can be written one after the other into one file.
 
 use super::ExportError;
@@ -21,7 +21,6 @@ use keyway_engine::{Algorithm, Engine, Stream};
 use std::fmt::Write as _;
 use std::io::Write;
 
-pub(super) const VERSION: &str = "version: 1";
 pub(super) const PREFIX: &str = "# keyway: ";
 pub(super) const EXPORT: &str = "# keyway: export ";
 pub(super) const END: &str = "# keyway: end";
@@ -46,7 +45,7 @@ impl<'o> Framed<'o> {
         definitions: &str,
     ) -> Result<Self, ExportError> {
         let mut framed = Framed { out, hash: stream(engine)? };
-        let mut head = format!("{VERSION}\n{EXPORT}{FORM}\n");
+        let mut head = format!("{EXPORT}{FORM}\n");
         definitions.lines().for_each(|line| {
             // Writing into a string does not fail.
             let _ = writeln!(head, "{PREFIX}{line}");

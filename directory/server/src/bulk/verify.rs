@@ -1,6 +1,6 @@
 //! Reading an export: its frame is compared with what is in it.
 
-use super::frame::{END, EXPORT, FORM, PREFIX, VERSION, digest, end_line, stream};
+use super::frame::{END, EXPORT, FORM, PREFIX, digest, end_line, stream};
 use crate::directory::Directory;
 use crate::failure::Failure;
 use crate::limits::{EXPORT_HEAD_BYTES_MAX, EXPORT_LINE_BYTES_MAX};
@@ -33,6 +33,8 @@ impl Directory {
 pub struct Verifying<R> {
     inner: R,
     scan: Scan,
+    /// What is read at once.
+    buffer: Vec<u8>,
     /// Read, looked at, and not handed out yet.
     pieces: Vec<u8>,
     handed_out: usize,
@@ -55,7 +57,8 @@ impl<R: Read> Verifying<R> {
             entries_before: 0,
             definitions: String::new(),
         };
-        Verifying { inner, scan, pieces: Vec::new(), handed_out: 0, has_ended: false, is_strict }
+        let (buffer, pieces) = (vec![0; PIECE_BYTES], Vec::new());
+        Verifying { inner, scan, buffer, pieces, handed_out: 0, has_ended: false, is_strict }
     }
 
     /// Reads as far as the head goes, and returns the definitions in it: lines such as
@@ -82,18 +85,15 @@ impl<R: Read> Verifying<R> {
 
     /// Reads and looks at another piece.
     fn more(&mut self) -> io::Result<()> {
-        let from = self.pieces.len();
-        self.pieces.resize(from + PIECE_BYTES, 0);
-        let place = self.pieces.get_mut(from..).unwrap_or_default();
         let read = loop {
-            match self.inner.read(place) {
+            match self.inner.read(&mut self.buffer) {
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                read => break read,
+                read => break read?,
             }
         };
-        self.pieces.truncate(from + *read.as_ref().unwrap_or(&0));
-        self.has_ended = read? == 0;
-        let piece = self.pieces.get(from..).unwrap_or_default();
+        let piece = self.buffer.get(..read).unwrap_or_default();
+        self.pieces.extend_from_slice(piece);
+        self.has_ended = read == 0;
         let looked = match self.has_ended {
             true => self.scan.end(),
             false => self.scan.piece(piece),
@@ -138,8 +138,6 @@ fn counted(entries: u64) -> String {
 enum State {
     /// Nothing was there yet.
     Start,
-    /// `version: 1` was; the head of an export may follow. If one was there before, it has to.
-    Version { is_due: bool },
     /// In the head.
     Head,
     /// Among entries of an export.
@@ -171,7 +169,7 @@ struct Scan {
 impl Scan {
     /// Whether the head has been read, or there is none.
     fn has_head(&self) -> bool {
-        !matches!(self.state, State::Start | State::Version { .. } | State::Head)
+        !matches!(self.state, State::Start | State::Head)
     }
 
     fn piece(&mut self, piece: &[u8]) -> Result<(), Failure> {
@@ -267,22 +265,11 @@ impl Scan {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         match &self.state {
-            State::Start if text == VERSION.as_bytes() => self.begin(line, false),
-            State::Version { .. } if text.starts_with(EXPORT.as_bytes()) => {
-                self.hash(line)?;
-                self.state = State::Head;
-                let form = text.get(EXPORT.len()..).unwrap_or_default();
-                if form != FORM.as_bytes() {
-                    let form = String::from_utf8_lossy(form).into_owned();
-                    self.damaged(format!(
-                        "it is an export of form {form:?}, and this version of keyway reads {FORM}"
-                    ));
-                }
-                Ok(())
+            State::Start | State::After if text.starts_with(EXPORT.as_bytes()) => {
+                self.begin(line, text.get(EXPORT.len()..).unwrap_or_default())
             }
-            State::Start | State::Version { is_due: false } => {
+            State::Start => {
                 self.state = State::Unframed;
-                self.hash = None;
                 self.skip(line);
                 Ok(())
             }
@@ -303,8 +290,7 @@ impl Scan {
                 self.hash(line)
             }
             State::After if text.is_empty() => Ok(()),
-            State::After if text == VERSION.as_bytes() => self.begin(line, true),
-            State::After | State::Version { is_due: true } => {
+            State::After => {
                 self.damaged("something follows its end, which is no other export");
                 Ok(())
             }
@@ -315,10 +301,18 @@ impl Scan {
         }
     }
 
-    fn begin(&mut self, line: &[u8], is_due: bool) -> Result<(), Failure> {
+    /// Begins an export with the first line of its head.
+    fn begin(&mut self, line: &[u8], form: &[u8]) -> Result<(), Failure> {
+        if form != FORM.as_bytes() {
+            let form = String::from_utf8_lossy(form).into_owned();
+            self.damaged(format!(
+                "it is an export of form {form:?}, and this version of keyway reads {FORM}"
+            ));
+            return Ok(());
+        }
         self.hash = Some(stream(&self.engine)?);
         self.entries = 0;
-        self.state = State::Version { is_due };
+        self.state = State::Head;
         self.hash(line)
     }
 
@@ -363,17 +357,11 @@ impl Scan {
             let line = std::mem::take(&mut self.line);
             self.take(&line)?;
         }
-        match self.state {
-            State::Head | State::Entries => {
-                let entries = counted(self.entries);
-                self.damaged(format!(
-                    "it was cut off: the end that an export has is missing behind {entries}"
-                ));
-            }
-            State::Version { is_due: true } => {
-                self.damaged("it was cut off: behind an export the head of another one is missing");
-            }
-            _ => {}
+        if matches!(self.state, State::Head | State::Entries) {
+            let entries = counted(self.entries);
+            self.damaged(format!(
+                "it was cut off: the end that an export has is missing behind {entries}"
+            ));
         }
         Ok(())
     }
