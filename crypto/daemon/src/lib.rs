@@ -34,8 +34,12 @@ mod places;
 mod pump;
 mod refusal;
 mod server;
+mod slow;
+mod weights;
+pub mod witness;
 
 pub use admission::Admission;
 pub use daemon::Daemon;
 pub use listen::listen;
 pub use options::{HandedOver, Options};
+pub use weights::Weights;

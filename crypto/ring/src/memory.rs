@@ -160,6 +160,23 @@ impl SharedMemory {
         Ok(())
     }
 
+    /// The same for many bytes: the system copies them out of the file. What its owner has never touched it
+    /// reads as zeros, where a mapping would make pages of it, and keep them.
+    ///
+    /// # Errors
+    /// As [`SharedMemory::read`].
+    pub fn read_many(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBounds> {
+        self.check(offset, into.len())?;
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pread(&self.file, &mut *rest, (offset + done) as u64) {
+                Ok(0) | Err(_) => return self.read(offset + done, rest),
+                Ok(read) => done += read,
+            }
+        }
+        Ok(())
+    }
+
     /// Copies bytes there.
     ///
     /// # Errors
@@ -433,6 +450,9 @@ mod tests {
                 memory.read(offset, &mut out).unwrap();
                 assert_eq!(out[..length], bytes[..length], "{length} bytes at {offset}");
                 assert_eq!(out[length..], before, "behind {length} bytes at {offset}");
+                let mut out = vec![0; length + 4];
+                memory.read_many(offset, &mut out).unwrap();
+                assert_eq!(out[..length], bytes[..length], "{length} bytes at {offset}");
             }
         }
     }
@@ -444,6 +464,7 @@ mod tests {
         assert_eq!(memory.write(end - 1, &[1, 2]), Err(OutOfBounds));
         assert_eq!(memory.read(usize::MAX, &mut [0; 2]), Err(OutOfBounds));
         assert_eq!(memory.read(end, &mut []), Ok(()));
+        assert_eq!(memory.read_many(end - 1, &mut [0; 2]), Err(OutOfBounds));
         assert!(memory.flag(end - 4).is_some() && memory.flag(end - 3).is_none());
         assert!(memory.flag(2).is_none());
     }

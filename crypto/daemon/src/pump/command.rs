@@ -54,6 +54,8 @@ pub enum Command {
         session: Session,
         /// The daemon's own key that it has, if it has one.
         key: Option<KeySession>,
+        /// How many times the time of others its requests get, if that is more than its client gets.
+        weight: u32,
     },
     /// A client has closed one.
     CloseSession(ClientId, SessionHandle),

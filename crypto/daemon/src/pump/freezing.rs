@@ -61,6 +61,7 @@ impl Work {
     /// Listens to the clients again, who may have rung meanwhile.
     pub fn thaw(&mut self) {
         self.frozen = None;
+        self.mailbox.open_memory();
         for (index, pair) in self.pairs.iter_mut() {
             let _ = epoll::add(&self.epoll, &pair.bell, pair.event(index), RUNG);
             pair.idle_since = None;

@@ -4,6 +4,7 @@ use super::client::{Client, Entry};
 use super::command::{ClientId, Command};
 use super::pair::{Pair, RUNG, Taken};
 use super::state::Work;
+use crate::fair;
 use crate::keys::KeySession;
 use keyway_ring::descriptor::Descriptor;
 use rustix::event::epoll;
@@ -45,19 +46,30 @@ impl Work {
             Command::ClosePair(client, number) => {
                 let Some((client, _)) = self.client(client) else { return };
                 self.drop_pairs(|pair| pair.client == client && pair.number == number);
+                self.drop_slow(client, |pair| pair.is_none());
             }
-            Command::Session { client, handle, session, key } => {
+            Command::Session { client, handle, session, key, weight } => {
                 let Some((_, client)) = self.client(client) else { return };
                 let makes_nonces = key.as_ref().is_some_and(KeySession::makes_nonces);
                 let (generation, algorithm) = (handle.generation, session.algorithm());
-                let spare = Vec::new();
-                let entry = Entry { generation, session, algorithm, key, makes_nonces, spare };
+                let entry = Entry {
+                    generation,
+                    costliest: fair::costliest(session.algorithms()).unwrap_or(algorithm),
+                    session,
+                    algorithm,
+                    key,
+                    makes_nonces,
+                    weight: weight.max(client.weight),
+                    spare: Vec::new(),
+                };
                 put_at(&mut client.sessions, handle.index.into(), entry);
             }
             Command::CloseSession(client, handle) => {
                 let Some((_, client)) = self.client(client) else { return };
                 let is_it = |entry: &mut Entry| entry.generation == handle.generation;
-                take_if(&mut client.sessions, handle.index.into(), is_it);
+                if let Some(entry) = take_if(&mut client.sessions, handle.index.into(), is_it) {
+                    client.forget(entry);
+                }
             }
             Command::Region { client, handle, memory } => {
                 let Some((_, client)) = self.client(client) else { return };
@@ -69,7 +81,10 @@ impl Work {
                 take_if(&mut client.regions, handle.index.into(), is_it);
             }
             Command::Again { client, number, descriptor } => self.again(client, number, descriptor),
-            Command::Freeze(tell) => self.frozen = Some(Some(tell)),
+            Command::Freeze(tell) => {
+                self.mailbox.close_memory();
+                self.frozen = Some(Some(tell));
+            }
             Command::Thaw => self.thaw(),
         }
     }
@@ -84,17 +99,22 @@ impl Work {
         let Some((client, _)) = self.client(client) else { return };
         let is_it = |(_, pair): &(usize, &Pair)| pair.client == client && pair.number == number;
         let Some(index) = self.pairs.iter().find(is_it).map(|(index, _)| index) else { return };
+        let Some((_, large)) = self.clients.get(client).map(|it| it.cost(&descriptor)) else {
+            return;
+        };
         if let Some(pair) = self.pairs.get_mut(index)
             && pair.in_flight < pair.entries
         {
             pair.in_flight += 1;
-            self.taken.push(Taken { pair: index, generation: pair.generation, descriptor });
+            let generation = pair.generation;
+            self.taken.push(Taken { pair: index, generation, descriptor, large });
         }
     }
 
     fn remove(&mut self, number: ClientId) {
         let Some(client) = self.numbers.remove(&number) else { return };
         self.drop_pairs(|pair| pair.client == client);
+        self.drop_slow(client, |_| true);
         self.clients.take(client);
     }
 
@@ -123,6 +143,28 @@ impl Work {
             pair.end.close();
         }
     }
+
+    /// Drops slow requests of a client that nobody has begun and nobody waits for any more, by their pair.
+    fn drop_slow(&mut self, slot: usize, which: impl Fn(Option<&Pair>) -> bool) {
+        let Some(client) = self.clients.get(slot) else { return };
+        let (pairs, in_flight) = (&self.pairs, &self.in_flight);
+        let dropped = self.slow.take_back(client.tag(1), |job| {
+            let request = in_flight.get(job.place);
+            let pair = request.and_then(|request| {
+                pairs.get(request.pair).filter(|pair| pair.generation == request.pair_generation)
+            });
+            which(pair)
+        });
+        self.meters.dropped.add(dropped.len() as u64);
+        for job in dropped {
+            if let Some(request) = self.in_flight.take(job.place)
+                && let Some(client) = self.clients.get_mut(slot)
+            {
+                client.bytes_in_flight -= request.bytes;
+                client.slow_in_flight -= usize::from(request.slow);
+            }
+        }
+    }
 }
 
 /// Puts it where the control thread has given it a place.
@@ -133,8 +175,10 @@ fn put_at<T>(into: &mut Vec<Option<T>>, index: usize, it: T) {
     into[index] = Some(it);
 }
 
-fn take_if<T>(from: &mut [Option<T>], index: usize, is_it: impl FnOnce(&mut T) -> bool) {
-    if let Some(place) = from.get_mut(index) {
-        place.take_if(is_it);
-    }
+fn take_if<T>(
+    from: &mut [Option<T>],
+    index: usize,
+    is_it: impl FnOnce(&mut T) -> bool,
+) -> Option<T> {
+    from.get_mut(index)?.take_if(is_it)
 }

@@ -54,6 +54,8 @@ pub struct Taken {
     /// The pair's.
     pub generation: u32,
     pub descriptor: Descriptor,
+    /// Whether it is too much for a pump, by its bytes or by what it costs.
+    pub large: bool,
 }
 
 /// A request that was taken and not answered.
@@ -65,6 +67,9 @@ pub struct InFlight {
     pub descriptor: Descriptor,
     pub memory: Arc<SharedMemory>,
     pub bytes: usize,
+    /// What its task has, with its buffers; 0 where it has none yet.
+    pub task_bytes: usize,
+    /// Whether it counts among its client's slow ones.
     pub slow: bool,
     pub makes_nonces: bool,
 }

@@ -56,6 +56,7 @@ impl Work {
         asleep.set();
         let found = self.queue.arm();
         let nothing = !found
+            && !self.mailbox.has_finished()
             && !self.mailbox.any.load(Ordering::Acquire)
             && !self.mailbox.ended.load(Ordering::Acquire);
         if nothing {

@@ -2,7 +2,6 @@
 
 use crate::closing::Line;
 use crate::keys::Caller;
-use crate::limits::CLIENT_WEIGHT;
 use crate::places::Places;
 use crate::pump::{ClientId, Usage};
 use keyway_ring::control::{self, ClientStatus};
@@ -22,6 +21,8 @@ pub struct Guest {
     /// Whether it has asked to take over once.
     pub takes_over: bool,
     pub pump: usize,
+    /// How many times the time of others it gets.
+    pub weight: u32,
     pub queues: Vec<QueuePair>,
     pub next_queue: u32,
     pub sessions: Places<Opened>,
@@ -62,6 +63,7 @@ impl Guest {
             since: Instant::now(),
             takes_over: false,
             pump: 0,
+            weight: 1,
             queues: Vec::new(),
             next_queue: 0,
             sessions: Places::new(),
@@ -89,7 +91,7 @@ impl Guest {
             refused: read(refused),
             doorbells: read(doorbells),
             wakeups: read(wakeups),
-            weight: CLIENT_WEIGHT,
+            weight: self.weight,
             throttled: read(throttled),
             keys: self.sessions.iter().filter(|(_, opened)| opened.has_held_key()).count() as u32,
         }

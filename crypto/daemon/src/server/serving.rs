@@ -1,10 +1,11 @@
 //! The thread itself: who is let in, whose message is next, and who leaves.
 
+use super::budget::{Share, TooMuch};
 use super::guest::Guest;
 use super::state::{ENDED, LISTENER, SendAway, Server};
 use crate::closing::Line;
 use crate::keys::Caller;
-use crate::limits::{CLIENTS_MAX, HELLO, STRANGERS_MAX, USAGE_SAVE_S};
+use crate::limits::{ACCEPTED_AT_ONCE, HELLO, STRANGERS_MAX, USAGE_SAVE_S};
 use crate::pump::{ClientId, Command};
 use keyway_ring::Socket;
 use keyway_ring::control::{self, Answer, Ask};
@@ -13,6 +14,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
@@ -70,24 +72,35 @@ impl Server {
         }
     }
 
+    /// Lets in who waits, but no more than so many before others have their turn.
     fn accept(&mut self) {
-        let flags = SocketFlags::CLOEXEC;
-        let Ok(socket) = accept_with(&self.listener, flags) else { return };
-        let strangers = self.guests.values().filter(|guest| guest.name.is_none()).count();
-        let has_room = self.guests.len() < CLIENTS_MAX && strangers < STRANGERS_MAX;
-        let caller = Caller::of(&socket).ok();
+        for _ in 0..ACCEPTED_AT_ONCE {
+            if self.closer.is_full() {
+                return;
+            }
+            let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
+            self.let_in(socket);
+        }
+    }
+
+    fn let_in(&mut self, socket: OwnedFd) {
+        let caller = Caller::of(&socket, &self.options.admission.witness).ok();
         let user = caller.as_ref().map_or(u32::MAX, |caller| caller.uid);
         let admits = |caller: &Caller| self.options.admission.admits(caller);
-        let Some(caller) = caller.filter(|caller| has_room && admits(caller)) else {
-            self.turned_away.increment();
-            let why = match has_room {
-                true => "this user and program are not among the daemon's clients",
-                false => "the daemon has as many clients as it takes",
-            };
-            let status = if has_room { Status::Unsupported } else { Status::Busy };
-            let last_words = control::encode(&Answer::refused(status, why)).ok();
-            self.closer.turn_away(Socket::from_fd(socket), user, last_words);
-            return;
+        let admitted = match caller.filter(admits) {
+            Some(caller) => self.make_room(&caller).map(|()| caller).map_err(Answer::from),
+            None => {
+                let why = "this user and program are not among the daemon's clients";
+                Err(Answer::refused(Status::Unsupported, why))
+            }
+        };
+        let caller = match admitted {
+            Ok(caller) => caller,
+            Err(why) => {
+                self.turned_away.increment();
+                let last_words = control::encode(&why).ok();
+                return self.closer.turn_away(Socket::from_fd(socket), user, last_words);
+            }
         };
         let id = self.next;
         let line = Line::new(Socket::from_fd(socket), user, &self.closer);
@@ -108,6 +121,33 @@ impl Server {
                 self.is_shut = is_full;
             }
         }
+    }
+
+    /// Makes room for a connection, if need be at the cost of those who have not said who they are.
+    ///
+    /// # Errors
+    /// Of what there is too much.
+    fn make_room(&mut self, caller: &Caller) -> Result<(), TooMuch> {
+        let strangers = self.guests.values().filter(|guest| guest.name.is_none()).count();
+        if strangers >= STRANGERS_MAX {
+            self.evict(None);
+        }
+        let administers = self.options.admission.administers(caller);
+        loop {
+            let room = self.may_have(caller.uid, administers, Share::CONNECTION);
+            let Err(why) = room else { return Ok(()) };
+            if !self.evict(why.user) {
+                return Err(why);
+            }
+        }
+    }
+
+    /// Sends away the oldest that has not said who it is, of this user if one is given.
+    fn evict(&mut self, user: Option<u32>) -> bool {
+        let Some(oldest) = self.oldest_stranger(user) else { return false };
+        self.evicted.increment();
+        self.remove(oldest);
+        true
     }
 
     /// Answers one message.
@@ -162,6 +202,7 @@ impl Server {
             Ask::Keys(ask) => return self.manage(id, ask),
             Ask::Export { session, under } => self.export(id, session, &under)?,
             Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
+            Ask::Usable { name } => self.usable(id, &name)?,
         };
         self.reply(id, &answer, &[])
     }

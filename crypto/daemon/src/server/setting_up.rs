@@ -1,8 +1,9 @@
 //! What a client asks for before it can submit requests: to be known, queue pairs, memory.
 
+use super::budget::Share;
 use super::guest::QueuePair;
 use super::state::{SendAway, Server};
-use crate::limits::{CLIENT_NAME_BYTES_MAX, CLIENT_WEIGHT, STATUS_CLIENTS_MAX};
+use crate::limits::{CLIENT_NAME_BYTES_MAX, STATUS_CLIENTS_MAX};
 use crate::pump::{ClientId, Command};
 use keyway_engine::Algorithm;
 use keyway_ring::control::{Answer, DaemonStatus, VERSION};
@@ -36,14 +37,13 @@ impl Server {
         });
         let pump = loads.min().map_or(0, |(_, pump)| pump);
         let limits = self.options.limits;
+        let caller = &self.guests.get(&id).ok_or(SendAway)?.caller;
+        let weight = self.options.weights.of_client(caller);
         let guest = self.guest(id)?;
-        (guest.name, guest.pump) = (Some(name), pump);
+        (guest.name, guest.pump, guest.weight) = (Some(name), pump, weight);
         let (owner, usage) = (guest.caller.uid, guest.usage.clone());
         self.connected.increment();
-        self.command(
-            id,
-            Command::Admit { client: id, owner, limits, weight: CLIENT_WEIGHT, usage },
-        );
+        self.command(id, Command::Admit { client: id, owner, limits, weight, usage });
         Ok(())
     }
 
@@ -57,6 +57,10 @@ impl Server {
         if guest.queues.len() >= limits.queues {
             return refuse(self, "a client has no more queue pairs than that");
         }
+        if let Err(why) = self.may_add(id, Share::QUEUE) {
+            return self.reply(id, &why.into(), &[]);
+        }
+        let guest = self.guest(id)?;
         let made = RingMemory::create(entries.min(limits.queue_entries));
         let made = made.and_then(|memory| Ok((memory, Doorbell::new()?)));
         let Ok((memory, bell)) = made else {
@@ -96,11 +100,15 @@ impl Server {
         let Some(bytes) = bytes else {
             return refuse(self, Status::InvalidRequest, "a client has no more memory than that");
         };
+        if let Err(why) = self.may_add(id, Share::region(bytes)) {
+            return self.reply(id, &why.into(), &[]);
+        }
         // Made here, it is what it should be. What a client sent could be anything.
         let memory = match SharedMemory::create(bytes) {
             Ok(memory) => memory,
             Err(why) => return refuse(self, Status::InvalidRequest, &why.to_string()),
         };
+        let guest = self.guest(id)?;
         guest.region_generation = guest.region_generation.wrapping_add(1);
         guest.region_bytes += memory.bytes();
         let (generation, memory) = (guest.region_generation, Arc::new(memory));

@@ -5,6 +5,7 @@ use super::guest::Guest;
 use crate::closing::{Closer, Line};
 use crate::options::{HandedOver, Options};
 use crate::pump::{ClientId, Command, Pump};
+use crate::slow::Slow;
 use keyway_engine::Engine;
 use keyway_meter::{Counter, counter};
 use keyway_ring::control::{self, Answer};
@@ -44,6 +45,7 @@ pub struct Server {
     pub connected: Counter,
     pub gone: Counter,
     pub turned_away: Counter,
+    pub evicted: Counter,
 }
 
 /// Why a client is sent away.
@@ -61,9 +63,11 @@ impl Server {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         epoll::add(&epoll, &ended.1, EventData::new_u64(ENDED), EventFlags::IN)?;
-        let start = |index| Pump::start(engine, index, options.spin);
+        let slow = Arc::new(Slow::start()?);
+        let start = |index| Pump::start(engine, &slow, index, options.spin);
         let pumps = (0..options.pumps.max(1)).map(start).collect::<io::Result<_>>()?;
-        let changes = options.keys.as_ref().map(Changes::start).transpose()?;
+        let sight = options.admission.witness.sight();
+        let changes = options.keys.as_ref().map(|keys| Changes::start(keys, sight)).transpose()?;
         Ok(Server {
             engine: engine.clone(),
             listener: Line::new(Socket::from_fd(listener), own, &closer),
@@ -82,6 +86,7 @@ impl Server {
             connected: counter("cryptod.clients.connected"),
             gone: counter("cryptod.clients.gone"),
             turned_away: counter("cryptod.clients.turned_away"),
+            evicted: counter("cryptod.clients.evicted"),
         })
     }
 

@@ -4,7 +4,7 @@ use super::guest::{Guest, Opened, QueuePair};
 use super::state::Server;
 use crate::closing::Line;
 use crate::handover::{self, Part};
-use crate::keys::Caller;
+use crate::keys::{Caller, Unseen};
 use crate::limits::{ALIVE_EVERY, TAKE_OVER_AGAIN, TAKE_OVER_WAIT};
 use crate::options::{HandedOver, Options};
 use crate::pump::{ClientId, Command};
@@ -93,7 +93,7 @@ impl Server {
                 next_queue,
                 region_generation,
             } => {
-                let executable = executable.map(PathBuf::from);
+                let executable = executable.map(PathBuf::from).ok_or(Unseen::Untold);
                 let caller = Caller { uid, gid, groups, pid, executable };
                 let line = Line::new(Socket::from_fd(files.pop()?), uid, &self.closer);
                 let mut guest = Guest::new(line, caller);
@@ -135,9 +135,10 @@ impl Server {
                 let is_lost = steps.iter().any(|step| step.key == control::Key::Generate);
                 let opened = Some(self.session(&caller, &steps)).filter(|_| !is_lost);
                 let Some(Ok((session, key))) = opened else { return Some(()) };
+                let weight = self.options.weights.of_session(&steps);
                 let opened = Opened { generation: handle.generation, steps, is_generated };
                 self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
-                self.command(client, Command::Session { client, handle, session, key });
+                self.command(client, Command::Session { client, handle, session, key, weight });
             }
             Part::UnderWay(words) => {
                 let descriptor = Descriptor::from_words(words);

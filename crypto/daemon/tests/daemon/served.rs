@@ -3,8 +3,8 @@
 
 use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
-use keyway_daemon::limits::ClientLimits;
-use keyway_daemon::{Admission, Daemon, HandedOver, Options, listen};
+use keyway_daemon::limits::{ClientLimits, SharedLimits};
+use keyway_daemon::{Admission, Daemon, HandedOver, Options, Weights, listen};
 use keyway_engine::{Algorithm, Key, Parameters};
 use keyway_ring::descriptor::Status;
 use keyway_ring::with_address;
@@ -29,9 +29,13 @@ impl Served {
     }
 
     pub fn with(limits: ClientLimits) -> Self {
+        Self::sharing(limits, SharedLimits::of_this_machine(), Weights::default())
+    }
+
+    pub fn sharing(limits: ClientLimits, shared: SharedLimits, weights: Weights) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = listen(&folder.path().join("socket")).unwrap();
-        Self::at(folder, listener, limits)
+        Self::at(folder, listener, limits, (shared, weights))
     }
 
     /// At a socket that takes files, as all do before Linux 6.16.
@@ -43,10 +47,16 @@ impl Served {
         let path = folder.path().join("socket");
         with_address(&path, |address| rustix::net::bind(&listener, address)).unwrap();
         rustix::net::listen(&listener, 16).unwrap();
-        Self::at(folder, listener, ClientLimits::default())
+        let shared = (SharedLimits::of_this_machine(), Weights::default());
+        Self::at(folder, listener, ClientLimits::default(), shared)
     }
 
-    fn at(folder: TempDir, listener: OwnedFd, limits: ClientLimits) -> Self {
+    fn at(
+        folder: TempDir,
+        listener: OwnedFd,
+        limits: ClientLimits,
+        (shared, weights): (SharedLimits, Weights),
+    ) -> Self {
         let engine = keyway_drivers::engine();
         let master = MasterKey::create_file(&folder.path().join("master"), &engine).unwrap();
         let keys = KeyStore::create(&keys_of(&folder), Master::Key(&master), &engine, drop_report);
@@ -54,6 +64,8 @@ impl Served {
             admission: Admission::default(),
             keys: Some(Arc::new(keys.unwrap())),
             limits,
+            shared,
+            weights,
             socket: None,
             pumps: 1,
             spin: Duration::from_micros(20),
