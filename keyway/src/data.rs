@@ -593,7 +593,10 @@ fn check(folder: &Path) -> Result<(), Failure> {
 pub fn is_private(folder: &Path) -> Result<(), Failure> {
     let metadata = fs::metadata(folder)
         .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
-    private(folder, metadata.mode() & !PASSED, "700")
+    match metadata.mode() & 0o077 & !PASSED {
+        0 => Ok(()),
+        _ => private(folder, metadata.mode(), "700"),
+    }
 }
 
 /// Refuses a file with passwords in it that others than its owner may read.

@@ -455,6 +455,7 @@ impl Serving<'_> {
         let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
         look_around.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let size = watched::StoreSize::new();
+        let mut refusals = watched::Refusals::default();
         let cryptod = watched::Cryptod::of(folder.path());
         let backups = history::Monitor::of(folder.path());
         let shown = (cryptod.clone(), backups.clone());
@@ -488,6 +489,7 @@ impl Serving<'_> {
                 _ = look_around.tick() => {
                     watched::show_engine(engine);
                     size.show(&instance.store);
+                    refusals.look(&instance.store, logs);
                     backups.look();
                     let (cryptod, directory) = (cryptod.clone(), instance.directory.clone());
                     // It waits for the disk. Lines stay kept where it fails, and a full disk says so itself.
@@ -517,10 +519,17 @@ impl Serving<'_> {
             }
             Some(why) => {
                 logs.say(Severity::Error, "stop", &[("text", Value::Text(&why))]);
-                Err(Failure::new(format!(
-                    "the store takes no more changes ({why}); what was acknowledged had reached the \
-                     disk by then; start again when that is mended"
-                )))
+                let text = format!(
+                    "the store takes no more changes ({why}); what was acknowledged had reached the disk by \
+                     then; start again when that is mended"
+                );
+                // With what a full disk has let through, it can be read at once.
+                Err(match instance.store.refused() {
+                    Some(keyway_store::Error::DiskFull) => {
+                        Failure::with_status(&text, supervised::STORE_STOPPED)
+                    }
+                    _ => Failure::new(text),
+                })
             }
         }
     }

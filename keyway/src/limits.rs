@@ -21,6 +21,11 @@ pub const LOG_LEFT_OUT_SAY_EVERY: Duration = Duration::from_secs(60);
 pub const LOG_ONE_IN_MAX: u32 = 1_000_000;
 /// How long an end or a reload waits for lines to be written.
 pub const LOG_FLUSH_MAX: Duration = Duration::from_secs(5);
+/// Room that is kept for the error log when the disk is full, in bytes: some hundred lines.
+pub const LOG_RESERVE_BYTES: u64 = 64 << 10;
+/// Room that is kept for a start of cryptod on a full disk, in bytes: a file system may want a whole group of
+/// inodes to make its socket.
+pub const START_RESERVE_BYTES: u64 = 1 << 20;
 /// Smallest size at which a log's file is put aside, in bytes.
 pub const LOG_FILE_BYTES_MIN: u64 = 4 << 10;
 /// Most files that are kept of each log.
@@ -116,6 +121,9 @@ pub const RESTART_PAUSE: Duration = Duration::from_millis(100);
 pub const RESTARTS_MAX: u32 = 6;
 /// For how long a process has to serve so that its end is not in a row with those before.
 pub const RESTART_FORGET: Duration = Duration::from_secs(10);
+/// The pause before ldapd opens a store again that takes no more changes: a full disk may do that again and again,
+/// and what is in the store is to be read meanwhile.
+pub const STORE_AGAIN_PAUSE: Duration = Duration::from_secs(2);
 /// How often a process that serves says that it is alive.
 pub const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// How often its supervisor looks whether it has.
@@ -180,3 +188,6 @@ pub const SCHEMA_FILE_BYTES_MAX: u64 = 16 << 20;
 pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;
 /// Things that are wrong with the entries of a template, which are said each.
 pub const FAULTS_SAID_MAX: usize = 1_000;
+
+/// Bytes that `keyway key` has signed, encrypted or authenticated at a time. The daemon bounds a request too.
+pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;

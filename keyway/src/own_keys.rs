@@ -10,6 +10,7 @@ use crate::output;
 use crate::signing::{self, SigningKey};
 use keyway_codec::certificate::Certificate;
 use keyway_daemon::keys::{Caller, KeyStore, Material, Purpose, Spec, Who};
+use keyway_daemon::witness::Witness;
 use keyway_engine::{Algorithm, Engine};
 use keyway_ring::Socket;
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
@@ -322,7 +323,7 @@ pub fn brought(
 /// # Errors
 /// If one cannot be made or kept.
 pub fn provide(store: &KeyStore, directory: u32, brought: &[Brought]) -> Result<(), Failure> {
-    let by = Socket::pair().and_then(|(one, _)| Caller::of(&one));
+    let by = Socket::pair().and_then(|(one, _)| Caller::of(&one, &Witness::default()));
     let by = by.map_err(|why| Failure::new(format!("cannot make keys: {}", plain(&why))))?;
     let (now, whos) = (SystemTime::now(), [Who { uid: Some(directory), ..Who::EVERYBODY }]);
     let cannot = |why| Failure::new(format!("cannot hold the directory's keys: {why}"));
@@ -344,7 +345,10 @@ pub fn provide(store: &KeyStore, directory: u32, brought: &[Brought]) -> Result<
         }
         let mut active = store.list();
         active.retain(|key| which.has_name(&key.name) && key.revoked_s.is_none());
-        if active.is_empty() {
+        let all = active.len();
+        active.retain(|key| key.disabled.is_none());
+        // Another authority is of no use to those who trust the one whose key is only disabled.
+        if active.is_empty() && (all == 0 || which.file() == Which::Server.file()) {
             add(&[Algorithm::EcdsaP256Sha256], Material::NEW)?;
         }
         for key in active {
@@ -413,6 +417,8 @@ fn this_user() -> String {
 
 /// The state of a key that can be used.
 const ACTIVE: &str = "active";
+/// What the state of a key begins with that nobody may use.
+const DISABLED: &str = "disabled";
 
 impl Held {
     fn open(socket: &Path) -> Result<Held, Failure> {
@@ -435,6 +441,13 @@ impl Held {
 
     fn look_at(&self, key: KeyInfo) -> Result<HeldKey, Failure> {
         let KeyInfo { name, policy, state, .. } = key;
+        if state.starts_with(DISABLED) {
+            output::note(format_args!(
+                "warning: cryptod does not use its key {name} (keyway key list shows why)"
+            ));
+            let (algorithms, public_key) = (Vec::new(), Vec::new());
+            return Ok(HeldKey { name, algorithms, public_key, is_active: false });
+        }
         if state == ACTIVE && is_anothers(&policy) {
             let ask = KeyAsk::Allow { name: name.clone(), callers: vec![this_user()] };
             if !matches!(self.daemon.ask(&Ask::Keys(ask))?, Answer::Done) {

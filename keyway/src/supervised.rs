@@ -18,6 +18,9 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::parent_id;
 use tokio::io::Interest;
 
+/// The exit status of a process whose store takes no more changes until it is opened again: `EX_TEMPFAIL` of
+/// `sysexits.h`.
+pub const STORE_STOPPED: u8 = 75;
 /// What a process says when it is ready.
 pub const READY: u8 = b'+';
 /// What it says again and again from then on: it is not stopped, and its threads get to run.

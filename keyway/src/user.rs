@@ -341,16 +341,16 @@ fn beside(
         return Err(Failure::new("--cryptod-user: cryptod needs no root; name another user"));
     }
     let place = folder.join(name::CRYPTOD);
-    // Whoever serves it keeps what is his.
-    if data::user(folder).is_some() || Socket::connect(&socket_at(folder)).is_ok() {
-        return Ok(None);
-    }
     let owner = owner_of_cryptod(None, folder, directory);
     let named = || User::from_name(CRYPTOD_USER).ok().flatten().map(Account::from);
     let account = flag.cloned().or_else(|| owner.clone()).or_else(named);
     let account = account.filter(|it| it.uid != directory.uid);
     if account.is_none() && owner.is_none() {
         return Ok(None);
+    }
+    // Whoever serves it, or is still dying, keeps what is his.
+    if data::user(folder).is_some() || Socket::connect(&socket_at(folder)).is_ok() {
+        return Ok(account.filter(|it| owner.is_some_and(|owner| owner.uid == it.uid)));
     }
     let to = account.as_ref().unwrap_or(directory);
     give_cryptod(folder, directory, owner.as_ref(), to).map_err(|why| {

@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let master = MasterKey::create_file(&place.path().join("master"), &engine)?;
     let (folder, master) = (place.path().join("keys"), Master::Key(&master));
     let keys = KeyStore::create(&folder, master, &engine, |what| eprintln!("{what}"))?;
-    let by = Caller { uid: 0, gid: 0, groups: vec![], pid: 0, executable: None };
+    let by = Caller { uid: 0, gid: 0, groups: vec![], pid: 0, executable: Err(Unseen::Gone) };
     let spec = Spec { algorithms: &[ECDSA], purposes: Purpose::Sign.into() };
     keys.add("web", spec, Material::NEW, &by, SystemTime::now())?;
     keys.allow("web", &Who::EVERYBODY, spec.purposes, &by, SystemTime::now())?;

@@ -43,7 +43,7 @@ pub enum Part {
         gid: u32,
         /// The others.
         groups: Vec<u32>,
-        /// Its program.
+        /// Its program, if that was seen.
         executable: Option<String>,
         /// Number of its next queue pair.
         next_queue: u32,

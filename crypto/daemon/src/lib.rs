@@ -36,6 +36,7 @@ mod refusal;
 mod server;
 mod slow;
 mod weights;
+pub mod witness;
 
 pub use admission::Admission;
 pub use daemon::Daemon;

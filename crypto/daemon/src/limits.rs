@@ -28,6 +28,8 @@ pub const CLOSING_MAX: usize = 256;
 /// How long a pump may take to finish what it has taken, but for slow requests, and another daemon to take
 /// all that is handed over.
 pub const FREEZE: Duration = Duration::from_secs(10);
+/// How long the helper that looks at clients' processes may take for one; it takes microseconds.
+pub const WITNESS: Duration = Duration::from_secs(1);
 /// How long another daemon may give no sign of life while clients wait for it.
 pub const SUCCESSOR_SILENCE: Duration = Duration::from_secs(2);
 /// How often it gives one.
@@ -222,6 +224,17 @@ pub const USAGE_SAVE_S: u64 = 60;
 /// Past this length of the audit log, in bytes, refusals are not written any more, so that nobody
 /// fills the disk by asking: 64 MiB, about 300,000 lines. What managers do is always written.
 pub const AUDIT_REFUSALS_BYTES_MAX: u64 = 64 << 20;
+/// Refusals of one user that the audit log tells of one by one; then of one in [`AUDIT_REFUSALS_S`].
+pub const AUDIT_REFUSALS: u32 = 32;
+/// After how many seconds it tells of another refusal of a user of whom there were many, and how often at most it
+/// says how many it has not told of: a third of a megabyte a day.
+pub const AUDIT_REFUSALS_S: u64 = 60;
+/// Refusals of all users together that it tells of one by one; then of one in [`AUDIT_REFUSALS_ALL_S`].
+pub const AUDIT_REFUSALS_ALL: u32 = 512;
+/// After how many seconds it tells of another, if there were many of all users: four megabytes a day.
+pub const AUDIT_REFUSALS_ALL_S: u64 = 6;
+/// Users whose refusals are counted apart.
+pub const AUDIT_USERS_MAX: usize = 1_024;
 /// Longest sealed blob of a TPM, in bytes.
 pub const TPM_BLOB_BYTES_MAX: usize = 4_096;
 

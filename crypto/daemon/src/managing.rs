@@ -2,6 +2,7 @@
 
 use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Who};
 use crate::refusal::Refusal;
+use crate::witness::Sight;
 use keyway_engine::{Algorithm, Kind};
 use keyway_ring::control::{Answer, KeyAsk, KeyInfo, KeyPolicy};
 use keyway_ring::descriptor::Status;
@@ -10,19 +11,27 @@ use std::time::SystemTime;
 /// Keys that one message tells of: as many as surely go into it.
 const LISTED_MAX: usize = 16;
 
-/// Does it, for an administrator.
-pub fn answer(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Answer {
-    done(keys, by, ask, now).unwrap_or_else(Answer::from)
+/// Does it, for an administrator, of a daemon that sees so many clients' programs.
+pub fn answer(keys: &KeyStore, sight: Sight, by: &Caller, ask: KeyAsk, now: SystemTime) -> Answer {
+    done(keys, sight, by, ask, now).unwrap_or_else(Answer::from)
 }
 
-fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<Answer, Refusal> {
+fn done(
+    keys: &KeyStore,
+    sight: Sight,
+    by: &Caller,
+    ask: KeyAsk,
+    now: SystemTime,
+) -> Result<Answer, Refusal> {
     match ask {
         KeyAsk::Generate { name, policy } => {
             let policy = Policy::read(&policy)?;
+            can_be_for(sight, &policy.whos)?;
             keys.add_for(&name, policy.spec(), Material::NEW, &policy.whos, by, now)?;
         }
         KeyAsk::Import { name, policy, material } => {
             let policy = Policy::read(&policy)?;
+            can_be_for(sight, &policy.whos)?;
             let forms = forms(&policy.algorithms, &material.0);
             let add = |form: &Material<'_>| {
                 keys.add_for(&name, policy.spec(), *form, &policy.whos, by, now)
@@ -44,9 +53,12 @@ fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<An
         KeyAsk::Rotate { name } => drop(keys.rotate(&name, Material::NEW, by, now)?),
         KeyAsk::Revoke { name } => keys.revoke(&name, by, now)?,
         KeyAsk::Delete { name } => keys.delete(&name, by, now)?,
+        KeyAsk::Accept { name } => keys.accept(&name, by, now)?,
         KeyAsk::Allow { name, callers } => {
             let purposes = keys.show(&name)?.purposes;
-            for who in whos(&callers)? {
+            let whos = whos(&callers)?;
+            can_be_for(sight, &whos)?;
+            for who in whos {
                 keys.allow(&name, &who, purposes, by, now)?;
             }
         }
@@ -133,6 +145,12 @@ impl Policy {
     }
 }
 
+/// Refuses a grant that could be for no client, since the daemon does not see their programs.
+fn can_be_for(sight: Sight, whos: &[Who]) -> Result<(), Refusal> {
+    let mut programs = whos.iter().filter(|who| who.executable.is_some());
+    programs.try_for_each(|who| sight.reaches(who.uid)).map_err(wrong)
+}
+
 fn wrong(why: String) -> Refusal {
     Refusal { status: Status::InvalidRequest, why }
 }
@@ -196,7 +214,11 @@ fn shown(key: &crate::keys::KeyInfo) -> KeyInfo {
             callers: key.grants.iter().map(caller).collect(),
         },
         version: key.versions.last().map_or(0, |version| version.number),
-        state: if key.revoked_s.is_some() { "revoked" } else { "active" }.to_owned(),
+        state: match (&key.disabled, key.revoked_s) {
+            (Some(why), _) => format!("disabled: {why}"),
+            (None, Some(_)) => "revoked".to_owned(),
+            (None, None) => "active".to_owned(),
+        },
         created: key.created_s,
         uses: key.versions.iter().map(|version| version.uses).sum(),
     }

@@ -79,7 +79,7 @@ pub enum Key {
     Pkcs1(Secret),
     /// One as SEC 1.
     Sec1(Secret),
-    /// One that the daemon holds.
+    /// One that the daemon holds: its name, and if not its newest version is meant, `@` and the version's number.
     Named(String),
 }
 
@@ -156,6 +156,11 @@ pub enum Ask {
     /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What
     /// follows is between the two.
     TakeOver,
+    /// What this client may do with a key that the daemon holds.
+    Usable {
+        /// Which.
+        name: String,
+    },
 }
 
 /// What an administrator asks for about keys.
@@ -216,6 +221,11 @@ pub enum KeyAsk {
         /// Who, as in [`KeyPolicy::callers`].
         callers: Vec<String>,
     },
+    /// A disabled key is to be used with the file that is there.
+    Accept {
+        /// Which.
+        name: String,
+    },
 }
 
 /// What a key is for, and for whom.
@@ -238,7 +248,7 @@ pub struct KeyInfo {
     pub policy: KeyPolicy,
     /// Its newest version, from 1.
     pub version: u32,
-    /// `active` or `revoked`.
+    /// `active`, `revoked`, or `disabled: ` and why.
     pub state: String,
     /// When it was made, in seconds since 1970.
     pub created: u64,
@@ -308,6 +318,15 @@ pub enum Answer {
         status: u8,
         /// Why, in words.
         why: String,
+    },
+    /// To [`Ask::Usable`].
+    Usable {
+        /// Names of its algorithms.
+        algorithms: Vec<String>,
+        /// What the client may use it for: `sign`, `decrypt`, ...
+        purposes: Vec<String>,
+        /// Its newest version.
+        version: u32,
     },
 }
 

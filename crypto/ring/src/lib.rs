@@ -37,6 +37,9 @@ pub mod limits;
 mod memory;
 #[cfg(not(loom))]
 mod pair;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod peer;
 mod queue;
 #[cfg(not(loom))]
 mod socket;
@@ -52,6 +55,8 @@ pub use inherit::inherited;
 pub use memory::{OutOfBounds, Piece, Pieces, SharedMemory};
 #[cfg(not(loom))]
 pub use pair::{ClientEnd, DaemonEnd, RingMemory};
+#[cfg(not(loom))]
+pub use peer::Peer;
 pub use queue::{Consumer, Producer, Words};
 #[cfg(not(loom))]
 pub use socket::{Received, Socket, with_address};

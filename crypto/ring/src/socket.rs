@@ -233,7 +233,7 @@ mod tests {
         let kind = || other.try_receive_plain().map_err(|why| why.kind());
         assert_eq!(kind().unwrap_err(), io::ErrorKind::WouldBlock);
         one.send(b"plain", &[]).unwrap();
-        one.send(b"with", &vec![one.as_fd(); MESSAGE_FDS_MAX]).unwrap();
+        one.send(b"with", &[one.as_fd(); MESSAGE_FDS_MAX]).unwrap();
         assert_eq!(**kind().unwrap().unwrap(), *b"plain");
         for _ in 0..2 {
             assert_eq!(kind().unwrap_err(), io::ErrorKind::InvalidData);

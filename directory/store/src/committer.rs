@@ -149,6 +149,7 @@ impl<'s> Committer<'s> {
         // One look a group: cheap beside its sync.
         let committed = write.commit().and_then(|()| self.shared.is_in_place());
         self.sync.record(began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX));
+        self.shared.note_commit(&committed);
         match &committed {
             Ok(()) => {
                 self.commits.increment();

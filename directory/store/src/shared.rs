@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     /// Commits do not sync; the folder carries the mark of a bulk load.
     loading: bool,
     failed: Mutex<Option<String>>,
+    /// Why the last commit was refused, if it was.
+    refused: Mutex<Option<Error>>,
     /// LMDB's lock file, once its table of readers was looked at. It stays open for as long as the
     /// environment is: whoever closes a file loses all of the process's POSIX locks on it, LMDB's too.
     pub reader_table: Mutex<Option<File>>,
@@ -49,7 +51,8 @@ impl Shared {
         let path = absolute(dir)?.join(DATA);
         let data = (path.clone(), file_at(&path)?);
         let dir = env.path().to_owned();
-        let (failed, reader_table) = (Mutex::new(None), Mutex::new(None));
+        let (failed, refused, reader_table) =
+            (Mutex::new(None), Mutex::new(None), Mutex::new(None));
         Ok(Shared {
             env,
             tables,
@@ -59,6 +62,7 @@ impl Shared {
             data,
             loading,
             failed,
+            refused,
             reader_table,
             _lock: lock,
         })
@@ -144,6 +148,15 @@ impl Shared {
     /// Why the store takes no more changes, if it does not.
     pub(crate) fn failure(&self) -> Option<String> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what has become of a commit.
+    pub(crate) fn note_commit(&self, committed: &Result<(), Error>) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = committed.clone().err();
+    }
+
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Stops the store; the first reason stays.

@@ -24,8 +24,8 @@ pub struct Drivers {
         long = "with",
         value_name = "SPEC",
         value_parser = str::parse::<Spec>,
-        help = "Register a further driver: pool[:THREADS[@CORE,...]], sim:CARD[=COUNT], queued2003 \
-                or fault:SEED"
+        help = "Register a further driver: pool[:THREADS[@CORE,...]], sim:CARD[=COUNT], queued2003, \
+                fault:SEED, or remote:SOCKET, a keyway cryptod"
     )]
     #[allow(missing_docs)]
     pub with: Vec<Spec>,
@@ -87,6 +87,9 @@ Examples:
   keyway crypto test --algorithm 3des-cbc --legacy --with sim:hifn-7951 --driver hifn-7951-0 \\
       --in-flight 64
       how often a small ring is found full (BUSY)
+  keyway crypto test --with remote:keyway-data/cryptod/socket --driver remote --algorithm aes-128-cbc \\
+      --in-flight 32
+      as the paper measured /dev/crypto: by way of another process, a keyway cryptod
   keyway crypto test --profile --algorithm sha-256 --in-flight 8
       min, mean, percentiles and max of each stage of an operation
   keyway crypto test --algorithm rsa-pss-sha-256 --key rsa.pem

@@ -46,6 +46,13 @@ Of a request:
 
 Keys that it holds and its clients only name: keyway key --help.
 
+Which program a client runs (--allow-program, and keyway key allow --for program:PATH) is seen when it
+connects: the file at PATH as the daemon finds it, in the daemon's namespaces, and none that got a user,
+group or capability from its file (setuid). Other users' programs are seen if root starts the daemon or
+systemd gives it AmbientCapabilities=CAP_SYS_PTRACE; a helper process keeps that right alone. A program
+is no protection from the user who runs it: he can load code into it (LD_PRELOAD, a debugger), and a
+connection can be handed to another process. Name the user as well.
+
 In a program with the engine:
   let options = RemoteOptions::new(\"keyway-data/cryptod/socket\", \"what it is called\");
   let remote = Remote::connect(&engine, options)?;
@@ -77,8 +84,8 @@ pub struct Cryptod {
     /// Let the members of a group in, by name or number (repeatable)
     #[arg(long = "allow-group", value_name = "GROUP")]
     pub groups: Vec<String>,
-    /// Let others in only if they run one of these programs (repeatable); to see what other users
-    /// run, the daemon has to be root (and stay so: --user root) or to have CAP_SYS_PTRACE
+    /// Let others in only if they run one of these programs (repeatable). To see what other users run, root
+    /// has to start the daemon, or it needs CAP_SYS_PTRACE
     #[arg(long = "allow-program", value_name = "PATH")]
     pub programs: Vec<PathBuf>,
     /// Let every user in
@@ -118,6 +125,9 @@ pub struct Cryptod {
     /// Say what happens as lines of JSON
     #[arg(long)]
     pub json: bool,
+    /// Look at clients' processes, for the daemon at standard input
+    #[arg(long, hide = true)]
+    pub witness: bool,
     /// What keyway up has left to this process
     #[arg(long, hide = true, value_parser = Inherited::parse)]
     pub inherited: Option<Inherited>,

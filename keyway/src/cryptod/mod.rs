@@ -4,10 +4,12 @@ mod arguments;
 mod limit;
 mod master;
 pub mod who;
+mod witness;
 
 use crate::data::name;
-use crate::failure::{Failure, plain};
+use crate::failure::{Failure, is_disk_full, plain};
 use crate::harden;
+use crate::limits::START_RESERVE_BYTES;
 use crate::notify::{self, HandedOver};
 use crate::output;
 use crate::own_keys::{self, Brought, Which};
@@ -18,19 +20,22 @@ use crate::timestamp::time_since_boot;
 use crate::user::{self, Half};
 use crate::watched;
 pub use arguments::Cryptod;
+use keyway_daemon::keys::KeyStore;
+use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_engine::Engine;
 use keyway_meter::counter;
 pub use master::{Source, file_source, open as open_master};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{getgid, getuid};
 use serde_json::json;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +47,8 @@ const SOCKET: &str = "socket";
 const KEYS: &str = "keys";
 /// Its page of counters, in that folder.
 const METER: &str = "meter";
+/// Room that is kept for its next start, in that folder.
+const RESERVE: &str = "reserve";
 /// Shortest and longest time for which a ring is polled before its client has to ring.
 const SPIN_MIN: Duration = Duration::from_micros(5);
 const SPIN_MAX: Duration = Duration::from_micros(100);
@@ -51,25 +58,36 @@ const SPIN_MAX: Duration = Duration::from_micros(100);
 /// # Errors
 /// Whatever keeps it from serving.
 pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
+    if arguments.witness {
+        return witness::run();
+    }
     let mut supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
     // What only root may read is opened before he becomes another.
     let open = match supervised.as_mut() {
         Some(supervised) => supervised.master.take(),
         None => arguments.master.as_ref().map(master::open).transpose()?.flatten(),
     };
+    // As long as this process may see what it is to look at.
+    let helper = (!arguments.no_sandbox).then(witness::start).transpose()?;
     if supervised.is_none() {
         user::enter(arguments.user.as_ref(), &arguments.folder, Half::Cryptod)?.keep_nothing()?;
+    }
+    let helper = helper.map(witness::Started::witness).transpose()?;
+    if helper.is_some() {
+        witness::leave_it_to_the_witness();
     }
     let weights = limit::weights(&arguments.weights)?;
     let (limits, shared) = limit::limits(&arguments.limits);
     let directory = user::directory_of(&arguments.folder);
-    let mut admission = admission(arguments)?;
+    let mut admission = admission(arguments, helper.unwrap_or_default())?;
+    let sight = admission.witness.sight();
     let folder = arguments.folder.join(name::CRYPTOD);
     make_folder(&folder)?;
     let place = match arguments.take_over {
         true => Place::Taken(socket_path(arguments, &folder)),
         false => listener(arguments, &admission, &folder)?,
     };
+    keep_room(&folder);
     admission.users.extend(directory.map(|(user, _)| user));
     let meter = folder.join(METER);
     if let Err(why) = keyway_meter::open(Some(&meter)) {
@@ -94,7 +112,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
             Place::Made(_, socket) => socket.as_deref(),
             Place::Taken(socket) => Some(&**socket),
         };
-        sandbox::of_cryptod(&folder, socket, admission.programs.is_empty()).enter()?;
+        sandbox::of_cryptod(&folder, socket).enter()?;
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let keys = || {
@@ -102,6 +120,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
         if let Some((user, _)) = directory {
             own_keys::provide(&keys, user, &brought)?;
         }
+        warn_of_programs(&keys, sight);
         Ok::<_, Failure>(keys)
     };
     let options = |keys, socket| Options {
@@ -271,7 +290,28 @@ fn pumps() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
 }
 
-fn admission(arguments: &Cryptod) -> Result<Admission, Failure> {
+/// Says which keys are granted to programs that this daemon does not see.
+fn warn_of_programs(keys: &KeyStore, sight: Sight) {
+    for key in keys.list() {
+        for who in key.grants.iter().map(|grant| &grant.who) {
+            if let (Some(_), Err(why)) = (&who.executable, sight.reaches(who.uid)) {
+                output::note(format_args!(
+                    "warning: key {} is for nobody by {who}: {why}",
+                    key.name
+                ));
+            }
+        }
+    }
+}
+
+fn admission(arguments: &Cryptod, witness: Witness) -> Result<Admission, Failure> {
+    if !arguments.programs.is_empty() && witness.sight() != Sight::All {
+        return Err(Failure::usage(
+            "--allow-program: this daemon would not see which programs other users run: have root start it \
+             (of whose rights it keeps only that one, in a process of its own), or give it that right \
+             (systemd: AmbientCapabilities=CAP_SYS_PTRACE); it takes Linux 6.5",
+        ));
+    }
     let programs = arguments.programs.iter().map(|program| {
         fs::canonicalize(program).map_err(|why| Failure::system("look at", program, &why))
     });
@@ -280,6 +320,7 @@ fn admission(arguments: &Cryptod) -> Result<Admission, Failure> {
         groups: arguments.groups.iter().map(|name| who::group(name)).collect::<Result<_, _>>()?,
         programs: programs.collect::<Result<_, _>>()?,
         everybody: arguments.allow_everybody,
+        witness: Arc::new(witness),
     })
 }
 
@@ -287,6 +328,18 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(folder).map_err(|why| Failure::system("make the folder", folder, &why))
+}
+
+/// Keeps room for the next start, if there is any: on a full disk no socket could be made.
+fn keep_room(folder: &Path) {
+    let path = folder.join(RESERVE);
+    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let kept = file
+        .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, START_RESERVE_BYTES)?));
+    if kept.is_err() {
+        // Less than the whole of it would only make the disk fuller.
+        let _ = fs::remove_file(&path);
+    }
 }
 
 /// Where the daemon of a data folder listens, unless it was told another place.
@@ -323,7 +376,14 @@ fn listener(arguments: &Cryptod, admission: &Admission, folder: &Path) -> Result
              with --socket PATH"
         )));
     }
-    match listen(&path) {
+    let listening = match listen(&path) {
+        // What is kept for this is given back.
+        Err(why) if is_disk_full(&why) && fs::remove_file(folder.join(RESERVE)).is_ok() => {
+            listen(&path)
+        }
+        listening => listening,
+    };
+    match listening {
         Ok(socket) => {
             open_to_the_listed(admission, &path)?;
             Ok(Place::Made(socket, Some(path)))

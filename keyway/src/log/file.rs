@@ -2,6 +2,7 @@
 
 use super::settings::folder_mode;
 use crate::limits::LOG_LOOK_BACK_BYTES;
+use rustix::fs::{FallocateFlags, fallocate};
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -21,6 +22,8 @@ pub struct Sizes {
 pub struct Rotating {
     path: PathBuf,
     sizes: Sizes,
+    /// Room for so many bytes that is kept behind what is written, for when the disk is full.
+    reserve: u64,
     mode: u32,
     open: Option<Open>,
     /// A name in the folder is newer than what of the folder is on the disk.
@@ -40,10 +43,16 @@ impl Rotating {
         Rotating {
             path: folder.join(format!("{name}.log")),
             sizes,
+            reserve: 0,
             mode,
             open: None,
             renamed: true,
         }
+    }
+
+    /// The same with room that is kept for when the disk is full, in bytes.
+    pub fn with_reserve(self, reserve: u64) -> Rotating {
+        Rotating { reserve, ..self }
     }
 
     pub fn path(&self) -> &Path {
@@ -82,6 +91,10 @@ impl Rotating {
             file.write_all(b"\n")?;
         }
         let metadata = file.metadata()?;
+        if self.reserve > 0 {
+            // Behind its end. Where that cannot be had, the disk is as full as it is.
+            let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, metadata.len(), self.reserve);
+        }
         self.open = Some(Open { file, bytes: metadata.len(), is_regular: metadata.is_file() });
         Ok(())
     }

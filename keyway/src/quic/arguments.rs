@@ -77,8 +77,9 @@ pub enum Group {
 ///
 /// Nothing outside the folder is served, also not through links. The first start makes a
 /// certificate authority and a certificate for this host in the data folder, keys in files;
-/// with a certificate of your own, put it there as server.pem and server.key. Ctrl-C stops it: who
-/// is connected is told so.
+/// a certificate of your own is named with --certificate and --key. A key can also be in a keyway
+/// cryptod, which makes the signatures and never shows it. Ctrl-C stops it: who is connected is told
+/// so.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -86,6 +87,10 @@ Examples:
       the files of this folder, on 127.0.0.1:4433
   keyway quic serve /srv/files --listen 0.0.0.0:4433
       another folder's, to other machines too
+  keyway quic serve --data keyway-data
+      with the certificate of a directory, whose key its cryptod holds
+  keyway quic serve --certificate web.pem --key cryptod:web --cryptod /run/keyway/cryptod.socket
+      with a key that was made with keyway key generate or import
   keyway quic serve --listen 127.0.0.1:0 --json
       on a port that the system chooses; one JSON line says which")]
 pub struct Serve {
@@ -95,9 +100,18 @@ pub struct Serve {
     /// Where to listen (UDP)
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4433", value_parser = listen)]
     pub listen: SocketAddr,
-    /// Where the certificate is
+    /// Where the certificate is, and where DIR/cryptod/socket is if its key is in a cryptod
     #[arg(long = "data", value_name = "DIR", default_value = DATA)]
     pub data: PathBuf,
+    /// A certificate and those of its issuers, PEM [default: that of DIR]
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub certificate: Option<PathBuf>,
+    /// Its private key: a file, PEM, or cryptod:NAME
+    #[arg(long, value_name = "KEY", requires = "certificate", value_parser = place)]
+    pub key: Option<Place>,
+    /// The socket of the cryptod that holds the key [default: DIR/cryptod/socket]
+    #[arg(long, value_name = "PATH")]
+    pub cryptod: Option<PathBuf>,
     #[command(flatten)]
     pub transport: Transport,
     /// Say where it listens as one line of JSON
@@ -240,6 +254,23 @@ const SECONDS_MAX: f64 = 86_400.0;
 
 fn seconds(text: &str) -> Result<f64, String> {
     value::seconds_within(text, SECONDS_MIN, SECONDS_MAX)
+}
+
+/// Where a private key is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In a file.
+    File(PathBuf),
+    /// In a cryptod, under this name.
+    Held(String),
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    match text.strip_prefix("cryptod:") {
+        None => Ok(Place::File(text.into())),
+        Some(name) if keyway_engine::is_key_name(name) => Ok(Place::Held(name.to_owned())),
+        Some(_) => Err("behind cryptod: is the name of a key".to_owned()),
+    }
 }
 
 fn listen(text: &str) -> Result<SocketAddr, String> {

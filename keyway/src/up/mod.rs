@@ -13,7 +13,7 @@ use crate::cryptod::{open_master, socket_at};
 use crate::data::{Folder, name};
 use crate::failure::{Failure, plain};
 use crate::ldapd;
-use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY};
+use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
 use crate::listeners::{Listen, Sockets, listen};
 use crate::log::{self, Logs, To};
 use crate::notify;
@@ -21,7 +21,7 @@ use crate::output;
 use crate::schema::Given;
 use crate::signals::{self, Asked, STATUS_AT_ONCE, Signals};
 use crate::source;
-use crate::supervised::{Inherited, Moved};
+use crate::supervised::{Inherited, Moved, STORE_STOPPED};
 use crate::user::{self, Account, Half};
 use keyway_ring::Socket;
 use keyway_server::log::{Severity, Value};
@@ -354,7 +354,17 @@ impl Supervisor<'_> {
                 return Some(over);
             }
         }
-        let (process, status) = self.ldapd.take_ended()?;
+        let (mut process, status) = self.ldapd.take_ended()?;
+        if status.code() == Some(i32::from(STORE_STOPPED)) && process.was_ready() {
+            self.ldapd.due = Some(Instant::now() + STORE_AGAIN_PAUSE);
+            let text = format!(
+                "ldapd (process {}) could not go on with its store, and opens it again in {} s",
+                process.id(),
+                STORE_AGAIN_PAUSE.as_secs()
+            );
+            self.say(Severity::Error, "restart", &text);
+            return None;
+        }
         if !is_crash(status) {
             return Some(Over::Ended(status));
         }

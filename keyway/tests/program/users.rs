@@ -406,6 +406,8 @@ fn cryptod_may_be_another_user_than_the_directory() {
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
     };
     until(|| all.iter().all(is_gone), "one of them is left");
+    // The last of its threads has gone.
+    until(|| keyway(listed).code != Some(0), "cryptod listens");
     // Whose it is decides; and it can be made one again.
     let running = start(&[]);
     assert_eq!(status(running.child("cryptod").unwrap(), "Uid:"), vec![DAEMON.to_string(); 4]);

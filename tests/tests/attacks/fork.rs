@@ -6,7 +6,8 @@ use keyway_engine::{
 };
 use keyway_tests::cryptod::{Cryptod, PATIENCE, beside_neighbours};
 use keyway_tests::{finish, keyway, nightly};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, Uid, WaitOptions, kill_process, waitpid};
+use rustix::thread::set_thread_uid;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -224,5 +225,25 @@ fn what_cannot_go_along_is_refused() {
         salted.seal_next(b"", &mut [1; 16]).unwrap();
         counted.seal_next(b"", &mut [1; 16]).unwrap();
         (parent, made)
+    });
+}
+
+/// A child that has become another user has that user's rights and not its parent's: here none.
+#[test]
+fn a_child_is_let_in_as_who_it_is() {
+    beside_neighbours(Cryptod::start(&[]), |cryptod| {
+        let parent = Parent::new(cryptod);
+        parent.works("parent", 1).unwrap();
+        let child = fork(|| {
+            let user = Uid::from_raw(4_242);
+            set_thread_uid(user).map_err(|why| format!("this test is root's: {why}"))?;
+            match parent.named.sign(b"text") {
+                Ok(_) => Err("it signs with its parent's rights".to_owned()),
+                Err(_) => Ok(()),
+            }
+        });
+        join(child).unwrap();
+        parent.works("parent", 1).unwrap();
+        parent
     });
 }

@@ -99,12 +99,11 @@ impl NumberForm {
     /// Writes a number so.
     pub(crate) fn push(self, out: &mut Vec<u8>, number: i64) {
         push_signed(out, number, self.width);
-        if self.grouped > 0 {
-            let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
-            for commas in 0..(digits.max(self.width) - 1) / self.grouped {
-                let at = (commas + 1) * self.grouped + commas;
-                out.insert(out.len().saturating_sub(at), b',');
-            }
+        let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
+        let commas = (digits.max(self.width) - 1).checked_div(self.grouped).unwrap_or(0);
+        for before in 0..commas {
+            let at = (before + 1) * self.grouped + before;
+            out.insert(out.len().saturating_sub(at), b',');
         }
         if self.zeros > 0 {
             out.push(b'.');

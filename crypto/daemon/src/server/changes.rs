@@ -5,6 +5,7 @@ use crate::closing::Line;
 use crate::keys::{Caller, KeyStore};
 use crate::limits::KEY_CHANGES_WAITING_MAX;
 use crate::managing;
+use crate::witness::Sight;
 use keyway_ring::control::{self, KeyAsk};
 use std::io;
 use std::sync::Arc;
@@ -29,13 +30,13 @@ enum Work {
 impl Changes {
     /// # Errors
     /// The system's.
-    pub fn start(keys: &Arc<KeyStore>) -> io::Result<Changes> {
+    pub fn start(keys: &Arc<KeyStore>, sight: Sight) -> io::Result<Changes> {
         let (work, waiting) = sync_channel(KEY_CHANGES_WAITING_MAX);
         let (keys, pending) = (keys.clone(), Arc::new(AtomicUsize::new(0)));
         let thread = thread::Builder::new().name("keys".to_owned());
         let thread = thread.spawn({
             let pending = pending.clone();
-            move || run(&keys, &waiting, &pending)
+            move || run(&keys, sight, &waiting, &pending)
         })?;
         Ok(Changes { work: Some(work), thread: Some(thread), pending })
     }
@@ -66,11 +67,11 @@ impl Changes {
     }
 }
 
-fn run(keys: &KeyStore, waiting: &Receiver<Work>, pending: &AtomicUsize) {
+fn run(keys: &KeyStore, sight: Sight, waiting: &Receiver<Work>, pending: &AtomicUsize) {
     for work in waiting {
         match work {
             Work::Change { caller, ask, answer: socket } => {
-                let answer = managing::answer(keys, &caller, ask, SystemTime::now());
+                let answer = managing::answer(keys, sight, &caller, ask, SystemTime::now());
                 // Who has gone meanwhile, or takes no answers, gets none.
                 if let Ok(bytes) = control::encode(&answer) {
                     let _ = socket.try_send(&bytes, &[]);

@@ -54,7 +54,8 @@ impl Server {
                 if let Some(keys) = &self.options.keys {
                     // Where the other one has it still, keys are used here and not changed.
                     let _ = keys.take_back();
-                    self.changes = Changes::start(keys).ok();
+                    let sight = self.options.admission.witness.sight();
+                    self.changes = Changes::start(keys, sight).ok();
                 }
                 self.pumps.iter().for_each(|pump| pump.command(Command::Thaw));
                 Err(SendAway)
@@ -114,7 +115,7 @@ fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
         uid: *uid,
         gid: *gid,
         groups: groups.clone(),
-        executable: executable.as_ref().and_then(|it| Some(it.to_str()?.to_owned())),
+        executable: executable.as_ref().ok().and_then(|it| Some(it.to_str()?.to_owned())),
         next_queue: guest.next_queue,
         region_generation: guest.region_generation,
     };

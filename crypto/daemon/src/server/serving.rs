@@ -84,7 +84,7 @@ impl Server {
     }
 
     fn let_in(&mut self, socket: OwnedFd) {
-        let caller = Caller::of(&socket).ok();
+        let caller = Caller::of(&socket, &self.options.admission.witness).ok();
         let user = caller.as_ref().map_or(u32::MAX, |caller| caller.uid);
         let admits = |caller: &Caller| self.options.admission.admits(caller);
         let admitted = match caller.filter(admits) {
@@ -202,6 +202,7 @@ impl Server {
             Ask::Keys(ask) => return self.manage(id, ask),
             Ask::Export { session, under } => self.export(id, session, &under)?,
             Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
+            Ask::Usable { name } => self.usable(id, &name)?,
         };
         self.reply(id, &answer, &[])
     }

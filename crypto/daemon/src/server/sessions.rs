@@ -69,8 +69,15 @@ impl Server {
             let why = "the daemon holds no such key, or does not know the algorithm".to_owned();
             return Err(Refusal { status: Status::Unsupported, why });
         };
-        let purposes = keys.granted(name, caller, algorithm);
-        let wanted = Wanted::new(algorithm, purposes);
+        // A name that is none is refused like one of no key.
+        let (name, version) = keyway_engine::key_reference(name).unwrap_or((name, None));
+        let granted = keys.granted(name, caller, algorithm);
+        // Who names a version wants what every version does.
+        let purposes = match version {
+            None => granted,
+            Some(_) => granted.iter().filter(|purpose| !purpose.needs_newest()).collect(),
+        };
+        let wanted = Wanted { version, ..Wanted::new(algorithm, purposes) };
         let key = keys.session(name, caller, wanted, SystemTime::now())?;
         Ok((key.session().clone(), Some(key)))
     }
@@ -113,6 +120,20 @@ impl Server {
         }
     }
 
+    /// What a client may do with a key.
+    pub fn usable(&mut self, id: ClientId, name: &str) -> Result<Answer, SendAway> {
+        let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
+        let caller = &self.guest(id)?.caller;
+        Ok(match keys.usable_by(name, caller, SystemTime::now()) {
+            Ok((algorithms, purposes, version)) => Answer::Usable {
+                algorithms: algorithms.iter().map(|it| it.name().to_owned()).collect(),
+                purposes: purposes.iter().map(|it| it.name().to_owned()).collect(),
+                version,
+            },
+            Err(why) => Refusal::from(why).into(),
+        })
+    }
+
     pub fn close(&mut self, id: ClientId, session: SessionHandle) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
         let is_it = |opened: &Opened| opened.generation == session.generation;
@@ -134,9 +155,9 @@ impl Server {
             return self.reply(id, &Answer::refused(Status::Unsupported, why), &[]);
         }
         if looks {
-            let now = SystemTime::now();
+            let (now, sight) = (SystemTime::now(), self.options.admission.witness.sight());
             let answer = match administers {
-                true => managing::answer(keys, &caller, ask, now),
+                true => managing::answer(keys, sight, &caller, ask, now),
                 false => managing::look(keys, &caller, ask),
             };
             return self.reply(id, &answer, &[]);

@@ -66,7 +66,8 @@ impl Server {
         let slow = Arc::new(Slow::start()?);
         let start = |index| Pump::start(engine, &slow, index, options.spin);
         let pumps = (0..options.pumps.max(1)).map(start).collect::<io::Result<_>>()?;
-        let changes = options.keys.as_ref().map(Changes::start).transpose()?;
+        let sight = options.admission.witness.sight();
+        let changes = options.keys.as_ref().map(|keys| Changes::start(keys, sight)).transpose()?;
         Ok(Server {
             engine: engine.clone(),
             listener: Line::new(Socket::from_fd(listener), own, &closer),

@@ -4,7 +4,7 @@ use super::guest::{Guest, Opened, QueuePair};
 use super::state::Server;
 use crate::closing::Line;
 use crate::handover::{self, Part};
-use crate::keys::Caller;
+use crate::keys::{Caller, Unseen};
 use crate::limits::{ALIVE_EVERY, TAKE_OVER_AGAIN, TAKE_OVER_WAIT};
 use crate::options::{HandedOver, Options};
 use crate::pump::{ClientId, Command};
@@ -93,7 +93,7 @@ impl Server {
                 next_queue,
                 region_generation,
             } => {
-                let executable = executable.map(PathBuf::from);
+                let executable = executable.map(PathBuf::from).ok_or(Unseen::Untold);
                 let caller = Caller { uid, gid, groups, pid, executable };
                 let line = Line::new(Socket::from_fd(files.pop()?), uid, &self.closer);
                 let mut guest = Guest::new(line, caller);

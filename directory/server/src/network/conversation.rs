@@ -253,10 +253,6 @@ impl Conversation {
         let waits = matches!(stop, Stop::Blocked | Stop::Turn);
         self.queued.are(if waits { messages(rest, self.message_bytes_max()) } else { 0 });
         self.unread_bytes = self.unread_bytes.max(rest.len());
-        self.left_bytes = match stop {
-            Stop::Ended => self.unread_bytes - rest.len(),
-            _ => 0,
-        };
         if stop == Stop::Ended || self.hold(self.unread_bytes) {
             return (taken, stop);
         }
@@ -299,7 +295,7 @@ impl Conversation {
             Ok(None) => return Err(Stop::Incomplete),
             Err(error) => {
                 if let DecodeError::TooLong { bytes, .. } = error {
-                    self.unread_bytes = bytes;
+                    self.left_bytes = bytes.saturating_sub(input.len());
                     self.answer_too_long(input, &error);
                 }
                 self.disconnect(ResultCode::ProtocolError, &error.to_string());

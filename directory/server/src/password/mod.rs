@@ -349,7 +349,7 @@ impl Passwords {
             }
             (Recognition::Later, _) => {
                 let recognise = checking.clone().recognise_later(fast.clone());
-                let check = Box::pin(checking.as_strangers(fast));
+                let check = Box::pin(checking.go_the_strangers_way(fast));
                 return Ok(Check::Pending(Box::pin(async move {
                     match select(Box::pin(recognise), check).await {
                         Either::Left((Some(right), _)) => Ok(right),
@@ -367,7 +367,7 @@ impl Passwords {
                 Verdict::Wrong => Check::Pending(Box::pin(checking.derive_after())),
                 right => Check::Known(right),
             }),
-            None => Ok(Check::Pending(Box::pin(checking.as_strangers(fast)))),
+            None => Ok(Check::Pending(Box::pin(checking.go_the_strangers_way(fast)))),
         }
     }
 
@@ -548,7 +548,7 @@ impl Checking {
     }
 
     /// Waits for a stranger's turn, and compares and derives then: what every wrong password goes through.
-    async fn as_strangers(self, fast: Vec<Fast>) -> Result<Verdict, Error> {
+    async fn go_the_strangers_way(self, fast: Vec<Fast>) -> Result<Verdict, Error> {
         if fast.is_empty() {
             return self.derive_each(true).await;
         }

@@ -28,7 +28,7 @@ pub fn time_of(schema: &Schema, value: &[u8]) -> Option<u64> {
 
 /// The newest of them, oldest first; those of one time stay in the order in which they are given.
 pub fn newest(mut values: Vec<Vec<u8>>, count: usize) -> Vec<Vec<u8>> {
-    values.sort_by(|one, other| moment(one).cmp(&moment(other)));
+    values.sort_by_key(|value| moment(value));
     values.drain(..values.len().saturating_sub(count));
     values
 }

@@ -437,7 +437,11 @@ impl Search {
                     cursor.after = id;
                     let message =
                         pieces.message(walk.message_id, candidate.dn()?, control.as_slice());
-                    return Ok(Pause::Entry(id, message));
+                    let Some(whole) = message.whole() else {
+                        return Ok(Pause::Entry(id, message));
+                    };
+                    out.extend_from_slice(whole);
+                    continue;
                 }
                 let mut writer = EntryWriter::begin(out, walk.message_id, candidate.dn()?);
                 let selection = (&self.selection, &mut filtered);

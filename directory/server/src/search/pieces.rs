@@ -118,6 +118,16 @@ pub(super) struct Message {
     bytes: usize,
 }
 
+impl Message {
+    /// All of it, if nothing is left to be read: what is large of the entry was not asked for.
+    pub fn whole(&self) -> Option<&[u8]> {
+        match self.pieces.front() {
+            Some(Piece::Octets(octets)) if self.pieces.len() == 1 => Some(octets),
+            _ => None,
+        }
+    }
+}
+
 /// A large entry on its way.
 pub(super) struct Sending {
     snapshot: Arc<Mutex<Read>>,

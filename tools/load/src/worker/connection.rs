@@ -84,10 +84,11 @@ impl Connection {
     fn closed_words(&self) -> String {
         match self.state {
             State::Handshaking => tls_closed(),
-            State::Ready | State::Binding if !self.is_answered => format!(
+            State::Ready | State::Binding if !self.is_answered => {
                 "the server closed the connection before it had answered anything; if its port \
                  speaks TLS, write ldaps://"
-            ),
+                    .to_owned()
+            }
             _ => "the server closed the connection".to_owned(),
         }
     }
