@@ -50,6 +50,7 @@ const fn event(name: &'static str, unit: &'static str, help: &'static str) -> Ev
 pub const EVENTS: &[Event] = &[
     event("ldap.connection.opened", "connections", "accepted from clients"),
     event("ldap.connection.closed", "connections", "ended, by whichever side"),
+    event("ldap.connection.made_room", "connections", "closed because others needed their place"),
     event("ldap.bind", "operations", "bind requests answered"),
     event("ldap.search", "operations", "search requests answered"),
     event("ldap.compare", "operations", "compare requests answered"),
@@ -159,6 +160,13 @@ pub const EVENTS: &[Event] = &[
     event("cryptod.refused", "requests", "of clients that made no sense or broke a limit"),
     event("cryptod.busy", "requests", "of clients that had as much under way as they may"),
     event("cryptod.throttled", "turns", "that ended because a client had had its share"),
+    event("cryptod.slow", "requests", "of clients handed to the slow class, large ones too"),
+    event(
+        "cryptod.slow.too_costly",
+        "requests",
+        "refused, since they would take longer than they may",
+    ),
+    event("cryptod.slow.dropped", "requests", "of the slow class that nobody waited for any more"),
     event("cryptod.batches", "batches", "of clients' requests handed to the engine"),
     event("cryptod.batch", "requests a batch", "that went to the engine together, of a sample"),
     event("cryptod.doorbells", "doorbells", "that clients rang to wake a pump"),
@@ -167,6 +175,11 @@ pub const EVENTS: &[Event] = &[
     event("cryptod.clients.connected", "clients", "let in"),
     event("cryptod.clients.gone", "clients", "that went"),
     event("cryptod.clients.turned_away", "connections", "not let in"),
+    event(
+        "cryptod.clients.evicted",
+        "connections",
+        "that had not said who they are and gave way to others",
+    ),
     event("client.{client}.operations", "operations", "requests run for one client"),
     event("client.{client}.bytes", "bytes", "that one client's requests worked on"),
     event(

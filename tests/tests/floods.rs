@@ -2,8 +2,11 @@
 
 use keyway_tests::client::Client;
 use keyway_tests::{Server, sample};
+use rustix::net::sockopt;
 use std::fs;
-use std::net::SocketAddr;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -83,6 +86,62 @@ fn a_victim_gets_in_beside_those_who_guess() {
     });
 }
 
+/// Places for connections, and connections that say nothing.
+const PLACES: usize = 40;
+const SILENT: usize = 300;
+
+/// Connections from an address of this machine that nobody else has.
+fn silent_crowd(server: &Server) -> Vec<TcpStream> {
+    let (plain, tls) = (address(server), server.tls_address().parse().unwrap());
+    (0..SILENT)
+        .map(|number| {
+            // Some are in the middle of a handshake, some in the middle of a request.
+            let mut silent = from_elsewhere(if number % 3 == 0 { tls } else { plain });
+            if number % 3 == 1 {
+                let _ = silent.write_all(&[0x30, 0x20, 0x02, 0x01]);
+            }
+            silent
+        })
+        .collect()
+}
+
+fn from_elsewhere(server: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let stream = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    sockopt::set_socket_reuseaddr(&stream, true).unwrap();
+    bind(&stream, &SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+    connect(&stream, &server).unwrap();
+    stream.into()
+}
+
+#[test]
+fn a_silent_crowd_shuts_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir_all(&data).unwrap();
+    let limits = format!("[limits]\nconnections_max = {PLACES}\n");
+    let text = format!("listen_unix = \"ldapi\"\n[unix]\nadministrators = [\"self\"]\n{limits}");
+    fs::write(data.join("keyway.toml"), text).unwrap();
+    let mut server = Server::start(&data, &["--sample", "1"]);
+    let (address, password) = (address(&server), server.password());
+    let mut early = Client::connect(address).unwrap();
+    early.bind(server.administrator(), &password).unwrap();
+    let crowd = silent_crowd(&server);
+    let mut late = Client::connect(address).unwrap();
+    late.bind(server.administrator(), &password).unwrap();
+    let mut at_home = Client::over(UnixStream::connect(data.join("ldapi")).unwrap());
+    for client in [&mut early, &mut late] {
+        assert_eq!(client.search("dc=example,dc=com", "objectClass", "domain"), Ok(1));
+    }
+    at_home.bind(server.administrator(), &password).unwrap();
+    let log = fs::read_to_string(data.join("log/error.log")).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(" warning crowd ")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("most_from=127.0.0.2"), "{log}");
+    assert!(server.is_up());
+    drop(crowd);
+}
+
 /// Clients that each send most of a request and no more.
 const UNFINISHED: usize = 60;
 /// Length that such a request announces, in bytes: the longest that the server takes by default is
@@ -96,6 +155,59 @@ fn peak_memory(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.server_pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// Clients that ask for a large group and do not read it, and its members.
+const SLOW_READERS: usize = 60;
+const MEMBERS: usize = 18_000;
+
+#[test]
+fn slow_readers_of_a_large_group_hold_a_part_of_it_at_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ldif, data) = (folder.path().join("group.ldif"), folder.path().join("data"));
+    let member = |number: usize| format!("uid=somebody{number:08},ou=people,dc=example,dc=com");
+    let mut text = "dn: dc=example,dc=com\nobjectClass: domain\ndc: example\n\n\
+                    dn: cn=all,dc=example,dc=com\nobjectClass: groupOfNames\n"
+        .to_owned();
+    (0..MEMBERS).for_each(|number| text.push_str(&format!("member: {}\n", member(number))));
+    fs::write(&ldif, text).unwrap();
+    let import = ["--import", ldif.to_str().unwrap()];
+    let mut server = Server::start(&data, &import);
+    let (address, password) = (address(&server), server.password());
+    let reader = || {
+        let mut client = Client::connect(address).unwrap();
+        client.bind(server.administrator(), &password).unwrap();
+        client
+    };
+    // What reading it takes at all is no part of this.
+    let (mut late, mut one) = (reader(), reader());
+    assert_eq!(one.read("cn=all,dc=example,dc=com"), Ok(1));
+    let entry_bytes = one.answer_bytes;
+    assert!(entry_bytes > MEMBERS * 49, "{entry_bytes} bytes");
+    let before = peak_memory(&server);
+    let slow: Vec<Client> = (0..SLOW_READERS)
+        .map(|_| {
+            let mut client = reader();
+            client.send_search("cn=all,dc=example,dc=com", "objectClass", "groupOfNames").unwrap();
+            client
+        })
+        .collect();
+    // They have a part of it when others that ask later have all of it.
+    late.send_search("cn=all,dc=example,dc=com", "objectClass", "groupOfNames").unwrap();
+    one.add_value("cn=all,dc=example,dc=com", "member", &member(MEMBERS)).unwrap();
+    assert_eq!(one.read("cn=all,dc=example,dc=com"), Ok(1));
+    assert_eq!(one.answer_bytes, entry_bytes + 2 + member(MEMBERS).len());
+    assert_eq!(late.entries(), Ok(1));
+    let grown = peak_memory(&server) - before;
+    println!("{grown} bytes more for {SLOW_READERS} slow readers of {entry_bytes} bytes");
+    // All of it for each would be 54 MB at the least.
+    assert!(grown < (SLOW_READERS as u64) * (384 << 10) + (16 << 20), "{grown} bytes");
+    // Whoever goes on reading has the group whole, as it was when he began: before the change or after.
+    for mut client in slow.into_iter().step_by(20) {
+        assert_eq!(client.entries(), Ok(1));
+        assert!([entry_bytes, one.answer_bytes].contains(&client.answer_bytes));
+    }
+    assert!(server.is_up());
 }
 
 #[test]

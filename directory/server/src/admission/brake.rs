@@ -1,11 +1,14 @@
 //! The brake on guessing: what has failed, what was right, and when the next attempt may begin.
 //!
-//! Only failures slow anybody down. A source that has shown a name's right password lately waits
-//! for its own failures at this name, and for nothing that others do.
+//! Only failures slow anybody down. An attempt has two ways to come out right. As a stranger's it waits
+//! for all failures that concern it, and that way is the same for every name: so the time of a wrong
+//! password says nothing of the name. If its source has shown the name's right password lately, it may
+//! be recognised before, which waits for failures at this name from this source only. Nothing that
+//! happens on the second way, nor a right password on either, changes when a wrong one is answered.
 
-use super::Attempt;
 use super::limits::*;
 use super::table::Table;
+use super::{Attempt, Way};
 
 pub struct Brake {
     failures: Table<Failures>,
@@ -71,23 +74,26 @@ impl Brake {
     }
 
     /// For how long this source is known to have the name's right password; `None` if it is not, or
-    /// has failed at it and that is not forgotten.
+    /// has failed at it since and that is not forgotten.
     pub fn trusted_ms(&self, attempt: &Attempt, now_ms: u64) -> Option<u64> {
-        let failures = self.failures.get(attempt.pair);
-        let has_failed = failures.is_some_and(|record| record.left(PAIR, now_ms) > 0);
+        let failures = self.failures.get(attempt.recognised);
+        let has_failed = failures.is_some_and(|record| record.left(RECOGNISED, now_ms) > 0);
         let proof = self.proof(attempt, now_ms).filter(|_| !has_failed)?;
         Some(now_ms.saturating_sub(proof.first_ms))
     }
 
     /// When the attempt may begin; a time that is not later than now if at once.
-    pub fn not_before_ms(&self, attempt: &Attempt, now_ms: u64) -> u64 {
+    pub fn not_before_ms(&self, attempt: &Attempt, way: Way) -> u64 {
+        if waits_for_nothing(attempt, way) {
+            return 0;
+        }
         let next = |key| self.failures.get(key).map_or(0, |record| record.next_ms);
-        self.applying(attempt, now_ms).map(|(key, _)| next(key)).max().unwrap_or(0)
+        keys(attempt, way).map(|(key, _)| next(key)).max().unwrap_or(0)
     }
 
     /// Begins an attempt: until it ends, others of its kind wait as if it had failed.
-    pub fn begin(&mut self, attempt: &Attempt, now_ms: u64) {
-        for (key, curve) in keys(attempt, self.pair(attempt, now_ms)) {
+    pub fn begin(&mut self, attempt: &Attempt, way: Way, now_ms: u64) {
+        for (key, curve) in keys(attempt, way) {
             // What is forgotten most slowly is what is worth most.
             let worth = |record: &Failures| (record.left(PAIR, now_ms), record.since_ms);
             if let Some(record) = self.failures.take(key, worth) {
@@ -98,17 +104,17 @@ impl Brake {
     }
 
     /// Notes that the password was right. What this attempt kept waiting goes on.
-    pub fn right(&mut self, attempt: &Attempt, now_ms: u64) {
-        let held = self.applying(attempt, now_ms).count();
-        for (index, (key, _)) in keys(attempt, PAIR).enumerate() {
+    pub fn right(&mut self, attempt: &Attempt, way: Way, now_ms: u64) {
+        let held = !waits_for_nothing(attempt, way);
+        for (key, _) in keys(attempt, way) {
             if let Some(record) = self.failures.get_mut(key) {
                 record.under_way = record.under_way.saturating_sub(1);
-                if index < held {
+                if held {
                     record.next_ms = record.next_ms.min(now_ms);
                 }
             }
         }
-        if let Some(record) = self.failures.get_mut(attempt.pair) {
+        if let Some(record) = self.failures.get_mut(attempt.recognised) {
             *record = Failures { under_way: record.under_way, ..Failures::default() };
         }
         let is_new = !self.is_proven(attempt, now_ms);
@@ -119,8 +125,8 @@ impl Brake {
     }
 
     /// Notes that it was wrong, or that nobody waited for the answer.
-    pub fn wrong(&mut self, attempt: &Attempt, now_ms: u64) {
-        for (key, curve) in keys(attempt, self.pair(attempt, now_ms)) {
+    pub fn wrong(&mut self, attempt: &Attempt, way: Way, now_ms: u64) {
+        for (key, curve) in keys(attempt, way) {
             if let Some(record) = self.failures.get_mut(key) {
                 record.under_way = record.under_way.saturating_sub(1);
                 record.add(curve, now_ms);
@@ -128,29 +134,20 @@ impl Brake {
             }
         }
     }
-
-    /// What the attempt has to wait for.
-    fn applying(
-        &self,
-        attempt: &Attempt,
-        now_ms: u64,
-    ) -> impl Iterator<Item = (u64, Curve)> + use<> {
-        let count = match (attempt.by_owner(), self.is_proven(attempt, now_ms)) {
-            (true, _) => 0,
-            (false, true) => 1,
-            (false, false) => usize::MAX,
-        };
-        keys(attempt, self.pair(attempt, now_ms)).take(count)
-    }
-
-    /// How failures of this name from this source are held against it.
-    fn pair(&self, attempt: &Attempt, now_ms: u64) -> Curve {
-        if self.is_proven(attempt, now_ms) { PROVEN } else { PAIR }
-    }
 }
 
-/// What failures of an attempt are counted under, that of name and source first.
-fn keys(attempt: &Attempt, pair: Curve) -> impl Iterator<Item = (u64, Curve)> + use<> {
+/// Whether others' failures do not hold it up: its connection has shown the password.
+fn waits_for_nothing(attempt: &Attempt, way: Way) -> bool {
+    way == Way::Stranger && attempt.by_owner()
+}
+
+/// What failures of an attempt are counted under.
+fn keys(attempt: &Attempt, way: Way) -> impl Iterator<Item = (u64, Curve)> + use<> {
+    let stranger = [(attempt.pair, PAIR), (attempt.name, NAME), (attempt.source, SOURCE)];
     let wide = attempt.wide.map(|key| (key, WIDE_SOURCE));
-    [(attempt.pair, pair), (attempt.name, NAME), (attempt.source, SOURCE)].into_iter().chain(wide)
+    let (recognised, stranger) = match way {
+        Way::Recognised => (Some((attempt.recognised, RECOGNISED)), None),
+        Way::Stranger => (None, Some(stranger.into_iter().chain(wide))),
+    };
+    recognised.into_iter().chain(stranger.into_iter().flatten())
 }

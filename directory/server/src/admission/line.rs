@@ -1,13 +1,13 @@
 //! Who waits to have a password checked or hashed, and who is next.
 //!
-//! Those who have shown a right password lately go before the others, who have one turn of
-//! [`TURNS_PER_STRANGER`] nevertheless. Among either the source that had no turn for longest is
+//! Those whose connection has shown the right password, and new passwords, go before the others, who have
+//! one turn of [`TURNS_PER_STRANGER`] nevertheless. Among either the source that had no turn for longest is
 //! next; of one source, the connections with the fewest failures; of those, the name that had no
 //! turn for longest; and of that, the newest, because the oldest may have given up.
 
-use super::Attempt;
 use super::brake::Brake;
 use super::limits::*;
+use super::{Attempt, Way};
 use keyway_meter::{Gauge, gauge};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -73,8 +73,8 @@ pub struct Waiting<J> {
     place: u64,
     /// `None` for a new password: whoever sets one is known.
     pub attempt: Option<Attempt>,
-    /// The brake has not let it begin yet.
-    pub begins: bool,
+    /// On which way it is to begin, if the brake has not let it yet.
+    pub begins: Option<Way>,
     /// It needs a thread of the slow class.
     pub needs_thread: bool,
     since_ms: u64,
@@ -115,7 +115,7 @@ impl<J> Line<J> {
     pub fn enter(
         &mut self,
         attempt: Option<Attempt>,
-        begins: bool,
+        begins: Option<Way>,
         needs_thread: bool,
         job: J,
         now_ms: u64,
@@ -164,8 +164,8 @@ impl<J> Line<J> {
                 *mark = self.turns;
             }
         }
-        if let (Some(attempt), true) = (&next.attempt, next.begins) {
-            brake.begin(attempt, now_ms);
+        if let (Some(attempt), Some(way)) = (&next.attempt, next.begins) {
+            brake.begin(attempt, way, now_ms);
         }
         if next.needs_thread {
             self.idle_threads -= 1;
@@ -202,13 +202,11 @@ impl<J> Line<J> {
                 continue;
             }
             let rank = rank(&self.marks, waiting);
-            if best.is_some_and(|(best, _)| best <= rank)
-                || is_owner(waiting, brake, now_ms) != owners
-            {
+            if best.is_some_and(|(best, _)| best <= rank) || is_owner(waiting) != owners {
                 continue;
             }
-            if let (Some(attempt), true) = (&waiting.attempt, waiting.begins) {
-                waiting.not_before_ms = brake.not_before_ms(attempt, now_ms);
+            if let (Some(attempt), Some(way)) = (&waiting.attempt, waiting.begins) {
+                waiting.not_before_ms = brake.not_before_ms(attempt, way);
                 if waiting.not_before_ms > now_ms {
                     continue;
                 }
@@ -234,9 +232,9 @@ impl<J> Line<J> {
     }
 }
 
-fn is_owner<J>(waiting: &Waiting<J>, brake: &Brake, now_ms: u64) -> bool {
-    let shown = |attempt: &Attempt| attempt.by_owner() || brake.is_proven(attempt, now_ms);
-    waiting.attempt.as_ref().is_none_or(shown)
+/// What a source has shown makes no difference here: a wrong password would come to its end sooner.
+fn is_owner<J>(waiting: &Waiting<J>) -> bool {
+    waiting.attempt.as_ref().is_none_or(Attempt::by_owner)
 }
 
 fn rank<J>(marks: &[u64], waiting: &Waiting<J>) -> Rank {

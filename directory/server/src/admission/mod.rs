@@ -55,7 +55,29 @@ pub struct Attempt {
     name: u64,
     /// Name and source together.
     pair: u64,
+    /// The same, for what is counted only of those who may be recognised.
+    recognised: u64,
     standing: Standing,
+}
+
+/// On which way an attempt may come out right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The password is compared with what is known at once, because its source has shown the right one
+    /// lately. If that does not recognise it, it goes on as a stranger's, as if nothing had been.
+    Recognised,
+    /// As everybody's.
+    Stranger,
+}
+
+/// Whether a password may be compared with what is known at once.
+pub enum Recognition {
+    /// Now: it has begun.
+    Now(Begun),
+    /// When the brake lets it, as [`Admission::recognise`] says.
+    Later,
+    /// Never: its source has not shown the right password lately.
+    Never,
 }
 
 impl Attempt {
@@ -105,6 +127,7 @@ pub struct Thread(Arc<Inner>);
 pub struct Begun {
     inner: Arc<Inner>,
     attempt: Attempt,
+    way: Way,
     verdict: bool,
 }
 
@@ -145,7 +168,8 @@ impl Admission {
         };
         let name = hash((0, name));
         let pair = self.inner.hasher.hash_one((name, source)).max(1);
-        Attempt { source, wide, name, pair, standing }
+        let recognised = self.inner.hasher.hash_one((pair, 8)).max(1);
+        Attempt { source, wide, name, pair, recognised, standing }
     }
 
     /// For how long the source of an attempt is known to have the name's right password, in
@@ -156,25 +180,36 @@ impl Admission {
 
     /// Begins an attempt that needs no thread, if it need not wait.
     pub fn begin_now(&self, attempt: Attempt) -> Option<Begun> {
-        self.begin_if(attempt, |_, _| true)
+        let now_ms = self.inner.now_ms();
+        self.begin_at(&mut self.inner.lock(), attempt, Way::Stranger, now_ms)
     }
 
-    /// The same, if the name's right password was shown lately, from this source or over this
-    /// connection.
-    pub fn begin_proven(&self, attempt: Attempt) -> Option<Begun> {
-        let is_proven = |brake: &Brake, now_ms| brake.is_proven(&attempt, now_ms);
-        self.begin_if(attempt, |brake, now_ms| attempt.by_owner() || is_proven(brake, now_ms))
-    }
-
-    fn begin_if(&self, attempt: Attempt, may: impl Fn(&Brake, u64) -> bool) -> Option<Begun> {
+    /// Whether an attempt may be recognised, if the name's right password was shown lately from its
+    /// source. It needs no thread.
+    pub fn recognition(&self, attempt: Attempt) -> Recognition {
         let now_ms = self.inner.now_ms();
         let mut state = self.inner.lock();
-        if !may(&state.brake, now_ms) || state.brake.not_before_ms(&attempt, now_ms) > now_ms {
+        if !state.brake.is_proven(&attempt, now_ms) {
+            return Recognition::Never;
+        }
+        match self.begin_at(&mut state, attempt, Way::Recognised, now_ms) {
+            Some(begun) => Recognition::Now(begun),
+            None => Recognition::Later,
+        }
+    }
+
+    fn begin_at(
+        &self,
+        state: &mut State,
+        attempt: Attempt,
+        way: Way,
+        now_ms: u64,
+    ) -> Option<Begun> {
+        if state.brake.not_before_ms(&attempt, way) > now_ms {
             return None;
         }
-        state.brake.begin(&attempt, now_ms);
-        drop(state);
-        Some(Begun::new(&self.inner, attempt))
+        state.brake.begin(&attempt, way, now_ms);
+        Some(Begun::new(&self.inner, attempt, way))
     }
 
     /// Begins an attempt that needs no thread when the brake lets it.
@@ -182,9 +217,21 @@ impl Admission {
     /// # Errors
     /// [`Error::Busy`] if that takes too long, or too many wait.
     pub async fn begin(&self, attempt: Attempt) -> Result<Begun, Error> {
+        self.begin_on(attempt, Way::Stranger).await
+    }
+
+    /// Begins an attempt that may be recognised when the brake lets it.
+    ///
+    /// # Errors
+    /// As [`Admission::begin`].
+    pub async fn recognise(&self, attempt: Attempt) -> Result<Begun, Error> {
+        self.begin_on(attempt, Way::Recognised).await
+    }
+
+    async fn begin_on(&self, attempt: Attempt, way: Way) -> Result<Begun, Error> {
         let (sender, receiver) = oneshot::channel();
         let job = Box::new(move |turn| drop(sender.send(turn)));
-        let _place = self.enter(Some(attempt), true, false, job);
+        let _place = self.enter(Some(attempt), Some(way), false, job);
         let turn: Turn = receiver.await.unwrap_or(Err(Error::Busy))?;
         turn.begun.ok_or(Error::Busy)
     }
@@ -193,7 +240,7 @@ impl Admission {
     /// `job` has the turn, or learns that the server is busy. Giving up what is returned gives up
     /// the place.
     pub fn wait_for_thread(&self, attempt: Attempt, begins: bool, job: Job) -> impl Send + use<> {
-        self.enter(Some(attempt), begins, true, job)
+        self.enter(Some(attempt), begins.then_some(Way::Stranger), true, job)
     }
 
     /// The same for a new password that is to be hashed. It keeps its place in any case.
@@ -204,11 +251,17 @@ impl Admission {
         if self.inner.lock().line.hashes() >= HASHES_WAITING_MAX {
             return Err(Error::Busy);
         }
-        self.enter(None, false, true, job).keep();
+        self.enter(None, None, true, job).keep();
         Ok(())
     }
 
-    fn enter(&self, attempt: Option<Attempt>, begins: bool, needs_thread: bool, job: Job) -> Place {
+    fn enter(
+        &self,
+        attempt: Option<Attempt>,
+        begins: Option<Way>,
+        needs_thread: bool,
+        job: Job,
+    ) -> Place {
         let now_ms = self.inner.now_ms();
         let mut state = self.inner.lock();
         let (number, dropped) = state.line.enter(attempt, begins, needs_thread, job, now_ms);
@@ -249,7 +302,7 @@ impl Inner {
             };
             drop(state);
             job(Ok(Turn {
-                begun: attempt.filter(|_| begins).map(|attempt| Begun::new(this, attempt)),
+                begun: attempt.zip(begins).map(|(attempt, way)| Begun::new(this, attempt, way)),
                 thread: needs_thread.then(|| Thread(this.clone())),
             }));
             state = this.lock();
@@ -328,8 +381,8 @@ impl Drop for Thread {
 }
 
 impl Begun {
-    fn new(inner: &Arc<Inner>, attempt: Attempt) -> Self {
-        Begun { inner: inner.clone(), attempt, verdict: false }
+    fn new(inner: &Arc<Inner>, attempt: Attempt, way: Way) -> Self {
+        Begun { inner: inner.clone(), attempt, way, verdict: false }
     }
 
     /// Notes how it ended.
@@ -343,8 +396,8 @@ impl Drop for Begun {
         let now_ms = self.inner.now_ms();
         let brake = &mut self.inner.lock().brake;
         match self.verdict {
-            true => brake.right(&self.attempt, now_ms),
-            false => brake.wrong(&self.attempt, now_ms),
+            true => brake.right(&self.attempt, self.way, now_ms),
+            false => brake.wrong(&self.attempt, self.way, now_ms),
         }
     }
 }

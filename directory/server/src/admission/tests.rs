@@ -27,18 +27,31 @@ impl World {
     }
 
     fn may(&self, attempt: &Attempt, now_ms: u64) -> bool {
-        self.brake.not_before_ms(attempt, now_ms) <= now_ms
+        self.brake.not_before_ms(attempt, Way::Stranger) <= now_ms
     }
 
-    /// A wrong password, now.
+    /// Whether it would be recognised now if its password was right.
+    fn is_recognised(&self, attempt: &Attempt, now_ms: u64) -> bool {
+        self.brake.is_proven(attempt, now_ms)
+            && self.brake.not_before_ms(attempt, Way::Recognised) <= now_ms
+    }
+
+    /// A wrong password, now, as far as the brake lets it go.
     fn fail(&mut self, attempt: &Attempt, now_ms: u64) {
-        self.brake.begin(attempt, now_ms);
-        self.brake.wrong(attempt, now_ms);
+        if self.is_recognised(attempt, now_ms) {
+            self.brake.begin(attempt, Way::Recognised, now_ms);
+            self.brake.wrong(attempt, Way::Recognised, now_ms);
+        }
+        self.brake.begin(attempt, Way::Stranger, now_ms);
+        self.brake.wrong(attempt, Way::Stranger, now_ms);
     }
 
+    /// A right one, which needs to be recognised if it is known.
     fn succeed(&mut self, attempt: &Attempt, now_ms: u64) {
-        self.brake.begin(attempt, now_ms);
-        self.brake.right(attempt, now_ms);
+        let is_recognised = self.is_recognised(attempt, now_ms);
+        let way = if is_recognised { Way::Recognised } else { Way::Stranger };
+        self.brake.begin(attempt, way, now_ms);
+        self.brake.right(attempt, way, now_ms);
     }
 
     /// Tries wrong passwords at every millisecond and says how many were tried.
@@ -86,7 +99,7 @@ fn an_address_within_a_network_is_no_new_source() {
 }
 
 #[test]
-fn an_owner_waits_for_his_own_failures_only() {
+fn an_owner_waits_for_failures_from_his_own_source_only() {
     let mut world = world();
     let owner = world.attempt(1, "ada");
     world.succeed(&owner, 0);
@@ -97,15 +110,17 @@ fn an_owner_waits_for_his_own_failures_only() {
         {
             world.fail(&stranger, 1);
         }
-        assert!(world.may(&owner, 1), "{round}");
+        assert!(world.is_recognised(&owner, 1), "{round}");
     }
     assert!(!world.may(&world.attempt(9_999, "ada"), 1));
     assert!(!world.may(&world.attempt(1, "bob"), 1));
+    // Those who guess at his name from his own source keep him waiting for a tenth of a second.
     for _ in 0..255 {
-        world.fail(&owner, 2);
+        world.brake.begin(&owner, Way::Recognised, 2);
+        world.brake.wrong(&owner, Way::Recognised, 2);
     }
-    assert!(!world.may(&owner, 2));
-    assert!(world.may(&owner, 2 + PROVEN.most_ms));
+    assert!(!world.is_recognised(&owner, 2));
+    assert!(world.is_recognised(&owner, 2 + RECOGNISED.most_ms));
     // The connection that showed the password does not wait for others at this address.
     let mut standing = Standing::default();
     standing.ended(&owner, true);
@@ -113,6 +128,61 @@ fn an_owner_waits_for_his_own_failures_only() {
     assert!(world.may(&same, 2));
     standing.ended(&same, false);
     assert!(!world.may(&world.admission.attempt(address(1), b"ada", standing), 2));
+}
+
+/// For how long each of many wrong passwords from one source has to wait, in worlds that differ in which of
+/// the names `0` to `7` has logged in from there before, and again each minute.
+fn delays(owner: Option<u32>) -> Vec<u64> {
+    let mut world = world();
+    let mut delays = Vec::new();
+    for round in 0..30_u64 {
+        let mut now_ms = round * 60_000;
+        if let Some(owner) = owner {
+            let owner = world.attempt(1, &owner.to_string());
+            assert!(round == 0 || world.is_recognised(&owner, now_ms));
+            world.succeed(&owner, now_ms);
+        }
+        // So many names that the source is held up, then each of those, and the first more than others.
+        for guess in 0..83_u32 {
+            let name = if guess < 80 { guess } else { 0 };
+            let attempt = world.attempt(1, &name.to_string());
+            let at_ms = world.brake.not_before_ms(&attempt, Way::Stranger).max(now_ms);
+            delays.push(at_ms - now_ms);
+            now_ms = at_ms;
+            world.fail(&attempt, now_ms);
+        }
+    }
+    delays
+}
+
+#[test]
+fn when_a_wrong_password_is_looked_at_does_not_tell_who_has_logged_in() {
+    let nobody = delays(None);
+    assert!(nobody.iter().any(|delay| *delay >= SOURCE.most_ms));
+    assert!(nobody.iter().any(|delay| *delay >= PAIR.most_ms / 4));
+    for owner in [0, 5] {
+        assert!(delays(Some(owner)) == nobody, "{owner} is told");
+    }
+}
+
+/// The same while others wait for their turn: who has logged in before from there is next no sooner.
+#[test]
+fn whose_turn_it_is_does_not_tell_who_has_logged_in() {
+    let order = |owner: Option<u32>| {
+        let mut world = world();
+        if let Some(owner) = owner {
+            let owner = world.attempt(1, &owner.to_string());
+            world.succeed(&owner, 0);
+        }
+        let mut line = line(1_000);
+        for number in 0..20 {
+            let attempt = world.attempt(1, &number.to_string());
+            line.enter(Some(attempt), Some(Way::Stranger), true, number, 1);
+        }
+        turns(&mut line, &mut world.brake, 1)
+    };
+    assert_eq!(order(Some(0)), order(None));
+    assert_eq!(order(Some(13)), order(None));
 }
 
 #[test]
@@ -132,13 +202,13 @@ fn attempts_at_once_are_no_way_around() {
     // They have begun and their ends are not known: they count as if they had failed.
     for _ in 0..PAIR.free {
         assert!(world.may(&attempt, 0));
-        world.brake.begin(&attempt, 0);
+        world.brake.begin(&attempt, Way::Stranger, 0);
     }
     assert!(!world.may(&attempt, 0));
-    world.brake.right(&attempt, 0);
+    world.brake.right(&attempt, Way::Stranger, 0);
     assert!(world.may(&attempt, 0));
     for _ in 1..PAIR.free {
-        world.brake.wrong(&attempt, 0);
+        world.brake.wrong(&attempt, Way::Stranger, 0);
     }
     assert!(world.may(&attempt, 0));
     world.fail(&attempt, 0);
@@ -197,10 +267,12 @@ fn strangers_have_a_share_and_no_more() {
     let mut world = world();
     let mut line = line(1_000);
     for number in 0..100 {
-        let owner = world.attempt(1, &number.to_string());
-        world.succeed(&owner, 0);
-        line.enter(Some(owner), false, true, number, 0);
-        line.enter(Some(world.attempt(2, &number.to_string())), false, true, 1_000 + number, 0);
+        // His connection has shown the password.
+        let mut standing = Standing::default();
+        standing.ended(&world.attempt(1, &number.to_string()), true);
+        let owner = world.admission.attempt(address(1), number.to_string().as_bytes(), standing);
+        line.enter(Some(owner), None, true, number, 0);
+        line.enter(Some(world.attempt(2, &number.to_string())), None, true, 1_000 + number, 0);
     }
     let turns = turns(&mut line, &mut world.brake, 0);
     let strangers = |turns: &[u32]| turns.iter().filter(|turn| **turn >= 1_000).count();
@@ -213,14 +285,14 @@ fn sources_names_and_newer_connections_take_turns() {
     let mut world = world();
     let mut line = line(1_000);
     for number in 0..100 {
-        line.enter(Some(world.attempt(1, "flooded")), false, true, number, 0);
+        line.enter(Some(world.attempt(1, "flooded")), None, true, number, 0);
     }
-    line.enter(Some(world.attempt(1, "other")), false, true, 200, 0);
-    line.enter(Some(world.attempt(2, "flooded")), false, true, 300, 0);
+    line.enter(Some(world.attempt(1, "other")), None, true, 200, 0);
+    line.enter(Some(world.attempt(2, "flooded")), None, true, 300, 0);
     for number in 400..410 {
         let from = address(1);
         let attempt = world.admission.attempt(from, b"third", failed(1));
-        line.enter(Some(attempt), false, true, number, 0);
+        line.enter(Some(attempt), None, true, number, 0);
     }
     let turns = turns(&mut line, &mut world.brake, 0);
     let at = |number| turns.iter().position(|turn| *turn == number).unwrap();
@@ -234,9 +306,13 @@ fn a_full_line_turns_away_who_crowds_it() {
     let world = world();
     let mut line = line(10);
     for number in 0..10 {
-        assert!(line.enter(Some(world.attempt(1, "ada")), true, true, number, 0).1.is_none());
+        assert!(
+            line.enter(Some(world.attempt(1, "ada")), Some(Way::Stranger), true, number, 0)
+                .1
+                .is_none()
+        );
     }
-    let (_, dropped) = line.enter(Some(world.attempt(2, "bob")), true, true, 100, 0);
+    let (_, dropped) = line.enter(Some(world.attempt(2, "bob")), Some(Way::Stranger), true, 100, 0);
     assert_eq!(dropped.map(|dropped| dropped.job), Some(0));
 }
 
@@ -245,8 +321,8 @@ fn nobody_waits_for_ever_but_new_passwords() {
     let mut world = world();
     let mut line = line(10);
     line.idle_threads = 0;
-    line.enter(None, false, true, 1, 0);
-    line.enter(Some(world.attempt(1, "ada")), true, true, 2, 0);
+    line.enter(None, None, true, 1, 0);
+    line.enter(Some(world.attempt(1, "ada")), Some(Way::Stranger), true, 2, 0);
     assert!(line.next(&mut world.brake, 0).is_none());
     assert!(line.expired(WAIT_MAX_MS - 1).is_none());
     assert_eq!(line.expired(WAIT_MAX_MS).map(|expired| expired.job), Some(2));
@@ -256,47 +332,97 @@ fn nobody_waits_for_ever_but_new_passwords() {
 
 /// 200 connections that bind again as soon as they are answered, on one thread that takes 20 ms
 /// for each, and somebody from the same address who binds once a second.
-fn flood(floods_at: fn(u32, u64) -> String, good: fn(u64) -> String) -> Vec<u64> {
-    let mut world = world();
-    let mut line = line(WAITING_MAX);
-    let mut standings = [Standing::default(); 200];
-    let mut working: Option<(u32, Attempt, u64)> = None;
-    let mut good_since_ms = None;
-    let mut waited_ms = Vec::new();
-    let enter = |line: &mut Line<u32>, admission: &Admission, name: String, who, standing, now| {
-        let attempt = admission.attempt(address(1), name.as_bytes(), standing);
-        line.enter(Some(attempt), true, true, who, now);
-    };
-    for who in 0..200 {
-        enter(&mut line, &world.admission, floods_at(who, 0), who, failed(0), 0);
-    }
-    for now_ms in 0..20_000 {
-        if let Some((who, attempt, _)) = working.take_if(|(_, _, end_ms)| *end_ms == now_ms) {
-            line.idle();
-            if who == 200 {
-                world.brake.right(&attempt, now_ms);
-                waited_ms.extend(good_since_ms.take().map(|since_ms: u64| now_ms - since_ms));
-            } else {
-                world.brake.wrong(&attempt, now_ms);
-                let standing = &mut standings[who as usize];
-                standing.ended(&attempt, false);
-                enter(&mut line, &world.admission, floods_at(who, now_ms), who, *standing, now_ms);
+struct Flood {
+    world: World,
+    line: Line<(u32, Way)>,
+    now_ms: u64,
+    /// Since when the good one waits, and his places in the line.
+    good: Option<(u64, Vec<u64>)>,
+    waited_ms: Vec<u64>,
+}
+
+/// Who is the good one.
+const GOOD: u32 = 200;
+
+impl Flood {
+    fn enter(&mut self, who: u32, name: &str, standing: Standing) {
+        let attempt = self.world.admission.attempt(address(1), name.as_bytes(), standing);
+        let mut ways = vec![Way::Stranger];
+        if self.world.is_recognised(&attempt, self.now_ms) {
+            self.world.brake.begin(&attempt, Way::Recognised, self.now_ms);
+            if self.end(who, &attempt, Way::Recognised) {
+                return;
+            }
+        } else if self.world.brake.is_proven(&attempt, self.now_ms) {
+            ways.push(Way::Recognised);
+        }
+        for way in ways {
+            let thread = way == Way::Stranger;
+            let line = &mut self.line;
+            let (place, _) = line.enter(Some(attempt), Some(way), thread, (who, way), self.now_ms);
+            if let (GOOD, Some((_, places))) = (who, &mut self.good) {
+                places.push(place);
             }
         }
-        if now_ms % 1_000 == 500 && good_since_ms.is_none() {
-            good_since_ms = Some(now_ms);
-            enter(&mut line, &world.admission, good(now_ms), 200, failed(0), now_ms);
+    }
+
+    /// An attempt has begun and is compared; whether that is the good one's end.
+    fn end(&mut self, who: u32, attempt: &Attempt, way: Way) -> bool {
+        if who < GOOD {
+            self.world.brake.wrong(attempt, way, self.now_ms);
+            return false;
         }
-        while let Some(expired) = line.expired(now_ms) {
-            let who = expired.job;
-            assert_ne!(who, 200);
-            enter(&mut line, &world.admission, floods_at(who, now_ms), who, failed(3), now_ms);
+        self.world.brake.right(attempt, way, self.now_ms);
+        let (since_ms, places) = self.good.take().expect("he waits");
+        self.waited_ms.push(self.now_ms - since_ms);
+        places.into_iter().for_each(|place| {
+            self.line.leave(place);
+        });
+        true
+    }
+}
+
+fn flood(floods_at: fn(u32, u64) -> String, good: fn(u64) -> String) -> Vec<u64> {
+    let (world, line) = (world(), Line::new(1, 2 * WAITING_MAX));
+    let mut flood = Flood { world, line, now_ms: 0, good: None, waited_ms: Vec::new() };
+    let mut standings = [Standing::default(); GOOD as usize];
+    let mut working: Option<(u32, Attempt, u64)> = None;
+    for who in 0..GOOD {
+        flood.enter(who, &floods_at(who, 0), failed(0));
+    }
+    for now_ms in 0..20_000 {
+        flood.now_ms = now_ms;
+        if let Some((who, attempt, _)) = working.take_if(|(_, _, end_ms)| *end_ms == now_ms) {
+            flood.line.idle();
+            if who < GOOD {
+                flood.end(who, &attempt, Way::Stranger);
+                let standing = &mut standings[who as usize];
+                standing.ended(&attempt, false);
+                flood.enter(who, &floods_at(who, now_ms), *standing);
+            } else if flood.good.is_some() {
+                flood.end(who, &attempt, Way::Stranger);
+            }
         }
-        if let Some(next) = line.next(&mut world.brake, now_ms) {
-            working = next.attempt.map(|attempt| (next.job, attempt, now_ms + 20));
+        if now_ms % 1_000 == 500 && flood.good.is_none() {
+            flood.good = Some((now_ms, Vec::new()));
+            flood.enter(GOOD, &good(now_ms), failed(0));
+        }
+        while let Some(expired) = flood.line.expired(now_ms) {
+            let (who, way) = expired.job;
+            assert_ne!(who, GOOD);
+            if way == Way::Stranger {
+                flood.enter(who, &floods_at(who, now_ms), failed(3));
+            }
+        }
+        while let Some(next) = flood.line.next(&mut flood.world.brake, now_ms) {
+            let (attempt, (who, way)) = (next.attempt.expect("an attempt"), next.job);
+            match way {
+                Way::Recognised => drop(flood.end(who, &attempt, way)),
+                Way::Stranger => working = Some((who, attempt, now_ms + 20)),
+            }
         }
     }
-    waited_ms
+    flood.waited_ms
 }
 
 #[test]

@@ -17,6 +17,9 @@ use keyway_codec::sasl::{Identity, Plain};
 use keyway_store::EntryId;
 use zeroize::Zeroizing;
 
+/// What is said to a user who has more connections than others while all are taken.
+const CONNECTIONS_TAKEN: &str = "all connections are taken, and no user has more than this one";
+
 /// How far an authentication got without waiting.
 enum Outcome {
     /// This is who it is.
@@ -54,7 +57,7 @@ impl Conversation {
 
     /// Ends a bind: the session is the subject's from here on, or stays anonymous.
     pub(super) fn bound(&mut self, id: u32, bound: Bound, asks: &Asks) {
-        let Bound { result, subject, must_change, policy, reason, locked } = bound;
+        let Bound { mut result, subject, must_change, policy, reason, locked } = bound;
         self.journal.reason = reason;
         if let Some(dn) = locked {
             self.journal.locked(&dn);
@@ -67,12 +70,21 @@ impl Conversation {
                 _ => {}
             }
         }
+        let mut has_place = true;
         if let (ResultCode::Success, Some(subject)) = (result.code, subject) {
             self.must_change = must_change;
             self.become_subject(subject);
+            has_place = self.may_stay();
+            if !has_place {
+                self.become_subject(Subject::anonymous());
+                result = LdapResult::new(ResultCode::Busy, CONNECTIONS_TAKEN);
+            }
         }
         let op = Op::BindResponse(BindResponse { result, server_sasl_credentials: None });
         self.put(id, op, &asks.with_policy(policy));
+        if !has_place {
+            self.disconnect(ResultCode::Busy, CONNECTIONS_TAKEN);
+        }
     }
 
     fn authenticate(&mut self, id: u32, request: &BindRequest<'_>) -> Result<Outcome> {

@@ -8,13 +8,19 @@ use super::Shared;
 use super::administrator::FINGERPRINT_BYTES;
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
-use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX};
+use super::limits::{
+    CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
+    UNFINISHED_MAX,
+};
+use super::proxied::{NOT_ASKED, begins_with_tls};
+use super::registry::Leave;
 use super::stream::{Stream, drain};
 use crate::log::{Access, Value};
 use crate::network::Mode;
 use crate::search::nanoseconds;
 use keyway_codec::certificate::subject_dn;
 use keyway_codec::message::ResultCode;
+use keyway_codec::proxy::looks_like;
 use keyway_engine::Algorithm;
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -36,13 +42,14 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
-/// Serves one connection to its end. `stop` asks it to finish what it accepted and go.
+/// Serves one connection to its end. `stop` asks it to finish what it accepted and go, or to make room
+/// at once.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     stream: Stream,
     origin: Origin,
     mode: Mode,
-    mut stop: oneshot::Receiver<()>,
+    mut stop: oneshot::Receiver<Leave>,
 ) {
     let private = shared.settings().is_private(&origin.peer);
     let handshake_max = shared.settings().limits.handshake_max;
@@ -50,7 +57,10 @@ pub(super) async fn serve(
         (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
         (Mode::Tls(tls), Stream::Plain(tcp)) => {
             let began = Instant::now();
-            let handshake = timeout(handshake_max, Stream::accept_tls(tcp, tls.current()));
+            let handshake = timeout(handshake_max, async {
+                begins_with_tls(&tcp).await?;
+                Stream::accept_tls(tcp, tls.current()).await
+            });
             let result = tokio::select! {
                 result = handshake => result,
                 _ = &mut stop => return,
@@ -80,8 +90,8 @@ pub(super) async fn serve(
         match (poll_fn(|context| connection.poll_turn(context)).await, &upgrade) {
             (Next::StartTls, Some(tls)) => {
                 let began = Instant::now();
-                let upgraded = connection.start_tls(tls.current());
-                let upgraded = timeout(handshake_max, upgraded).await;
+                let upgraded = connection.start_tls(tls.current(), handshake_max);
+                let Some(upgraded) = upgraded.await else { return };
                 match handshaken(upgraded, &shared, &origin) {
                     Some(upgraded) => {
                         note_handshake(&upgraded.stream, &shared, &origin, began);
@@ -91,15 +101,35 @@ pub(super) async fn serve(
                 }
             }
             (Next::Close, _) => {
-                // Whoever does not take his last answer in time goes without.
-                if let Ok(Ok(())) = timeout(CLOSE_MAX, connection.close()).await {
-                    let _ = timeout(LINGER_MAX, connection.linger()).await;
-                }
-                return;
+                let mut stop = connection.stop.take();
+                let close = async {
+                    // Whoever does not take his last answer in time goes without.
+                    if let Ok(Ok(())) = timeout(CLOSE_MAX, connection.close()).await {
+                        let max = match connection.conversation.left_bytes() {
+                            0 => LINGER_MAX,
+                            _ => LEFT_MAX,
+                        };
+                        let _ = timeout(max, connection.linger()).await;
+                    }
+                };
+                return tokio::select! {
+                    () = close => {},
+                    () = asked_to_make_room(&mut stop) => {},
+                };
             }
             (Next::Drop | Next::StartTls, _) => return,
         }
     }
+}
+
+/// Waits until a connection is to make room, which it may never be.
+async fn asked_to_make_room(stop: &mut Option<oneshot::Receiver<Leave>>) {
+    if let Some(stop) = stop
+        && let Ok(Leave::MakeRoom) = stop.await
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 /// What a handshake came to; one that failed is written down.
@@ -170,16 +200,23 @@ struct Connection {
     unflushed: bool,
     /// The server goes down.
     winding_up: bool,
-    stop: oneshot::Receiver<()>,
+    /// Others need its place.
+    makes_room: bool,
+    /// Until it was asked to go.
+    stop: Option<oneshot::Receiver<Leave>>,
     idle: Pin<Box<Sleep>>,
     /// Bytes moved since the idle timer was set.
     active: bool,
     /// The request whose end the idle timer waits for.
     unfinished: Option<u64>,
+    /// Nothing has come in yet.
+    is_silent: bool,
+    /// It waits for the peer to read an entry.
+    within_entry: bool,
 }
 
 impl Connection {
-    fn new(stream: Stream, conversation: Conversation, stop: oneshot::Receiver<()>) -> Self {
+    fn new(stream: Stream, conversation: Conversation, stop: oneshot::Receiver<Leave>) -> Self {
         let idle = Box::pin(tokio::time::sleep(idle_max(&conversation)));
         Connection {
             stream,
@@ -189,16 +226,26 @@ impl Connection {
             end_of_input: false,
             unflushed: false,
             winding_up: false,
-            stop,
+            makes_room: false,
+            stop: Some(stop),
             idle,
             active: false,
             unfinished: None,
+            is_silent: true,
+            within_entry: false,
         }
     }
 
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Next> {
         self.conversation.begin_turn();
         while self.conversation.work() {
+            self.poll_stop(context);
+            if self.makes_room {
+                self.conversation.make_room();
+                // Whoever has no room for it goes without.
+                let _ = self.poll_write(context);
+                return Poll::Ready(Next::Drop);
+            }
             match self.round(context) {
                 Err(_) => return Poll::Ready(Next::Drop),
                 Ok(progress) => {
@@ -217,7 +264,6 @@ impl Connection {
 
     /// Reads, works and writes once; says whether any of it came to anything.
     fn round(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
-        self.poll_stop(context);
         let mut progress = self.conversation.poll_waiting(context);
         if self.may_read() {
             progress |= self.poll_read(context)?;
@@ -259,8 +305,11 @@ impl Connection {
     }
 
     fn poll_stop(&mut self, context: &mut Context<'_>) {
-        if !self.winding_up && Pin::new(&mut self.stop).poll(context).is_ready() {
-            self.winding_up = true;
+        let Some(stop) = &mut self.stop else { return };
+        if let Poll::Ready(leave) = Pin::new(stop).poll(context) {
+            self.stop = None;
+            self.makes_room = leave == Ok(Leave::MakeRoom);
+            self.winding_up = !self.makes_room;
         }
     }
 
@@ -284,6 +333,10 @@ impl Connection {
             self.active = true;
             self.conversation.journal.received();
             self.conversation.shared.meters.bytes_in.add(bytes.len() as u64);
+            if std::mem::take(&mut self.is_silent) && looks_like(bytes) {
+                let why = [("text", Value::Text(NOT_ASKED))];
+                self.conversation.journal.origin.connection(Access::Refused, "proxy-header", &why);
+            }
             self.received(bytes);
             bytes.zeroize();
             Ok(true)
@@ -365,7 +418,9 @@ impl Connection {
     /// Waits for what wakes us, and closes what has been idle for too long.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
         let unfinished = self.conversation.unfinished().filter(|_| self.may_read());
-        if unfinished != self.unfinished {
+        let within_entry = self.conversation.is_within_entry();
+        if unfinished != self.unfinished || within_entry != self.within_entry {
+            self.within_entry = within_entry;
             let idle_max = idle_max(&self.conversation);
             let max = if unfinished.is_some() { UNFINISHED_MAX.min(idle_max) } else { idle_max };
             self.idle.as_mut().reset(Instant::now() + max);
@@ -392,15 +447,28 @@ impl Connection {
         }
     }
 
-    async fn start_tls(self, config: Arc<ServerConfig>) -> io::Result<Self> {
-        let Stream::Plain(tcp) = self.stream else {
-            return Err(io::ErrorKind::InvalidInput.into());
+    /// What a handshake comes to; `None` if it is asked to go meanwhile.
+    async fn start_tls(
+        self,
+        config: Arc<ServerConfig>,
+        handshake_max: Duration,
+    ) -> Option<Result<io::Result<Self>, Elapsed>> {
+        let Connection {
+            stream: Stream::Plain(tcp), mut conversation, stop: Some(mut stop), ..
+        } = self
+        else {
+            return None;
         };
-        let stream = Stream::accept_tls(tcp, config).await?;
-        let mut conversation = self.conversation;
-        let channel = tls_channel(&conversation.shared, &stream);
-        conversation.tls_started(channel);
-        Ok(Connection::new(stream, conversation, self.stop))
+        let stream = tokio::select! {
+            stream = timeout(handshake_max, Stream::accept_tls(tcp, config)) => stream,
+            _ = &mut stop => return None,
+        };
+        Some(stream.map(|stream| {
+            let stream = stream?;
+            let channel = tls_channel(&conversation.shared, &stream);
+            conversation.tls_started(channel);
+            Ok(Connection::new(stream, conversation, stop))
+        }))
     }
 
     /// Sends what is left and says that this was all.
@@ -416,14 +484,19 @@ impl Connection {
         if self.conversation.ending != Some(Ending::Notice) || self.end_of_input {
             return Ok(());
         }
-        drain(&mut self.stream).await
+        drain(&mut self.stream, self.conversation.left_bytes()).await
     }
 }
 
 fn idle_max(conversation: &Conversation) -> Duration {
     let limits = &conversation.settings.limits;
-    match conversation.subject.is_anonymous() {
+    let idle_max = match conversation.subject.is_anonymous() {
         true => limits.idle_before_bind_max,
         false => limits.idle_max,
+    };
+    match conversation.is_within_entry() {
+        // A state of the store is kept for it.
+        true => ENTRY_STALL_MAX.min(idle_max),
+        false => idle_max,
     }
 }

@@ -1,17 +1,17 @@
 //! Accepting connections, each into a task of its own.
 
 use super::answer::Outbox;
-use super::limits::{ACCEPT_PAUSE, SEND_BUFFER_BYTES};
+use super::limits::{ACCEPT_PAUSE, LEAVING_MAX, PROXY_HEADERS_WAITING_MAX, SEND_BUFFER_BYTES};
 use super::peer::{Peer, PeerCredentials};
-use super::registry::Registry;
 use super::stream::Stream;
-use super::{Mode, Shared, Socket, connection};
+use super::{Mode, Shared, Socket, connection, proxied};
 use crate::log::{Access, Value};
 use keyway_codec::message::ResultCode;
 use rustix::net::sockopt;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
 
 /// A listener that is ready.
 pub(super) enum Accepting {
@@ -53,18 +53,39 @@ impl Accepting {
 }
 
 /// Accepts until its task is aborted.
-pub(super) async fn accept(
-    shared: Arc<Shared>,
-    registry: Arc<Registry>,
-    listener: Accepting,
-    mode: Mode,
-) {
+pub(super) async fn accept(shared: Arc<Shared>, listener: Accepting, mode: Mode) {
+    // Those of proxies, whose header is read first. They end with this task.
+    let mut headers = JoinSet::new();
     loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => admit(&shared, &registry, stream, peer, &mode),
+        shared.registry.few_leave().await;
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(read) = headers.join_next() => {
+                if let Ok(Some((stream, peer))) = read {
+                    admit(&shared, stream, peer, &mode);
+                }
+                continue;
+            }
+        };
+        match accepted {
+            Ok((Stream::Plain(tcp), Peer::Tcp(proxy)))
+                if shared.settings().proxies.are_at(&mode, &Peer::Tcp(proxy)) =>
+            {
+                if headers.len() < PROXY_HEADERS_WAITING_MAX {
+                    headers.spawn(proxied::admit(shared.clone(), tcp, proxy));
+                } else {
+                    let why = "too many connections of proxies wait for their header";
+                    proxied::refuse(&shared, Peer::Tcp(proxy), &why);
+                }
+            }
+            Ok((stream, peer)) => admit(&shared, stream, peer, &mode),
             Err(error) if concerns_one_peer(&error) => {}
-            // Out of descriptors or memory: those who are connected may leave some.
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            // Out of descriptors or memory: those who are connected leave some.
+            Err(error) => {
+                let made_room = shared.registry.make_room(LEAVING_MAX / 2);
+                shared.note_crowd(made_room, Some(&error));
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
 }
@@ -74,20 +95,26 @@ fn concerns_one_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted)
 }
 
-fn admit(shared: &Arc<Shared>, registry: &Arc<Registry>, stream: Stream, peer: Peer, mode: &Mode) {
+fn admit(shared: &Arc<Shared>, stream: Stream, peer: Peer, mode: &Mode) {
     let seen = shared.seen(peer);
-    let connections_max = shared.settings().limits.connections_max;
-    let Some((place, stop)) = registry.enter(connections_max, seen.clone()) else {
+    let registry = &shared.registry;
+    let Some((place, stop)) = registry.enter(&shared.settings().limits, seen.clone()) else {
         shared.meters.refuse(ResultCode::Busy);
+        shared.note_crowd(None, None);
         let why = Value::Text("connections_max are open");
         shared.origin(0, seen).connection(Access::Refused, "refused-connection", &[("text", why)]);
         return turn_away(stream, mode);
     };
+    if place.made_room.is_some() {
+        shared.note_crowd(place.made_room, None);
+    }
     let (id, shared, mode) = (place.id(), shared.clone(), mode.clone());
     let origin = shared.origin(id, seen);
     let task = tokio::spawn(async move {
         shared.meters.opened.increment();
-        origin.connection(Access::Everything, "open", &[]);
+        let proxy = origin.peer.proxy();
+        let via = proxy.as_ref().map_or(Value::None, |proxy| Value::Shown(proxy));
+        origin.connection(Access::Everything, "open", &[("via", via)]);
         connection::serve(shared.clone(), stream, origin.clone(), mode, stop).await;
         origin.connection(Access::Everything, "close", &[]);
         shared.meters.closed.increment();

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 pub(super) struct Meters {
     pub opened: Counter,
     pub closed: Counter,
+    pub made_room: Counter,
     pub bytes_in: Counter,
     pub bytes_out: Counter,
     refused: Counter,
@@ -54,6 +55,7 @@ impl Meters {
         Meters {
             opened: counter("ldap.connection.opened"),
             closed: counter("ldap.connection.closed"),
+            made_room: counter("ldap.connection.made_room"),
             bytes_in: counter("ldap.bytes_in"),
             bytes_out: counter("ldap.bytes_out"),
             refused: counter("ldap.refused"),

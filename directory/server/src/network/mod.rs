@@ -17,6 +17,7 @@ mod budget;
 mod claim;
 mod connection;
 mod conversation;
+mod crowd;
 mod extended;
 mod journal;
 mod limits;
@@ -24,16 +25,20 @@ mod listener;
 mod meters;
 mod monitor;
 mod peer;
+mod proxied;
 mod registry;
 mod seen;
 mod slow;
+mod strangers;
 mod stream;
 mod tls;
 
 use crate::Directory;
+use crate::access::Network;
 use crate::made::{MadeEntry, MadeTree, Maker, Wanted};
 pub use administrator::Administrator;
 use budget::Budget;
+use crowd::Crowd;
 use journal::Origin;
 pub use limits::Limits;
 use meters::Meters;
@@ -44,7 +49,7 @@ use registry::Registry;
 use seen::Seen;
 use slow::Slowest;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 pub use tls::CurrentTls;
 use tokio::task::JoinHandle;
 
@@ -60,8 +65,38 @@ pub struct Settings {
     pub trust_loopback: bool,
     /// Which certificates of clients are the administrator's.
     pub administrators: Vec<Administrator>,
+    /// Who says in front of a connection whose it is.
+    pub proxies: Proxies,
     /// Who is what over a Unix socket.
     pub local: Local,
+}
+
+/// Proxies whose connections begin with a header that says whose they are
+/// ([`keyway_codec::proxy`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proxies {
+    /// Whether that is so on listeners that begin in the clear.
+    pub plain: bool,
+    /// Whether that is so on listeners that begin with TLS.
+    pub tls: bool,
+    /// Where they connect from. Nobody else is asked for a header, nor believed.
+    pub from: Vec<Network>,
+}
+
+impl Proxies {
+    /// Whether a connection from this address to a listener of this kind begins with a header.
+    fn are_at(&self, mode: &Mode, peer: &Peer) -> bool {
+        let is_wanted = match mode {
+            Mode::Plain | Mode::StartTls(_) => self.plain,
+            Mode::Tls(_) => self.tls,
+        };
+        match peer {
+            Peer::Tcp(address) => {
+                is_wanted && self.from.iter().any(|network| network.holds(address.ip()))
+            }
+            Peer::Proxied { .. } | Peer::Unix(_) => false,
+        }
+    }
 }
 
 /// Whom SASL EXTERNAL over a Unix socket makes of the users of this machine. All others have the name
@@ -81,6 +116,7 @@ impl Default for Settings {
             allow_plain_password: false,
             trust_loopback: true,
             administrators: Vec::new(),
+            proxies: Proxies::default(),
             local: Local::default(),
         }
     }
@@ -91,6 +127,8 @@ impl Settings {
     fn is_private(&self, peer: &Peer) -> bool {
         let is_near = match peer {
             Peer::Tcp(peer) => self.trust_loopback && peer.ip().to_canonical().is_loopback(),
+            // It has come over a network, whatever the client's address is where the proxy is.
+            Peer::Proxied { .. } => false,
             // It never leaves the system.
             Peer::Unix(_) => true,
         };
@@ -116,6 +154,30 @@ pub struct Listener {
     /// How its connections begin; those of a Unix socket are in the clear in any case.
     pub mode: Mode,
 }
+
+/// What connections of a listener are, for whoever names one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// They come over a network and begin in the clear.
+    Plain,
+    /// They come over a network and begin with TLS.
+    Tls,
+    /// They come from processes of this machine.
+    Unix,
+}
+
+impl Listener {
+    fn way(&self) -> Way {
+        match (&self.socket, &self.mode) {
+            (Socket::Unix(_), _) => Way::Unix,
+            (Socket::Tcp(_), Mode::Tls(_)) => Way::Tls,
+            (Socket::Tcp(_), Mode::Plain | Mode::StartTls(_)) => Way::Plain,
+        }
+    }
+}
+
+/// Listeners, and what clients call them.
+type Urls = Arc<RwLock<Vec<(Way, String)>>>;
 
 /// A socket that is bound and listens.
 pub enum Socket {
@@ -144,6 +206,8 @@ struct Shared {
     meters: Meters,
     unfinished: Arc<Budget>,
     slowest: Arc<Slowest>,
+    registry: Arc<Registry>,
+    crowd: Crowd,
 }
 
 impl Shared {
@@ -160,15 +224,17 @@ impl Shared {
 
     /// What will be seen of a connection that is opened now.
     fn seen(&self, peer: Peer) -> Arc<Seen> {
-        Arc::new(Seen::new(peer, self.directory.shared.now()))
+        let administrators = &self.settings().local.administrators;
+        let is_at_home = peer.credentials().is_some_and(|it| administrators.contains(&it.uid));
+        Arc::new(Seen::new(peer, is_at_home, self.directory.shared.now()))
     }
 }
 
 /// A running server. Dropping it without [`Server::shutdown`] stops accepting and leaves the
 /// connections to their own end.
 pub struct Server {
-    accepting: Vec<JoinHandle<()>>,
-    registry: Arc<Registry>,
+    accepting: Mutex<Vec<(Way, JoinHandle<()>)>>,
+    urls: Urls,
     shared: Arc<Shared>,
     beside: Arc<Beside>,
 }
@@ -199,31 +265,59 @@ impl Server {
             meters: Meters::new(),
             unfinished,
             slowest: slowest.clone(),
+            registry: Arc::default(),
+            crowd: Crowd::default(),
         };
-        let (shared, registry) = (Arc::new(shared), Arc::new(Registry::default()));
-        let urls = listeners.iter();
-        let urls = urls.filter_map(|listener| monitor::url(&listener.socket, &listener.mode));
+        let shared = Arc::new(shared);
+        let urls = Urls::default();
         let monitor = Monitor {
             directory: Arc::downgrade(&shared.directory.shared),
-            registry: registry.clone(),
+            registry: shared.registry.clone(),
             slowest,
             started: shared.directory.shared.now(),
-            listeners: urls.collect(),
+            listeners: urls.clone(),
             beside: Arc::default(),
         };
         let beside = monitor.beside.clone();
         shared
             .directory
             .publish(MadeTree::Monitor, Maker::new(move |wanted| monitor.entries(wanted)));
-        let sockets: Vec<_> = listeners
-            .into_iter()
-            .map(|Listener { socket, mode }| Ok((listener::prepare(socket)?, mode)))
-            .collect::<io::Result<_>>()?;
-        let accept = |(socket, mode)| {
-            tokio::spawn(listener::accept(shared.clone(), registry.clone(), socket, mode))
+        let server = Server { accepting: Mutex::default(), urls, shared, beside };
+        for listener in listeners {
+            server.listen(listener.way(), Some(listener))?;
+        }
+        Ok(server)
+    }
+
+    /// Accepts connections of this kind from this listener on, and from no other; from none, if there is none.
+    /// Those that are open go on.
+    ///
+    /// # Errors
+    /// If the system does not let it be set up; then all stays as it was.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    pub fn listen(&self, way: Way, listener: Option<Listener>) -> io::Result<()> {
+        let url = listener.as_ref().and_then(|it| monitor::url(&it.socket, &it.mode));
+        let ready = match listener {
+            Some(Listener { socket, mode }) => Some((listener::prepare(socket)?, mode)),
+            None => None,
         };
-        let accepting = sockets.into_iter().map(accept).collect();
-        Ok(Server { accepting, registry, shared, beside })
+        let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        accepting.retain(|(other, task)| {
+            if *other == way {
+                task.abort();
+            }
+            *other != way
+        });
+        if let Some((socket, mode)) = ready {
+            let accept = listener::accept(self.shared.clone(), socket, mode);
+            accepting.push((way, tokio::spawn(accept)));
+        }
+        let mut urls = self.urls.write().unwrap_or_else(PoisonError::into_inner);
+        urls.retain(|(other, _)| *other != way);
+        urls.extend(url.map(|url| (way, url)));
+        Ok(())
     }
 
     /// Shows these entries below `cn=monitor` too, each after the one above it. They are made by the thread of
@@ -244,17 +338,18 @@ impl Server {
 
     /// Stops: accepts nobody and nothing more, answers the writes that were accepted, tells every
     /// peer, and closes. Returns after [`Limits::drain_max`] at the latest, or a little later.
-    pub async fn shutdown(mut self) {
-        for task in &mut self.accepting {
+    pub async fn shutdown(self) {
+        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).split_off(0);
+        for (_, task) in accepting {
             task.abort();
             // It ends by being aborted, which is an error in name only.
             let _ = task.await;
         }
-        self.registry.stop_all();
+        self.shared.registry.stop_all();
         let drain_max = self.shared.settings().limits.drain_max;
-        if tokio::time::timeout(drain_max, self.registry.emptied()).await.is_err() {
-            self.registry.abort_all();
-            self.registry.emptied().await;
+        if tokio::time::timeout(drain_max, self.shared.registry.emptied()).await.is_err() {
+            self.shared.registry.abort_all();
+            self.shared.registry.emptied().await;
         }
         // It waits for the disk.
         let directory = self.shared.directory.clone();
@@ -264,6 +359,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.accepting.iter().for_each(JoinHandle::abort);
+        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        accepting.iter().for_each(|(_, task)| task.abort());
     }
 }

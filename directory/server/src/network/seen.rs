@@ -3,20 +3,28 @@
 use super::journal::Asked;
 use super::peer::Peer;
 use crate::access::Strength;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// What is seen of a connection while it is open.
 pub(super) struct Seen {
     pub peer: Peer,
+    /// It is the process of an administrator of this machine: it needs no bind to keep its place.
+    pub is_at_home: bool,
     pub since: SystemTime,
     /// What its TLS handshake came to, if it had one.
     pub tls: OnceLock<TlsSeen>,
     /// Requests taken.
     requests: AtomicU64,
+    /// Steps of searches after their first.
+    steps: AtomicU64,
     /// Requests read and not taken.
     queued: AtomicU64,
+    /// It speaks for somebody.
+    is_bound: AtomicBool,
+    /// It is among the strangers that may have to make room.
+    is_listed: AtomicBool,
     /// When bytes came in last, in microseconds since it was opened.
     heard_us: AtomicU64,
     who: Mutex<Who>,
@@ -43,13 +51,17 @@ pub(super) struct Who {
 }
 
 impl Seen {
-    pub fn new(peer: Peer, since: SystemTime) -> Seen {
+    pub fn new(peer: Peer, is_at_home: bool, since: SystemTime) -> Seen {
         Seen {
             peer,
+            is_at_home,
             since,
             tls: OnceLock::new(),
             requests: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
             queued: AtomicU64::new(0),
+            is_bound: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
             heard_us: AtomicU64::new(0),
             who: Mutex::default(),
             waiting: Mutex::default(),
@@ -63,6 +75,31 @@ impl Seen {
 
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// A search goes on.
+    pub fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A number that grows with what is done for the peer.
+    pub fn asked(&self) -> u64 {
+        self.requests().wrapping_add(self.steps.load(Ordering::Relaxed))
+    }
+
+    /// Whether it is known whose connection it is.
+    pub fn is_known(&self) -> bool {
+        self.is_at_home || self.is_bound.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is among the strangers is noted.
+    pub fn is_listed(&self, is_listed: bool) {
+        self.is_listed.store(is_listed, Ordering::Relaxed);
+    }
+
+    /// Whether it is a stranger's, and not noted as such.
+    pub fn is_to_be_listed(&self) -> bool {
+        !self.is_known() && !self.is_listed.load(Ordering::Relaxed)
     }
 
     /// So many requests are read and not taken.
@@ -89,6 +126,7 @@ impl Seen {
 
     /// It speaks for him from now on.
     pub fn speaks_for(&self, dn: Option<&str>, strength: Strength) {
+        self.is_bound.store(dn.is_some(), Ordering::Relaxed);
         let mut who = self.who.lock().unwrap_or_else(PoisonError::into_inner);
         if who.dn.as_deref() != dn {
             who.dn = dn.map(str::to_owned);

@@ -11,8 +11,9 @@ pub mod limits;
 mod scheme;
 mod stored;
 
-use crate::admission::{Admission, Attempt, Begun, Standing, Turn};
+use crate::admission::{Admission, Attempt, Begun, Recognition, Standing, Turn};
 use crate::log::stages::{self, Stage};
+use futures_util::future::{Either, select};
 use keyway_engine::{
     Algorithm, Cost, Effort, Engine, Key, Operation, Parameters, Request, Session, Task,
 };
@@ -297,6 +298,21 @@ impl Passwords {
         })
     }
 
+    /// Hashes a password to be stored as `{SSHA512}`, in microseconds: whoever reads it can try as fast. For
+    /// test data.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], or the engine's.
+    pub(crate) fn hash_fast(&self, password: &[u8]) -> Result<Vec<u8>, Error> {
+        if password.len() > PASSWORD_BYTES_MAX {
+            return Err(Error::TooLong);
+        }
+        let (mut digest, mut salt) = ([0; 64], [0; SALT_BYTES]);
+        self.engine.random(&mut salt)?;
+        self.engine.digest(Algorithm::Sha512, &[password, &salt], &mut digest)?;
+        Ok(stored::salted_sha512(&digest, &salt))
+    }
+
     /// Checks a password against an entry's stored values; any one that matches will do.
     ///
     /// A wrong password costs at least a check of a value of our own, whatever is stored: no such
@@ -304,7 +320,8 @@ impl Passwords {
     /// exists. What it can tell, until an upgrade, is that a stored value is slower than ours or
     /// that there are several slow ones. A right password has nothing to hide: one with a fast
     /// hash is answered at once, and so is one of this `entry` that the engine remembers, where it
-    /// was shown from the same source lately.
+    /// was shown from the same source lately. A wrong one of such a name is compared first as well, and
+    /// then waits, and is derived, as if nothing had been.
     ///
     /// The brake on guessing says when it begins, and nothing is compared before.
     ///
@@ -322,36 +339,36 @@ impl Passwords {
         }
         let (fast, slow) = self.understand(values, &password);
         let checking = Checking { passwords: self.clone(), attempt, entry, password, slow };
-        if fast.is_empty() {
-            // Strangers are not told what is remembered before their turn has come, and a guess
-            // that was compared with it has begun.
-            let begun = match checking.slow.is_empty() {
-                true => None,
-                false => self.admission.begin_proven(attempt),
-            };
-            let right = begun.as_ref().and_then(|_| checking.recall());
-            return Ok(match (begun, right) {
-                (Some(begun), Some(right)) => {
-                    begun.ended(true);
-                    Check::Known(right)
-                }
-                (begun, _) => Check::Pending(Box::pin(checking.derive_each(true, begun))),
-            });
+        let recognition = self.admission.recognition(attempt);
+        // Compared for everybody, so that it takes as long; told to nobody but him who may know.
+        let recognised = checking.recognise(&fast)?;
+        match (recognition, recognised) {
+            (Recognition::Now(begun), Some(right)) => {
+                begun.ended(true);
+                return Ok(Check::Known(right));
+            }
+            (Recognition::Later, _) => {
+                let recognise = checking.clone().recognise_later(fast.clone());
+                let check = Box::pin(checking.go_the_strangers_way(fast));
+                return Ok(Check::Pending(Box::pin(async move {
+                    match select(Box::pin(recognise), check).await {
+                        Either::Left((Some(right), _)) => Ok(right),
+                        Either::Left((None, check)) => check.await,
+                        Either::Right((verdict, _)) => verdict,
+                    }
+                })));
+            }
+            // One that has begun was wrong.
+            (Recognition::Now(_) | Recognition::Never, _) => {}
         }
-        if let Some(begun) = self.admission.begin_now(attempt) {
-            return Ok(match checking.compare(begun, &fast)? {
+        let begun = if fast.is_empty() { None } else { self.admission.begin_now(attempt) };
+        match begun {
+            Some(begun) => Ok(match checking.compare(begun, &fast)? {
                 Verdict::Wrong => Check::Pending(Box::pin(checking.derive_after())),
                 right => Check::Known(right),
-            });
+            }),
+            None => Ok(Check::Pending(Box::pin(checking.go_the_strangers_way(fast)))),
         }
-        Ok(Check::Pending(Box::pin(async move {
-            let begun = checking.passwords.admission.begin(attempt).await?;
-            stages::lap(Stage::Queue);
-            match checking.compare(begun, &fast)? {
-                Verdict::Wrong => checking.derive_after().await,
-                right => Ok(right),
-            }
-        })))
     }
 
     /// For how long the source of an attempt is known to have the name's right password, in
@@ -382,7 +399,7 @@ impl Passwords {
             if checking.slow.is_empty() {
                 continue;
             }
-            match checking.derive_each(false, None).await {
+            match checking.derive_each(false).await {
                 // What is under a key that is gone, nobody can have shown.
                 Ok(Verdict::Wrong) | Err(Error::Pepper(_)) => {}
                 other => return other.map(Verdict::is_right),
@@ -495,6 +512,7 @@ impl Passwords {
 type Derive = Box<dyn FnOnce(Result<Turn, Error>) + Send>;
 
 /// A check that has not ended.
+#[derive(Clone)]
 struct Checking {
     passwords: Passwords,
     attempt: Attempt,
@@ -504,14 +522,42 @@ struct Checking {
 }
 
 impl Checking {
-    /// What it means that the engine remembers this password to be right, if it does.
-    fn recall(&self) -> Option<Verdict> {
-        let knows = |value: &&Slow| {
-            let session = self.passwords.session(value.algorithm, value.pepper.as_deref());
-            let recall = |request: &mut Request<'_>| session?.run(request);
-            matches!(self.verification(value, Effort::Recall).with(recall), Ok(1..))
-        };
-        Some(self.slow.iter().find(knows)?.right)
+    /// What it means that this password is known to be right without a derivation, if it is.
+    fn recognise(&self, fast: &[Fast]) -> Result<Option<Verdict>, Error> {
+        if let Some(right) = self.find(fast)? {
+            return Ok(Some(right));
+        }
+        // Who does not exist is asked for as well.
+        let dummy = self.slow.is_empty().then(|| self.passwords.dummy());
+        Ok(self.slow.iter().chain(&dummy).find(|value| self.recalls(value)).map(|it| it.right))
+    }
+
+    /// Whether the engine remembers this password to be right for a value.
+    fn recalls(&self, value: &Slow) -> bool {
+        let session = self.passwords.session(value.algorithm, value.pepper.as_deref());
+        let recall = |request: &mut Request<'_>| session?.run(request);
+        matches!(self.verification(value, Effort::Recall).with(recall), Ok(1..))
+    }
+
+    /// The same, when the brake lets it. `None` also if it does not.
+    async fn recognise_later(self, fast: Vec<Fast>) -> Option<Verdict> {
+        let begun = self.passwords.admission.recognise(self.attempt).await.ok()?;
+        let right = self.recognise(&fast).ok()??;
+        begun.ended(true);
+        Some(right)
+    }
+
+    /// Waits for a stranger's turn, and compares and derives then: what every wrong password goes through.
+    async fn go_the_strangers_way(self, fast: Vec<Fast>) -> Result<Verdict, Error> {
+        if fast.is_empty() {
+            return self.derive_each(true).await;
+        }
+        let begun = self.passwords.admission.begin(self.attempt).await?;
+        stages::lap(Stage::Queue);
+        match self.compare(begun, &fast)? {
+            Verdict::Wrong => self.derive_after().await,
+            right => Ok(right),
+        }
     }
 
     fn verification(&self, value: &Slow, effort: Effort) -> Operation {
@@ -553,16 +599,13 @@ impl Checking {
     /// time that it takes, and no other attempt.
     async fn derive_after(self) -> Result<Verdict, Error> {
         let begins = !self.slow.is_empty();
-        self.derive_each(begins, None).await
+        self.derive_each(begins).await
     }
 
     /// Checks the values that take the slow class, each in a turn of its own, and notes how that
     /// ended. If the attempt begins with the first turn, the brake has a say in when that is.
-    async fn derive_each(
-        mut self,
-        begins: bool,
-        mut begun: Option<Begun>,
-    ) -> Result<Verdict, Error> {
+    async fn derive_each(mut self, begins: bool) -> Result<Verdict, Error> {
+        let mut begun = None;
         let mut without_pepper = None;
         if self.slow.is_empty() {
             self.slow.push(self.passwords.dummy());
@@ -601,6 +644,7 @@ impl Checking {
 }
 
 /// A stored value that is checked on the spot.
+#[derive(Clone)]
 struct Fast {
     /// What makes the digest; `None` for the password itself.
     algorithm: Option<Algorithm>,
@@ -617,6 +661,7 @@ fn is_whole(stored: &Stored<'_>, password: &[u8]) -> bool {
 }
 
 /// A stored value that takes the slow class to check.
+#[derive(Clone)]
 struct Slow {
     algorithm: Algorithm,
     cost: Cost,

@@ -73,7 +73,8 @@ async fn a_message_over_the_limit_is_refused_by_its_header() {
     let long = || compare(BASE, "dc", &value);
 
     let mut client = Client::connect(server.address).await;
-    client.request(long()).await;
+    // Most clients show what an answer says.
+    assert_eq!(client.ask(long()).await.code(), ResultCode::AdminLimitExceeded);
     client.expect_disconnection(ResultCode::ProtocolError).await;
 
     let mut client = Client::connect(server.address).await;
@@ -301,18 +302,4 @@ async fn the_idle_are_told_to_go() {
     let server = start(Mode::Plain, Settings { limits, ..Settings::default() }).await;
     let mut client = Client::connect(server.address).await;
     client.expect_disconnection(ResultCode::Unavailable).await;
-}
-
-#[tokio::test]
-async fn one_connection_too_many_is_told_so() {
-    let limits = Limits { connections_max: 2, ..Limits::default() };
-    let server = start(Mode::Plain, Settings { limits, ..Settings::default() }).await;
-    let mut clients = Vec::new();
-    for _ in 0..2 {
-        let mut client = Client::connect(server.address).await;
-        assert_eq!(client.ask(who_am_i()).await.code(), ResultCode::Success);
-        clients.push(client);
-    }
-    Client::connect(server.address).await.expect_disconnection(ResultCode::Busy).await;
-    assert_eq!(clients[0].ask(who_am_i()).await.code(), ResultCode::Success);
 }

@@ -1,9 +1,9 @@
 //! Guessing at passwords, and what it costs others.
 
 use crate::client::{Client, bind, extended, sasl};
-use crate::directory::{FAST, PASSWORD};
+use crate::directory::{FAST, PASSWORD, SLOW};
 use crate::extended::{PASSWORD_MODIFY, password_modify};
-use crate::support::{Running, plain};
+use crate::support::{Running, plain, remembering};
 use keyway_codec::message::{Op, ResultCode};
 
 /// Where the guesses come from.
@@ -79,4 +79,50 @@ async fn the_old_password_of_a_change_is_no_way_around() {
     }
     // His address has shown the right one, so he waits less.
     assert!((5..=36).contains(&looked_at), "{looked_at} of {AT_ONCE} passwords were looked at");
+}
+
+/// What a wrong password costs this server does not tell whose name it is: one derivation each, whether or
+/// not its owner has logged in from there, or exists.
+#[tokio::test]
+async fn a_wrong_password_costs_the_same_for_every_name() {
+    let (server, _) = remembering().await;
+    let mut owner = Client::connect(server.address).await;
+    for name in [SLOW, FAST] {
+        assert_eq!(owner.ask(bind(name, PASSWORD)).await.code(), ResultCode::Success);
+    }
+    let nobody = "uid=nobody,dc=example,dc=com";
+    let certified = "cn=Ada,o=Certified";
+    for _ in 0..3 {
+        for name in [SLOW, FAST, nobody, certified] {
+            let before = server.gate.derived();
+            let mut guesser = Client::connect(server.address).await;
+            let code = guesser.ask(bind(name, "wrong")).await.code();
+            assert_eq!(code, ResultCode::InvalidCredentials, "{name}");
+            assert_eq!(server.gate.derived() - before, 1, "{name}");
+        }
+    }
+}
+
+/// Others guess at his name from his own address, each over a connection of its own, more than are answered.
+#[tokio::test]
+async fn an_owner_logs_in_beside_those_who_guess_from_his_own_address() {
+    let (server, _) = remembering().await;
+    let mut owner = Client::connect(server.address).await;
+    assert_eq!(owner.ask(bind(SLOW, PASSWORD)).await.code(), ResultCode::Success);
+    let guesses = (0..AT_ONCE).map(|_| {
+        let address = server.address;
+        tokio::spawn(async move {
+            loop {
+                let mut guesser = Client::connect(address).await;
+                guesser.ask(bind(SLOW, "wrong")).await;
+            }
+        })
+    });
+    let guesses: Vec<_> = guesses.collect();
+    for number in 0..15 {
+        let mut owner = Client::connect(server.address).await;
+        let code = owner.ask(bind(SLOW, PASSWORD)).await.code();
+        assert_eq!(code, ResultCode::Success, "{number} of 15");
+    }
+    guesses.iter().for_each(tokio::task::JoinHandle::abort);
 }

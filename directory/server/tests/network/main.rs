@@ -2,6 +2,7 @@
 
 mod binds;
 mod client;
+mod crowd;
 mod directory;
 mod extended;
 mod flow;
