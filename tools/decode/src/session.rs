@@ -2,9 +2,10 @@
 
 mod recognise;
 
+use crate::direction::Direction;
 use crate::error::Error;
 use crate::framing::{Frame, Framer, is_request};
-use crate::operation::{Connection, Direction, Event, Note, Sink};
+use crate::operation::{Connection, Event, Note, Sink};
 use crate::pairing::{Consequence, Options, Pairing, Raw, peek_tag};
 use crate::tls::Keys;
 use recognise::Mode;
