@@ -20,6 +20,8 @@ pub struct Connection {
     pub server: SocketAddr,
     /// Whether TLS protects it by now.
     pub tls: bool,
+    /// Whether it is no connection, but datagrams of UDP between two ends (CLDAP).
+    pub udp: bool,
     /// The name of the last successful bind; empty if that was anonymous or there was none.
     pub bound: String,
 }

@@ -68,8 +68,12 @@ fn connection(operation: &Operation<'_>, out: &mut Vec<u8>) {
     Calendar::timestamp(operation.time_ns(), out);
     out.push(b'\n');
     let connection = operation.connection;
-    let tls = if connection.tls { ", TLS" } else { "" };
-    field("connection", format_args!("{} to {}{tls}", connection.client, connection.server), out);
+    let how = match (connection.tls, connection.udp) {
+        (true, _) => ", TLS",
+        (false, true) => ", UDP (CLDAP)",
+        (false, false) => "",
+    };
+    field("connection", format_args!("{} to {}{how}", connection.client, connection.server), out);
     if !connection.bound.is_empty() {
         text("bound as", &connection.bound, out);
     }

@@ -77,6 +77,7 @@ fn object(operation: &Operation<'_>) -> Value {
         "client": connection.client.to_string(),
         "server": connection.server.to_string(),
         "tls": connection.tls,
+        "udp": connection.udp,
         "bound": connection.bound,
         "op": operation.name(),
         "end": end(operation.end),
